@@ -1,0 +1,2 @@
+//! `kubectl ocm accept`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `kubectl ocm get`.
+fn main() {}

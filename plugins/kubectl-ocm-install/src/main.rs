@@ -1,0 +1,2 @@
+//! `kubectl ocm install`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `kubectl ocm join`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! `kubectl ocm token`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The dispatcher.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Vocabulary of Open Cluster Management.

@@ -1,0 +1,1 @@
+//! Ratios against named peers and floors.

@@ -1,0 +1,1 @@
+//! Snapshots of every command: exit code, stdout, stderr.

@@ -1,0 +1,1 @@
+//! Floors, schemas, docs agree with the code.

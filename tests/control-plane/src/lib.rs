@@ -1,0 +1,1 @@
+//! Real Kubernetes clusters for tests and for the demo.

@@ -1,0 +1,2 @@
+//! demo, verify, generate.
+fn main() {}
