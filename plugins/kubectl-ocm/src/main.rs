@@ -1,2 +1,14 @@
-//! The dispatcher.
-fn main() {}
+//! `kubectl ocm`: finds the binary of a verb and becomes it. Standard library only, so that it starts in no time.
+
+use std::process::ExitCode;
+
+mod dispatch;
+mod siblings;
+mod version;
+// The rule for "did you mean" is the suite's own; compiled in here, because this binary links nothing else.
+#[path = "../../lib/core/src/text.rs"]
+mod text;
+
+fn main() -> ExitCode {
+    dispatch::main(std::env::args_os().skip(1).collect())
+}

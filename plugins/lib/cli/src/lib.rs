@@ -1,1 +1,12 @@
-//! The face.
+//! The face of every command: what goes to stdout and what to stderr, formats, tables, questions, errors, exit codes
+//! and signals. stdout is data, stderr is narration.
+
+mod door;
+mod output;
+mod table;
+mod ui;
+
+pub use door::{VERSION, door};
+pub use output::{Format, OutputArgs, document, object_list};
+pub use table::{Table, clean};
+pub use ui::{Ui, UiArgs};

@@ -1,1 +1,23 @@
-//! The rules.
+//! The rules of kubectl-ocm: everything that can be decided without looking at a clock, the environment,
+//! a network or a terminal. What a rule needs of those is handed in as a value.
+//!
+//! ```text
+//! arguments ─▶ settings ─▶ Plan (a value) ─▶ apply / diff / render / dry-run
+//!                             │
+//!   observed objects ─────────┘      CsrFacts ─▶ judge ─▶ Verdict
+//! ```
+
+pub mod accept;
+pub mod csr;
+pub mod duration;
+pub mod event;
+pub mod failure;
+pub mod phase;
+pub mod plan;
+pub mod takeover;
+mod text;
+
+pub use event::{Event, Narrator, Silent};
+pub use failure::{Exit, Failure, Reason};
+pub use plan::{Plan, Stage};
+pub use text::nearest;

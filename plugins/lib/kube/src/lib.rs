@@ -1,1 +1,19 @@
-//! The Kubernetes edge.
+//! The Kubernetes edge: how people point us at a cluster, how we talk to it, and how its errors become sentences.
+//!
+//! ```text
+//! ClientArgs / HubArgs ─▶ Connection ─▶ Cluster { client, where it came from }
+//!                                          │
+//!                       apply(plan) · access(review) · wait(until) ─▶ Failure, translated once
+//! ```
+
+pub mod access;
+pub mod apply;
+mod args;
+mod connect;
+mod explain;
+mod layers;
+pub mod wait;
+
+pub use args::{ClientArgs, Connection, HubArgs};
+pub use connect::{Cluster, connect, connect_config};
+pub use explain::{explain, kubeconfig_failure};

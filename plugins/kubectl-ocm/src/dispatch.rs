@@ -1,0 +1,117 @@
+//! From words to a binary.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use crate::{siblings, text, version};
+
+/// The verbs of the suite in the order in which a cluster lives, with one line for each.
+const VERBS: &[(&str, &str)] = &[
+    ("install", "Install Open Cluster Management on a hub"),
+    ("token", "Create, show, list and revoke the tokens that clusters join with"),
+    ("join", "Register a cluster to a hub"),
+    ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
+    ("get", "List managed clusters and certificate requests with their phase"),
+];
+
+/// The documented exit codes that the dispatcher itself uses.
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+
+pub(crate) fn main(mut arguments: Vec<OsString>) -> ExitCode {
+    if arguments.is_empty() {
+        return show(&help());
+    }
+    let word = arguments.remove(0);
+    let Some(word) = word.to_str().map(str::to_owned) else {
+        return fail(USAGE, &format!("{word:?} is no verb"), "kubectl ocm --help lists the verbs");
+    };
+    match word.as_str() {
+        "-h" | "--help" => show(&help()),
+        "help" => match arguments.first() {
+            None => show(&help()),
+            Some(verb) => match verb.to_str().and_then(siblings::find) {
+                Some(binary) => become_it(&binary, &["--help".into()]),
+                None => unknown(&verb.to_string_lossy()),
+            },
+        },
+        "version" | "--version" | "-V" => version::main(&arguments),
+        flag if flag.starts_with('-') => fail(
+            USAGE,
+            &format!("the flag {flag} stands before the verb"),
+            "flags come after the verb: kubectl ocm join --context NAME",
+        ),
+        verb => match siblings::find(verb) {
+            Some(binary) => become_it(&binary, &arguments),
+            None => unknown(verb),
+        },
+    }
+}
+
+fn help() -> String {
+    let found = siblings::all();
+    let width = found.keys().map(String::len).max().unwrap_or_default().max(9);
+    let mut text =
+        "Register Kubernetes clusters to an Open Cluster Management hub\n\nUsage: kubectl ocm VERB [FLAGS]\n\nVerbs:\n"
+            .to_owned();
+    for (verb, about) in VERBS.iter().filter(|(verb, _)| found.contains_key(*verb)) {
+        text += &format!("  {verb:width$}  {about}\n");
+    }
+    text += &format!("  {:width$}  Show the version of every binary\n", "version");
+    for (verb, binaries) in found.iter().filter(|(verb, _)| !VERBS.iter().any(|(known, _)| known == verb)) {
+        let shown = binaries.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
+        text += &format!("  {verb:width$}  {shown}\n");
+    }
+    text += "\nThe usual way: install a hub, create a token there, join a cluster with it, accept the cluster:\n";
+    text += "  kubectl ocm install hub --context hub --wait\n";
+    text += "  kubectl ocm token create --context hub\n";
+    text += "  kubectl ocm join c1 --context c1 --hub-token TOKEN --hub-apiserver URL --wait\n";
+    text += "  kubectl ocm accept c1 --context hub\n";
+    text += "From one seat, with both clusters in the kubeconfig:\n";
+    text += "  kubectl ocm join c1 --context c1 --hub-context hub --accept --wait\n";
+    text += "\nkubectl ocm VERB --help tells more about a verb.\n";
+    text
+}
+
+fn unknown(verb: &str) -> ExitCode {
+    let found = siblings::all();
+    let known = found.keys().map(String::as_str).chain(["version", "help"]);
+    let hint = match text::nearest(verb, known) {
+        Some(near) => format!("did you mean: kubectl ocm {near}"),
+        None => "kubectl ocm --help lists the verbs".to_owned(),
+    };
+    fail(USAGE, &format!("kubectl ocm has no verb {verb:?}"), &hint)
+}
+
+/// Replaces this process by the binary, so that signals, terminal and exit code are its own.
+#[cfg(unix)]
+fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
+    use std::os::unix::process::CommandExt;
+    let error = Command::new(binary).args(arguments).env(version::SUITE, env!("CARGO_PKG_VERSION")).exec();
+    fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again")
+}
+
+#[cfg(not(unix))]
+fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
+    match Command::new(binary).args(arguments).env(version::SUITE, env!("CARGO_PKG_VERSION")).status() {
+        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
+        Err(error) => fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again"),
+    }
+}
+
+/// Writes data to stdout. A reader that went away has seen enough.
+pub(crate) fn show(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(FAILED),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Writes an error in the suite's form.
+pub(crate) fn fail(code: u8, message: &str, hint: &str) -> ExitCode {
+    // There is nobody left to tell when stderr is gone.
+    let _ = writeln!(io::stderr(), "error: {message}\n  hint: {hint}");
+    ExitCode::from(code)
+}

@@ -1,0 +1,112 @@
+//! `kubectl ocm version`: what is installed here, and what else on PATH has the same name.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use crate::dispatch::{fail, show};
+use crate::siblings::{self, Origin};
+
+/// Tells a verb's binary which suite called it, so that it can warn when it is of another version.
+pub(crate) const SUITE: &str = "KUBECTL_OCM_SUITE";
+
+/// One binary that answers to a verb.
+struct Row {
+    verb: String,
+    version: String,
+    path: String,
+    note: &'static str,
+}
+
+pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
+    let words: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
+    let json = match words.as_slice() {
+        [] => false,
+        ["-o" | "--output", "json"] | ["-ojson" | "-o=json" | "--output=json"] => true,
+        ["-h" | "--help"] => {
+            return show("Show the version of every binary of kubectl ocm\n\nUsage: kubectl ocm version [-o json]\n");
+        }
+        _ => return fail(2, &format!("version does not take {}", words.join(" ")), "kubectl ocm version [-o json]"),
+    };
+    let rows = rows();
+    show(&if json { as_json(&rows) } else { as_table(&rows) })
+}
+
+/// Asks all binaries at once: each needs a few milliseconds, mostly for being loaded.
+fn rows() -> Vec<Row> {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    let mut rows = vec![Row {
+        verb: "ocm".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        path: own.display().to_string(),
+        note: "",
+    }];
+    let mut asked: Vec<(String, String, Origin, bool, Option<Child>)> = Vec::new();
+    for (verb, binaries) in siblings::all() {
+        for (index, (path, origin)) in binaries.into_iter().enumerate() {
+            asked.push((verb.clone(), path.display().to_string(), origin, index > 0, ask(&path)));
+        }
+    }
+    for (verb, path, origin, shadowed, child) in asked {
+        let version = child.and_then(answer).unwrap_or_else(|| "unknown".to_owned());
+        let note = match (shadowed, origin) {
+            (true, _) => "not run: the one above comes first",
+            (false, Origin::Path) => "from PATH",
+            (false, Origin::Sibling) if version != env!("CARGO_PKG_VERSION") => "another version",
+            (false, Origin::Sibling) => "",
+        };
+        rows.push(Row { verb, version, path, note });
+    }
+    rows
+}
+
+fn ask(binary: &Path) -> Option<Child> {
+    Command::new(binary).arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()
+}
+
+/// The last word of what `--version` prints.
+fn answer(child: Child) -> Option<String> {
+    let output = child.wait_with_output().ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok()?.split_whitespace().last().map(str::to_owned)
+}
+
+fn as_table(rows: &[Row]) -> String {
+    let width = |cell: fn(&Row) -> &str, heading: &str| {
+        rows.iter().map(|row| cell(row).len()).max().unwrap_or_default().max(heading.len())
+    };
+    let (verb, version) = (width(|row| &row.verb, "VERB"), width(|row| &row.version, "VERSION"));
+    let mut text = format!("{:verb$}   {:version$}   BINARY\n", "VERB", "VERSION");
+    for row in rows {
+        let note = if row.note.is_empty() { String::new() } else { format!(" ({})", row.note) };
+        text += &format!("{:verb$}   {:version$}   {}{note}\n", row.verb, row.version, row.path);
+    }
+    text
+}
+
+fn as_json(rows: &[Row]) -> String {
+    let rows: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let fields =
+                [("verb", row.verb.as_str()), ("version", &row.version), ("binary", &row.path), ("note", row.note)];
+            let fields: Vec<String> =
+                fields.iter().map(|(key, value)| format!("{}: {}", quoted(key), quoted(value))).collect();
+            format!("    {{ {} }}", fields.join(", "))
+        })
+        .collect();
+    format!("{{\n  \"binaries\": [\n{}\n  ]\n}}\n", rows.join(",\n"))
+}
+
+/// A JSON string (RFC 8259 section 7).
+fn quoted(text: &str) -> String {
+    let inner: String = text
+        .chars()
+        .map(|c| match c {
+            '"' => "\\\"".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            c if (c as u32) < 0x20 => format!("\\u{:04x}", c as u32),
+            c => c.to_string(),
+        })
+        .collect();
+    format!("\"{inner}\"")
+}

@@ -1,0 +1,97 @@
+//! The way in and out of every binary: parse, run until done or interrupted, say what happened, exit with its code.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use ocm_core::{Exit, Failure, Reason};
+
+use crate::{Ui, UiArgs};
+
+/// The version of the suite: all binaries are built and shipped together.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What every binary accepts besides its own arguments.
+#[derive(Parser)]
+struct Whole<A: Args> {
+    #[command(flatten)]
+    own: A,
+    #[command(flatten)]
+    ui: UiArgs,
+}
+
+/// Runs one verb. `name` is the binary's, `kubectl-ocm-<verb>`; help and errors call it `kubectl ocm <verb>`.
+///
+/// Returns the documented exit code. The first Ctrl-C or SIGTERM drops the work, says what was done and how to go on.
+pub fn door<A, F>(name: &'static str, about: clap::Command, run: F) -> ExitCode
+where
+    A: Args,
+    F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,
+{
+    let shown = name.replacen("kubectl-ocm-", "kubectl ocm ", 1).replace('_', "-");
+    let command = Whole::<A>::augment_args(about).name(name).bin_name(shown).display_name(name).version(VERSION);
+    let matches = match command.try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error),
+    };
+    let whole = match Whole::<A>::from_arg_matches(&matches) {
+        Ok(whole) => whole,
+        Err(error) => return usage(&error.format(&mut Whole::<A>::command())),
+    };
+    let ui = Arc::new(Ui::new(&whole.ui));
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return finish(&ui, Err(Failure::other("cannot start").because(error))),
+    };
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = run(whole.own, ui.clone()) => result,
+            () = interrupted() => Err(Failure::new(Reason::Interrupted, "interrupted")),
+        }
+    });
+    // A look-up of a name that hangs must not keep the process alive.
+    runtime.shutdown_background();
+    finish(&ui, result)
+}
+
+fn finish(ui: &Ui, result: Result<Exit, Failure>) -> ExitCode {
+    let exit = match result {
+        Ok(exit) => {
+            ui.quiet_down();
+            exit
+        }
+        Err(failure) => {
+            ui.fail(&failure);
+            failure.exit()
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+/// Help and version go to stdout and are a success; everything else is a usage error.
+fn usage(error: &clap::Error) -> ExitCode {
+    // A reader that went away has seen enough.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(Exit::Usage.code()) } else { ExitCode::SUCCESS }
+}
+
+#[cfg(unix)]
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn interrupted() {
+    let _ = tokio::signal::ctrl_c().await;
+}

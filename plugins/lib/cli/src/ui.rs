@@ -1,0 +1,225 @@
+//! The terminal, or what stands in its place.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ocm_core::{Event, Failure, Narrator};
+
+use crate::clean;
+
+/// How much is said, and how.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub struct UiArgs {
+    /// Say nothing on stderr but errors and questions
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Show progress as a line that changes in place
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", env = "KUBECTL_OCM_PROGRESS", global = true)]
+    #[arg(hide_short_help = true, hide_env_values = true)]
+    pub progress: When,
+}
+
+/// When to use what only a terminal can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal that is not a CI job's
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never: one line per event
+    Never,
+}
+
+/// How long a wait may be silent where its line cannot change in place.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// Where a command speaks: data on stdout, narration on stderr.
+pub struct Ui {
+    quiet: bool,
+    line: Option<ProgressBar>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What is going on, and when it was last said.
+    now: Option<(String, Instant)>,
+    /// What is done and stays done.
+    done: Vec<String>,
+}
+
+impl Ui {
+    /// Looks at the flags, the terminal and the environment once.
+    pub fn new(args: &UiArgs) -> Self {
+        let able = io::stderr().is_terminal()
+            && std::env::var_os("CI").is_none()
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let animated = !args.quiet
+            && match args.progress {
+                When::Auto => able,
+                When::Always => true,
+                When::Never => false,
+            };
+        let line = animated.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        Self { quiet: args.quiet, line, state: Mutex::default() }
+    }
+
+    /// Writes data to stdout. A reader that went away has seen enough: then the process ends well.
+    pub fn out(&self, text: &str) {
+        let write = || {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(text.as_bytes())?;
+            stdout.flush()
+        };
+        let written = match &self.line {
+            Some(line) => line.suspend(write),
+            None => write(),
+        };
+        if let Err(error) = written {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                std::process::exit(0);
+            }
+            self.err(&format!("error: cannot write to stdout: {error}"));
+            std::process::exit(1);
+        }
+    }
+
+    /// Writes one line of human-readable data to stdout, with control characters made visible.
+    pub fn line(&self, text: &str) {
+        self.out(&(clean(text) + "\n"));
+    }
+
+    /// Asks a yes-or-no question on the terminal.
+    ///
+    /// # Errors
+    /// A usage failure naming `--yes` when stdin is no terminal, because nobody is there to answer.
+    pub fn confirm(&self, question: &str) -> Result<bool, Failure> {
+        if !self.can_ask() {
+            return Err(
+                Failure::usage("nobody is there to confirm: stdin is not a terminal").hint("add --yes if you mean it")
+            );
+        }
+        self.hush();
+        let mut stderr = io::stderr().lock();
+        let mut answer = String::new();
+        let read = write!(stderr, "{} [y/N] ", clean(question))
+            .and_then(|()| stderr.flush())
+            .and_then(|()| io::stdin().lock().read_line(&mut answer));
+        read.map_err(|error| Failure::other("cannot ask").because(error))?;
+        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Whether somebody is there to answer a question.
+    pub fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Renders a failure on stderr: the sentence, what lies behind it, what to do next.
+    pub fn fail(&self, failure: &Failure) {
+        self.quiet_down();
+        let mut text = format!("error: {}", clean(&failure.message));
+        for cause in &failure.causes {
+            text += &format!("\n  because: {}", clean(cause));
+        }
+        for hint in &failure.hints {
+            text += &format!("\n  hint: {}", clean(hint));
+        }
+        self.err(&text);
+        if failure.reason == ocm_core::Reason::Interrupted {
+            self.err(&self.interrupted());
+        }
+    }
+
+    /// Removes the line that changes in place.
+    pub fn quiet_down(&self) {
+        if let Some(line) = &self.line {
+            line.finish_and_clear();
+        }
+    }
+
+    fn hush(&self) {
+        if let Some(line) = &self.line {
+            line.set_message("");
+            line.disable_steady_tick();
+            line.set_draw_target(ProgressDrawTarget::hidden());
+        }
+    }
+
+    /// What was done when the user broke off, and how to go on.
+    fn interrupted(&self) -> String {
+        let Ok(state) = self.state.lock() else { return String::new() };
+        let during = match &state.now {
+            Some((now, _)) => format!(" while {now}"),
+            None => String::new(),
+        };
+        match state.done.as_slice() {
+            [] => format!("Stopped{during}; nothing was changed. Run the same command again to start over."),
+            [only] => format!("Stopped{during}. Done: {only}. Run the same command again: it goes on from there."),
+            [.., last] => format!(
+                "Stopped{during}. Done: {} steps, the last one: {last}. Run the same command again: it goes on from there.",
+                state.done.len()
+            ),
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            self.err(text);
+        }
+    }
+
+    fn err(&self, text: &str) {
+        let write = || {
+            // There is nobody left to tell when stderr is gone.
+            let _ = writeln!(io::stderr().lock(), "{text}");
+        };
+        match &self.line {
+            Some(line) => line.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+impl Narrator for Ui {
+    fn tell(&self, event: Event) {
+        match event {
+            Event::Now { doing, because } => {
+                let text = clean(&match because {
+                    Some(because) => format!("{doing}: {because}"),
+                    None => doing.clone(),
+                });
+                let news = self.state.lock().is_ok_and(|mut state| {
+                    let news = state.now.as_ref().is_none_or(|(last, at)| *last != text || at.elapsed() >= HEARTBEAT);
+                    if news {
+                        state.now = Some((text.clone(), Instant::now()));
+                    }
+                    news
+                });
+                match &self.line {
+                    Some(line) => line.set_message(text),
+                    None if news => self.say(&text),
+                    None => {}
+                }
+            }
+            Event::Done(what) => {
+                if let Ok(mut state) = self.state.lock() {
+                    state.done.push(clean(&what));
+                }
+            }
+            Event::Note(text) => self.say(&format!("note: {}", clean(&text))),
+            Event::Warning(text) => self.say(&format!("warning: {}", clean(&text))),
+        }
+    }
+}

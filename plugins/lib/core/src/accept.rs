@@ -1,0 +1,257 @@
+//! Whether a cluster may be accepted, and with which certificate request.
+//!
+//! ```text
+//! ManagedCluster ─┐
+//!                 ├─▶ decide ─▶ Act { approve, accept } | Settled | NoRequest | Refused { code, detail, … }
+//! its requests ───┘
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::Timestamp;
+use ocm_api::cluster::ManagedCluster;
+use ocm_api::conditions::{self, managed_cluster};
+
+use crate::csr::{Allowance, Code, Origin, Request, State};
+
+/// What the user typed that bears on the decision.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Who may ask, and for how long a certificate.
+    pub allowance: Allowance,
+    /// The fingerprint of the request that is meant, `sha256:` and 64 hex digits.
+    pub fingerprint: Option<String>,
+    /// Whether a name that a joined cluster holds may go to another key.
+    pub replace: bool,
+}
+
+/// What is to be done for one cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Approve this request, if any, and then accept the cluster, if it is not yet.
+    Act {
+        /// Index of the request to approve; none if an approved one is there already.
+        approve: Option<usize>,
+        /// Index of the request that the decision stands on: the one to approve, or the approved one.
+        stands_on: usize,
+        /// Whether `hubAcceptsClient` is still to be set.
+        accept: bool,
+    },
+    /// It is accepted already and nothing waits for approval.
+    Settled,
+    /// The agent has not asked yet, or what it asked for is gone.
+    NoRequest,
+    /// It is not accepted.
+    Refused(Refusal),
+}
+
+/// Why a cluster is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The stable word.
+    pub code: RefusalCode,
+    /// What was found.
+    pub detail: String,
+    /// What to type next.
+    pub hint: Option<String>,
+}
+
+/// The stable word for why a cluster is not accepted: what is wrong with its request, or with the cluster itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalCode {
+    /// Its request breaks a rule.
+    Request(Code),
+    /// The hub has no such cluster.
+    NoManagedCluster,
+    /// It is being removed.
+    Detaching,
+    /// Requests with different keys wait for the same name.
+    TwoKeys,
+    /// A joined cluster with another key holds the name.
+    NameTaken,
+    /// No request has the fingerprint that was typed.
+    NoSuchKey,
+    /// The request was denied before.
+    RequestDenied,
+}
+
+impl fmt::Display for RefusalCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(code) => fmt::Display::fmt(code, f),
+            other => fmt::Debug::fmt(other, f),
+        }
+    }
+}
+
+fn refused(code: RefusalCode, detail: impl Into<String>, hint: Option<String>) -> Decision {
+    Decision::Refused(Refusal { code, detail: detail.into(), hint })
+}
+
+/// Decides for the cluster `name`. `requests` are all that carry its label; others' are harmless here.
+pub fn decide(name: &str, cluster: Option<&ManagedCluster>, requests: &[Request], wish: &Wish) -> Decision {
+    let Some(cluster) = cluster else {
+        let hint = "its agent registers it: look at the agent on the cluster, or wait for it with --wait".to_owned();
+        return refused(RefusalCode::NoManagedCluster, "the hub has no managed cluster of this name", Some(hint));
+    };
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return refused(RefusalCode::Detaching, "it is being removed from the hub", None);
+    }
+    let created = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let mine: Vec<(usize, &Request)> = requests
+        .iter()
+        .enumerate()
+        .filter(|(_, request)| request.cluster_label.as_deref() == Some(name) && !request.is_addons())
+        // The hub itself approves what an agent asks for with its own certificate.
+        .filter(|(_, request)| request.origin() != Origin::Renewal)
+        .collect();
+    let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
+    let pending: Vec<(usize, &Request)> =
+        mine.iter().filter(|(_, request)| request.state == State::Pending).copied().collect();
+    if pending.is_empty() {
+        return without_pending(&mine, created, accepted, name, wish);
+    }
+    let sound = |request: &Request| request.breaches(name, &wish.allowance).is_empty();
+    let candidates: Vec<(usize, &Request)> = match &wish.fingerprint {
+        Some(wanted) => {
+            let named: Vec<_> =
+                pending.iter().filter(|(_, request)| request.fingerprint().as_ref() == Some(wanted)).copied().collect();
+            if named.is_empty() {
+                return refused(
+                    RefusalCode::NoSuchKey,
+                    format!("no pending request has the key {wanted}"),
+                    Some(keys(&pending)),
+                );
+            }
+            named
+        }
+        None => {
+            let good: Vec<_> = pending.iter().filter(|(_, request)| sound(request)).copied().collect();
+            if good.is_empty() { pending.clone() } else { good }
+        }
+    };
+    let distinct: BTreeSet<Option<String>> = candidates.iter().map(|(_, request)| request.fingerprint()).collect();
+    // The newest of equals: an older one may be from a life of the agent that is over.
+    let Some(&(index, request)) = candidates.iter().max_by_key(|(_, request)| request.created) else {
+        return Decision::NoRequest;
+    };
+    if let Some(breach) = request.breaches(name, &wish.allowance).into_iter().next() {
+        let detail = format!("request {}: {}", request.name, breach.detail);
+        return refused(RefusalCode::Request(breach.code), detail, hint_for(breach.code, request));
+    }
+    if distinct.len() > 1 {
+        let detail = format!("{} keys ask for this name", distinct.len());
+        return refused(RefusalCode::TwoKeys, detail, Some(keys(&candidates)));
+    }
+    if !wish.replace
+        && let Some(holder) = holder(cluster, &mine, request, created, accepted)
+    {
+        let hint = "if the cluster was rebuilt or its agent lost its key, add --replace".to_owned();
+        return refused(RefusalCode::NameTaken, holder, Some(hint));
+    }
+    Decision::Act { approve: Some(index), stands_on: index, accept: !accepted }
+}
+
+/// Nothing waits for approval: an approved request of this registration still lets the cluster in.
+fn without_pending(
+    mine: &[(usize, &Request)],
+    created: Option<Timestamp>,
+    accepted: bool,
+    name: &str,
+    wish: &Wish,
+) -> Decision {
+    if accepted {
+        return Decision::Settled;
+    }
+    // What was decided before this registration began belongs to one that is over.
+    let recent = mine.iter().filter(|(_, request)| request.created >= created).copied();
+    let matches = |request: &Request| match &wish.fingerprint {
+        Some(wanted) => request.fingerprint().as_ref() == Some(wanted),
+        None => true,
+    };
+    let decided: Vec<(usize, &Request)> = recent.filter(|(_, request)| matches(request)).collect();
+    let approved: Vec<(usize, &Request)> = decided
+        .iter()
+        .filter(|(_, request)| matches!(request.state, State::Approved | State::Issued))
+        .filter(|(_, request)| request.breaches(name, &wish.allowance).is_empty())
+        .copied()
+        .collect();
+    let distinct: BTreeSet<Option<String>> = approved.iter().map(|(_, request)| request.fingerprint()).collect();
+    if distinct.len() > 1 {
+        let detail = format!("{} keys were approved for this name", distinct.len());
+        return refused(RefusalCode::TwoKeys, detail, Some(keys(&approved)));
+    }
+    if let Some((index, _)) = approved.iter().max_by_key(|(_, request)| request.created) {
+        return Decision::Act { approve: None, stands_on: *index, accept: true };
+    }
+    match decided.iter().max_by_key(|(_, request)| request.created) {
+        Some((_, request)) if request.state == State::Denied => refused(
+            RefusalCode::RequestDenied,
+            format!("request {} was denied", request.name),
+            Some(format!("to let it ask again: kubectl delete csr {}", request.name)),
+        ),
+        Some((_, request)) if matches!(request.state, State::Approved | State::Issued) => {
+            match request.breaches(name, &wish.allowance).into_iter().next() {
+                Some(breach) => refused(
+                    RefusalCode::Request(breach.code),
+                    format!("request {}, approved by somebody else: {}", request.name, breach.detail),
+                    hint_for(breach.code, request),
+                ),
+                None => Decision::NoRequest,
+            }
+        }
+        _ => Decision::NoRequest,
+    }
+}
+
+/// Says who holds the name with another key, if anybody does.
+fn holder(
+    cluster: &ManagedCluster,
+    mine: &[(usize, &Request)],
+    candidate: &Request,
+    created: Option<Timestamp>,
+    accepted: bool,
+) -> Option<String> {
+    let same_key = |request: &Request| request.fingerprint() == candidate.fingerprint();
+    let mut issued = mine.iter().filter(|(_, request)| matches!(request.state, State::Approved | State::Issued));
+    if issued.any(|(_, request)| same_key(request)) {
+        return None;
+    }
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if conditions::is_true(conditions, managed_cluster::JOINED) {
+        return Some("a joined cluster holds this name with another key".to_owned());
+    }
+    // A certificate of this registration went to another key, and whoever holds it may be about to join.
+    let rival = mine.iter().find(|(_, request)| {
+        accepted && matches!(request.state, State::Approved | State::Issued) && request.created >= created
+    })?;
+    Some(format!("request {} of this registration was approved for another key", rival.1.name))
+}
+
+fn keys(requests: &[(usize, &Request)]) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    for (_, request) in requests {
+        if let Some(key) = request.fingerprint()
+            && !shown.contains(&key)
+        {
+            shown.push(key);
+        }
+    }
+    match shown.as_slice() {
+        [] => "none of them can be read".to_owned(),
+        shown => format!("name the one that you mean: --fingerprint {}", shown.join(" or --fingerprint ")),
+    }
+}
+
+fn hint_for(code: Code, request: &Request) -> Option<String> {
+    match code {
+        Code::Requester => Some(format!(
+            "if {:?} is to register clusters, add --requester {:?}",
+            request.asked_by(),
+            request.asked_by()
+        )),
+        Code::Lifetime => Some("if you want that, raise --max-lifetime".to_owned()),
+        _ => Some(format!("look at it: kubectl ocm get csr {} -o yaml", request.name)),
+    }
+}

@@ -1,0 +1,61 @@
+//! What a long operation says while it runs: one stream, whatever shows it.
+
+/// One thing that a flow has to say.
+///
+/// A terminal shows [`Event::Now`] as a line that changes in place; everywhere else each event is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// What is being done or waited for right now and, where known, what holds it up.
+    Now {
+        /// The wait or the work, as a participle: `waiting for Deployment cluster-manager`.
+        doing: String,
+        /// What blocks it: `0 of 1 ready; pod x: image y cannot be pulled`.
+        because: Option<String>,
+    },
+    /// Something that is done and stays done if the command ends here. After an interruption these are listed.
+    Done(String),
+    /// Something worth knowing that is neither progress nor a danger.
+    Note(String),
+    /// Something that may bite: the command goes on.
+    Warning(String),
+}
+
+impl Event {
+    /// [`Event::Now`] with nothing known to be in the way.
+    pub fn now(doing: impl Into<String>) -> Self {
+        Self::Now { doing: doing.into(), because: None }
+    }
+
+    /// [`Event::Now`] with what holds it up.
+    pub fn blocked(doing: impl Into<String>, because: impl Into<String>) -> Self {
+        Self::Now { doing: doing.into(), because: Some(because.into()) }
+    }
+
+    /// [`Event::Done`].
+    pub fn done(what: impl Into<String>) -> Self {
+        Self::Done(what.into())
+    }
+
+    /// [`Event::Note`].
+    pub fn note(what: impl Into<String>) -> Self {
+        Self::Note(what.into())
+    }
+
+    /// [`Event::Warning`].
+    pub fn warning(what: impl Into<String>) -> Self {
+        Self::Warning(what.into())
+    }
+}
+
+/// Whoever listens to a flow: the terminal, a log, a test.
+pub trait Narrator: Send + Sync {
+    /// Takes one event. Must not block for long: flows call it between requests.
+    fn tell(&self, event: Event);
+}
+
+/// A narrator that listens to nothing, for callers who only want the result.
+pub struct Silent;
+
+impl Narrator for Silent {
+    fn tell(&self, _: Event) {}
+}

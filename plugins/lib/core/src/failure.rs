@@ -1,0 +1,198 @@
+//! How a command ends: exit codes and the one error value that people see.
+
+use std::fmt;
+
+/// Exit codes of every command of the suite. Documented in `docs/reference/exit-codes.md`; a test keeps both equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything that was asked for is so.
+    Ok = 0,
+    /// The operation failed.
+    Failed = 1,
+    /// The command line cannot be acted upon.
+    Usage = 2,
+    /// The command worked and found something that was asked to be reported: a refused request, a difference.
+    Findings = 3,
+    /// The command could not find out.
+    Inconclusive = 4,
+    /// A wait ended before what it waited for came true.
+    TimedOut = 124,
+    /// Ctrl-C or SIGTERM.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// Every code, for documentation and tests.
+    pub const ALL: [Self; 7] =
+        [Self::Ok, Self::Failed, Self::Usage, Self::Findings, Self::Inconclusive, Self::TimedOut, Self::Interrupted];
+
+    /// The number that the process returns.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The word that machine output carries as `verdict`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Findings => "findings",
+            Self::Inconclusive => "inconclusive",
+            Self::TimedOut => "timed-out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What went wrong, as a word that programs can match and flows can branch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// A flag, an argument or a file of the user's cannot be used.
+    Usage,
+    /// The kubeconfig is missing, malformed, or lacks the named context, cluster or user.
+    Kubeconfig,
+    /// No connection to the server: DNS, TCP, a proxy, or a request that took too long.
+    Unreachable,
+    /// A connection, but no trust: the certificate does not verify.
+    Tls,
+    /// The server does not know who we are: no, wrong or expired credentials (HTTP 401).
+    Unauthorized,
+    /// The server knows who we are and says no (HTTP 403 by RBAC).
+    Forbidden,
+    /// The named object does not exist.
+    NotFound,
+    /// The server does not serve this kind: the CRD is missing.
+    KindNotServed,
+    /// The object changed in between, or another manager owns the field (HTTP 409).
+    Conflict,
+    /// The server's validation refused the object (HTTP 400, 422).
+    Invalid,
+    /// An admission webhook or policy refused the object, or a webhook that must answer did not.
+    Admission,
+    /// The server is there but cannot serve now (HTTP 429, 5xx).
+    Busy,
+    /// A wait ended before what it waited for came true.
+    TimedOut,
+    /// Ctrl-C or SIGTERM.
+    Interrupted,
+    /// A rule of ours refused: nothing was changed.
+    Refused,
+    /// None of the above.
+    Other,
+}
+
+impl Reason {
+    /// The exit code that goes with the reason.
+    pub const fn exit(self) -> Exit {
+        match self {
+            Self::Usage | Self::Kubeconfig => Exit::Usage,
+            Self::TimedOut => Exit::TimedOut,
+            Self::Interrupted => Exit::Interrupted,
+            Self::Refused => Exit::Findings,
+            _ => Exit::Failed,
+        }
+    }
+
+    /// Whether the same request may succeed a moment later without anybody doing anything.
+    pub const fn is_transient(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Busy | Self::Conflict)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// An error as people see it: one sentence, what lies behind it, and what to type next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The kind of trouble.
+    pub reason: Reason,
+    /// One sentence without a final stop: what was wrong, and where.
+    pub message: String,
+    /// What lies behind it, outermost first.
+    pub causes: Vec<String>,
+    /// What to do next; a command ready to be typed where there is one.
+    pub hints: Vec<String>,
+}
+
+impl Failure {
+    /// A failure with a reason and its sentence.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), causes: Vec::new(), hints: Vec::new() }
+    }
+
+    /// A command line that cannot be acted upon.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Reason::Usage, message)
+    }
+
+    /// A rule of ours refused; nothing was changed.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(Reason::Refused, message)
+    }
+
+    /// A failure of no particular kind.
+    pub fn other(message: impl Into<String>) -> Self {
+        Self::new(Reason::Other, message)
+    }
+
+    /// Adds what lies behind it.
+    #[must_use]
+    pub fn because(mut self, cause: impl fmt::Display) -> Self {
+        self.causes.push(cause.to_string());
+        self
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Puts a wider sentence in front; the present one becomes the first cause.
+    #[must_use]
+    pub fn context(mut self, message: impl Into<String>) -> Self {
+        self.causes.insert(0, std::mem::replace(&mut self.message, message.into()));
+        self
+    }
+
+    /// The exit code of a command that ends with this failure.
+    pub const fn exit(&self) -> Exit {
+        self.reason.exit()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.causes.iter().try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_keeps_the_inner_sentence_as_the_first_cause() {
+        let failure = Failure::new(Reason::Forbidden, "inner").because("root").context("outer");
+        assert_eq!(failure.to_string(), "outer: inner: root");
+        assert_eq!(failure.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn exit_codes_are_distinct() {
+        let mut codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 124, 130]);
+    }
+}

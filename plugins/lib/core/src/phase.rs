@@ -1,0 +1,106 @@
+//! Where a managed cluster stands in its life, as one word and the reason for it.
+
+use std::fmt;
+
+use ocm_api::Condition;
+use ocm_api::cluster::ManagedCluster;
+use ocm_api::conditions::{self, managed_cluster};
+
+/// Where a managed cluster stands. Later words imply the earlier ones, but for the last four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// It has registered and waits for acceptance.
+    Pending,
+    /// The hub has accepted it; its agent has not joined yet.
+    Accepted,
+    /// Its agent holds a certificate and has joined; whether it is healthy is not known yet.
+    Joined,
+    /// Its agent reports and its API server is well.
+    Available,
+    /// Its agent reports that its API server is not well.
+    Unavailable,
+    /// Its agent has stopped reporting.
+    Unknown,
+    /// The hub has denied it.
+    Denied,
+    /// It is being removed from the hub.
+    Detaching,
+}
+
+impl Phase {
+    /// Every phase, for documentation and tests.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Accepted,
+        Self::Joined,
+        Self::Available,
+        Self::Unavailable,
+        Self::Unknown,
+        Self::Denied,
+        Self::Detaching,
+    ];
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Pending => "Pending",
+            Self::Accepted => "Accepted",
+            Self::Joined => "Joined",
+            Self::Available => "Available",
+            Self::Unavailable => "Unavailable",
+            Self::Unknown => "Unknown",
+            Self::Denied => "Denied",
+            Self::Detaching => "Detaching",
+        })
+    }
+}
+
+/// A phase and why it is that one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The phase.
+    pub phase: Phase,
+    /// The condition's reason, or ours where no condition speaks.
+    pub reason: String,
+    /// The condition's message, or what to do next.
+    pub message: String,
+}
+
+/// Reads the phase off a managed cluster.
+pub fn standing(cluster: &ManagedCluster) -> Standing {
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let find = |kind: &str| conditions::find(conditions, kind);
+    let of = |phase, condition: &Condition| Standing {
+        phase,
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+    };
+    let ours = |phase, reason: &str, message: String| Standing { phase, reason: reason.to_owned(), message };
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return match find(managed_cluster::DELETING) {
+            Some(condition) => of(Phase::Detaching, condition),
+            None => ours(Phase::Detaching, "Deleting", "it is being removed from the hub".to_owned()),
+        };
+    }
+    if !cluster.spec.hub_accepts_client.unwrap_or_default() {
+        return match find(managed_cluster::HUB_ACCEPTED) {
+            Some(condition) if condition.status == "False" => of(Phase::Denied, condition),
+            // The hub still has to act on a denial.
+            Some(condition) if condition.status == "True" => {
+                ours(Phase::Denied, "Denying", "the hub is withdrawing its acceptance".to_owned())
+            }
+            _ => ours(Phase::Pending, "NotAccepted", format!("waits for: kubectl ocm accept {name}")),
+        };
+    }
+    match find(managed_cluster::AVAILABLE) {
+        Some(condition) if condition.status == "True" => of(Phase::Available, condition),
+        Some(condition) if condition.status == "False" => of(Phase::Unavailable, condition),
+        Some(condition) => of(Phase::Unknown, condition),
+        None => match find(managed_cluster::JOINED) {
+            Some(condition) if condition.status == "True" => of(Phase::Joined, condition),
+            _ => ours(Phase::Accepted, "NotJoined", "waits for its agent to fetch its certificate and join".to_owned()),
+        },
+    }
+}

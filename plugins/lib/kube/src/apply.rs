@@ -1,0 +1,219 @@
+//! Carrying out a plan: server-side apply, in parallel where the order allows, told in the order of the plan.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use ocm_api::Manifest;
+use ocm_core::takeover::{Takeover, reconcile};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason};
+use serde_json::Value;
+
+use crate::Cluster;
+use crate::wait::{Look, until};
+
+/// Our name in `metadata.managedFields`.
+pub const FIELD_MANAGER: &str = "kubectl-ocm";
+
+/// How many objects of a stage are on the way at once.
+const AT_ONCE: usize = 8;
+
+/// How far a plan is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// For real.
+    #[default]
+    Apply,
+    /// Everything short of storing: the server validates, defaults and answers what would be.
+    ServerDryRun,
+}
+
+/// What became of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// The planned object, as it was sent.
+    pub manifest: Manifest,
+    /// What happened, or would happen.
+    pub outcome: Outcome,
+    /// The object before, if there was one.
+    pub before: Option<Value>,
+    /// The object after, as the server answered; the planned one where a dry run could not ask.
+    pub after: Value,
+}
+
+/// What happened to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was not there before.
+    Created,
+    /// It changed.
+    Configured,
+    /// It is as it was.
+    Unchanged,
+    /// It was left alone, for this reason.
+    Kept(String),
+}
+
+impl Outcome {
+    /// The word that stands behind the object's name, as kubectl has it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+            Self::Kept(_) => "kept",
+        }
+    }
+}
+
+/// Reads an object; none if it does not exist or its kind is not served.
+///
+/// # Errors
+/// Every other failure of the request.
+pub async fn read(cluster: &Cluster, manifest: &Manifest) -> Result<Option<Value>, Failure> {
+    match api(cluster, manifest).get(manifest.name()).await {
+        Ok(object) => to_value(&object).map(Some),
+        Err(error) => {
+            let failure = cluster.explain(format_args!("read {}", manifest.reference()), error);
+            match failure.reason {
+                Reason::NotFound | Reason::KindNotServed => Ok(None),
+                _ => Err(failure),
+            }
+        }
+    }
+}
+
+/// Applies one object: reads what is there, carries over what must not be lost, and applies server-side.
+///
+/// # Errors
+/// The failure of the request, naming the object.
+pub async fn one(cluster: &Cluster, manifest: &Manifest, mode: Mode) -> Result<Applied, Failure> {
+    let before = read(cluster, manifest).await?;
+    let manifest = match reconcile(manifest, before.as_ref()) {
+        Takeover::Apply(manifest) => manifest,
+        Takeover::Keep(reason) => {
+            let after = before.clone().unwrap_or_default();
+            return Ok(Applied { manifest: manifest.clone(), outcome: Outcome::Kept(reason), before, after });
+        }
+    };
+    let mut params = PatchParams::apply(FIELD_MANAGER).force();
+    params.dry_run = mode == Mode::ServerDryRun;
+    let sent = api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Apply(manifest.body())).await;
+    let after = sent.map_err(|error| cluster.explain(format_args!("apply {}", manifest.reference()), error))?;
+    let after = to_value(&after)?;
+    let outcome = match &before {
+        None => Outcome::Created,
+        Some(before) if same(before, &after, mode) => Outcome::Unchanged,
+        Some(_) => Outcome::Configured,
+    };
+    Ok(Applied { manifest, outcome, before, after })
+}
+
+/// Carries out a plan stage by stage. Between the stages it waits until new kinds are served.
+///
+/// `each` hears of every object in the order of the plan, as soon as its turn has come.
+///
+/// # Errors
+/// The first failure in the order of the plan; what was applied before it stays, and is told as done.
+pub async fn plan(
+    cluster: &Cluster,
+    plan: &Plan,
+    mode: Mode,
+    narrator: &dyn Narrator,
+    mut each: impl FnMut(&Applied),
+) -> Result<Vec<Applied>, Failure> {
+    let mut all = Vec::new();
+    for stage in &plan.stages {
+        narrator.tell(Event::now(format!("applying {}", stage.name)));
+        let mut answers = futures::stream::iter(&stage.objects)
+            .map(|manifest| async move {
+                match one(cluster, manifest, mode).await {
+                    // What only the plan itself brings is not there in a dry run: the object cannot be validated.
+                    Err(failure)
+                        if mode == Mode::ServerDryRun
+                            && matches!(failure.reason, Reason::NotFound | Reason::KindNotServed)
+                            && plan.provides_for(manifest) =>
+                    {
+                        let after = manifest.body().clone();
+                        Ok(Applied { manifest: manifest.clone(), outcome: Outcome::Created, before: None, after })
+                    }
+                    answer => answer,
+                }
+            })
+            .buffered(AT_ONCE);
+        while let Some(answer) = answers.next().await {
+            let applied = answer?;
+            each(&applied);
+            if mode == Mode::Apply && matches!(applied.outcome, Outcome::Created | Outcome::Configured) {
+                narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
+            }
+            all.push(applied);
+        }
+        drop(answers);
+        if mode == Mode::Apply {
+            for definition in stage.objects.iter().filter(|object| object.kind() == "CustomResourceDefinition") {
+                established(cluster, definition, narrator).await?;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Waits until the API server serves a new kind.
+async fn established(cluster: &Cluster, definition: &Manifest, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let doing = format!("waiting until the cluster serves {}", definition.name());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    until(&doing, deadline, Duration::from_millis(100), narrator, async || {
+        let live = read(cluster, definition).await?.unwrap_or_default();
+        let conditions = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let find = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind).cloned();
+        if let Some(bad) = find("NamesAccepted").filter(|condition| condition["status"] == "False") {
+            let why = bad["message"].as_str().unwrap_or_default();
+            return Err(Failure::other(format!("the names of {} are taken", definition.name())).because(why));
+        }
+        Ok(match find("Established") {
+            Some(condition) if condition["status"] == "True" => Look::Ready(()),
+            _ => Look::NotYet("not established yet".to_owned()),
+        })
+    })
+    .await
+}
+
+/// The API of an object of a plan.
+pub fn api(cluster: &Cluster, manifest: &Manifest) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: manifest.group().to_owned(),
+        version: manifest.version().to_owned(),
+        api_version: manifest.api_version().to_owned(),
+        kind: manifest.kind().to_owned(),
+        plural: manifest.plural().to_owned(),
+    };
+    match manifest.namespace() {
+        Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &resource),
+        None => Api::all_with(cluster.client.clone(), &resource),
+    }
+}
+
+fn to_value(object: &DynamicObject) -> Result<Value, Failure> {
+    serde_json::to_value(object).map_err(|error| Failure::other("the server's answer cannot be read").because(error))
+}
+
+/// Whether an apply changed nothing. For real the resource version tells; a dry run answers a made-up one.
+fn same(before: &Value, after: &Value, mode: Mode) -> bool {
+    match mode {
+        Mode::Apply => before.pointer("/metadata/resourceVersion") == after.pointer("/metadata/resourceVersion"),
+        Mode::ServerDryRun => without_bookkeeping(before) == without_bookkeeping(after),
+    }
+}
+
+/// The object without what the server notes down for itself.
+pub fn without_bookkeeping(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for key in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"] {
+            metadata.remove(key);
+        }
+    }
+    object
+}

@@ -1,0 +1,245 @@
+//! kubectl's connection flags, once for the cluster of the command and once, with `hub-` in front, for the hub of a
+//! command that touches two clusters.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ocm_core::Failure;
+use secrecy::SecretString;
+
+/// kubectl's connection flags.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection")]
+pub struct ClientArgs {
+    /// Path of the kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
+    #[arg(long, value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig to use (default: its current context)
+    #[arg(long, value_name = "NAME", global = true)]
+    pub context: Option<String>,
+    /// Cluster of the kubeconfig to use instead of the context's
+    #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
+    pub cluster: Option<String>,
+    /// User of the kubeconfig to use instead of the context's
+    #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
+    pub user: Option<String>,
+    /// Address and port of the API server
+    #[arg(short = 's', long, value_name = "URL", global = true, hide_short_help = true)]
+    pub server: Option<String>,
+    /// Name to check the server's certificate against, if not the host of its address
+    #[arg(long, value_name = "NAME", global = true, hide_short_help = true)]
+    pub tls_server_name: Option<String>,
+    /// File of CA certificates to verify the server with
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
+    pub certificate_authority: Option<PathBuf>,
+    /// Do not verify the server's certificate: anybody in between can read and change everything
+    #[arg(long, global = true, hide_short_help = true)]
+    pub insecure_skip_tls_verify: bool,
+    /// File of the client certificate
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
+    pub client_certificate: Option<PathBuf>,
+    /// File of the client certificate's key
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
+    pub client_key: Option<PathBuf>,
+    /// Bearer token for the API server
+    #[arg(long, value_name = "TOKEN", global = true, hide_short_help = true)]
+    pub token: Option<String>,
+    /// User name to act as
+    #[arg(long = "as", value_name = "USER", global = true, hide_short_help = true)]
+    pub act_as: Option<String>,
+    /// Group to act as (repeatable)
+    #[arg(long = "as-group", value_name = "GROUP", global = true, hide_short_help = true)]
+    pub as_group: Vec<String>,
+    /// UID to act as
+    #[arg(long = "as-uid", value_name = "UID", global = true, hide_short_help = true)]
+    pub as_uid: Option<String>,
+    /// Extra attribute to act with, as KEY=VALUE (repeatable)
+    #[arg(long = "as-user-extra", value_name = "KEY=VALUE", global = true, hide_short_help = true)]
+    pub as_user_extra: Vec<String>,
+    /// How long one request may take, e.g. 30s, 2m; 0 means for ever
+    #[arg(long, value_name = "DURATION", default_value = "60s", global = true, hide_short_help = true)]
+    pub request_timeout: String,
+}
+
+/// kubectl's connection flags for the hub, for commands whose plain flags speak of another cluster.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection to the hub")]
+pub struct HubArgs {
+    /// Path of the kubeconfig file that holds the hub (default: the one of --kubeconfig)
+    #[arg(long, value_name = "FILE")]
+    pub hub_kubeconfig: Option<PathBuf>,
+    /// Context of the hub
+    #[arg(long, value_name = "NAME")]
+    pub hub_context: Option<String>,
+    /// Name to check the hub's certificate against, if not the host of its address
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub hub_tls_server_name: Option<String>,
+    /// User name to act as on the hub
+    #[arg(long = "hub-as", value_name = "USER", hide_short_help = true)]
+    pub hub_as: Option<String>,
+    /// Group to act as on the hub (repeatable)
+    #[arg(long = "hub-as-group", value_name = "GROUP", hide_short_help = true)]
+    pub hub_as_group: Vec<String>,
+}
+
+/// What both flag sets come down to.
+#[derive(Clone, Debug, Default)]
+pub struct Connection {
+    /// `--kubeconfig`; none: `$KUBECONFIG`, then `~/.kube/config`.
+    pub kubeconfig: Option<PathBuf>,
+    /// `--context`; none: the current one.
+    pub context: Option<String>,
+    /// `--cluster`.
+    pub cluster: Option<String>,
+    /// `--user`.
+    pub user: Option<String>,
+    /// `--server`.
+    pub server: Option<String>,
+    /// `--tls-server-name`.
+    pub tls_server_name: Option<String>,
+    /// `--certificate-authority`.
+    pub certificate_authority: Option<PathBuf>,
+    /// `--insecure-skip-tls-verify`.
+    pub insecure_skip_tls_verify: bool,
+    /// `--client-certificate`.
+    pub client_certificate: Option<PathBuf>,
+    /// `--client-key`.
+    pub client_key: Option<PathBuf>,
+    /// `--token`.
+    pub token: Option<SecretString>,
+    /// `--as`.
+    pub act_as: Option<String>,
+    /// `--as-group`.
+    pub as_groups: Vec<String>,
+    /// `--as-uid`.
+    pub as_uid: Option<String>,
+    /// `--as-user-extra`, keys with their values.
+    pub as_user_extra: Vec<(String, String)>,
+    /// `--request-timeout`; none: for ever.
+    pub request_timeout: Option<Duration>,
+    /// `--hub-` for the hub's flag set, else empty: so that hints name the flags that were meant.
+    pub flag_prefix: &'static str,
+}
+
+impl ClientArgs {
+    /// Checks what can be checked without a file or a server.
+    ///
+    /// # Errors
+    /// A usage failure for a duration or an extra attribute that cannot be read, or flags that contradict each other.
+    pub fn connection(&self) -> Result<Connection, Failure> {
+        let Self {
+            kubeconfig,
+            context,
+            cluster,
+            user,
+            server,
+            tls_server_name,
+            certificate_authority,
+            insecure_skip_tls_verify,
+            client_certificate,
+            client_key,
+            token,
+            act_as,
+            as_group,
+            as_uid,
+            as_user_extra,
+            request_timeout,
+        } = self.clone();
+        if act_as.is_none() && !(as_group.is_empty() && as_uid.is_none() && as_user_extra.is_empty()) {
+            return Err(Failure::usage("--as-group, --as-uid and --as-user-extra need --as"));
+        }
+        if insecure_skip_tls_verify && certificate_authority.is_some() {
+            return Err(Failure::usage("--certificate-authority and --insecure-skip-tls-verify exclude each other"));
+        }
+        let as_user_extra = as_user_extra
+            .into_iter()
+            .map(|pair| match pair.split_once('=') {
+                Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+                _ => Err(Failure::usage(format!("--as-user-extra {pair:?} is not KEY=VALUE"))),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Connection {
+            kubeconfig,
+            context,
+            cluster,
+            user,
+            server,
+            tls_server_name,
+            certificate_authority,
+            insecure_skip_tls_verify,
+            client_certificate,
+            client_key,
+            token: token.map(SecretString::from),
+            act_as,
+            as_groups: as_group,
+            as_uid,
+            as_user_extra,
+            request_timeout: duration("--request-timeout", &request_timeout)?,
+            flag_prefix: "",
+        })
+    }
+}
+
+impl HubArgs {
+    /// Whether any flag names the hub: then the command works from one seat.
+    pub fn is_given(&self) -> bool {
+        self.hub_context.is_some() || self.hub_kubeconfig.is_some()
+    }
+
+    /// The hub's connection. The kubeconfig and the request time-out of the plain flags serve here too.
+    pub fn connection(&self, plain: &Connection) -> Connection {
+        let Self { hub_kubeconfig, hub_context, hub_tls_server_name, hub_as, hub_as_group } = self.clone();
+        Connection {
+            kubeconfig: hub_kubeconfig.or_else(|| plain.kubeconfig.clone()),
+            context: hub_context,
+            tls_server_name: hub_tls_server_name,
+            act_as: hub_as,
+            as_groups: hub_as_group,
+            request_timeout: plain.request_timeout,
+            flag_prefix: "hub-",
+            ..Connection::default()
+        }
+    }
+}
+
+/// Reads a duration as kubectl writes them (`30s`, `2m30s`, `1h`, a bare number of seconds); zero means none.
+fn duration(flag: &str, text: &str) -> Result<Option<Duration>, Failure> {
+    let duration = ocm_core::duration::parse(text).map_err(|error| Failure::usage(format!("{flag}: {error}")))?;
+    Ok((!duration.is_zero()).then_some(duration))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(change: impl FnOnce(&mut ClientArgs)) -> ClientArgs {
+        let mut args = ClientArgs { request_timeout: "60s".into(), ..ClientArgs::default() };
+        change(&mut args);
+        args
+    }
+
+    #[test]
+    fn zero_means_no_time_out() {
+        let connection = args(|args| args.request_timeout = "0".into()).connection().unwrap();
+        assert_eq!(connection.request_timeout, None);
+    }
+
+    #[test]
+    fn groups_without_a_user_are_refused() {
+        let failure = args(|args| args.as_group = vec!["g".into()]).connection().unwrap_err();
+        assert!(failure.message.contains("need --as"), "{failure}");
+    }
+
+    #[test]
+    fn the_hub_shares_the_kubeconfig_but_not_the_context() {
+        let plain = args(|args| {
+            args.kubeconfig = Some("both".into());
+            args.context = Some("spoke".into());
+        })
+        .connection()
+        .unwrap();
+        let hub = HubArgs { hub_context: Some("hub".into()), ..HubArgs::default() }.connection(&plain);
+        assert_eq!((hub.kubeconfig, hub.context), (plain.kubeconfig, Some("hub".into())));
+    }
+}

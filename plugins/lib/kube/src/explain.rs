@@ -1,0 +1,184 @@
+//! Errors of the API and of the way to it, translated once.
+
+use std::error::Error as StdError;
+use std::io;
+
+use kube::config::KubeconfigError;
+use ocm_core::{Failure, Reason};
+use rustls::{CertificateError, Error as TlsError};
+
+use crate::layers::TooSlow;
+
+/// Translates an error of the client. The message says what happened, not what was tried: callers put that in front.
+pub fn explain(error: &kube::Error) -> Failure {
+    match error {
+        kube::Error::Api(status) => api(status),
+        kube::Error::Auth(error) => Failure::new(Reason::Unauthorized, "the credentials cannot be used")
+            .because(error)
+            .hint("run the credential plugin of the kubeconfig by hand, or log in again"),
+        kube::Error::SerdeError(error) => {
+            Failure::other("the server's answer cannot be read").because(error).hint("is this a Kubernetes API server?")
+        }
+        other => connection(other),
+    }
+}
+
+/// Translates an error of loading the kubeconfig `origin`.
+pub fn kubeconfig_failure(origin: &str, context: &str, error: &KubeconfigError) -> Failure {
+    Failure::new(Reason::Kubeconfig, format!("context {context:?} of {origin} cannot be used")).because(error)
+}
+
+fn api(status: &kube::core::Status) -> Failure {
+    let message = status.message.trim();
+    let said = |reason, sentence: &str| {
+        let failure = Failure::new(reason, sentence);
+        if message.is_empty() { failure } else { failure.because(message) }
+    };
+    if message.contains("denied the request") || message.contains("ValidatingAdmissionPolicy") {
+        return said(Reason::Admission, "admission on the cluster refused it");
+    }
+    if message.contains("failed calling webhook") || message.contains("conversion webhook") {
+        return said(Reason::Busy, "an admission webhook that must answer did not")
+            .hint("look at the webhook's Deployment: kubectl get deployments -n open-cluster-management-hub");
+    }
+    match status.code {
+        401 => Failure::new(Reason::Unauthorized, "the cluster does not accept the credentials")
+            .hint("they may have expired: log in again, or name another user or context"),
+        403 => said(Reason::Forbidden, "permission denied"),
+        404 if kind_not_served(status) => said(Reason::KindNotServed, "the cluster does not serve this kind of object"),
+        404 => said(Reason::NotFound, "not found"),
+        409 => said(Reason::Conflict, "somebody else changed it, or owns it"),
+        400 | 422 => said(Reason::Invalid, "the cluster refuses the object as invalid"),
+        429 | 500..=599 => said(Reason::Busy, "the cluster cannot answer now"),
+        code => said(Reason::Other, &format!("the cluster answered with HTTP {code}")),
+    }
+}
+
+/// The API server answers for an unknown kind with a page that names no object.
+fn kind_not_served(status: &kube::core::Status) -> bool {
+    let names_object = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+    !names_object
+        && (status.message.contains("404 page not found")
+            || status.message.contains("could not find the requested resource"))
+}
+
+fn connection(error: &(dyn StdError + 'static)) -> Failure {
+    let chain = chain(error);
+    for link in &chain {
+        if let Some(slow) = link.downcast_ref::<TooSlow>() {
+            return Failure::new(Reason::Unreachable, "the cluster does not answer")
+                .because(slow)
+                .hint("check the address and the way to it; --request-timeout sets how long to wait");
+        }
+        if let Some(tls) = link.downcast_ref::<TlsError>() {
+            return self::tls(tls);
+        }
+    }
+    let text = chain.last().map(ToString::to_string).unwrap_or_default();
+    let unreachable = |sentence: &str| Failure::new(Reason::Unreachable, sentence).because(&text);
+    for link in &chain {
+        let Some(io) = link.downcast_ref::<io::Error>() else { continue };
+        match io.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                return unreachable("nothing listens at the cluster's address")
+                    .hint("is the API server up, and is this its address as seen from here?");
+            }
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                return unreachable("there is no way to the cluster's address").hint("check network, VPN and proxy");
+            }
+            io::ErrorKind::TimedOut => {
+                return unreachable("the cluster's address does not answer").hint("check network, VPN and proxy");
+            }
+            _ => {}
+        }
+    }
+    if chain.iter().any(|link| link.to_string().contains("failed to lookup address")) {
+        return unreachable("the name of the cluster's address cannot be resolved")
+            .hint("check the host name and the DNS");
+    }
+    if chain.iter().any(|link| link.to_string().contains("deadline has elapsed")) {
+        return Failure::new(Reason::Unreachable, "the cluster's address does not answer")
+            .because("no connection within 10s")
+            .hint("check network, VPN and proxy");
+    }
+    match chain.as_slice() {
+        [] => Failure::other(error.to_string()),
+        _ => unreachable("the connection to the cluster failed"),
+    }
+}
+
+/// A TLS error as a sentence.
+fn tls(error: &TlsError) -> Failure {
+    let untrusted = |sentence: &str| Failure::new(Reason::Tls, sentence).because(error);
+    match error {
+        TlsError::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            Failure::new(Reason::Tls, "the server's certificate is not signed by the CA that we trust for it")
+                .hint("is it the right server? If its CA changed, fetch the kubeconfig again")
+        }
+        TlsError::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => untrusted("the server's certificate is made out for another name")
+            .hint("use an address that the certificate names, or --tls-server-name"),
+        TlsError::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            untrusted("the server's certificate has expired").hint("renew it, and check this machine's clock")
+        }
+        TlsError::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+            untrusted("the server's certificate is not valid yet").hint("check this machine's clock and the server's")
+        }
+        TlsError::InvalidCertificate(_) => untrusted("the server's certificate cannot be trusted"),
+        TlsError::AlertReceived(_) => untrusted("the server broke off the TLS handshake"),
+        TlsError::InvalidMessage(_) => {
+            untrusted("the server does not speak TLS").hint("is the port right? http and https differ")
+        }
+        _ => untrusted("no secure connection"),
+    }
+}
+
+/// The error and everything behind it. An [`io::Error`] hides what it wraps from `source`, so it is opened here.
+fn chain<'e>(error: &'e (dyn StdError + 'static)) -> Vec<&'e (dyn StdError + 'static)> {
+    let mut links: Vec<&'e (dyn StdError + 'static)> = vec![error];
+    while let Some(last) = links.last().copied() {
+        let inner = last.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match inner.map(|inner| inner as &(dyn StdError + 'static)).or_else(|| last.source()) {
+            Some(next) => links.push(next),
+            None => break,
+        }
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    fn reason_of(code: u16, message: &str) -> Reason {
+        explain(&kube::Error::Api(Status::failure(message, "").with_code(code).boxed())).reason
+    }
+
+    #[test]
+    fn statuses_become_reasons() {
+        assert_eq!(reason_of(401, "Unauthorized"), Reason::Unauthorized);
+        assert_eq!(reason_of(403, "x is forbidden: User \"u\" cannot list"), Reason::Forbidden);
+        assert_eq!(reason_of(404, "404 page not found\n"), Reason::KindNotServed);
+        assert_eq!(reason_of(404, "managedclusters \"c\" not found"), Reason::NotFound);
+        assert_eq!(reason_of(403, "admission webhook \"w\" denied the request: no"), Reason::Admission);
+        assert_eq!(reason_of(500, "failed calling webhook \"w\": connection refused"), Reason::Busy);
+        assert_eq!(reason_of(503, ""), Reason::Busy);
+    }
+
+    #[test]
+    fn a_tls_error_is_found_inside_io_errors() {
+        let tls = TlsError::InvalidCertificate(CertificateError::UnknownIssuer);
+        let wrapped = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, tls));
+        let failure = explain(&kube::Error::Service(Box::new(wrapped)));
+        assert_eq!(failure.reason, Reason::Tls);
+        assert!(failure.message.contains("not signed by the CA"), "{failure}");
+    }
+
+    #[test]
+    fn a_refused_connection_is_said_so() {
+        let failure = explain(&kube::Error::Service(Box::new(io::Error::from(io::ErrorKind::ConnectionRefused))));
+        assert_eq!(failure.reason, Reason::Unreachable);
+    }
+}
