@@ -1,1 +1,38 @@
-//! Vocabulary of Open Cluster Management.
+//! Vocabulary of Open Cluster Management: the objects, names and conditions that every other crate speaks of.
+//!
+//! Four kinds of words:
+//!
+//! * **Objects that we install**: [`ClusterManager`] and [`Klusterlet`], complete, because the API server drops every
+//!   field that their schema does not name. [`crds`] holds their CustomResourceDefinitions.
+//! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
+//!   [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub owns the schema, so unknown fields
+//!   are ignored; write them with patches, never with a replace.
+//! * **Names**: [`names`] and [`conditions`].
+//! * **One object of a plan**: [`Manifest`].
+//!
+//! The crate does no I/O and knows no client. Values come from open-cluster-management.io/api v1.3.0; the contract
+//! tests compare every path of the schemas with that module.
+
+#[macro_use]
+mod text;
+#[macro_use]
+mod object;
+
+pub mod addon;
+pub mod cluster;
+pub mod conditions;
+pub mod crds;
+mod manifest;
+pub mod names;
+
+pub mod operator;
+#[cfg(feature = "schema")]
+pub mod schema;
+pub mod work;
+
+pub use addon::ManagedClusterAddOn;
+pub use cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+pub use manifest::Manifest;
+pub use operator::{ClusterManager, Klusterlet};
+pub use work::{AppliedManifestWork, ManifestWork};

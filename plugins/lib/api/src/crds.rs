@@ -1,0 +1,47 @@
+//! The CustomResourceDefinitions of [`ClusterManager`](crate::ClusterManager) and [`Klusterlet`](crate::Klusterlet).
+//!
+//! The files in `crds/` are generated from the types by the contract tests, which also compare them with upstream's.
+//! Each command embeds only what it calls.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use crate::Manifest;
+
+/// The generated definition of ClusterManager, as text.
+pub const CLUSTER_MANAGER_JSON: &str = include_str!("../crds/clustermanagers.json");
+/// The generated definition of Klusterlet, as text.
+pub const KLUSTERLET_JSON: &str = include_str!("../crds/klusterlets.json");
+
+/// Name of the definition of ClusterManager.
+pub const CLUSTER_MANAGER_NAME: &str = "clustermanagers.operator.open-cluster-management.io";
+/// Name of the definition of Klusterlet.
+pub const KLUSTERLET_NAME: &str = "klusterlets.operator.open-cluster-management.io";
+
+/// The definition of ClusterManager, ready to apply.
+///
+/// Smaller in a binary than the typed [`cluster_manager_crd`].
+pub fn cluster_manager_manifest() -> Manifest {
+    manifest(CLUSTER_MANAGER_NAME, CLUSTER_MANAGER_JSON)
+}
+
+/// The definition of Klusterlet, ready to apply.
+///
+/// Smaller in a binary than the typed [`klusterlet_crd`].
+pub fn klusterlet_manifest() -> Manifest {
+    manifest(KLUSTERLET_NAME, KLUSTERLET_JSON)
+}
+
+/// The definition of ClusterManager as a typed object.
+pub fn cluster_manager_crd() -> CustomResourceDefinition {
+    serde_json::from_str(CLUSTER_MANAGER_JSON).expect("the contract tests parse the generated definition")
+}
+
+/// The definition of Klusterlet as a typed object.
+pub fn klusterlet_crd() -> CustomResourceDefinition {
+    serde_json::from_str(KLUSTERLET_JSON).expect("the contract tests parse the generated definition")
+}
+
+fn manifest(name: &str, json: &str) -> Manifest {
+    let body = serde_json::from_str(json).expect("the contract tests parse the generated definition");
+    Manifest::from_parts("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", name, body)
+}

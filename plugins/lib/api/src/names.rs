@@ -1,0 +1,287 @@
+//! Names that hub, agent and commands agree on.
+//!
+//! Each comment ends with where upstream writes the name: a path in open-cluster-management-io/ocm, or `api:` and a
+//! path in open-cluster-management-io/api.
+
+/// Namespaces.
+pub mod namespaces {
+    /// Both operators, the bootstrap ServiceAccount and its tokens. `deploy/*/config/namespace.yaml`
+    pub const OPERATOR: &str = "open-cluster-management";
+    /// Controllers and webhooks of a hub in mode Default. `pkg/operator/helpers`
+    pub const HUB: &str = "open-cluster-management-hub";
+    /// The agent, unless the Klusterlet names another. `pkg/operator/helpers`
+    pub const AGENT: &str = "open-cluster-management-agent";
+    /// Agents of add-ons. `pkg/operator/helpers`
+    pub const AGENT_ADDON: &str = "open-cluster-management-agent-addon";
+    /// Start of every name that the Klusterlet's schema allows for the agent's namespace. `api:operator/v1`
+    pub const AGENT_PREFIX: &str = "open-cluster-management-";
+}
+
+/// Objects of the operators on both sides.
+pub mod operators {
+    /// Deployment, ServiceAccount, ClusterRole and binding of the hub's operator. `deploy/cluster-manager/config`
+    pub const CLUSTER_MANAGER: &str = "cluster-manager";
+    /// The one ClusterManager; its name prefixes every Deployment on the hub.
+    /// `deploy/cluster-manager/config/samples`
+    pub const CLUSTER_MANAGER_OBJECT: &str = "cluster-manager";
+    /// Deployment, ServiceAccount, ClusterRole and binding of the managed cluster's operator.
+    /// `deploy/klusterlet/config`
+    pub const KLUSTERLET: &str = "klusterlet";
+    /// The usual name of the one Klusterlet. `deploy/klusterlet/config/samples`
+    pub const KLUSTERLET_OBJECT: &str = "klusterlet";
+    /// Lease of the hub's operator. `pkg/cmd/hub/operator.go`
+    pub const CLUSTER_MANAGER_LOCK: &str = "cluster-manager-lock";
+    /// Lease of the managed cluster's operator. `pkg/cmd/spoke/operator.go`
+    pub const KLUSTERLET_LOCK: &str = "klusterlet-lock";
+}
+
+/// Objects of the agent on the managed cluster.
+pub mod agent {
+    /// Lease of the registration agent in mode Default. `pkg/cmd/spoke/registration.go`
+    pub const REGISTRATION_LOCK: &str = "registration-agent-lock";
+    /// Lease of the work agent in mode Default. `pkg/cmd/spoke/work.go`
+    pub const WORK_LOCK: &str = "work-agent-lock";
+}
+
+/// Secrets and ConfigMaps.
+pub mod secrets {
+    /// Kubeconfig with which a new agent registers, in the agent's namespace; written by whoever joins the cluster.
+    /// `pkg/operator/helpers`
+    pub const BOOTSTRAP_HUB_KUBECONFIG: &str = "bootstrap-hub-kubeconfig";
+    /// The agent's own kubeconfig, key and certificate once the hub has let it in; written by the agent.
+    /// `pkg/operator/helpers`
+    pub const HUB_KUBECONFIG: &str = "hub-kubeconfig-secret";
+    /// Kubeconfig of the managed cluster in the Hosted modes, in the namespace named as the Klusterlet.
+    /// `pkg/operator/helpers`
+    pub const EXTERNAL_MANAGED_KUBECONFIG: &str = "external-managed-kubeconfig";
+    /// Kubeconfig of the hub in mode Hosted, in the namespace named as the ClusterManager. `pkg/operator/helpers`
+    pub const EXTERNAL_HUB_KUBECONFIG: &str = "external-hub-kubeconfig";
+    /// Registry credentials that the operators copy to the namespaces of their pods. `pkg/operator/helpers`
+    pub const IMAGE_PULL_CREDENTIALS: &str = "open-cluster-management-image-pull-credentials";
+    /// The hub's own certificate authority, which signs the webhooks' and the gRPC server's certificates.
+    /// `pkg/operator/helpers`
+    pub const SIGNER: &str = "signer-secret";
+    /// ConfigMap with the certificates of that authority, under the key `ca-bundle.crt`. `pkg/operator/helpers`
+    pub const CA_BUNDLE_CONFIGMAP: &str = "ca-bundle-configmap";
+    /// Key of the ConfigMap with the authority's certificates. `pkg/operator/helpers`
+    pub const CA_BUNDLE_KEY: &str = "ca-bundle.crt";
+    /// ConfigMap with the TLS versions and ciphers of all servers, in the operators' namespace.
+    pub const TLS_PROFILE_CONFIGMAP: &str = "ocm-tls-profile";
+
+    /// Key of a kubeconfig. `pkg/registration/register`
+    pub const KUBECONFIG_KEY: &str = "kubeconfig";
+    /// Key of the gRPC settings beside a kubeconfig. `pkg/registration/register/grpc`
+    pub const GRPC_CONFIG_KEY: &str = "config.yaml";
+    /// Key of the cluster's name in the agent's Secret. `pkg/registration/register`
+    pub const CLUSTER_NAME_KEY: &str = "cluster-name";
+    /// Key of the agent's name in the agent's Secret. `pkg/registration/register`
+    pub const AGENT_NAME_KEY: &str = "agent-name";
+    /// Key of the client certificate in the agent's Secret. `pkg/registration/register/csr`
+    pub const TLS_CERT_KEY: &str = "tls.crt";
+    /// Key of the private key in the agent's Secret. `pkg/registration/register/csr`
+    pub const TLS_KEY_KEY: &str = "tls.key";
+}
+
+/// What a new agent registers with.
+pub mod bootstrap {
+    /// ServiceAccount in the operators' namespace whose tokens register agents. `pkg/operator/helpers`
+    pub const SERVICE_ACCOUNT: &str = "agent-registration-bootstrap";
+    /// ClusterRole with what a registering agent may do. `manifests/cluster-manager/hub`
+    pub const CLUSTER_ROLE: &str = "open-cluster-management:bootstrap";
+    /// Binding of that role to the ServiceAccount. `manifests/cluster-manager/hub`
+    pub const SERVICE_ACCOUNT_BINDING: &str = "open-cluster-management:bootstrap:agent-registration";
+    /// Binding of that role to the group of the bootstrap token.
+    pub const TOKEN_BINDING: &str = "open-cluster-management:bootstrap:managedcluster";
+    /// Identifier of the hub's bootstrap token.
+    pub const TOKEN_ID: &str = "ocmhub";
+    /// Secret with that token, in [`TOKEN_NAMESPACE`].
+    pub const TOKEN_SECRET: &str = "bootstrap-token-ocmhub";
+    /// Where Kubernetes looks for bootstrap tokens.
+    pub const TOKEN_NAMESPACE: &str = "kube-system";
+    /// Group of that token.
+    pub const TOKEN_GROUP: &str = "system:bootstrappers:managedcluster";
+    /// Start of the user name of a bootstrap token, before its identifier.
+    pub const TOKEN_USER_PREFIX: &str = "system:bootstrap:";
+
+    /// User name of the bootstrap token with this identifier.
+    pub fn token_user(id: &str) -> String {
+        format!("{TOKEN_USER_PREFIX}{id}")
+    }
+}
+
+/// Users and groups as the hub's API server sees them.
+pub mod identity {
+    /// Start of the names of every agent and every cluster's group. `pkg/registration/hub/user`
+    pub const PREFIX: &str = "system:open-cluster-management:";
+    /// Group of every agent. `pkg/registration/hub/user`
+    pub const MANAGED_CLUSTERS_GROUP: &str = "system:open-cluster-management:managed-clusters";
+    /// The ServiceAccount whose tokens register agents.
+    pub const BOOTSTRAP_USER: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+    /// The hub's gRPC server, which creates CSRs and ManagedClusters on behalf of agents.
+    pub const GRPC_SERVER_USER: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
+
+    /// User name of an agent: the common name of its certificate.
+    pub fn agent_user(cluster: &str, agent: &str) -> String {
+        format!("{PREFIX}{cluster}:{agent}")
+    }
+
+    /// Group of the agents of one cluster: an organization of their certificates.
+    pub fn cluster_group(cluster: &str) -> String {
+        format!("{PREFIX}{cluster}")
+    }
+
+    /// Cluster and agent of an agent's user name; none for any other name.
+    ///
+    /// Add-ons share the prefix but have more parts.
+    pub fn parse_agent_user(user: &str) -> Option<(&str, &str)> {
+        let (cluster, agent) = user.strip_prefix(PREFIX)?.split_once(':')?;
+        (!cluster.is_empty() && !agent.is_empty() && !agent.contains(':')).then_some((cluster, agent))
+    }
+
+    /// User name of a ServiceAccount.
+    pub fn service_account_user(namespace: &str, name: &str) -> String {
+        format!("system:serviceaccount:{namespace}:{name}")
+    }
+}
+
+/// Signers of certificate signing requests.
+pub mod signers {
+    /// The cluster's own signer of client certificates. Kubernetes
+    pub const KUBE_APISERVER_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+    /// The hub's signer for agents that connect over gRPC. `api:operator/v1`, `GRPCAuthSigner`
+    pub const GRPC: &str = "open-cluster-management.io/grpc";
+}
+
+/// Labels.
+pub mod labels {
+    /// Cluster that a CSR or a namespace belongs to. `api:cluster/v1`, `ClusterNameLabelKey`
+    pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
+    /// Add-on that a CSR belongs to. `api:addon/v1alpha1`, `AddonLabelKey`
+    pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
+    /// Set that a ManagedCluster is in. `api:cluster/v1beta2`, `ClusterSetLabel`
+    pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
+    /// Start of the labels of a ManagedCluster that tell the state of its add-ons, before the add-on's name.
+    /// `pkg/addon`
+    pub const FEATURE_ADDON_PREFIX: &str = "feature.open-cluster-management.io/addon-";
+    /// Adds a ClusterRole to what the work agent may do, with the value `true`.
+    /// `manifests/klusterlet/managed`
+    pub const AGGREGATE_TO_WORK: &str = "open-cluster-management.io/aggregate-to-work";
+}
+
+/// Annotations.
+pub mod annotations {
+    /// The user on whose behalf the gRPC server created a CSR. `api:operator/v1`, `CSRUsernameAnnotation`
+    pub const CSR_USER: &str = "open-cluster-management.io/csr-user";
+    /// When the hub accepted a ManagedCluster by itself. `pkg/registration/hub/managedcluster`
+    pub const AUTOMATICALLY_ACCEPTED_ON: &str = "open-cluster-management.io/automatically-accepted-on";
+    /// Start of the annotations that an agent may give its ManagedCluster. `api:operator/v1`,
+    /// `ClusterAnnotationsKeyPrefix`
+    pub const AGENT_PREFIX: &str = "agent.open-cluster-management.io/";
+    /// ARN of a managed EKS cluster. `pkg/registration/register/aws_irsa`
+    pub const MANAGED_CLUSTER_ARN: &str = "agent.open-cluster-management.io/managed-cluster-arn";
+    /// Order in which add-ons and works of a deleted cluster go, lowest number first, 0 to 100. `api:cluster/v1`,
+    /// `CleanupPriorityAnnotationKey`
+    pub const CLEANUP_PRIORITY: &str = "open-cluster-management.io/cleanup-priority";
+    /// Where to pull images for a managed cluster from. `api:cluster/v1`, `ClusterImageRegistriesAnnotationKey`
+    pub const IMAGE_REGISTRIES: &str = "open-cluster-management.io/image-registries";
+    /// Cluster on which a hosted add-on runs. `api:addon/v1alpha1`, `HostingClusterNameAnnotationKey`
+    pub const ADDON_HOSTING_CLUSTER: &str = "addon.open-cluster-management.io/hosting-cluster-name";
+}
+
+/// Finalizers.
+pub mod finalizers {
+    /// On a ManagedCluster: the hub has RBAC to remove. `api:cluster/v1`, `ManagedClusterFinalizer`
+    pub const MANAGED_CLUSTER: &str = "cluster.open-cluster-management.io/api-resource-cleanup";
+    /// On a ManagedCluster: the hub has add-ons and works to remove. `pkg/registration/hub/gc`
+    pub const RESOURCE_CLEANUP: &str = "cluster.open-cluster-management.io/resource-cleanup";
+    /// On a ManifestWork: the agent has objects to remove. `api:work/v1`, `ManifestWorkFinalizer`
+    pub const MANIFEST_WORK: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+    /// On an AppliedManifestWork: the agent has objects to remove. `api:work/v1`, `AppliedManifestWorkFinalizer`
+    pub const APPLIED_MANIFEST_WORK: &str = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
+    /// On a ClusterManager: the operator has the hub to remove. `pkg/operator/operators/clustermanager`
+    pub const CLUSTER_MANAGER: &str = "operator.open-cluster-management.io/cluster-manager-cleanup";
+    /// On a Klusterlet: the operator has the agent to remove. `pkg/operator/operators/klusterlet`
+    pub const KLUSTERLET: &str = "operator.open-cluster-management.io/klusterlet-cleanup";
+    /// On a hosted Klusterlet: the operator has objects on the managed cluster to remove.
+    /// `pkg/operator/operators/klusterlet`
+    pub const KLUSTERLET_HOSTED: &str = "operator.open-cluster-management.io/klusterlet-hosted-cleanup";
+}
+
+/// Taints that the hub puts on ManagedClusters.
+pub mod taints {
+    /// The cluster says that its API server is unwell. `api:cluster/v1`, `ManagedClusterTaintUnavailable`
+    pub const UNAVAILABLE: &str = "cluster.open-cluster-management.io/unavailable";
+    /// The hub has not heard from the cluster. `api:cluster/v1`, `ManagedClusterTaintUnreachable`
+    pub const UNREACHABLE: &str = "cluster.open-cluster-management.io/unreachable";
+}
+
+/// What the hub keeps per managed cluster.
+pub mod hub {
+    /// Lease that the agent renews, in the namespace named as the cluster. `pkg/registration/hub/lease`
+    pub const MANAGED_CLUSTER_LEASE: &str = "managed-cluster-lease";
+    /// Set that ManagedClusters without a set join. `pkg/registration/hub/managedclusterset`
+    pub const DEFAULT_CLUSTER_SET: &str = "default";
+    /// Set of all ManagedClusters. `pkg/registration/hub/managedclusterset`
+    pub const GLOBAL_CLUSTER_SET: &str = "global";
+    /// API group that exists only in RBAC: `managedclusters/accept` and `managedclusters/clientcertificates`.
+    /// `pkg/registration/helpers`
+    pub const REGISTER_GROUP: &str = "register.open-cluster-management.io";
+
+    /// ClusterRole and ClusterRoleBinding of one cluster's agent. `pkg/registration/hub/manifests/rbac`
+    pub fn managed_cluster_role(cluster: &str) -> String {
+        format!("open-cluster-management:managedcluster:{cluster}")
+    }
+}
+
+/// The hub's admission webhooks. `manifests/cluster-manager/hub`
+pub mod webhooks {
+    /// MutatingWebhookConfiguration of ManagedClusters: taint times and the default set.
+    pub const MANAGED_CLUSTER_MUTATOR: &str = "managedclustermutators.admission.cluster.open-cluster-management.io";
+    /// ValidatingWebhookConfiguration of ManagedClusters: who may accept, who may join a set.
+    pub const MANAGED_CLUSTER_VALIDATOR: &str = "managedclustervalidators.admission.cluster.open-cluster-management.io";
+    /// ValidatingWebhookConfiguration of ManagedClusterSetBindings: who may bind a set.
+    pub const SET_BINDING_VALIDATOR: &str =
+        "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io";
+    /// ValidatingWebhookConfiguration of ManifestWorks: size and executor.
+    pub const MANIFEST_WORK_VALIDATOR: &str = "manifestworkvalidators.admission.work.open-cluster-management.io";
+    /// Service of the first three; its name does not depend on the ClusterManager's.
+    pub const REGISTRATION_SERVICE: &str = "cluster-manager-registration-webhook";
+    /// Service of the ManifestWork webhook.
+    pub const WORK_SERVICE: &str = "cluster-manager-work-webhook";
+    /// Service of the conversion webhook of add-ons.
+    pub const ADDON_SERVICE: &str = "cluster-manager-addon-webhook";
+
+    /// Every ValidatingWebhookConfiguration and the Service that answers for it.
+    pub const VALIDATING: &[(&str, &str)] = &[
+        (MANAGED_CLUSTER_VALIDATOR, REGISTRATION_SERVICE),
+        (SET_BINDING_VALIDATOR, REGISTRATION_SERVICE),
+        (MANIFEST_WORK_VALIDATOR, WORK_SERVICE),
+    ];
+    /// Every MutatingWebhookConfiguration and the Service that answers for it.
+    pub const MUTATING: &[(&str, &str)] = &[(MANAGED_CLUSTER_MUTATOR, REGISTRATION_SERVICE)];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identity::*;
+    use super::{bootstrap, namespaces};
+
+    #[test]
+    fn users_and_groups() {
+        assert_eq!(agent_user("c1", "a1"), "system:open-cluster-management:c1:a1");
+        assert_eq!(cluster_group("c1"), "system:open-cluster-management:c1");
+        assert_eq!(parse_agent_user("system:open-cluster-management:c1:a1"), Some(("c1", "a1")));
+        for other in [
+            "system:open-cluster-management:c1",
+            "system:open-cluster-management:c1:",
+            "system:open-cluster-management::a1",
+            "system:open-cluster-management:cluster:c1:addon:x:agent:y",
+            "kubernetes-admin",
+        ] {
+            assert_eq!(parse_agent_user(other), None, "{other}");
+        }
+        assert_eq!(service_account_user(namespaces::OPERATOR, bootstrap::SERVICE_ACCOUNT), BOOTSTRAP_USER);
+        assert_eq!(service_account_user(namespaces::HUB, "grpc-server-sa"), GRPC_SERVER_USER);
+        assert_eq!(bootstrap::token_user(bootstrap::TOKEN_ID), "system:bootstrap:ocmhub");
+    }
+}

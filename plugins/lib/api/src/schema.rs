@@ -1,0 +1,207 @@
+//! The CustomResourceDefinitions as the Rust types describe them (feature `schema`).
+//!
+//! The contract tests write the result to `crds/` and compare it with upstream; commands read it from there.
+
+use kube_core::{CustomResourceExt, Resource};
+use schemars::generate::{Contract, SchemaSettings};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::{ClusterManager, Klusterlet};
+
+/// The definition of ClusterManager, as JSON with sorted keys.
+pub fn cluster_manager_crd() -> Value {
+    let mut crd = definition::<ClusterManager>();
+    // The default of a whole spec is what lets a ClusterManager without one come to life.
+    root_schema(&mut crd)["properties"]["spec"]["default"] = json!({ "deployOption": { "mode": "Default" } });
+    crd
+}
+
+/// The definition of Klusterlet, as JSON with sorted keys.
+pub fn klusterlet_crd() -> Value {
+    definition::<Klusterlet>()
+}
+
+fn definition<K: CustomResourceExt + JsonSchema + Resource<DynamicType = ()>>() -> Value {
+    let mut crd = serde_json::to_value(K::crd()).expect("a definition is plain JSON");
+    // kube-derive describes what a type accepts; a schema must also say what is always there, which is what
+    // serialising promises. This also spares us the rewriting of `anyOf` that kube-derive applies.
+    let mut schema = SchemaSettings::openapi3()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+            settings.contract = Contract::Serialize;
+        })
+        .into_generator()
+        .into_root_schema_for::<K>()
+        .to_value();
+    to_structural(&mut schema);
+    let root = schema.as_object_mut().expect("the schema of a struct is an object");
+    // Upstream requires nothing at the root.
+    root.remove("required");
+    let properties = root["properties"].as_object_mut().expect("a struct has properties");
+    // Defaults of the Rust struct, not of the API.
+    for property in properties.values_mut().filter_map(Value::as_object_mut) {
+        property.remove("default");
+    }
+    for (name, description, kind) in [
+        ("apiVersion", "Version of the schema that this object follows.", "string"),
+        ("kind", "Kind of this object.", "string"),
+    ] {
+        properties.insert(name.to_owned(), json!({ "description": description, "type": kind }));
+    }
+    properties.insert("metadata".to_owned(), json!({ "type": "object" }));
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
+    // The server would fill this in; saying it keeps a dry run's diff empty.
+    let list_kind = format!("{}List", K::kind(&()));
+    crd["spec"]["names"]["listKind"] = Value::from(list_kind);
+    sorted(&crd)
+}
+
+fn root_schema(crd: &mut Value) -> &mut Value {
+    &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+/// Rewrites a schema of schemars into what a structural schema may hold.
+///
+/// An `Option` means "may be missing" here, never "may be null", so every mention of null goes.
+fn to_structural(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.remove("nullable");
+    object.remove("title");
+    if let Some(Value::Array(types)) = object.get("type") {
+        let mut types = types.iter().filter(|name| *name != "null").cloned();
+        if let (Some(only), None) = (types.next(), types.next()) {
+            object.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(words)) = object.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(to_structural);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = object.get_mut(key) {
+            to_structural(inner);
+        }
+    }
+}
+
+/// The same value with the keys of every object in order, whatever map serde_json was built with.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut members: Vec<_> = object.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            Value::Object(members.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}
+
+pub(crate) fn bytes(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "byte" })
+}
+
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "description": "One aspect of the object's state.",
+            "type": "object",
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the status last changed.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": { "description": "Details for people.", "type": "string", "maxLength": 32768 },
+                "observedGeneration": {
+                    "description": "metadata.generation that the condition speaks of.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "reason": {
+                    "description": "Why, as one word for programs.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": {
+                    "description": "Whether the condition holds.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "type": {
+                    "description": "Name of the condition.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+            },
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+        },
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    })
+}
+
+pub(crate) fn tolerations(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "description": "A taint that the pods tolerate, as in a pod's spec.",
+            "type": "object",
+            "properties": {
+                "effect": { "description": "Effect of the taint; empty for any.", "type": "string" },
+                "key": { "description": "Key of the taint; empty for any.", "type": "string" },
+                "operator": { "description": "How the value compares, Equal unless said.", "type": "string" },
+                "tolerationSeconds": {
+                    "description": "For how many seconds a NoExecute taint is tolerated; for ever unless said.",
+                    "type": "integer",
+                    "format": "int64",
+                },
+                "value": { "description": "Value of the taint.", "type": "string" },
+            },
+        },
+    })
+}
+
+pub(crate) fn resource_requirements(_: &mut SchemaGenerator) -> Schema {
+    let quantities = |description: &str| {
+        json!({
+            "description": description,
+            "type": "object",
+            "additionalProperties": {
+                "anyOf": [{ "type": "integer" }, { "type": "string" }],
+                "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+                "x-kubernetes-int-or-string": true,
+            },
+        })
+    };
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "claims": {
+                "description": "Claims of the pod's spec that the containers use.",
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": { "description": "Name of the claim.", "type": "string" },
+                        "request": { "description": "Name of one request of the claim; empty for all.", "type": "string" },
+                    },
+                    "required": ["name"],
+                },
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+            "limits": quantities("The most of each resource that a container may use."),
+            "requests": quantities("The amount of each resource that is kept free for a container."),
+        },
+    })
+}
