@@ -2,11 +2,13 @@
 //!
 //! `UPDATE_CRDS=1 cargo test -p contract-tests` rewrites the generated files in `plugins/lib/api/crds/`.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test, in helpers, too")]
+
+mod upstream;
+
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::LazyLock;
+use std::path::Path;
 
 use kube_core::{ClusterResourceScope, Resource};
 use ocm_api::addon::ManagedClusterAddOn;
@@ -27,25 +29,8 @@ const MANIFEST_WORK: &str = "work/v1/0000_00_work.open-cluster-management.io_man
 const APPLIED_MANIFEST_WORK: &str = "work/v1/0000_01_work.open-cluster-management.io_appliedmanifestworks.crd.yaml";
 const ADD_ON: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
 
-/// Where Go keeps upstream's module. `upstream-api/go.mod` names the version and `go.sum` its checksum.
-static UPSTREAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let output = Command::new("go")
-        .args(["mod", "download", "-json", "open-cluster-management.io/api"])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("upstream-api"))
-        .env("GOFLAGS", "-mod=readonly")
-        .env("GOWORK", "off")
-        .output()
-        .expect("this test needs Go to download upstream's schemas");
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "go mod download: {stdout}{}", String::from_utf8_lossy(&output.stderr));
-    let module: Value = serde_json::from_str(&stdout).unwrap();
-    PathBuf::from(module["Dir"].as_str().unwrap())
-});
-
 fn upstream(file: &str) -> Value {
-    let path = UPSTREAM.join(file);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    serde_saphyr::from_str(&upstream::text(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
 fn root_schema(crd: &Value) -> &Value {
