@@ -24,7 +24,8 @@ pub(crate) fn command(place: &Place, daemon: &str) -> Option<(PathBuf, Vec<Strin
             format!("--data-dir={}", at("etcd")),
             // A socket in our own directory can neither collide with anybody nor be reached by anybody.
             format!("--listen-client-urls=unix://{}", at("run/etcd.sock")),
-            format!("--advertise-client-urls=unix://{}", at("run/etcd.sock")),
+            // It must be given, must have a port, and is used by nobody.
+            "--advertise-client-urls=http://127.0.0.1:1".into(),
             "--listen-peer-urls=http://127.0.0.1:0".into(),
             "--unsafe-no-fsync".into(),
         ],
@@ -40,6 +41,9 @@ pub(crate) fn command(place: &Place, daemon: &str) -> Option<(PathBuf, Vec<Strin
                 format!("--cluster-signing-cert-file={}", pki("ca.crt")),
                 format!("--cluster-signing-key-file={}", pki("ca.key")),
                 "--use-service-account-credentials".into(),
+                // At the default of 20 requests a second, its start alone takes five seconds.
+                "--kube-api-qps=500".into(),
+                "--kube-api-burst=1000".into(),
                 "--controllers=*,bootstrapsigner,tokencleaner".into(),
                 "--allocate-node-cidrs=false".into(),
             ]);
