@@ -6,7 +6,6 @@ use crate::Size;
 use crate::error::Error;
 use crate::order::Place;
 use crate::pki::write;
-use crate::slots::control_group;
 
 /// Daemons that run as a user of their own. One cluster takes 19 of the 128 inotify instances that a user has, 11 of
 /// them in these; all clusters as root would make the seventh one fail in ways that name no reason.
@@ -185,7 +184,6 @@ kind: KubeletConfiguration
 # The host may still use control groups of version 1.
 failCgroupV1: false
 cgroupDriver: cgroupfs
-cgroupRoot: {group}
 # Several kubelets on one host would remove each other's groups.
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
@@ -206,7 +204,6 @@ evictionHard: {{}}
 imageGCHighThresholdPercent: 100
 podLogsDir: {pods}
 "#,
-            group = control_group(place.slot),
             ca = at("pki/ca.crt"),
             certificate = at("pki/node.crt"),
             key = at("pki/node.key"),

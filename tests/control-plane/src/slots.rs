@@ -95,11 +95,13 @@ fn remains(number: u8, dir: &Path, locks: &Path) -> Result<(), Error> {
         }
         sleep(Duration::from_millis(20));
     };
-    remove(number, dir)
+    remove(dir)
 }
 
 /// Removes directory and control groups of a cluster whose processes have ended, or are ending.
-pub(crate) fn remove(number: u8, dir: &Path) -> Result<(), Error> {
+pub(crate) fn remove(dir: &Path) -> Result<(), Error> {
+    let tasks = fs::read_dir(dir.join("containerd/io.containerd.runtime.v2.task/k8s.io"));
+    let containers: Vec<_> = tasks.into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
     let begun = Instant::now();
     loop {
         match fs::remove_dir_all(dir) {
@@ -110,36 +112,35 @@ pub(crate) fn remove(number: u8, dir: &Path) -> Result<(), Error> {
             Err(error) => return Err(error).trying(|| format!("removing {}", dir.display())),
         }
     }
-    if is_root() {
-        control_groups(number);
+    for container in containers {
+        let left = || {
+            let name = Path::new("k8s.io").join(&container);
+            groups(&name).into_iter().filter(|group| !remove_group(group)).count()
+        };
+        // The last process of a group may still be ending.
+        let begun = Instant::now();
+        while left() > 0 && begun.elapsed() < Duration::from_secs(1) {
+            sleep(Duration::from_millis(10));
+        }
     }
     Ok(())
 }
 
-/// The control group of the pods of a cluster, below each hierarchy.
-pub(crate) fn control_group(number: u8) -> String {
-    format!("/kubectl-ocm-{number}")
-}
-
-/// Removes the control groups of dead pods: with version 1 below every controller, with version 2 at the top.
-fn control_groups(number: u8) {
+/// The control groups of this name: with version 1 below every controller, with version 2 at the top.
+fn groups(name: &Path) -> Vec<PathBuf> {
     let top = Path::new("/sys/fs/cgroup");
-    let name = control_group(number);
-    let name = name.trim_start_matches('/');
     let hierarchies = fs::read_dir(top).into_iter().flatten().flatten().map(|entry| entry.path());
-    for hierarchy in hierarchies.chain([top.to_owned()]) {
-        remove_group(&hierarchy.join(name));
-    }
+    hierarchies.chain([top.to_owned()]).map(|hierarchy| hierarchy.join(name)).filter(|group| group.is_dir()).collect()
 }
 
-fn remove_group(group: &Path) {
+/// Removes a control group with those below it; says whether it is gone.
+fn remove_group(group: &Path) -> bool {
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_group(&entry.path());
         }
     }
-    // One that is still in use, or does not exist, stays as it is.
-    let _ = fs::remove_dir(group);
+    fs::remove_dir(group).is_ok()
 }
 
 /// The lock that the first process of a cluster holds, so that nobody removes its directory while it ends.

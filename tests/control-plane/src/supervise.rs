@@ -47,7 +47,7 @@ pub(crate) fn supervise(order: &str) -> Result<(), Error> {
         .and_then(|order| slots::take().map(|slot| (order, slot)))
         .and_then(|(order, slot)| {
             let result = live(order, &slot);
-            let removed = slots::remove(slot.number, &slot.dir);
+            let removed = slots::remove(&slot.dir);
             if is_root() {
                 remove_bridge();
             }

@@ -70,6 +70,5 @@ fn find() -> Result<PathBuf, Error> {
         Err(_) if beside.is_file() => return Ok(beside),
         Err(error) => return Err(error).trying(|| format!("starting Cargo to build {NAME}")),
     }
-    // A copy of its own keeps working when Cargo replaces the program while clusters are running.
     fs::canonicalize(&beside).trying(|| format!("finding {}", beside.display()))
 }
