@@ -318,6 +318,8 @@ impl Cluster {
         let failed = |why: String| Error::Cluster { cluster: self.name.clone(), why };
         let mut link = lock(&self.own()?.link);
         let line = serde_json::to_string(request).map_err(|error| failed(error.to_string()))?;
+        // An answer that came too late for its question must not answer this one.
+        while link.messages.try_recv().is_ok() {}
         let sent = link.requests.as_mut().is_some_and(|pipe| writeln!(pipe, "{line}").is_ok());
         let answer = link.messages.recv_timeout(Duration::from_secs(30)).ok().filter(|_| sent);
         match answer {

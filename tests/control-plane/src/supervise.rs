@@ -49,7 +49,7 @@ pub(crate) fn supervise(order: &str) -> Result<(), Error> {
             let result = live(order, &slot);
             let removed = slots::remove(&slot.dir);
             if is_root() {
-                remove_bridge();
+                untie(slot.number);
             }
             result.and(removed)
         });
@@ -211,11 +211,16 @@ fn tie(place: &Place, child: &Child) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the bridge when no node is tied to it any more.
-fn remove_bridge() {
+/// Removes the wire of a dead node, and the bridge when no node is tied to it any more.
+fn untie(number: u8) {
     let Ok(_lock) = host_lock() else { return };
-    let tied = Path::new("/sys/class/net").join(BRIDGE).join("brif");
-    if fs::read_dir(tied).is_ok_and(|mut wires| wires.next().is_none()) {
+    let bridge = Path::new("/sys/class/net").join(BRIDGE);
+    if !bridge.exists() {
+        return;
+    }
+    // The kernel removes it together with the namespace at its other end, but at its leisure.
+    let _ = run(Command::new("ip").args(["link", "delete", &veth(number)]));
+    if fs::read_dir(bridge.join("brif")).is_ok_and(|mut wires| wires.next().is_none()) {
         let _ = run(Command::new("iptables").args(["-D", "FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"]));
         let _ = run(Command::new("ip").args(["link", "delete", BRIDGE]));
     }
