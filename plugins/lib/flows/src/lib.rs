@@ -2,4 +2,5 @@
 //! render what comes back.
 
 pub mod accept;
+pub mod get;
 pub mod registry;
