@@ -32,8 +32,12 @@ pub struct Page {
 /// When a command cannot be run.
 pub fn pages() -> Vec<Page> {
     let commands = tree::commands();
-    let verbs: Vec<&str> =
-        commands.iter().filter(|words| words.len() == 1).filter_map(|words| words.first()).map(String::as_str).collect();
+    let verbs: Vec<&str> = commands
+        .iter()
+        .filter(|words| words.len() == 1)
+        .filter_map(|words| words.first())
+        .map(String::as_str)
+        .collect();
     verbs
         .iter()
         .map(|verb| {

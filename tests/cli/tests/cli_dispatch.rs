@@ -4,13 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use cli_tests::{Cli, Run, binary, doors, escape, file_name};
-
-fn check(name: &str, cli: &Cli, run: &Run) {
-    insta::with_settings!({ filters => cli.filters(), omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!(name, run.to_string());
-    });
-}
+use cli_tests::{Cli, binary, check, doors, escape, file_name};
 
 /// A command of somebody else's that says how it was called.
 fn third_party(cli: &Cli, folder: &str, verb: &str) -> PathBuf {
@@ -22,20 +16,20 @@ fn third_party(cli: &Cli, folder: &str, verb: &str) -> PathBuf {
 #[test]
 fn what_is_no_verb() {
     let cli = Cli::new();
-    check("dispatch-unknown-verb", &cli, &cli.run(["acept", "c1"]));
-    check("dispatch-unlike-any-verb", &cli, &cli.run(["zzzzzzzz"]));
-    check("dispatch-help-of-unknown-verb", &cli, &cli.run(["help", "instal"]));
-    check("dispatch-flag-before-verb", &cli, &cli.run(["--context", "hub", "accept"]));
-    check("dispatch-version-with-word", &cli, &cli.run(["version", "now"]));
+    check!("dispatch-unknown-verb", cli, cli.run(["acept", "c1"]));
+    check!("dispatch-unlike-any-verb", cli, cli.run(["zzzzzzzz"]));
+    check!("dispatch-help-of-unknown-verb", cli, cli.run(["help", "instal"]));
+    check!("dispatch-flag-before-verb", cli, cli.run(["--context", "hub", "accept"]));
+    check!("dispatch-version-with-word", cli, cli.run(["version", "now"]));
     // What a file name could be made of must not become a path.
-    check("dispatch-path-as-verb", &cli, &cli.run(["../../bin/true"]));
+    check!("dispatch-path-as-verb", cli, cli.run(["../../bin/true"]));
 }
 
 #[test]
 fn versions_of_everything_in_one_folder() {
     let cli = Cli::new();
-    check("version-table", &cli, &cli.run(["version"]));
-    check("version-json", &cli, &cli.run(["version", "-o", "json"]));
+    check!("version-table", cli, cli.run(["version"]));
+    check!("version-json", cli, cli.run(["version", "-o", "json"]));
 }
 
 #[test]
@@ -43,8 +37,8 @@ fn a_verb_of_somebody_else_is_found_on_path() {
     let cli = Cli::new();
     third_party(&cli, "tools", "tls_check");
     let cli = with_path(cli, "tools");
-    check("dispatch-third-party", &cli, &cli.run(["tls-check", "--flag", "word"]));
-    check("dispatch-third-party-in-help", &cli, &cli.run(["--help"]));
+    check!("dispatch-third-party", cli, cli.run(["tls-check", "--flag", "word"]));
+    check!("dispatch-third-party-in-help", cli, cli.run(["--help"]));
 }
 
 #[test]
@@ -54,7 +48,7 @@ fn our_own_verb_comes_before_one_on_path() {
     let cli = with_path(cli, "tools");
     let run = cli.run(["accept", "--version"]);
     assert_eq!(run.stdout, format!("kubectl-ocm-accept {}\n", env!("CARGO_PKG_VERSION")));
-    check("version-shadowed", &cli, &cli.run(["version"]));
+    check!("version-shadowed", cli, cli.run(["version"]));
 }
 
 #[test]
@@ -70,7 +64,7 @@ fn krew_links_only_the_dispatcher() {
     symlink(store.join("kubectl-ocm"), &link).expect("a link can be made");
     let run = cli.run_file(&link, ["accept", "--version"]);
     assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{run}");
-    check("version-krew", &cli, &cli.run_file(&link, ["version"]));
+    check!("version-krew", cli, cli.run_file(&link, ["version"]));
 }
 
 #[test]
@@ -83,7 +77,7 @@ fn a_binary_of_another_version_is_told_apart() {
         let file = cli.write(&format!("store/kubectl-ocm-{verb}"), &format!("#!/bin/sh\n{body}\n"));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a mode can be set");
     }
-    check("version-mixed", &cli, &cli.run_file(&store.join("kubectl-ocm"), ["version"]));
+    check!("version-mixed", cli, cli.run_file(&store.join("kubectl-ocm"), ["version"]));
 }
 
 fn with_path(cli: Cli, folder: &str) -> Cli {

@@ -3,16 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use cli_tests::{Cli, Run, kubeconfig};
+use cli_tests::{Cli, check, kubeconfig};
 
 /// The commands that read from one cluster, with the fewest words.
 const READS: &[&[&str]] = &[&["accept", "c1", "--dry-run=client"], &["get", "clusters"]];
-
-fn check(name: &str, cli: &Cli, run: &Run) {
-    insta::with_settings!({ filters => cli.filters(), omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!(name, run.to_string());
-    });
-}
 
 /// Runs every reading command with more words, one snapshot for all.
 fn each(name: &str, cli: &Cli, more: &[&str]) {
@@ -23,9 +17,7 @@ fn each(name: &str, cli: &Cli, more: &[&str]) {
             format!("$ kubectl ocm {}\n{}", words.join(" "), cli.run(&words))
         })
         .collect();
-    insta::with_settings!({ filters => cli.filters(), omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!(name, all);
-    });
+    check!(name, cli, all);
 }
 
 /// An address where nothing listens.
@@ -138,6 +130,6 @@ fn flags_that_cannot_be() {
         ("usage-bad-server", &["get", "clusters", "--server", "not a url"]),
     ];
     for (name, words) in cases {
-        check(name, &cli, &cli.run(*words));
+        check!(name, cli, cli.run(*words));
     }
 }

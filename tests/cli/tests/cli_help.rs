@@ -1,12 +1,6 @@
 //! What every command says of itself.
 
-use cli_tests::{Cli, Run, binary, doors, tree};
-
-fn check(name: &str, cli: &Cli, run: &Run) {
-    insta::with_settings!({ filters => cli.filters(), omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!(name, run.to_string());
-    });
-}
+use cli_tests::{Cli, binary, check, doors, tree};
 
 #[test]
 fn help_of_every_command() {
@@ -14,7 +8,7 @@ fn help_of_every_command() {
     for words in tree::commands() {
         let door = format!("kubectl-ocm-{}", words[0]);
         for (flag, kind) in [("--help", "long"), ("-h", "short")] {
-            check(&format!("help-{kind}-{}", words.join("-")), &cli, &tree::help(&cli, &door, &words, flag));
+            check!(format!("help-{kind}-{}", words.join("-")), cli, tree::help(&cli, &door, &words, flag));
         }
     }
 }
@@ -23,11 +17,11 @@ fn help_of_every_command() {
 fn help_of_the_suite() {
     let cli = Cli::new();
     let help = cli.run(["--help"]);
-    check("help-suite", &cli, &help);
+    check!("help-suite", cli, help);
     for same in [&[][..], &["-h"], &["help"]] {
         assert_eq!(cli.run(same), help, "{same:?}");
     }
-    check("help-version", &cli, &cli.run(["version", "--help"]));
+    check!("help-version", cli, cli.run(["version", "--help"]));
 }
 
 #[test]

@@ -27,9 +27,7 @@ fn exit_codes_are_those_of_the_code() {
 #[test]
 fn every_reason_code_of_accept_is_explained() {
     let text = page("docs/reference/accept-codes.md");
-    let own = [
-        "NoManagedCluster", "Detaching", "TwoKeys", "NameTaken", "NoSuchKey", "RequestDenied", "NamespaceTaken",
-    ];
+    let own = ["NoManagedCluster", "Detaching", "TwoKeys", "NameTaken", "NoSuchKey", "RequestDenied", "NamespaceTaken"];
     let codes = Code::ALL.iter().map(ToString::to_string).chain(own.map(str::to_owned));
     let missing: Vec<_> = codes.filter(|code| !text.contains(&format!("`{code}`"))).collect();
     assert!(missing.is_empty(), "docs/reference/accept-codes.md does not name {missing:?}");
@@ -47,7 +45,8 @@ fn the_architecture_names_every_crate() {
         .filter(|folder| folder.join("Cargo.toml").is_file());
     for folder in members {
         let name = folder.strip_prefix(root()).unwrap_or(&folder).display().to_string();
-        let named = text.contains(&name) || folder.file_name().is_some_and(|last| text.contains(&*last.to_string_lossy()));
+        let named =
+            text.contains(&name) || folder.file_name().is_some_and(|last| text.contains(&*last.to_string_lossy()));
         assert!(named, "ARCHITECTURE.md has no line for {name}");
     }
 }
