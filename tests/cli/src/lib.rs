@@ -140,7 +140,7 @@ impl Cli {
             (escape(&self.home().display().to_string()), "[HOME]"),
             (escape(&folder.display().to_string()), "[BIN]"),
             (escape(&fs::canonicalize(folder).unwrap_or_default().display().to_string()), "[BIN]"),
-            (r"127\.0\.0\.1:\d+".to_owned(), "127.0.0.1:[PORT]"),
+            (r"\b127\.\d+\.\d+\.\d+:\d+".to_owned(), "[SERVER]"),
         ]
     }
 }
