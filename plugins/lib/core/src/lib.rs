@@ -12,10 +12,13 @@ pub mod csr;
 pub mod duration;
 pub mod event;
 pub mod failure;
+pub mod kubeconfig;
 pub mod phase;
+pub mod pin;
 pub mod plan;
 pub mod takeover;
 mod text;
+pub mod token;
 
 pub use event::{Event, Narrator, Silent};
 pub use failure::{Exit, Failure, Reason};
