@@ -14,6 +14,7 @@ use ocm_api::cluster::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
 
 use crate::csr::{Allowance, Code, Origin, Request, State};
+use crate::name::is_reserved;
 
 /// What the user typed that bears on the decision.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,17 @@ pub struct Wish {
     pub fingerprint: Option<String>,
     /// Whether a name that a joined cluster holds may go to another key.
     pub replace: bool,
+}
+
+/// What the hub has under the name of a cluster before it is accepted: a namespace of that name becomes its agent's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// No namespace has the name.
+    Free,
+    /// The namespace is labelled as this cluster's, perhaps from an earlier registration.
+    Own,
+    /// The namespace is somebody else's.
+    Foreign,
 }
 
 /// What is to be done for one cluster.
@@ -74,6 +86,8 @@ pub enum RefusalCode {
     NoSuchKey,
     /// The request was denied before.
     RequestDenied,
+    /// The name is that of a namespace which is not this cluster's: its agent would get rights there.
+    NamespaceTaken,
 }
 
 impl fmt::Display for RefusalCode {
@@ -90,13 +104,18 @@ fn refused(code: RefusalCode, detail: impl Into<String>, hint: Option<String>) -
 }
 
 /// Decides for the cluster `name`. `requests` are all that carry its label; others' are harmless here.
-pub fn decide(name: &str, cluster: Option<&ManagedCluster>, requests: &[Request], wish: &Wish) -> Decision {
+pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests: &[Request], wish: &Wish) -> Decision {
     let Some(cluster) = cluster else {
         let hint = "its agent registers it: look at the agent on the cluster, or wait for it with --wait".to_owned();
         return refused(RefusalCode::NoManagedCluster, "the hub has no managed cluster of this name", Some(hint));
     };
     if cluster.metadata.deletion_timestamp.is_some() {
         return refused(RefusalCode::Detaching, "it is being removed from the hub", None);
+    }
+    if home == Home::Foreign || is_reserved(name) {
+        let detail =
+            format!("the hub uses the namespace {name} for something else, and the agent would get rights there");
+        return refused(RefusalCode::NamespaceTaken, detail, Some("join it under another name".to_owned()));
     }
     let created = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let mine: Vec<(usize, &Request)> = requests

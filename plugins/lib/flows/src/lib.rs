@@ -1,1 +1,6 @@
-//! The flows.
+//! What commands do, as functions that emit events: no flags, no printing. Doors hand in settings and a narrator and
+//! render what comes back.
+
+pub mod accept;
+pub mod get;
+pub mod registry;

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ocm_core::{Failure, Reason};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
+};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -102,8 +104,9 @@ fn unreachable(endpoint: &Endpoint, what: &str, cause: impl std::fmt::Display) -
 
 fn tcp(endpoint: &Endpoint, error: io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => unreachable(endpoint, "nothing listens there", error)
-            .hint("is the API server up, and is the port right?"),
+        io::ErrorKind::ConnectionRefused => {
+            unreachable(endpoint, "nothing listens there", error).hint("is the API server up, and is the port right?")
+        }
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             unreachable(endpoint, "there is no way to it", error).hint("check network, VPN and firewall")
         }
@@ -115,7 +118,8 @@ fn handshake(endpoint: &Endpoint, error: io::Error) -> Failure {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) {
         Some(error) => tls(endpoint, error),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Failure::new(Reason::Tls, format!("{endpoint} closed the connection instead of speaking TLS")).because(error)
+            Failure::new(Reason::Tls, format!("{endpoint} closed the connection instead of speaking TLS"))
+                .because(error)
         }
         None => unreachable(endpoint, "the connection broke", error),
     }

@@ -76,7 +76,11 @@ impl Endpoint {
 
     /// Host and port as an address line has them.
     pub(crate) fn authority(&self) -> String {
-        if self.host.contains(':') { format!("[{}]:{}", self.host, self.port) } else { format!("{}:{}", self.host, self.port) }
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
     }
 }
 
@@ -96,7 +100,8 @@ mod tests {
         assert_eq!(parse("https://hub.example"), Ok(("hub.example".to_owned(), 443)));
         assert_eq!(parse("HTTPS://10.0.0.1:6443/"), Ok(("10.0.0.1".to_owned(), 6443)));
         assert_eq!(parse("https://[fd00::1]:6443/path"), Ok(("fd00::1".to_owned(), 6443)));
-        for wrong in ["hub:6443", "http://hub", "https://", "https://u:p@hub", "https://hub:port", "https://[::1", "ftp://x"]
+        for wrong in
+            ["hub:6443", "http://hub", "https://", "https://u:p@hub", "https://hub:port", "https://[::1", "ftp://x"]
         {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

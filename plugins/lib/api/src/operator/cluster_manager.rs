@@ -5,6 +5,8 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
+#[cfg(feature = "schema")]
+use crate::schema;
 
 /// What the hub's operator installs. Upstream: `ClusterManagerSpec`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,9 +21,10 @@ use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, Re
     status = "OperatorStatus",
     derive = "PartialEq",
     derive = "Default",
-    attr = "cfg_attr(all(), serde(default))",
     doc = "The hub: which controllers run on it, from which images and with which settings. Its name prefixes every hub object."
 )]
+// Upstream's schema does not require a spec, kube-derive's root does, and `attr` takes no serde attribute as such.
+#[kube(attr = "cfg_attr(all(), serde(default))")]
 #[kube(crates(kube_core = "kube_core"))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterManagerSpec {
@@ -399,6 +402,7 @@ pub struct HostnameConfig {
     pub host: String,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
@@ -412,6 +416,7 @@ pub struct LoadBalancerConfig {
     pub host: Option<String>,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
@@ -425,5 +430,6 @@ pub struct RouteConfig {
     pub host: Option<String>,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }

@@ -7,6 +7,8 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
+#[cfg(feature = "schema")]
+use crate::schema;
 
 /// What the managed cluster's operator installs. Upstream: `KlusterletSpec`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,9 +23,10 @@ use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, Re
     status = "OperatorStatus",
     derive = "PartialEq",
     derive = "Default",
-    attr = "cfg_attr(all(), serde(default))",
     doc = "The agent of a managed cluster: its name on the hub, from which images it runs and with which settings."
 )]
+// Upstream's schema does not require a spec, kube-derive's root does, and `attr` takes no serde attribute as such.
+#[kube(attr = "cfg_attr(all(), serde(default))")]
 #[kube(crates(kube_core = "kube_core"))]
 #[serde(rename_all = "camelCase")]
 pub struct KlusterletSpec {
@@ -86,6 +89,7 @@ pub struct ServerUrl {
     pub url: String,
     /// PEM certificates of its issuer. Agents ignore them and report the ones of their own kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
