@@ -1,1 +1,47 @@
-//! Real Kubernetes clusters for tests and for the demo.
+//! Real Kubernetes clusters with real Open Cluster Management for tests and for the demo, on this machine, without
+//! Docker.
+//!
+//! A cluster is one tree of processes:
+//!
+//! ```text
+//! the runner (a test, the demo)
+//!   └ control-plane supervise      outside: takes a place, makes the namespaces, cleans up at the end
+//!       └ control-plane node       the first process; of a whole node it is process 1 of its own namespaces
+//!           └ etcd, kube-apiserver, …, containerd and the pods
+//! ```
+//!
+//! Each of the upper three holds a pipe to the one below. When one dies, in whatever way, the pipe closes and
+//! everything below ends; when the first process of the namespaces dies, the kernel ends the rest.
+//!
+//! [`Size::Api`] is an API server with what signs certificates, without root. [`Size::Node`] runs pods, with the images
+//! of OCM if it is asked to.
+
+mod binaries;
+mod cluster;
+mod config;
+mod error;
+mod http;
+mod image;
+mod node;
+mod order;
+mod packages;
+mod pki;
+mod run;
+mod slots;
+mod supervise;
+mod tool;
+
+pub use binaries::{Binaries, binaries};
+pub use cluster::{Cluster, Size, Spec, shared};
+pub use error::Error;
+
+/// The verbs by which the processes of a cluster start each other. They are no interface for people.
+#[doc(hidden)]
+pub fn internal(verb: &str, argument: &str) -> Option<Result<(), Error>> {
+    match verb {
+        "supervise" => Some(supervise::supervise(argument)),
+        "node" => Some(node::node(argument)),
+        "images" => Some(image::fill(argument)),
+        _ => None,
+    }
+}

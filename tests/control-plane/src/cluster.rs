@@ -1,0 +1,426 @@
+//! Clusters, as tests see them.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use serde::{Deserialize, Serialize};
+
+use crate::binaries::{API, NODE, OCM, ensure, ocm_version};
+use crate::error::{Error, Trying as _};
+use crate::order::{Message, Order, Request};
+use crate::pki::{self, Authority};
+use crate::tool::tool;
+use crate::{image, packages};
+
+/// How much of a cluster is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Size {
+    /// etcd, API server and controller manager on the loopback address: certificates, RBAC, admission. No root.
+    Api,
+    /// A whole node that runs pods. Needs root.
+    Node,
+}
+
+/// What cluster is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The name of the cluster, of its context and of its node. Two clusters of one name do not disturb each other.
+    pub name: String,
+    /// How much of a cluster is needed.
+    pub size: Size,
+    /// Whether the images of OCM are there; nodes only.
+    pub ocm_images: bool,
+    /// Whether a scheduler runs. Without one, pods stay pending: for tests of what is said then.
+    pub schedulable: bool,
+}
+
+impl Spec {
+    /// An API server with what signs certificates; needs no root.
+    pub fn api(name: impl Into<String>) -> Self {
+        Self { name: name.into(), size: Size::Api, ocm_images: false, schedulable: true }
+    }
+
+    /// A whole node with the images of OCM; needs root.
+    pub fn node(name: impl Into<String>) -> Self {
+        Self { name: name.into(), size: Size::Node, ocm_images: true, schedulable: true }
+    }
+
+    /// Whether the images of OCM are there.
+    pub fn ocm_images(mut self, wanted: bool) -> Self {
+        self.ocm_images = wanted;
+        self
+    }
+
+    /// Whether a scheduler runs.
+    pub fn schedulable(mut self, wanted: bool) -> Self {
+        self.schedulable = wanted;
+        self
+    }
+
+    /// A name ends up in certificates, file names, the host name of the node and on command lines.
+    fn check(&self) -> Result<(), Error> {
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let name = &self.name;
+        if name.is_empty() || name.len() > 40 || !name.chars().all(good) || name.starts_with('-') || name.ends_with('-')
+        {
+            return Err(Error::host(format!(
+                "{name:?} cannot be the name of a cluster; use up to 40 lower-case letters, digits and hyphens"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A running cluster. Dropping it ends every process of it and removes its files.
+#[derive(Debug)]
+pub struct Cluster {
+    name: String,
+    server: String,
+    ca: String,
+    kubeconfig: PathBuf,
+    kubectl: PathBuf,
+    /// What only a cluster that we started has.
+    own: Option<Own>,
+}
+
+#[derive(Debug)]
+struct Own {
+    dir: PathBuf,
+    link: Mutex<Link>,
+}
+
+/// The line to the supervisor of a cluster.
+#[derive(Debug)]
+struct Link {
+    child: Child,
+    requests: Option<ChildStdin>,
+    messages: Receiver<Message>,
+}
+
+impl Cluster {
+    /// Starts a cluster. Returns when its API server is ready; of a whole node, when it is ready and pods can be
+    /// created.
+    pub fn start(spec: &Spec) -> Result<Self, Error> {
+        spec.check()?;
+        let mut names: Vec<&str> = match spec.size {
+            Size::Api => API.to_vec(),
+            Size::Node => NODE.to_vec(),
+        };
+        let mut cni = PathBuf::new();
+        if spec.size == Size::Node {
+            cni = packages::ensure()?;
+            if spec.ocm_images {
+                names.extend(OCM);
+            }
+        }
+        let binaries = ensure(&names)?;
+        let tool = tool()?;
+        let images = match spec.size {
+            Size::Api => None,
+            Size::Node => Some(image::store(&tool, &binaries, spec.ocm_images.then(ocm_version).as_deref())?),
+        };
+        let kubectl = binaries.get("kubectl").cloned().unwrap_or_default();
+        let (name, size, schedulable) = (spec.name.clone(), spec.size, spec.schedulable);
+        let order = Order { name, size, schedulable, binaries, images, cni };
+        let (link, dir, server) = Link::open(&tool, &order)?;
+        let ca = dir.join("pki/ca.crt");
+        Ok(Self {
+            name: order.name,
+            server,
+            ca: fs::read_to_string(&ca).trying(|| format!("reading {}", ca.display()))?,
+            kubeconfig: dir.join("admin.kubeconfig"),
+            kubectl,
+            own: Some(Own { dir, link: Mutex::new(link) }),
+        })
+    }
+
+    /// Starts several clusters at the same time.
+    pub fn start_all(specs: &[Spec]) -> Result<Vec<Self>, Error> {
+        thread::scope(|scope| {
+            let starting: Vec<_> = specs.iter().map(|spec| scope.spawn(|| Self::start(spec))).collect();
+            starting
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    /// The cluster of the kubeconfig that an environment variable names, or a new one when it is not set. The tests
+    /// use `OCM_TEST_HUB_KUBECONFIG` and `OCM_TEST_MANAGED_KUBECONFIG`.
+    pub fn from_env_or_start(variable: &str, spec: &Spec) -> Result<Self, Error> {
+        match env::var_os(variable).filter(|value| !value.is_empty()) {
+            Some(file) => Self::of_user(variable, PathBuf::from(file), spec),
+            None => Self::start(spec),
+        }
+    }
+
+    /// A cluster that somebody else runs.
+    fn of_user(variable: &str, kubeconfig: PathBuf, spec: &Spec) -> Result<Self, Error> {
+        if !kubeconfig.is_file() {
+            return Err(Error::host(format!(
+                "{variable} names {}, which is not a file; set it to a kubeconfig, or unset it to have a cluster started",
+                kubeconfig.display()
+            )));
+        }
+        let kubectl = ensure(&["kubectl"])?.remove("kubectl").unwrap_or_default();
+        let mut cluster =
+            Self { name: spec.name.clone(), server: String::new(), ca: String::new(), kubeconfig, kubectl, own: None };
+        let view = cluster.kubectl(&["config", "view", "--raw", "--minify", "--flatten", "--output", "json"])?;
+        let view: serde_json::Value = serde_json::from_str(&view)
+            .map_err(|error| Error::host(format!("reading the kubeconfig of {variable} failed: {error}")))?;
+        let entry = &view["clusters"][0]["cluster"];
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        cluster.server = text(&entry["server"]);
+        if let Some(context) = view["current-context"].as_str() {
+            cluster.name = context.to_owned();
+        }
+        use base64::Engine as _;
+        let ca = base64::engine::general_purpose::STANDARD.decode(text(&entry["certificate-authority-data"]));
+        cluster.ca = ca.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+        Ok(cluster)
+    }
+
+    /// The name of the cluster, and of the context in its kubeconfig.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kubeconfig of an administrator (`system:masters`).
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The URL of the API server; of a whole node it is reachable from this machine and from all other clusters.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The certificate of the authority of the cluster, as PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca
+    }
+
+    /// Whether we started this cluster, so that it can be paused, cut off and asked for its logs.
+    pub fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// The directory of a cluster that we started; it vanishes with the cluster.
+    pub fn dir(&self) -> Option<&Path> {
+        self.own.as_ref().map(|own| own.dir.as_path())
+    }
+
+    /// The log of a daemon: `etcd`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`, `containerd`,
+    /// `kubelet`, `kube-proxy`, or `node` for the first process.
+    pub fn log(&self, daemon: &str) -> PathBuf {
+        self.dir().unwrap_or(Path::new("/nonexistent")).join("log").join(format!("{daemon}.log"))
+    }
+
+    /// Where the node keeps the logs of pods.
+    pub fn pod_logs(&self) -> PathBuf {
+        self.dir().unwrap_or(Path::new("/nonexistent")).join("pods")
+    }
+
+    /// A kubeconfig of a new user: a client certificate signed by the authority of the cluster. A certificate carries
+    /// at most two groups.
+    pub fn user_kubeconfig(&self, user: &str, groups: &[&str]) -> Result<PathBuf, Error> {
+        let own = self.own()?;
+        let pair = Authority::open(&self.name, &own.dir.join("pki"))?.sign(user, groups, &[], &[])?;
+        let file = tempfile::Builder::new()
+            .prefix("user-")
+            .suffix(".kubeconfig")
+            .tempfile_in(&own.dir)
+            .and_then(|file| Ok(file.keep()?.1))
+            .trying(|| format!("making a kubeconfig of {user}"))?;
+        pki::write(&file, &pair.kubeconfig(&self.name, user, &self.server, &self.ca), true)?;
+        Ok(file)
+    }
+
+    /// Stops every process of the cluster where it is, as a machine that hangs.
+    pub fn pause(&self) -> Result<(), Error> {
+        self.ask(&Request::Pause)
+    }
+
+    /// Lets the processes of a paused cluster go on.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.ask(&Request::Resume)
+    }
+
+    /// Kills the API server.
+    pub fn stop_api_server(&self) -> Result<(), Error> {
+        self.stop("kube-apiserver")
+    }
+
+    /// Starts the API server again, and waits until it is ready.
+    pub fn start_api_server(&self) -> Result<(), Error> {
+        self.start_again("kube-apiserver")?;
+        let begun = Instant::now();
+        loop {
+            match self.kubectl(&["get", "--raw", "/readyz"]) {
+                Ok(_) => return Ok(()),
+                Err(error) if begun.elapsed() > Duration::from_secs(60) => return Err(error),
+                Err(_) => sleep(Duration::from_millis(100)),
+            }
+        }
+    }
+
+    /// Kills a daemon, named as its log is.
+    pub fn stop(&self, daemon: &str) -> Result<(), Error> {
+        self.ask(&Request::Stop(daemon.to_owned()))
+    }
+
+    /// Starts a daemon that is not running, for example the scheduler of a cluster without one.
+    pub fn start_again(&self, daemon: &str) -> Result<(), Error> {
+        self.ask(&Request::Start(daemon.to_owned()))
+    }
+
+    /// Cuts a node off the network, or ties it to it again.
+    pub fn set_network(&self, up: bool) -> Result<(), Error> {
+        self.ask(&Request::Network(up))
+    }
+
+    /// Runs the real kubectl as an administrator of the cluster.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String, Error> {
+        let done = self.kubectl_command().args(arguments).output().trying(|| "starting kubectl".into())?;
+        if done.status.success() {
+            return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+        }
+        Err(Error::Kubectl {
+            cluster: self.name.clone(),
+            arguments: arguments.join(" "),
+            stderr: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        })
+    }
+
+    /// The command that `kubectl` runs, for tests that give it input or look at its output while it runs.
+    pub fn kubectl_command(&self) -> Command {
+        let mut command = Command::new(&self.kubectl);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).stdin(Stdio::null());
+        command
+    }
+
+    fn own(&self) -> Result<&Own, Error> {
+        self.own.as_ref().ok_or_else(|| Error::Cluster {
+            cluster: self.name.clone(),
+            why: "is not a cluster of this run, so it can only be used, not paused, cut off or looked into".into(),
+        })
+    }
+
+    fn ask(&self, request: &Request) -> Result<(), Error> {
+        let failed = |why: String| Error::Cluster { cluster: self.name.clone(), why };
+        let mut link = lock(&self.own()?.link);
+        let line = serde_json::to_string(request).map_err(|error| failed(error.to_string()))?;
+        let sent = link.requests.as_mut().is_some_and(|pipe| writeln!(pipe, "{line}").is_ok());
+        let answer = link.messages.recv_timeout(Duration::from_secs(30)).ok().filter(|_| sent);
+        match answer {
+            Some(Message::Done) => Ok(()),
+            Some(Message::Failed(why)) => Err(failed(why)),
+            _ => Err(failed(format!("does not answer to {request:?}; it may have died"))),
+        }
+    }
+}
+
+impl Link {
+    /// Starts a supervisor and waits for its cluster.
+    fn open(tool: &Path, order: &Order) -> Result<(Self, PathBuf, String), Error> {
+        let failed = |why: String| Error::Cluster { cluster: order.name.clone(), why };
+        let text = serde_json::to_string(order).map_err(|error| failed(error.to_string()))?;
+        let mut child = Command::new(tool)
+            .args(["supervise", &text])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // The interrupt key is meant for the runner; its end is what ends the cluster, in good order.
+            .process_group(0)
+            .spawn()
+            .trying(|| format!("starting {}", tool.display()))?;
+        let (sender, messages) = channel();
+        if let Some(out) = child.stdout.take() {
+            thread::spawn(move || {
+                for line in BufReader::new(out).lines().map_while(Result::ok) {
+                    let message = serde_json::from_str(&line)
+                        .unwrap_or_else(|error| Message::Failed(format!("said {line:?}: {error}")));
+                    if sender.send(message).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut link = Self { requests: child.stdin.take(), child, messages };
+        let mut placed = None;
+        loop {
+            match link.messages.recv_timeout(Duration::from_secs(300)) {
+                Ok(Message::Placed { dir, server }) => placed = Some((dir, server)),
+                Ok(Message::Ready) => {
+                    return match placed {
+                        Some((dir, server)) => Ok((link, dir, server)),
+                        None => Err(failed("is ready without a place".into())),
+                    };
+                }
+                Ok(Message::Failed(why)) => {
+                    link.close();
+                    let own = format!("cluster {}: ", order.name);
+                    return Err(failed(why.strip_prefix(&own).unwrap_or(&why).to_owned()));
+                }
+                Ok(Message::Done) => {}
+                Err(_) => {
+                    link.close();
+                    return Err(failed("its supervisor died or does not answer".into()));
+                }
+            }
+        }
+    }
+
+    /// Ends the cluster and waits until everything of it is gone.
+    fn close(&mut self) {
+        drop(self.requests.take());
+        let begun = Instant::now();
+        while !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+            if begun.elapsed() > Duration::from_secs(20) {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(own) = &self.own {
+            lock(&own.link).close();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The cluster of this name that all tests of this process share; it starts on first use and ends with the process.
+///
+/// # Panics
+///
+/// When the cluster does not start, or when it was started with another specification.
+pub fn shared(spec: &Spec) -> &'static Cluster {
+    type Entry = (Spec, OnceLock<Result<Cluster, String>>);
+    static SHARED: Mutex<Option<HashMap<String, &'static Entry>>> = Mutex::new(None);
+    let (first, cell) = {
+        let mut shared = lock(&SHARED);
+        let entries = shared.get_or_insert_with(HashMap::new);
+        *entries.entry(spec.name.clone()).or_insert_with(|| Box::leak(Box::new((spec.clone(), OnceLock::new()))))
+    };
+    assert!(first == spec, "the shared cluster {} was asked for as {first:?} before, and now as {spec:?}", spec.name);
+    match cell.get_or_init(|| Cluster::start(spec).map_err(|error| error.to_string())) {
+        Ok(cluster) => cluster,
+        Err(why) => panic!("{why}"),
+    }
+}

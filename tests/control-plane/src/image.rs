@@ -1,0 +1,258 @@
+//! The images of OCM: one image with one layer that holds every binary, under all the names that OCM asks for.
+//!
+//! Importing and unpacking half a gigabyte takes seconds, so it is done once, into a store in the cache that every
+//! cluster is shown without copying it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use ring::digest::{Context, SHA256};
+use rustix::mount::MountFlags;
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::binaries::{OCM, cache, digest, go_architecture, hex, lock};
+use crate::config;
+use crate::error::{Error, Trying as _};
+use crate::run::{last_lines, run, tail, tell};
+
+/// The image that holds the namespaces of a pod.
+pub(crate) const PAUSE: &str = "ocm.local/pause:1";
+
+/// The images that OCM asks for; they may be one and the same.
+const NAMES: [&str; 5] = ["registration-operator", "registration", "work", "placement", "addon-manager"];
+
+/// One image to put into the store.
+#[derive(Serialize, Deserialize)]
+struct Image {
+    names: Vec<String>,
+    user: String,
+    command: Vec<String>,
+    /// Path in the image, and the file on this machine.
+    files: Vec<(String, PathBuf)>,
+}
+
+/// What the verb `images` is asked for.
+#[derive(Serialize, Deserialize)]
+struct Wanted {
+    root: PathBuf,
+    images: Vec<Image>,
+}
+
+/// The names under which OCM of this version finds its images.
+pub(crate) fn names(version: &str) -> Vec<String> {
+    NAMES.iter().map(|name| format!("quay.io/open-cluster-management/{name}:{version}")).collect()
+}
+
+/// The store that holds the pause image and, when a version is given, OCM; made when it is not in the cache yet.
+pub(crate) fn store(
+    tool: &Path,
+    binaries: &BTreeMap<String, PathBuf>,
+    version: Option<&str>,
+) -> Result<PathBuf, Error> {
+    let file = |name: &str| {
+        binaries.get(name).cloned().ok_or_else(|| Error::host(format!("the binary {name} is missing for the images")))
+    };
+    let mut images = vec![Image {
+        names: vec![PAUSE.into()],
+        user: "65535".into(),
+        command: vec!["/pause".into()],
+        files: vec![("pause".into(), file("pause")?)],
+    }];
+    if let Some(version) = version {
+        let files = OCM.iter().map(|name| Ok(((*name).to_owned(), file(name)?))).collect::<Result<_, Error>>()?;
+        images.push(Image { names: names(version), user: "10001".into(), command: Vec::new(), files });
+    }
+    let containerd = run(Command::new("containerd").arg("--version"))?;
+    let mut key = format!("1 {containerd}");
+    for (_, file) in images.iter().flat_map(|image| &image.files) {
+        let meta = fs::metadata(file).trying(|| format!("looking at {}", file.display()))?;
+        key.push_str(&format!("{} {} {} {}\n", file.display(), meta.len(), meta.mtime(), meta.mtime_nsec()));
+    }
+    key.push_str(version.unwrap_or_default());
+    let cache = cache()?;
+    let done = cache.join(format!("images-{}", digest(&[key.as_bytes()])));
+    if done.is_dir() {
+        return Ok(done);
+    }
+    let _lock =
+        lock(&cache.join("images.lock"), "waiting for another run that prepares the images of the test clusters")?;
+    if done.is_dir() {
+        return Ok(done);
+    }
+    // Nobody else is preparing anything, so whatever lies here half made belongs to a dead run.
+    for entry in fs::read_dir(&cache).trying(|| format!("listing {}", cache.display()))?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(".images-") {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    tell("preparing the images of the test clusters (once for these binaries) …");
+    let begun = Instant::now();
+    let work = tempfile::Builder::new().prefix(".images-").tempdir_in(&cache).trying(|| "making a directory".into())?;
+    let root = work.path().join("root");
+    let wanted =
+        serde_json::to_string(&Wanted { root: root.clone(), images }).map_err(|e| Error::host(e.to_string()))?;
+    run(Command::new("unshare")
+        .args(["--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--"])
+        .arg(tool)
+        .args(["images", &wanted]))?;
+    fs::rename(&root, &done).trying(|| format!("moving the images to {}", done.display()))?;
+    tell(&format!("prepared the images in {:.0} s", begun.elapsed().as_secs_f32()));
+    Ok(done)
+}
+
+/// The verb `images`: fills an image store, in namespaces of its own, with a containerd that ends afterwards.
+pub(crate) fn fill(wanted: &str) -> Result<(), Error> {
+    let wanted: Wanted =
+        serde_json::from_str(wanted).map_err(|e| Error::host(format!("reading what images are wanted failed: {e}")))?;
+    rustix::mount::mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), Some(c"mode=0755"))
+        .trying(|| "mounting /run".into())?;
+    let (settings, log) = (Path::new("/run/containerd.toml"), Path::new("/run/containerd.log"));
+    let text = config::containerd(&wanted.root.display().to_string(), "/run/containerd", "/run/containerd.sock", None);
+    fs::write(settings, text).trying(|| "writing the configuration of containerd".into())?;
+    let output = File::create(log).trying(|| "creating the log of containerd".into())?;
+    let mut containerd = Command::new("containerd")
+        .arg("--config")
+        .arg(settings)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(output)
+        .spawn()
+        .trying(|| "starting containerd".into())?;
+    let begun = Instant::now();
+    while !fs::read_to_string(log).is_ok_and(|text| text.contains("containerd successfully booted")) {
+        let ended = containerd.try_wait().trying(|| "waiting for containerd".into())?.is_some();
+        if ended || begun.elapsed() > Duration::from_secs(30) {
+            return Err(Error::host(format!("containerd does not start: {}", tail(log, 5))));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    for image in &wanted.images {
+        import(image)?;
+    }
+    // Its databases are complete only after it has ended well.
+    if let Some(pid) = Pid::from_raw(containerd.id().cast_signed()) {
+        rustix::process::kill_process(pid, Signal::TERM).trying(|| "ending containerd".into())?;
+    }
+    containerd.wait().trying(|| "waiting for containerd".into())?;
+    Ok(())
+}
+
+/// Streams an image into containerd; an archive on disk would be the third copy of half a gigabyte.
+fn import(image: &Image) -> Result<(), Error> {
+    let mut counted = Counted { size: 0, digest: Context::new(&SHA256) };
+    write_layer(image, &mut counted).trying(|| "reading the files of an image".into())?;
+    let layer = hex(counted.digest.finish().as_ref());
+    let config = json!({
+        "architecture": go_architecture(), "os": "linux",
+        "config": {"User": image.user, "Env": ["PATH=/"], "Cmd": image.command, "WorkingDir": "/"},
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
+        "history": [{"created_by": "kubectl-ocm test clusters"}],
+    })
+    .to_string();
+    let name = hex(ring::digest::digest(&SHA256, config.as_bytes()).as_ref());
+    let manifest = json!([{
+        "Config": format!("{name}.json"), "RepoTags": image.names, "Layers": [format!("{layer}/layer.tar")],
+    }])
+    .to_string();
+    let mut ctr = Command::new("ctr")
+        .args(["-a", "/run/containerd.sock", "-n", "k8s.io", "images", "import", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .trying(|| "starting ctr".into())?;
+    let written = ctr.stdin.take().map(|pipe| {
+        let mut out = io::BufWriter::with_capacity(1 << 20, pipe);
+        for (entry, text) in [(format!("{name}.json"), &config), ("manifest.json".into(), &manifest)] {
+            entry_head(&mut out, &entry, 0o644, text.len() as u64, b'0')?;
+            out.write_all(text.as_bytes())?;
+            pad(&mut out, text.len() as u64)?;
+        }
+        entry_head(&mut out, &format!("{layer}/layer.tar"), 0o644, counted.size, b'0')?;
+        write_layer(image, &mut out)?;
+        pad(&mut out, counted.size)?;
+        out.write_all(&[0; 1024])?;
+        out.flush()
+    });
+    let done = ctr.wait_with_output().trying(|| "waiting for ctr".into())?;
+    if !done.status.success() {
+        let why = last_lines(&String::from_utf8_lossy(&done.stderr), 5);
+        return Err(Error::host(format!("containerd does not take the images: {why}")));
+    }
+    written.transpose().trying(|| "writing the images".into())?;
+    Ok(())
+}
+
+/// Measures what is written.
+struct Counted {
+    size: u64,
+    digest: Context,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.size += bytes.len() as u64;
+        self.digest.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write_layer(image: &Image, out: &mut impl Write) -> io::Result<()> {
+    entry_head(out, "tmp/", 0o1777, 0, b'5')?;
+    entry_head(out, "etc/", 0o755, 0, b'5')?;
+    let users = "root:x:0:0::/:/\nnonroot:x:10001:10001::/tmp:/\n";
+    entry_head(out, "etc/passwd", 0o644, users.len() as u64, b'0')?;
+    out.write_all(users.as_bytes())?;
+    pad(out, users.len() as u64)?;
+    for (path, file) in &image.files {
+        let mut source = File::open(file)?;
+        let size = source.metadata()?.len();
+        entry_head(out, path, 0o755, size, b'0')?;
+        let copied = io::copy(&mut source, out)?;
+        if copied != size {
+            return Err(io::Error::other(format!("{} changed while it was read", file.display())));
+        }
+        pad(out, size)?;
+    }
+    out.write_all(&[0; 1024])
+}
+
+/// The header of one entry of a tar archive; everything belongs to root and to no point in time, so that the same
+/// files give the same image.
+fn entry_head(out: &mut impl Write, name: &str, mode: u32, size: u64, kind: u8) -> io::Result<()> {
+    let mut head = [0_u8; 512];
+    let mut put = |at: usize, text: &str| head[at..at + text.len()].copy_from_slice(text.as_bytes());
+    if name.len() > 99 {
+        return Err(io::Error::other(format!("the name {name} is too long for an archive")));
+    }
+    put(0, name);
+    put(100, &format!("{mode:07o}"));
+    put(108, "0000000");
+    put(116, "0000000");
+    put(124, &format!("{size:011o}"));
+    put(136, "00000000000");
+    put(148, "        ");
+    put(257, "ustar\u{0}00");
+    head[156] = kind;
+    let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
+    head[148..156].copy_from_slice(format!("{sum:06o}\u{0} ").as_bytes());
+    out.write_all(&head)
+}
+
+/// Entries begin at multiples of 512 bytes.
+fn pad(out: &mut impl Write, size: u64) -> io::Result<()> {
+    let rest = (512 - (size % 512) as usize) % 512;
+    out.write_all(&[0_u8; 512][..rest])
+}

@@ -1,0 +1,75 @@
+//! What the processes of a cluster tell each other: one line of JSON each.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Size;
+
+/// What the runner asks a new supervisor for.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) name: String,
+    pub(crate) size: Size,
+    pub(crate) schedulable: bool,
+    pub(crate) binaries: BTreeMap<String, PathBuf>,
+    /// The prepared image store; nodes only.
+    pub(crate) images: Option<PathBuf>,
+    /// Where the network plugins are; nodes only.
+    pub(crate) cni: PathBuf,
+}
+
+/// What the supervisor asks the first process of the cluster for.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) order: Order,
+    pub(crate) slot: u8,
+    pub(crate) dir: PathBuf,
+    pub(crate) address: IpAddr,
+    pub(crate) port: u16,
+    /// The user of the daemons that need no rights, when we are root.
+    pub(crate) user: Option<u32>,
+}
+
+impl Place {
+    pub(crate) fn socket(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+
+    pub(crate) fn server(&self) -> String {
+        format!("https://{}", self.socket())
+    }
+
+    pub(crate) fn binary(&self, name: &str) -> &Path {
+        self.order.binaries.get(name).map_or(Path::new("/nonexistent"), PathBuf::as_path)
+    }
+
+    pub(crate) fn log(&self, daemon: &str) -> PathBuf {
+        self.dir.join("log").join(format!("{daemon}.log"))
+    }
+}
+
+/// What the runner may ask of a running cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    Stop(String),
+    Start(String),
+    Pause,
+    Resume,
+    Network(bool),
+}
+
+/// What a cluster tells its runner.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// There is a place for it; it starts now.
+    Placed { dir: PathBuf, server: String },
+    /// It can be used.
+    Ready,
+    /// A request was carried out.
+    Done,
+    /// It did not start, or a request could not be carried out.
+    Failed(String),
+}

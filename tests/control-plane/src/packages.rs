@@ -1,0 +1,80 @@
+//! What a whole node needs of the machine besides our own binaries.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use crate::error::Error;
+use crate::run::{is_root, run, tell};
+
+/// Programs on PATH, and the Debian packages that bring them.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("containerd", "containerd"),
+    ("ctr", "containerd"),
+    ("runc", "runc"),
+    ("ip", "iproute2"),
+    ("iptables", "iptables"),
+];
+
+/// Where network plugins are: Debian's package, and the place that most others use.
+const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
+
+fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from))
+        .any(|dir| fs::metadata(dir.join(program)).is_ok_and(|meta| meta.is_file()))
+}
+
+fn plugins() -> Option<PathBuf> {
+    let complete = |dir: &Path| ["bridge", "host-local", "portmap"].iter().all(|name| dir.join(name).is_file());
+    PLUGINS.iter().map(PathBuf::from).find(|dir| complete(dir))
+}
+
+fn missing() -> Vec<&'static str> {
+    let mut packages: Vec<_> =
+        PROGRAMS.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package).collect();
+    if plugins().is_none() {
+        packages.push("containernetworking-plugins");
+    }
+    packages.dedup();
+    packages
+}
+
+/// Makes sure that this machine can run whole nodes; returns where the network plugins are.
+pub(crate) fn ensure() -> Result<PathBuf, Error> {
+    if !is_root() {
+        return Err(Error::host(
+            "a cluster with a node needs root on this machine; run the tests as root, or name clusters of your own in \
+             OCM_TEST_HUB_KUBECONFIG and OCM_TEST_MANAGED_KUBECONFIG",
+        ));
+    }
+    let packages = missing();
+    if !packages.is_empty() {
+        install(&packages)?;
+    }
+    let still = missing();
+    match plugins() {
+        Some(dir) if still.is_empty() => Ok(dir),
+        _ => Err(Error::host(format!(
+            "clusters with a node need {}, which could not be installed; install them and try again",
+            still.join(", ")
+        ))),
+    }
+}
+
+fn install(packages: &[&str]) -> Result<(), Error> {
+    if !on_path("apt-get") {
+        return Err(Error::host(format!(
+            "clusters with a node need what Debian calls {}; install them with the package manager of this machine",
+            packages.join(", ")
+        )));
+    }
+    tell(&format!("installing {} …", packages.join(", ")));
+    let apt =
+        |arguments: &[&str]| run(Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"));
+    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
+    arguments.extend(packages);
+    // Package lists may be missing or old; refreshing them takes a while, so only when it is needed.
+    apt(&arguments).or_else(|_| apt(&["update"]).and_then(|_| apt(&arguments))).map(|_| ())
+}

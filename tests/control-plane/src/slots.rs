@@ -1,0 +1,152 @@
+//! Places for clusters on this machine: a number that decides address, user and directory of a cluster.
+//!
+//! A number is taken by a lock on its file, which the kernel releases when the holder ends in whatever way. So a
+//! directory whose lock is free belongs to a dead cluster, and the next start removes it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+
+use crate::error::{Error, Trying as _};
+use crate::run::is_root;
+
+/// The highest number. It is the last part of an address, shifted by ten.
+const LAST: u8 = 240;
+
+/// A number that is ours until this is dropped.
+pub(crate) struct Slot {
+    pub(crate) number: u8,
+    pub(crate) dir: PathBuf,
+    _held: File,
+}
+
+/// The directory of all clusters of this user. Other users must be able to walk through it, which a home directory
+/// may not let them, because daemons that need no rights run as users of their own.
+pub(crate) fn root() -> Result<PathBuf, Error> {
+    let user = rustix::process::geteuid();
+    let dir = if is_root() {
+        PathBuf::from("/var/tmp/kubectl-ocm")
+    } else {
+        PathBuf::from(format!("/var/tmp/kubectl-ocm-{}", user.as_raw()))
+    };
+    let made = fs::DirBuilder::new().mode(0o755).create(&dir);
+    let meta =
+        fs::symlink_metadata(&dir).or_else(|e| made.and(Err(e))).trying(|| format!("creating {}", dir.display()))?;
+    // The parent is writable for everybody, so somebody else may have put something there first.
+    if !meta.is_dir() || meta.uid() != user.as_raw() {
+        return Err(Error::host(format!(
+            "{} is not a directory of this user; remove it, the test clusters keep their state there",
+            dir.display()
+        )));
+    }
+    Ok(dir)
+}
+
+fn locks(root: &Path) -> Result<PathBuf, Error> {
+    let dir = root.join("slots");
+    fs::create_dir_all(&dir).trying(|| format!("creating {}", dir.display()))?;
+    Ok(dir)
+}
+
+fn open(file: &Path) -> Result<File, Error> {
+    File::options().create(true).truncate(false).write(true).open(file).trying(|| format!("opening {}", file.display()))
+}
+
+fn try_lock(file: &Path) -> Result<Option<File>, Error> {
+    let open = open(file)?;
+    Ok(rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(open))
+}
+
+/// Takes the first free number and its empty directory, and removes what dead clusters left behind.
+pub(crate) fn take() -> Result<Slot, Error> {
+    let root = root()?;
+    let locks = locks(&root)?;
+    let mut taken = None;
+    for number in 1..=LAST {
+        let dir = root.join(number.to_string());
+        if taken.is_some() && !dir.exists() {
+            continue;
+        }
+        let Some(held) = try_lock(&locks.join(number.to_string()))? else { continue };
+        remains(number, &dir, &locks)?;
+        if taken.is_none() {
+            fs::DirBuilder::new().mode(0o711).create(&dir).trying(|| format!("creating {}", dir.display()))?;
+            taken = Some(Slot { number, dir, _held: held });
+        }
+    }
+    taken.ok_or_else(|| {
+        Error::host(format!("{LAST} test clusters are running on this machine already; end some of them first"))
+    })
+}
+
+/// Removes what a dead cluster left behind. Its first process may still be ending.
+fn remains(number: u8, dir: &Path, locks: &Path) -> Result<(), Error> {
+    let begun = Instant::now();
+    let _ended = loop {
+        if let Some(held) = try_lock(&locks.join(format!("{number}.node")))? {
+            break held;
+        }
+        if begun.elapsed() > Duration::from_secs(10) {
+            return Err(Error::host(format!("the first process of the dead cluster {number} does not end")));
+        }
+        sleep(Duration::from_millis(20));
+    };
+    remove(dir)
+}
+
+/// Removes directory and control groups of a cluster whose processes have ended, or are ending.
+pub(crate) fn remove(dir: &Path) -> Result<(), Error> {
+    let tasks = fs::read_dir(dir.join("containerd/io.containerd.runtime.v2.task/k8s.io"));
+    let containers: Vec<_> = tasks.into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+    let begun = Instant::now();
+    loop {
+        match fs::remove_dir_all(dir) {
+            Ok(()) => break,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+            // A process that is just ending may write a last file, or hold a mount.
+            Err(_) if begun.elapsed() < Duration::from_secs(5) => sleep(Duration::from_millis(10)),
+            Err(error) => return Err(error).trying(|| format!("removing {}", dir.display())),
+        }
+    }
+    for container in containers {
+        let left = || {
+            let name = Path::new("k8s.io").join(&container);
+            groups(&name).into_iter().filter(|group| !remove_group(group)).count()
+        };
+        // The last process of a group may still be ending.
+        let begun = Instant::now();
+        while left() > 0 && begun.elapsed() < Duration::from_secs(1) {
+            sleep(Duration::from_millis(10));
+        }
+    }
+    Ok(())
+}
+
+/// The control groups of this name: with version 1 below every controller, with version 2 at the top.
+fn groups(name: &Path) -> Vec<PathBuf> {
+    let top = Path::new("/sys/fs/cgroup");
+    let hierarchies = fs::read_dir(top).into_iter().flatten().flatten().map(|entry| entry.path());
+    hierarchies.chain([top.to_owned()]).map(|hierarchy| hierarchy.join(name)).filter(|group| group.is_dir()).collect()
+}
+
+/// Removes a control group with those below it; says whether it is gone.
+fn remove_group(group: &Path) -> bool {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_group(&entry.path());
+        }
+    }
+    fs::remove_dir(group).is_ok()
+}
+
+/// The lock that the first process of a cluster holds, so that nobody removes its directory while it ends.
+pub(crate) fn hold_node(number: u8) -> Result<File, Error> {
+    let file = locks(&root()?)?.join(format!("{number}.node"));
+    let open = open(&file)?;
+    rustix::fs::flock(&open, FlockOperation::LockExclusive).trying(|| format!("locking {}", file.display()))?;
+    Ok(open)
+}

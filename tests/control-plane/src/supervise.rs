@@ -1,0 +1,222 @@
+//! The process outside a cluster: it takes a place, makes the namespaces, ties the network, and cleans up.
+//!
+//! Its standard input is a pipe from the runner, and the standard input of the cluster's first process is a pipe from
+//! here. Whoever dies closes its pipe, in whatever way it dies; so the others notice, and everything ends.
+
+use std::fs;
+use std::io::{BufRead as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use crate::Size;
+use crate::binaries::lock;
+use crate::error::{Error, Trying as _};
+use crate::order::{Message, Order, Place, Request};
+use crate::run::{is_root, run, tail};
+use crate::slots::{self, Slot};
+
+/// The bridge on which the nodes of all clusters of this machine meet.
+const BRIDGE: &str = "ocmbr0";
+
+/// Tells the runner something. When nobody listens any more, the end of our input is how we learn it.
+pub(crate) fn send(message: &Message) {
+    if let Ok(mut line) = serde_json::to_string(message) {
+        line.push('\n');
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+/// The address of the host on the bridge, and of node `number`.
+pub(crate) fn gateway() -> Ipv4Addr {
+    Ipv4Addr::new(10, 201, 0, 1)
+}
+
+fn node_address(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 201, 0, 10 + number)
+}
+
+/// The verb `supervise`: everything of one cluster, from taking a place to leaving no trace.
+pub(crate) fn supervise(order: &str) -> Result<(), Error> {
+    let result = serde_json::from_str(order)
+        .map_err(|error| Error::host(format!("reading the order of a cluster failed: {error}")))
+        .and_then(|order| slots::take().map(|slot| (order, slot)))
+        .and_then(|(order, slot)| {
+            let result = live(order, &slot);
+            let removed = slots::remove(&slot.dir);
+            if is_root() {
+                remove_bridge();
+            }
+            result.and(removed)
+        });
+    if let Err(error) = &result {
+        send(&Message::Failed(error.to_string()));
+    }
+    Ok(())
+}
+
+fn live(order: Order, slot: &Slot) -> Result<(), Error> {
+    let isolated = is_root() && (order.size == Size::Node || may_unshare());
+    let (address, port) = match order.size {
+        Size::Api => (Ipv4Addr::LOCALHOST, free_port()?),
+        Size::Node => (node_address(slot.number), 6443),
+    };
+    let place = Place {
+        slot: slot.number,
+        dir: slot.dir.clone(),
+        address: IpAddr::V4(address),
+        port,
+        user: isolated.then(|| 20_000 + u32::from(slot.number)),
+        order,
+    };
+    fs::create_dir(place.dir.join("log")).trying(|| "creating the log directory".into())?;
+    let mut child = spawn(&place, isolated)?;
+    send(&Message::Placed { dir: place.dir.clone(), server: place.server() });
+    let stdin = Arc::new(Mutex::new(child.stdin.take()));
+    let tied = if place.order.size == Size::Node { tie(&place, &child) } else { Ok(()) };
+    if tied.is_ok() {
+        let stdin = Arc::clone(&stdin);
+        let number = place.slot;
+        thread::spawn(move || relay(&stdin, number));
+    } else {
+        drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+    let status = wait(&mut child, &stdin)?;
+    tied?;
+    // Whoever has been told to end, ends well; an end of its own accord is told with what it said last.
+    if status {
+        return Ok(());
+    }
+    Err(Error::Cluster {
+        cluster: place.order.name.clone(),
+        why: format!("its first process ended: {}", tail(&place.log("node"), 5)),
+    })
+}
+
+/// Waits until the first process of the cluster has ended; when its input is closed it has to hurry.
+fn wait(child: &mut Child, stdin: &Mutex<Option<ChildStdin>>) -> Result<bool, Error> {
+    let mut closed = None;
+    loop {
+        if let Some(status) = child.try_wait().trying(|| "waiting for the cluster".into())? {
+            return Ok(status.success());
+        }
+        if stdin.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            let since: &Instant = closed.get_or_insert_with(Instant::now);
+            if since.elapsed() > Duration::from_secs(3) {
+                // The first process of the namespaces dies with this one, and everything else with that.
+                let _ = child.kill();
+            }
+        }
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// Passes requests on to the cluster until the runner is gone.
+fn relay(stdin: &Mutex<Option<ChildStdin>>, number: u8) {
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if let Ok(Request::Network(up)) = serde_json::from_str(&line) {
+            let done = run(Command::new("ip").args(["link", "set", &veth(number), if up { "up" } else { "down" }]));
+            send(&done.map_or_else(|error| Message::Failed(error.to_string()), |_| Message::Done));
+            continue;
+        }
+        let mut open = stdin.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.as_mut().map(|pipe| writeln!(pipe, "{line}")) {
+            Some(Ok(())) => {}
+            _ => break,
+        }
+    }
+    drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
+}
+
+fn spawn(place: &Place, isolated: bool) -> Result<Child, Error> {
+    let own = std::env::current_exe().trying(|| "finding our own program".into())?;
+    let text = serde_json::to_string(place).map_err(|e| Error::host(e.to_string()))?;
+    let mut command = if isolated {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--mount", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc"]);
+        if place.order.size == Size::Node {
+            command.arg("--net");
+        }
+        command.arg("--").arg(own);
+        command
+    } else {
+        Command::new(own)
+    };
+    let log = fs::File::create(place.log("node")).trying(|| "creating the log of the node".into())?;
+    command.arg("node").arg(text).stdin(Stdio::piped()).stdout(Stdio::inherit()).stderr(log);
+    command.spawn().trying(|| "starting the first process of the cluster".into())
+}
+
+/// Whether we may make namespaces; root in a container may not.
+fn may_unshare() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--mount", "--uts", "--ipc", "--fork", "--mount-proc", "--", "true"]);
+    run(&mut command).is_ok()
+}
+
+/// A port that nobody listens on just now.
+fn free_port() -> Result<u16, Error> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .trying(|| "looking for a free port".into())
+}
+
+/// The host's end of the wire to a node.
+fn veth(number: u8) -> String {
+    format!("ocmv{number}")
+}
+
+fn host_lock() -> Result<crate::binaries::Lock, Error> {
+    lock(&slots::root()?.join("host.lock"), "")
+}
+
+/// Ties the node to the bridge, as soon as its network namespace exists.
+fn tie(place: &Place, child: &Child) -> Result<(), Error> {
+    let theirs = format!("/proc/{}/ns/net", child.id());
+    let ours = fs::read_link("/proc/self/ns/net").trying(|| "looking at our network".into())?;
+    let begun = Instant::now();
+    // A process that has ended has no namespaces to look at.
+    while fs::read_link(&theirs).trying(|| tail(&place.log("node"), 5))? == ours {
+        if begun.elapsed() > Duration::from_secs(10) {
+            return Err(Error::host("the network namespace of the cluster does not appear"));
+        }
+        sleep(Duration::from_millis(2));
+    }
+    let _lock = host_lock()?;
+    let ip = |arguments: &[&str]| run(Command::new("ip").args(arguments));
+    if !Path::new("/sys/class/net").join(BRIDGE).exists() {
+        ip(&["link", "add", BRIDGE, "type", "bridge"])?;
+        ip(&["address", "add", &format!("{}/24", gateway()), "dev", BRIDGE])?;
+        ip(&["link", "set", BRIDGE, "up"])?;
+    }
+    // With Docker on the machine, traffic within a bridge passes the firewall of the host too.
+    let filtered = fs::read_to_string("/proc/sys/net/bridge/bridge-nf-call-iptables").is_ok_and(|v| v.trim() == "1");
+    if filtered {
+        let rule = ["FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"];
+        if run(Command::new("iptables").arg("-C").args(rule)).is_err() {
+            run(Command::new("iptables").arg("-I").args(rule))?;
+        }
+    }
+    let (wire, pid) = (veth(place.slot), child.id().to_string());
+    // The wire of a cluster that died a moment ago may not have vanished with its namespace yet.
+    let _ = ip(&["link", "delete", &wire]);
+    ip(&["link", "add", &wire, "type", "veth", "peer", "name", "eth0", "netns", &pid])?;
+    ip(&["link", "set", &wire, "master", BRIDGE, "up"])?;
+    Ok(())
+}
+
+/// Removes the bridge when no node is tied to it any more.
+fn remove_bridge() {
+    let Ok(_lock) = host_lock() else { return };
+    let tied = Path::new("/sys/class/net").join(BRIDGE).join("brif");
+    if fs::read_dir(tied).is_ok_and(|mut wires| wires.next().is_none()) {
+        let _ = run(Command::new("iptables").args(["-D", "FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"]));
+        let _ = run(Command::new("ip").args(["link", "delete", BRIDGE]));
+    }
+}

@@ -1,0 +1,145 @@
+//! Clusters of the small size: they start quickly, do not disturb each other, sign certificates, and leave nothing.
+//!
+//! They need no root, but the binaries; the first run on a machine builds those.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use control_plane::{Cluster, Spec};
+use rcgen::{CertificateParams, DnType, KeyPair};
+
+/// Waits for something, but not for ever.
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "waited 20 s for: {what}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+/// The processes whose command line or environment names a directory.
+fn processes(dir: &str) -> Vec<String> {
+    fs::read_dir("/proc")
+        .expect("/proc can be read")
+        .flatten()
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(dir))
+        .collect()
+}
+
+#[test]
+fn two_clusters_at_once_start_quickly_and_do_not_collide() {
+    let begun = Instant::now();
+    // The same name on purpose: what must differ is not the name.
+    let clusters = Cluster::start_all(&[Spec::api("same"), Spec::api("same")]).expect("two clusters start");
+    let took = begun.elapsed();
+    let [one, two] = clusters.as_slice() else { panic!("two clusters") };
+    assert!(took < Duration::from_secs(30), "starting took {took:?}");
+    assert_ne!(one.server(), two.server());
+    assert_ne!(one.ca_pem(), two.ca_pem());
+    one.kubectl(&["create", "namespace", "only-here"]).expect("a namespace is created");
+    let elsewhere = two.kubectl(&["get", "namespace", "only-here"]).expect_err("it is not in the other one");
+    assert!(elsewhere.to_string().contains("NotFound"), "{elsewhere}");
+    let dir = one.dir().expect("it is ours").to_owned();
+    drop(clusters);
+    assert!(!dir.exists(), "the directory of a dropped cluster is gone");
+}
+
+#[test]
+fn a_cluster_signs_certificates_and_knows_its_users() {
+    let cluster = Cluster::start(&Spec::api("signer")).expect("a cluster starts");
+    let key = KeyPair::generate().expect("a key is made");
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "somebody");
+    let request = params.serialize_request(&key).and_then(|request| request.pem()).expect("a request is made");
+    let object = serde_json::json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": "somebody"},
+        "spec": {
+            "request": STANDARD.encode(request), "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": ["client auth"],
+        },
+    });
+    let file = tempfile::NamedTempFile::new().expect("a file is made");
+    fs::write(file.path(), object.to_string()).expect("a file is written");
+    let path = file.path().to_str().expect("a path is text");
+    cluster.kubectl(&["create", "--filename", path]).expect("the request is created");
+    cluster.kubectl(&["certificate", "approve", "somebody"]).expect("the request is approved");
+    eventually("a certificate", || {
+        let get = ["get", "csr", "somebody", "--output", "jsonpath={.status.certificate}"];
+        cluster.kubectl(&get).is_ok_and(|certificate| !certificate.is_empty())
+    });
+
+    let user = cluster.user_kubeconfig("eva", &["readers", "writers"]).expect("a user is made");
+    let who = cluster
+        .kubectl_command()
+        .args(["auth", "whoami", "--output", "json", "--kubeconfig"])
+        .arg(user)
+        .output()
+        .expect("kubectl runs");
+    let who: serde_json::Value = serde_json::from_slice(&who.stdout).expect("JSON");
+    assert_eq!(who["status"]["userInfo"]["username"], "eva");
+    let groups = serde_json::json!(["readers", "writers", "system:authenticated"]);
+    assert_eq!(who["status"]["userInfo"]["groups"], groups);
+
+    cluster.stop_api_server().expect("the API server stops");
+    cluster.kubectl(&["get", "--raw", "/readyz"]).expect_err("nobody answers");
+    cluster.start_api_server().expect("the API server starts again");
+    cluster.kubectl(&["get", "csr", "somebody"]).expect("what was stored is still there");
+}
+
+#[test]
+fn a_killed_runner_leaves_nothing() {
+    let mut runner = Command::new(env!("CARGO_BIN_EXE_control-plane"))
+        .args(["up", "--size", "api", "doomed"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut line = String::new();
+    BufReader::new(runner.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says where it is");
+    let kubeconfig = line.split("KUBECONFIG=").nth(1).and_then(|rest| rest.split('\t').next()).expect("a kubeconfig");
+    let dir = Path::new(kubeconfig).parent().and_then(Path::to_str).expect("a directory").to_owned();
+    let marks = [format!("{dir}/"), format!("\"dir\":\"{dir}\"")];
+    let left = || marks.iter().flat_map(|mark| processes(mark)).collect::<Vec<_>>();
+    assert!(left().len() >= 3, "etcd, API server and controller manager run: {:?}", left());
+    // Nobody in it is asked, and nobody can refuse.
+    runner.kill().expect("the runner is killed");
+    runner.wait().expect("the runner has ended");
+    eventually("the end of every process", || left().is_empty());
+    eventually("the end of its directory", || !Path::new(&dir).exists());
+}
+
+#[test]
+fn a_killed_supervisor_leaves_what_the_next_start_removes() {
+    let cluster = Cluster::start(&Spec::api("orphan")).expect("a cluster starts");
+    let dir = cluster.dir().and_then(Path::to_str).expect("it is ours").to_owned();
+    let left_behind = Path::new(&dir).join("left-behind");
+    fs::write(&left_behind, "").expect("a file is written");
+    let supervisor = fs::read_dir("/proc")
+        .expect("/proc can be read")
+        .flatten()
+        .filter(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            line.contains(" supervise ") && line.contains("\"name\":\"orphan\"")
+        })
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .next()
+        .expect("a supervisor");
+    let killed = Command::new("kill").args(["-9", &supervisor]).status().expect("kill runs");
+    assert!(killed.success());
+    let mark = format!("{dir}/");
+    eventually("the end of every process", || processes(&mark).is_empty());
+    let next = Cluster::start(&Spec::api("next")).expect("the next cluster starts");
+    // The directory itself may be there again, as that of the next cluster of this test or another one.
+    assert!(!left_behind.exists());
+    drop(next);
+    drop(cluster);
+}
