@@ -5,7 +5,7 @@
 
 /// Namespaces.
 pub mod namespaces {
-    /// Both operators, the bootstrap ServiceAccount and its tokens. `deploy/*/config/namespace.yaml`
+    /// Both operators, the bootstrap ServiceAccount and its tokens. `deploy/*/config/operator`
     pub const OPERATOR: &str = "open-cluster-management";
     /// Controllers and webhooks of a hub in mode Default. `pkg/operator/helpers`
     pub const HUB: &str = "open-cluster-management-hub";
@@ -29,18 +29,21 @@ pub mod operators {
     pub const KLUSTERLET: &str = "klusterlet";
     /// The usual name of the one Klusterlet. `deploy/klusterlet/config/samples`
     pub const KLUSTERLET_OBJECT: &str = "klusterlet";
-    /// Lease of the hub's operator. `pkg/cmd/hub/operator.go`
-    pub const CLUSTER_MANAGER_LOCK: &str = "cluster-manager-lock";
-    /// Lease of the managed cluster's operator. `pkg/cmd/spoke/operator.go`
+    /// Lease of the hub's operator, in its namespace. `pkg/cmd/hub`, component name and `-lock`
+    pub const CLUSTER_MANAGER_LOCK: &str = "clustermanager-lock";
+    /// Lease of the managed cluster's operator, in its namespace. A new operator waits for it for up to 137 seconds if
+    /// the old one was deleted. `pkg/cmd/spoke`, component name and `-lock`
     pub const KLUSTERLET_LOCK: &str = "klusterlet-lock";
 }
 
 /// Objects of the agent on the managed cluster.
 pub mod agent {
-    /// Lease of the registration agent in mode Default. `pkg/cmd/spoke/registration.go`
+    /// Lease of the registration agent in mode Default. `pkg/cmd/spoke`, component name and `-lock`
     pub const REGISTRATION_LOCK: &str = "registration-agent-lock";
-    /// Lease of the work agent in mode Default. `pkg/cmd/spoke/work.go`
+    /// Lease of the work agent in mode Default. `pkg/cmd/spoke`, component name and `-lock`
     pub const WORK_LOCK: &str = "work-agent-lock";
+    /// Lease of the one agent in the Singleton modes. `pkg/cmd/spoke`, component name and `-lock`
+    pub const SINGLETON_LOCK: &str = "klusterlet-agent-lock";
 }
 
 /// Secrets and ConfigMaps.
@@ -66,6 +69,7 @@ pub mod secrets {
     /// Key of the ConfigMap with the authority's certificates. `pkg/operator/helpers`
     pub const CA_BUNDLE_KEY: &str = "ca-bundle.crt";
     /// ConfigMap with the TLS versions and ciphers of all servers, in the operators' namespace.
+    /// `pkg/common/options`
     pub const TLS_PROFILE_CONFIGMAP: &str = "ocm-tls-profile";
 
     /// Key of a kubeconfig. `pkg/registration/register`
@@ -84,23 +88,23 @@ pub mod secrets {
 
 /// What a new agent registers with.
 pub mod bootstrap {
-    /// ServiceAccount in the operators' namespace whose tokens register agents. `pkg/operator/helpers`
+    /// ServiceAccount in the operators' namespace whose tokens register agents. `deploy/cluster-manager/chart`
     pub const SERVICE_ACCOUNT: &str = "agent-registration-bootstrap";
-    /// ClusterRole with what a registering agent may do. `manifests/cluster-manager/hub`
+    /// ClusterRole with what a registering agent may do. `deploy/cluster-manager/chart`
     pub const CLUSTER_ROLE: &str = "open-cluster-management:bootstrap";
-    /// Binding of that role to the ServiceAccount. `manifests/cluster-manager/hub`
+    /// Binding of that role to the ServiceAccount. `deploy/cluster-manager/chart`
     pub const SERVICE_ACCOUNT_BINDING: &str = "open-cluster-management:bootstrap:agent-registration";
-    /// Binding of that role to the group of the bootstrap token.
+    /// Binding of that role to the group of the bootstrap token. `deploy/cluster-manager/chart`
     pub const TOKEN_BINDING: &str = "open-cluster-management:bootstrap:managedcluster";
-    /// Identifier of the hub's bootstrap token.
+    /// Identifier of the hub's bootstrap token. `deploy/cluster-manager/chart`
     pub const TOKEN_ID: &str = "ocmhub";
-    /// Secret with that token, in [`TOKEN_NAMESPACE`].
+    /// Secret with that token, in [`TOKEN_NAMESPACE`]. `deploy/cluster-manager/chart`
     pub const TOKEN_SECRET: &str = "bootstrap-token-ocmhub";
-    /// Where Kubernetes looks for bootstrap tokens.
+    /// Where Kubernetes looks for bootstrap tokens. Kubernetes
     pub const TOKEN_NAMESPACE: &str = "kube-system";
-    /// Group of that token.
+    /// Group of that token. `deploy/cluster-manager/chart`
     pub const TOKEN_GROUP: &str = "system:bootstrappers:managedcluster";
-    /// Start of the user name of a bootstrap token, before its identifier.
+    /// Start of the user name of a bootstrap token, before its identifier. Kubernetes
     pub const TOKEN_USER_PREFIX: &str = "system:bootstrap:";
 
     /// User name of the bootstrap token with this identifier.
@@ -115,9 +119,10 @@ pub mod identity {
     pub const PREFIX: &str = "system:open-cluster-management:";
     /// Group of every agent. `pkg/registration/hub/user`
     pub const MANAGED_CLUSTERS_GROUP: &str = "system:open-cluster-management:managed-clusters";
-    /// The ServiceAccount whose tokens register agents.
+    /// The ServiceAccount whose tokens register agents, in the usual namespace. `deploy/cluster-manager/chart`
     pub const BOOTSTRAP_USER: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
     /// The hub's gRPC server, which creates CSRs and ManagedClusters on behalf of agents.
+    /// `manifests/cluster-manager/hub/grpc-server`
     pub const GRPC_SERVER_USER: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
 
     /// User name of an agent: the common name of its certificate.
@@ -161,7 +166,7 @@ pub mod labels {
     /// Set that a ManagedCluster is in. `api:cluster/v1beta2`, `ClusterSetLabel`
     pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
     /// Start of the labels of a ManagedCluster that tell the state of its add-ons, before the add-on's name.
-    /// `pkg/addon`
+    /// `pkg/registration/hub/addon`
     pub const FEATURE_ADDON_PREFIX: &str = "feature.open-cluster-management.io/addon-";
     /// Adds a ClusterRole to what the work agent may do, with the value `true`.
     /// `manifests/klusterlet/managed`
@@ -192,7 +197,7 @@ pub mod annotations {
 pub mod finalizers {
     /// On a ManagedCluster: the hub has RBAC to remove. `api:cluster/v1`, `ManagedClusterFinalizer`
     pub const MANAGED_CLUSTER: &str = "cluster.open-cluster-management.io/api-resource-cleanup";
-    /// On a ManagedCluster: the hub has add-ons and works to remove. `pkg/registration/hub/gc`
+    /// On a ManagedCluster: the hub has add-ons and works to remove. `pkg/common/helpers`
     pub const RESOURCE_CLEANUP: &str = "cluster.open-cluster-management.io/resource-cleanup";
     /// On a ManifestWork: the agent has objects to remove. `api:work/v1`, `ManifestWorkFinalizer`
     pub const MANIFEST_WORK: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
@@ -224,7 +229,7 @@ pub mod hub {
     /// Set of all ManagedClusters. `pkg/registration/hub/managedclusterset`
     pub const GLOBAL_CLUSTER_SET: &str = "global";
     /// API group that exists only in RBAC: `managedclusters/accept` and `managedclusters/clientcertificates`.
-    /// `pkg/registration/helpers`
+    /// `pkg/registration/hub/manifests/rbac`
     pub const REGISTER_GROUP: &str = "register.open-cluster-management.io";
 
     /// ClusterRole and ClusterRoleBinding of one cluster's agent. `pkg/registration/hub/manifests/rbac`

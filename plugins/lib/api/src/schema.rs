@@ -2,7 +2,7 @@
 //!
 //! The contract tests write the result to `crds/` and compare it with upstream; commands read it from there.
 
-use kube_core::CustomResourceExt;
+use kube_core::{CustomResourceExt, Resource};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ pub fn klusterlet_crd() -> Value {
     definition::<Klusterlet>()
 }
 
-fn definition<K: CustomResourceExt + JsonSchema>() -> Value {
+fn definition<K: CustomResourceExt + JsonSchema + Resource<DynamicType = ()>>() -> Value {
     let mut crd = serde_json::to_value(K::crd()).expect("a definition is plain JSON");
     // kube-derive describes what a type accepts; a schema must also say what is always there, which is what
     // serialising promises. This also spares us the rewriting of `anyOf` that kube-derive applies.
@@ -52,6 +52,9 @@ fn definition<K: CustomResourceExt + JsonSchema>() -> Value {
     }
     properties.insert("metadata".to_owned(), json!({ "type": "object" }));
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
+    // The server would fill this in; saying it keeps a dry run's diff empty.
+    let list_kind = format!("{}List", K::kind(&()));
+    crd["spec"]["names"]["listKind"] = Value::from(list_kind);
     sorted(&crd)
 }
 
@@ -96,6 +99,10 @@ fn sorted(value: &Value) -> Value {
         Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
         other => other.clone(),
     }
+}
+
+pub(crate) fn bytes(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "byte" })
 }
 
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {

@@ -5,6 +5,8 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
+#[cfg(feature = "schema")]
+use crate::schema;
 
 /// What the hub's operator installs. Upstream: `ClusterManagerSpec`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -399,6 +401,7 @@ pub struct HostnameConfig {
     pub host: String,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
@@ -412,6 +415,7 @@ pub struct LoadBalancerConfig {
     pub host: Option<String>,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
@@ -425,5 +429,6 @@ pub struct RouteConfig {
     pub host: Option<String>,
     /// PEM certificates that clients should trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }

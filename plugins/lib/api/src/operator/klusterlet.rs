@@ -7,6 +7,8 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use super::{FeatureGate, NodePlacement, OperatorStatus, RegistrationAuthType, ResourceRequirement};
+#[cfg(feature = "schema")]
+use crate::schema;
 
 /// What the managed cluster's operator installs. Upstream: `KlusterletSpec`.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -86,6 +88,7 @@ pub struct ServerUrl {
     pub url: String,
     /// PEM certificates of its issuer. Agents ignore them and report the ones of their own kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::bytes"))]
     pub ca_bundle: Option<ByteString>,
 }
 
