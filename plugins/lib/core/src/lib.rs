@@ -12,6 +12,7 @@ pub mod csr;
 pub mod duration;
 pub mod event;
 pub mod failure;
+pub mod install;
 pub mod phase;
 pub mod plan;
 pub mod takeover;
