@@ -12,6 +12,7 @@ pub mod csr;
 pub mod duration;
 pub mod event;
 pub mod failure;
+pub mod install;
 pub mod kubeconfig;
 pub mod name;
 pub mod phase;
