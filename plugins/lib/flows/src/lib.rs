@@ -3,4 +3,6 @@
 
 pub mod accept;
 pub mod get;
+pub mod hub;
 pub mod registry;
+pub mod token;
