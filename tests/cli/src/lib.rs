@@ -215,8 +215,9 @@ pub fn binary(door: &str) -> PathBuf {
 /// # Panics
 /// When they cannot be built.
 pub fn folder() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
+    // A build that failed once fails for all.
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = FOLDER.get_or_init(|| {
         let own = env::current_exe().expect("a process has an executable");
         // A test is TARGET/PROFILE/deps/NAME-HASH, another command is TARGET/PROFILE/NAME.
         let mut profile = own.parent().unwrap_or(Path::new("/"));
@@ -224,8 +225,9 @@ pub fn folder() -> &'static Path {
             profile = profile.parent().unwrap_or(profile);
         }
         let release = profile.file_name().is_some_and(|name| name == "release");
-        build(profile.parent().unwrap_or(profile), release, true).unwrap_or_else(|why| panic!("{why}"))
-    })
+        build(profile.parent().unwrap_or(profile), release, true)
+    });
+    built.as_ref().unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// Builds the binaries of all doors into a target directory and returns their folder. Cargo is quick when nothing

@@ -35,7 +35,7 @@ struct Rule {
 
 const LIBRARIES: &[&str] = &["ocm-api", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net"];
 const TOOLS: &[&str] =
-    &["cli-tests", "control-plane", "ocm-api", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "xtask"];
+    &["cli-tests", "control-plane", "forge", "ocm-api", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "xtask"];
 /// What brings in an event loop, a client, a command line or a terminal.
 const WORLD: &[&str] = &["clap", "hyper", "indicatif", "kube-client", "mio", "rustls", "tokio"];
 
@@ -82,6 +82,7 @@ const RULES: &[Rule] = &[
     tests("contract-tests"),
     tests("control-plane"),
     tests("e2e-tests"),
+    tests("forge"),
     tests("xtask"),
 ];
 
