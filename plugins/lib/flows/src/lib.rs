@@ -6,3 +6,7 @@ pub mod get;
 pub mod hub;
 pub mod registry;
 pub mod token;
+//! The flows: what the commands do, told as events while they do it. No flags and no printing here.
+
+pub mod install;
+pub mod workload;
