@@ -13,6 +13,7 @@ pub mod duration;
 pub mod event;
 pub mod failure;
 pub mod install;
+pub mod join;
 pub mod kubeconfig;
 pub mod name;
 pub mod phase;
