@@ -234,6 +234,7 @@ const TWICE: &[(&str, &str)] = &[
     ("base64", "k8s-openapi and kube still take 0.22"),
     ("getrandom", "ring still takes 0.2, the p521 family takes 0.4"),
     ("r-efi", "comes with the versions of getrandom, for UEFI only"),
+    ("similar", "insta still takes 2, which only tests link; install shows differences with 3"),
     ("syn", "some derive macros still take 2; only the compiler runs them"),
     ("windows-sys", "for Windows only; the crates of the ecosystem move one by one"),
 ];

@@ -4,9 +4,7 @@
 pub mod accept;
 pub mod get;
 pub mod hub;
+pub mod install;
 pub mod registry;
 pub mod token;
-//! The flows: what the commands do, told as events while they do it. No flags and no printing here.
-
-pub mod install;
 pub mod workload;
