@@ -64,7 +64,11 @@ fn nobody_at_all() {
 
 #[test]
 fn a_token_that_has_expired() {
-    let token = cluster().kubectl(&["create", "token", "default"]).expect("a token is made");
+    // An account of our own, in a namespace of our own: those of the cluster come a moment after it is ready.
+    for what in [&["create", "namespace", "late"][..], &["create", "serviceaccount", "late", "-n", "late"]] {
+        cluster().kubectl(what).expect("it is created");
+    }
+    let token = cluster().kubectl(&["create", "token", "late", "-n", "late"]).expect("a token is made");
     let user = json!({ "token": expired(token.trim()) });
     each("errors-expired-token", &Cli::with_kubeconfig(&kubeconfig(&user, cluster().ca_pem())));
 }
