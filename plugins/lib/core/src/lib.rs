@@ -12,7 +12,11 @@ pub mod csr;
 pub mod duration;
 pub mod event;
 pub mod failure;
+<<<<<<< HEAD
 pub mod name;
+=======
+pub mod install;
+>>>>>>> install
 pub mod phase;
 pub mod plan;
 pub mod takeover;

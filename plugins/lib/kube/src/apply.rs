@@ -13,8 +13,7 @@ use serde_json::Value;
 use crate::Cluster;
 use crate::wait::{Look, until};
 
-/// Our name in `metadata.managedFields`.
-pub const FIELD_MANAGER: &str = "kubectl-ocm";
+pub use ocm_core::takeover::FIELD_MANAGER;
 
 /// How many objects of a stage are on the way at once.
 const AT_ONCE: usize = 8;

@@ -1,0 +1,220 @@
+//! Releases of Open Cluster Management and the images that belong to them.
+
+use std::fmt;
+
+use semver::Version;
+
+use crate::Failure;
+
+/// The release that is installed unless another one is asked for.
+pub const DEFAULT: &str = "v1.3.1";
+
+/// Where the images of the releases are.
+pub const REGISTRY: &str = "quay.io/open-cluster-management";
+
+/// A release, or the newest build of the main branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    tag: String,
+}
+
+impl Bundle {
+    /// Reads what people type: `1.3.1`, `v1.3.1`, `latest`, `default`.
+    ///
+    /// # Errors
+    /// A usage failure for everything that is not a release.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let text = text.trim();
+        match text {
+            "default" => Ok(Self::default()),
+            "latest" => Ok(Self { tag: text.to_owned() }),
+            _ => match Version::parse(text.strip_prefix('v').unwrap_or(text)) {
+                Ok(version) => Ok(Self { tag: format!("v{version}") }),
+                Err(error) => Err(Failure::usage(format!("--bundle-version {text:?} is not a release"))
+                    .because(error)
+                    .hint(format!("name one such as {DEFAULT}, or latest"))),
+            },
+        }
+    }
+
+    /// The release that the tag of an image names, if it names one.
+    pub fn of_image(image: &str) -> Option<Self> {
+        let tag = Image::parse(image).tag?;
+        (tag == "latest" || Version::parse(tag.strip_prefix('v')?).is_ok()).then_some(Self { tag })
+    }
+
+    /// The tag of its images.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Whether it lacks the fix of CVE-2026-4740, with which a joined cluster can pass for another one.
+    pub fn is_vulnerable(&self) -> bool {
+        let Some(version) = self.tag.strip_prefix('v').and_then(|text| Version::parse(text).ok()) else {
+            return false;
+        };
+        match (version.major, version.minor, version.patch) {
+            (0, _, _) => true,
+            (1, 0, patch) => patch < 1,
+            (1, 1, patch) => patch < 3,
+            (1, 2, patch) => patch < 1,
+            _ => false,
+        }
+    }
+}
+
+impl Default for Bundle {
+    fn default() -> Self {
+        Self { tag: DEFAULT.to_owned() }
+    }
+}
+
+impl fmt::Display for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.tag)
+    }
+}
+
+/// The parts of a hub that have an image of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Component {
+    /// Installs and repairs all others.
+    Operator,
+    /// Registration controller and webhook.
+    Registration,
+    /// Work controller and webhook.
+    Work,
+    /// Placement controller.
+    Placement,
+    /// Add-on manager and conversion webhook.
+    AddonManager,
+}
+
+impl Component {
+    /// Every component.
+    pub const ALL: [Self; 5] = [Self::Registration, Self::Work, Self::Placement, Self::AddonManager, Self::Operator];
+
+    /// The name of its image.
+    pub const fn image(self) -> &'static str {
+        match self {
+            Self::Operator => "registration-operator",
+            Self::Registration => "registration",
+            Self::Work => "work",
+            Self::Placement => "placement",
+            Self::AddonManager => "addon-manager",
+        }
+    }
+
+    /// The component whose image has this name.
+    pub fn of(image: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|component| component.image() == image)
+    }
+}
+
+/// An image reference, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Registry and path: `quay.io/open-cluster-management/work`.
+    pub repository: String,
+    /// Tag, if there is one.
+    pub tag: Option<String>,
+    /// Digest, if the image is pinned by one.
+    pub digest: Option<String>,
+}
+
+impl Image {
+    /// Takes a reference apart. Every text is one.
+    pub fn parse(text: &str) -> Self {
+        let (rest, digest) = match text.split_once('@') {
+            Some((rest, digest)) => (rest, Some(digest.to_owned())),
+            None => (text, None),
+        };
+        // A colon before the last slash belongs to the registry's port.
+        let name = rest.rfind('/').map_or(0, |slash| slash + 1);
+        let (repository, tag) = match rest[name..].split_once(':') {
+            Some((_, tag)) => (&rest[..rest.len() - tag.len() - 1], Some(tag.to_owned())),
+            None => (rest, None),
+        };
+        Self { repository: repository.to_owned(), tag, digest }
+    }
+
+    /// The repository without its last part.
+    pub fn registry(&self) -> &str {
+        self.repository.rsplit_once('/').map_or("", |(registry, _)| registry)
+    }
+
+    /// The last part of the repository.
+    pub fn name(&self) -> &str {
+        self.repository.rsplit_once('/').map_or(self.repository.as_str(), |(_, name)| name)
+    }
+}
+
+impl fmt::Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.repository)?;
+        if let Some(tag) = &self.tag {
+            write!(f, ":{tag}")?;
+        }
+        match &self.digest {
+            Some(digest) => write!(f, "@{digest}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_as_people_type_them() {
+        for (text, tag) in [
+            ("1.3.1", "v1.3.1"),
+            ("v1.2.0", "v1.2.0"),
+            ("latest", "latest"),
+            ("default", DEFAULT),
+            ("1.4.0-rc.1", "v1.4.0-rc.1"),
+        ] {
+            assert_eq!(Bundle::parse(text).unwrap().tag(), tag, "{text}");
+        }
+        for text in ["", "1.3", "newest", "v1.3.1.2", "1.3.x"] {
+            assert!(Bundle::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn releases_without_the_fix() {
+        for (text, vulnerable) in [
+            ("0.16.0", true),
+            ("1.0.0", true),
+            ("1.0.1", false),
+            ("1.1.2", true),
+            ("1.1.3", false),
+            ("1.2.0", true),
+            ("1.2.1", false),
+            ("1.3.1", false),
+            ("latest", false),
+        ] {
+            assert_eq!(Bundle::parse(text).unwrap().is_vulnerable(), vulnerable, "{text}");
+        }
+    }
+
+    #[test]
+    fn references_come_apart_and_together() {
+        for (text, repository, tag, digest) in [
+            ("work", "work", None, None),
+            ("quay.io/o/work:v1", "quay.io/o/work", Some("v1"), None),
+            ("host:5000/work", "host:5000/work", None, None),
+            ("host:5000/o/work:v1@sha256:ab", "host:5000/o/work", Some("v1"), Some("sha256:ab")),
+        ] {
+            let image = Image::parse(text);
+            assert_eq!(image.repository, repository);
+            assert_eq!((image.tag.as_deref(), image.digest.as_deref()), (tag, digest), "{text}");
+            assert_eq!(image.to_string(), text);
+        }
+        assert_eq!(Image::parse("host:5000/o/work:v1").registry(), "host:5000/o");
+        assert_eq!(Image::parse("host:5000/o/work:v1").name(), "work");
+        assert_eq!(Bundle::of_image("quay.io/o/work:v1.2.0").unwrap().tag(), "v1.2.0");
+        assert_eq!(Bundle::of_image("quay.io/o/work"), None);
+    }
+}

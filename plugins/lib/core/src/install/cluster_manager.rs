@@ -1,0 +1,287 @@
+//! The ClusterManager: our defaults, under what is there, under what was typed.
+
+use std::collections::BTreeMap;
+
+use ocm_api::ClusterManager;
+use ocm_api::names::identity;
+use ocm_api::operator::{
+    AddOnManagerConfiguration, ClusterManagerDeployOption, ClusterManagerSpec, Endpoint, EndpointExposure,
+    EndpointProtocol, EndpointType, FeatureGate, HostnameConfig, LoadBalancerConfig, RegistrationDriverHub,
+    RegistrationHubConfiguration, ResourceQosClass, ResourceRequirement, WorkConfiguration, WorkDriver,
+};
+use serde_json::{Map, Value, json};
+
+use super::bundle::Component;
+use super::feature_gates::{AUTO_APPROVAL, GATES, Gate, Part};
+use super::{Driver, GrpcEndpoint, Options, quantity};
+use crate::{Failure, takeover};
+
+/// The member of the spec that holds the image of a component; the operator's is not there.
+pub(super) const fn image_member(component: Component) -> Option<&'static str> {
+    match component {
+        Component::Operator => None,
+        Component::Registration => Some("registrationImagePullSpec"),
+        Component::Work => Some("workImagePullSpec"),
+        Component::Placement => Some("placementImagePullSpec"),
+        Component::AddonManager => Some("addOnManagerImagePullSpec"),
+    }
+}
+
+/// What a new hub gets when nothing was typed, but for its images.
+fn defaults(name: &str) -> Value {
+    let gates = |part: Part| {
+        let on = GATES.iter().filter(|gate| gate.part == part && gate.default);
+        on.map(|gate| FeatureGate::enabled(gate.name)).collect()
+    };
+    let spec = ClusterManagerSpec {
+        deploy_option: Some(ClusterManagerDeployOption::default()),
+        registration_configuration: Some(RegistrationHubConfiguration {
+            feature_gates: gates(Part::Registration),
+            registration_drivers: vec![RegistrationDriverHub::default()],
+            ..RegistrationHubConfiguration::default()
+        }),
+        work_configuration: Some(WorkConfiguration {
+            work_driver: Some(WorkDriver::Kube),
+            ..WorkConfiguration::default()
+        }),
+        add_on_manager_configuration: Some(AddOnManagerConfiguration { feature_gates: gates(Part::AddOnManager) }),
+        resource_requirement: Some(ResourceRequirement {
+            type_: Some(ResourceQosClass::Default),
+            ..ResourceRequirement::default()
+        }),
+        ..ClusterManagerSpec::default()
+    };
+    serde_json::to_value(ClusterManager::new(name, spec)).expect("an API object is plain JSON")
+}
+
+/// The body of the ClusterManager.
+///
+/// # Errors
+/// A usage failure for flags that contradict each other or what is there.
+pub(super) fn body(
+    name: &str,
+    live: Option<&Value>,
+    images: &BTreeMap<Component, String>,
+    options: &Options,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Failure> {
+    let defaults = defaults(name);
+    let mut body = match live {
+        Some(live) => takeover::over(&defaults, live),
+        None => defaults,
+    };
+    // Names and book-keeping are not the live object's to give; an empty status says nothing.
+    body["metadata"] = json!({ "name": name });
+    let members = body.as_object_mut().expect("built above");
+    members.retain(|_, value| !value.is_null());
+    let spec = members.entry("spec").or_insert_with(|| json!({}));
+    for (component, image) in images {
+        if let Some(member) = image_member(*component) {
+            spec[member] = Value::from(image.as_str());
+        }
+    }
+    feature_gates(spec, &options.feature_gates);
+    let live_drivers = live.and_then(|live| live.pointer("/spec/registrationConfiguration/registrationDrivers"));
+    drivers(spec, live_drivers, options, warnings)?;
+    grpc(spec, live, options)?;
+    auto_approval(spec, options, warnings)?;
+    resources(spec, options)?;
+    Ok(body)
+}
+
+fn feature_gates(spec: &mut Value, typed: &[(&'static Gate, bool)]) {
+    for (gate, on) in typed {
+        let part = entry(spec, gate.part.member());
+        let gates = part.entry("featureGates").or_insert_with(|| json!([]));
+        let typed = json!({ "feature": gate.name, "mode": if *on { "Enable" } else { "Disable" } });
+        let Some(gates) = gates.as_array_mut() else { continue };
+        match gates.iter_mut().find(|live| live["feature"] == gate.name) {
+            Some(live) => *live = typed,
+            // What is off anyhow need not be said.
+            None if !on && !gate.default => {}
+            None => gates.push(typed),
+        }
+    }
+}
+
+fn is_on(spec: &Value, gate: &str) -> bool {
+    let gates = spec.pointer("/registrationConfiguration/featureGates").and_then(Value::as_array);
+    gates.into_iter().flatten().any(|live| live["feature"] == gate && live["mode"] == "Enable")
+}
+
+fn drivers(
+    spec: &mut Value,
+    live: Option<&Value>,
+    options: &Options,
+    warnings: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let live: Vec<Value> = live.and_then(Value::as_array).cloned().unwrap_or_default();
+    let find = |driver: Driver| live.iter().find(|entry| entry["authType"] == driver.word()).cloned();
+    let mut list: Vec<Value> = match (&options.registration_drivers, live.is_empty()) {
+        // What is not named in a typed list goes; what is named keeps its settings.
+        (Some(typed), _) => {
+            for gone in live.iter().filter(|entry| !typed.iter().any(|driver| entry["authType"] == driver.word())) {
+                let word = gone["authType"].as_str().unwrap_or_default();
+                warnings.push(format!(
+                    "the registration driver {word} is not in the list that you typed: clusters that registered \
+                     with it cannot renew their credentials; a driver that another tool has set stays all the same"
+                ));
+            }
+            typed.iter().map(|driver| find(*driver).unwrap_or_else(|| json!({ "authType": driver.word() }))).collect()
+        }
+        (None, false) => live.clone(),
+        (None, true) => vec![json!({ "authType": Driver::Csr.word() })],
+    };
+    let set = |list: &mut Vec<Value>, driver: Driver, flag: &str, member: &str, value: Value| {
+        let Some(entry) = list.iter_mut().find(|entry| entry["authType"] == driver.word()) else {
+            let word = driver.word();
+            return Err(Failure::usage(format!("{flag} needs the registration driver {word}"))
+                .hint(format!("add it: --registration-drivers csr,{word}")));
+        };
+        entry[driver.word()][member] = value;
+        Ok(())
+    };
+    let identities = [
+        (Driver::Csr, "--auto-approved-csr-identities", &options.auto_approved_csr_identities),
+        (Driver::AwsIrsa, "--auto-approved-arn-patterns", &options.auto_approved_arn_patterns),
+        (Driver::Grpc, "--auto-approved-grpc-identities", &options.auto_approved_grpc_identities),
+    ];
+    for (driver, flag, typed) in identities.into_iter().filter(|(_, _, typed)| !typed.is_empty()) {
+        set(&mut list, driver, flag, "autoApprovedIdentities", json!(typed))?;
+    }
+    if let Some(arn) = &options.hub_cluster_arn {
+        set(&mut list, Driver::AwsIrsa, "--hub-cluster-arn", "hubClusterArn", json!(arn))?;
+    }
+    if !options.aws_resource_tags.is_empty() {
+        set(&mut list, Driver::AwsIrsa, "--aws-resource-tags", "tags", json!(options.aws_resource_tags))?;
+    }
+    if let Some(aws) = list.iter().find(|entry| entry["authType"] == Driver::AwsIrsa.word())
+        && aws.pointer("/awsirsa/hubClusterArn").is_none()
+    {
+        return Err(Failure::usage("the registration driver awsirsa needs --hub-cluster-arn"));
+    }
+    entry(spec, "registrationConfiguration").insert("registrationDrivers".to_owned(), Value::Array(list));
+    Ok(())
+}
+
+fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(), Failure> {
+    let drivers = spec.pointer("/registrationConfiguration/registrationDrivers").and_then(Value::as_array);
+    let is_on = drivers.into_iter().flatten().any(|entry| entry["authType"] == Driver::Grpc.word());
+    let typed = options.grpc_endpoint.is_some() || options.grpc_server.is_some();
+    if typed && !is_on {
+        return Err(Failure::usage("--grpc-server and --grpc-endpoint-type need the registration driver grpc")
+            .hint("add it: --registration-drivers csr,grpc"));
+    }
+    let exposed = live.and_then(|live| live.pointer("/spec/serverConfiguration/endpointsExposure"));
+    let is_exposed = exposed.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    if !is_on || (is_exposed && !typed) {
+        return Ok(());
+    }
+    let host = options.grpc_server.clone();
+    let endpoint = match (options.grpc_endpoint.unwrap_or_default(), host) {
+        (GrpcEndpoint::Hostname, Some(host)) => Endpoint {
+            type_: EndpointType::Hostname,
+            hostname: Some(HostnameConfig { host, ca_bundle: None }),
+            ..Endpoint::default()
+        },
+        (GrpcEndpoint::Hostname, None) => {
+            return Err(Failure::usage("the registration driver grpc needs --grpc-server HOST[:PORT]")
+                .hint("or let the cluster find an address: --grpc-endpoint-type loadBalancer"));
+        }
+        (GrpcEndpoint::LoadBalancer, host) => Endpoint {
+            type_: EndpointType::LoadBalancer,
+            load_balancer: host.map(|host| LoadBalancerConfig { host: Some(host), ca_bundle: None }),
+            ..Endpoint::default()
+        },
+    };
+    let exposure = EndpointExposure { protocol: EndpointProtocol::Grpc, grpc: Some(endpoint), ..Default::default() };
+    let ours = serde_json::to_value(exposure).expect("an API object is plain JSON");
+    // Endpoints of another protocol or for another use are somebody else's.
+    let others = exposed.and_then(Value::as_array).into_iter().flatten();
+    let others = others.filter(|entry| entry["protocol"] != "grpc" || entry.get("usage").is_some()).cloned();
+    let list: Vec<Value> = std::iter::once(ours).chain(others).collect();
+    entry(spec, "serverConfiguration").insert("endpointsExposure".to_owned(), Value::Array(list));
+    Ok(())
+}
+
+fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>) -> Result<(), Failure> {
+    let named = [
+        &options.auto_approved_csr_identities,
+        &options.auto_approved_arn_patterns,
+        &options.auto_approved_grpc_identities,
+    ];
+    let typed = options.feature_gates.iter().any(|(gate, on)| gate.name == AUTO_APPROVAL && *on);
+    if !is_on(spec, AUTO_APPROVAL) {
+        return if named.iter().all(|list| list.is_empty()) {
+            Ok(())
+        } else {
+            Err(Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
+                .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true")))
+        };
+    }
+    if !typed {
+        return Ok(());
+    }
+    warnings.push(format!(
+        "the feature gate {AUTO_APPROVAL} accepts every new ManagedCluster, whoever creates it; the lists of identities \
+         only say whose certificate requests are approved"
+    ));
+    let registration = entry(spec, "registrationConfiguration");
+    if named.iter().all(|list| list.is_empty()) {
+        // Whoever turns the gate on and names nobody means the clusters that join with our tokens.
+        let users = registration.entry("autoApproveUsers").or_insert_with(|| json!([]));
+        if let Some(users) = users.as_array_mut()
+            && !users.iter().any(|user| user == identity::BOOTSTRAP_USER)
+        {
+            users.push(Value::from(identity::BOOTSTRAP_USER));
+        }
+    }
+    Ok(())
+}
+
+fn resources(spec: &mut Value, options: &Options) -> Result<(), Failure> {
+    let Options { resource_qos_class: class, resource_limits: limits, resource_requests: requests, .. } = options;
+    let own = class.as_ref() == Some(&ResourceQosClass::ResourceRequirement);
+    if !own && !(limits.is_empty() && requests.is_empty()) {
+        return Err(Failure::usage("--resource-limits and --resource-requests need another class of resources")
+            .hint("add: --resource-qos-class ResourceRequirement"));
+    }
+    if own && limits.is_empty() && requests.is_empty() {
+        return Err(Failure::usage(
+            "--resource-qos-class ResourceRequirement needs --resource-limits or --resource-requests",
+        ));
+    }
+    let amount = |flag: &str, name: &str, text: &str| {
+        quantity::parse(text).ok_or_else(|| {
+            Failure::usage(format!("{flag} {name}={text}: {text:?} is not an amount such as 200m or 64Mi"))
+        })
+    };
+    for (name, text) in limits {
+        let limit = amount("--resource-limits", name, text)?;
+        if let Some(request) = requests.get(name)
+            && amount("--resource-requests", name, request)? > limit
+        {
+            return Err(Failure::usage(format!("the request of {name}, {request}, is above its limit, {text}")));
+        }
+    }
+    for (name, text) in requests {
+        amount("--resource-requests", name, text)?;
+    }
+    let Some(class) = class else { return Ok(()) };
+    let mut requirement = json!({ "type": class.as_str() });
+    for (member, amounts) in [("limits", limits), ("requests", requests)].into_iter().filter(|(_, map)| !map.is_empty())
+    {
+        requirement["resourceRequirements"][member] = json!(amounts);
+    }
+    spec["resourceRequirement"] = requirement;
+    Ok(())
+}
+
+/// A member of the spec that is an object; made if it is not there.
+fn entry<'a>(spec: &'a mut Value, member: &str) -> &'a mut Map<String, Value> {
+    let slot = &mut spec[member];
+    if !slot.is_object() {
+        *slot = json!({});
+    }
+    slot.as_object_mut().expect("made above")
+}
