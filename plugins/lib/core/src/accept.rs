@@ -121,8 +121,7 @@ pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests
         return refused(RefusalCode::Detaching, "it is being removed from the hub", None);
     }
     if home == Home::Foreign || is_reserved(name) {
-        let detail =
-            format!("the hub uses the name {name} for something else, and the agent would get rights to that");
+        let detail = format!("the hub uses the name {name} for something else, and the agent would get rights to that");
         return refused(RefusalCode::NamespaceTaken, detail, Some("join it under another name".to_owned()));
     }
     let mine: Vec<(usize, &Request)> = requests
@@ -175,12 +174,7 @@ pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests
 }
 
 /// Nothing waits for approval: an approved request of this registration still lets the cluster in.
-fn without_pending(
-    cluster: &ManagedCluster,
-    mine: &[(usize, &Request)],
-    name: &str,
-    wish: &Wish,
-) -> Decision {
+fn without_pending(cluster: &ManagedCluster, mine: &[(usize, &Request)], name: &str, wish: &Wish) -> Decision {
     if cluster.spec.hub_accepts_client.unwrap_or_default() {
         return Decision::Settled;
     }

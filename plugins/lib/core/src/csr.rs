@@ -18,6 +18,8 @@ use x509_parser::oid_registry as oid;
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 
+use crate::der;
+
 /// How many bits an RSA key may have; longer ones cannot be verified here.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
@@ -329,7 +331,8 @@ impl Request {
     /// A label alone hides nothing: whoever asks for the name or the groups of a cluster's agent is judged as one.
     pub fn is_addons(&self) -> bool {
         let Ok(content) = &self.content else { return self.addon_label.is_some() };
-        let all_addons = !content.common_names.is_empty() && content.common_names.iter().all(|name| is_addon_user(name));
+        let all_addons =
+            !content.common_names.is_empty() && content.common_names.iter().all(|name| is_addon_user(name));
         let any_agents = content.common_names.iter().any(|name| identity::parse_agent_user(name).is_some())
             || content.organizations.iter().any(|group| is_agents_group(group));
         !any_agents && (all_addons || self.addon_label.is_some())
@@ -464,6 +467,9 @@ impl Content {
     /// Says what kept it from being read.
     pub fn read(pem: &[u8]) -> Result<Self, Unreadable> {
         let der = only_pem_block(pem)?;
+        if !der::is_request(&der) {
+            return Err(Unreadable::Der("it is not laid out and encoded as one".to_owned()));
+        }
         let malformed = |error: &dyn fmt::Display| Unreadable::Der(error.to_string());
         let (rest, request) = X509CertificationRequest::from_der(&der).map_err(|error| malformed(&error))?;
         if !rest.is_empty() {
@@ -560,12 +566,12 @@ impl Content {
         }
         match self.signature {
             Signature::Valid => {}
+            // The weak key says it all: such keys are not even tried.
+            _ if !strong => {}
             Signature::Invalid => breach(Code::Signature, "it is not signed with its own key".to_owned()),
-            Signature::Unverifiable if strong => {
+            Signature::Unverifiable => {
                 breach(Code::Signature, "its signature algorithm cannot be verified".to_owned());
             }
-            // The weak key says it all.
-            Signature::Unverifiable => {}
         }
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod accept;
 pub mod csr;
+mod der;
 pub mod duration;
 pub mod event;
 pub mod failure;

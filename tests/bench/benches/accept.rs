@@ -1,0 +1,2 @@
+//! Not measured yet.
+fn main() {}
