@@ -33,6 +33,6 @@ pub mod work;
 pub use addon::ManagedClusterAddOn;
 pub use cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-pub use manifest::Manifest;
+pub use manifest::{Manifest, redacted};
 pub use operator::{ClusterManager, Klusterlet};
 pub use work::{AppliedManifestWork, ManifestWork};

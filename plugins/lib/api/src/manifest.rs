@@ -129,10 +129,15 @@ impl Manifest {
     /// The object for people: every value of a Secret is replaced by its length, also of Secrets inside other objects
     /// such as a ManifestWork.
     pub fn redacted(&self) -> Value {
-        let mut body = self.body.clone();
-        redact(&mut body);
-        body
+        redacted(&self.body)
     }
+}
+
+/// An object for people, as [`Manifest::redacted`] has it.
+pub fn redacted(object: &Value) -> Value {
+    let mut object = object.clone();
+    redact(&mut object);
+    object
 }
 
 impl fmt::Debug for Manifest {

@@ -27,7 +27,11 @@ pub enum Takeover {
 
 /// Decides for one object. `live` is what the cluster holds now.
 pub fn reconcile(planned: &Manifest, live: Option<&Value>) -> Takeover {
-    let Some(live) = live else { return Takeover::Apply(planned.clone()) };
+    let mut planned = planned.clone();
+    if planned.kind() == "Namespace" {
+        own_something(&mut planned);
+    }
+    let Some(live) = live else { return Takeover::Apply(planned) };
     if planned.kind() == "CustomResourceDefinition"
         && let Some(reason) = definition_to_keep(planned.body(), live)
     {
@@ -36,17 +40,29 @@ pub fn reconcile(planned: &Manifest, live: Option<&Value>) -> Takeover {
     if planned.is_secret() && is_empty_pull_secret(planned.body()) && !is_empty_pull_secret(live) {
         return Takeover::Keep("it holds credentials, and none were given to replace them".to_owned());
     }
-    let mut planned = planned.clone();
     carry(planned.body_mut(), &owned_by_us(live));
     unite(planned.body_mut(), live, "");
     Takeover::Apply(planned)
 }
 
+/// An apply that owns no field is forgotten, and the next one changes the object to note down who was there before.
+/// A bare namespace therefore says the one label that the server would give it anyhow.
+fn own_something(namespace: &mut Manifest) {
+    let name = Value::from(namespace.name());
+    if let Some(metadata) = namespace.body_mut()["metadata"].as_object_mut() {
+        let labels = metadata.entry("labels").or_insert_with(|| Value::Object(Map::new()));
+        labels["kubernetes.io/metadata.name"] = name;
+    }
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Defaults under a live object
 
-/// Members that must come from one side as a whole: two halves of them contradict each other.
-const WHOLE: &[&str] = &["selector", "livenessProbe", "readinessProbe", "startupProbe", "valueFrom", "roleRef"];
+/// Members that the server treats as one value although they look like several.
+const WHOLE: &[&str] = &["selector", "valueFrom", "roleRef"];
+
+/// Members of which two halves may contradict each other: a probe has one way of asking.
+const ONE_OF: &[&str] = &["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// The live object laid over `defaults`: every member of the defaults, with the live value where there is one.
 ///
@@ -56,7 +72,7 @@ pub fn over(defaults: &Value, live: &Value) -> Value {
 }
 
 fn lay(default: &Value, live: &Value, member: &str) -> Value {
-    if WHOLE.contains(&member) {
+    if WHOLE.contains(&member) || (ONE_OF.contains(&member) && !covers(live, default)) {
         return live.clone();
     }
     match (default, live) {
@@ -89,6 +105,12 @@ fn lay(default: &Value, live: &Value, member: &str) -> Value {
         },
         (_, live) => live.clone(),
     }
+}
+
+/// Whether `live` has a value wherever `default` has one.
+fn covers(live: &Value, default: &Value) -> bool {
+    let Value::Object(default) = default else { return true };
+    default.iter().all(|(key, value)| live.get(key).is_some_and(|live| covers(live, value)))
 }
 
 /// Lists whose entries the server tells apart by these members.
@@ -390,12 +412,14 @@ mod tests {
             "replicas": 1, "selector": {"matchLabels": {"app": "a"}},
             "template": {"spec": {
                 "containers": [{"name": "c", "image": "i:1", "livenessProbe": {"httpGet": {"port": 1}},
+                    "readinessProbe": {"httpGet": {"port": 1}},
                     "env": [{"name": "E", "value": "1"}]}],
                 "volumes": [{"name": "tmp", "emptyDir": {}}]}}}});
         let live = json!({"spec": {
             "replicas": 3, "paused": false, "selector": {"matchLabels": {"b": "c"}},
             "template": {"spec": {
                 "containers": [{"name": "side"}, {"name": "c", "image": "i:2", "livenessProbe": {"tcpSocket": {}},
+                    "readinessProbe": {"httpGet": {"port": 2}, "timeoutSeconds": 1},
                     "env": [{"name": "F", "value": "2"}]}],
                 "volumes": [{"name": "tmp", "hostPath": {}}]}}}});
         assert_eq!(
@@ -404,6 +428,7 @@ mod tests {
                 "replicas": 3, "selector": {"matchLabels": {"b": "c"}},
                 "template": {"spec": {
                     "containers": [{"name": "c", "image": "i:2", "livenessProbe": {"tcpSocket": {}},
+                        "readinessProbe": {"httpGet": {"port": 2}},
                         "env": [{"name": "E", "value": "1"}]}],
                     "volumes": [{"name": "tmp", "hostPath": {}}]}}}})
         );

@@ -1,0 +1,214 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use ocm_cli::OutputArgs;
+use ocm_kube::ClientArgs;
+
+/// What the help says before the flags.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("kubectl-ocm-install")
+        .about("Install Open Cluster Management")
+        .after_help("kubectl ocm install hub --help tells more.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+}
+
+/// `kubectl ocm install`.
+#[derive(Args, Debug)]
+pub(crate) struct InstallArgs {
+    #[command(subcommand)]
+    pub(crate) what: What,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// What is installed.
+#[derive(Subcommand, Debug)]
+pub(crate) enum What {
+    /// Make a cluster a hub, or bring a hub up to date
+    Hub(Box<HubInstallArgs>),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  # Make the cluster of context hub a hub, and wait until clusters can join it
+  kubectl ocm install hub --context hub --wait
+
+  # See what would change, and change nothing
+  kubectl ocm install hub --context hub --diff
+
+  # Pull the images from a registry of your own, with credentials
+  kubectl ocm install hub --registry registry.example/ocm --image-pull-credential-file ~/.docker/config.json
+
+  # Put the manifests into Git instead of a cluster
+  kubectl ocm install hub --render > hub.yaml
+
+  # Let clusters register over gRPC too
+  kubectl ocm install hub --registration-drivers csr,grpc --grpc-server hub.example:443
+
+What is there stays: a hub that was installed before, by this command or by another tool, keeps every setting that no \
+flag names, its release included. Running the same command again changes nothing.
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or a rule refused, \
+124 --wait gave up, 130 interrupted.";
+
+/// Make a cluster a hub, or bring a hub up to date
+///
+/// Installs the hub's operator and its ClusterManager; the operator then starts the controllers and webhooks. With
+/// --wait the command ends when the hub is usable: every Deployment runs and every admission webhook answers. Until
+/// then it says what it waits for, and why.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct HubInstallArgs {
+    /// Wait until the hub is usable
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(crate) timeout: String,
+    /// Say what would be done, and change nothing
+    ///
+    /// client compares here and sends nothing but reads; server has the server validate and default every object.
+    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
+    pub(crate) dry_run: Option<DryRun>,
+    /// Show what would change in each object as a diff, change nothing, and exit with 3 if anything would
+    #[arg(long, conflicts_with_all = ["dry_run", "render", "wait"])]
+    pub(crate) diff: bool,
+    /// Print the manifests of a new hub and do not look at any cluster
+    #[arg(long, conflicts_with_all = ["dry_run", "wait"])]
+    pub(crate) render: bool,
+    /// With --render: print the contents of Secrets instead of their length
+    #[arg(long, requires = "render")]
+    pub(crate) show_secrets: bool,
+
+    /// Release to install: 1.3.1, v1.3.1 or latest [default: v1.3.1 on a new hub, the installed release on others]
+    #[arg(long, value_name = "VERSION", help_heading = "Release and images")]
+    pub(crate) bundle_version: Option<String>,
+    /// Where the images are [default: quay.io/open-cluster-management on a new hub, as installed on others]
+    #[arg(long, value_name = "HOST/PATH", visible_alias = "image-registry", help_heading = "Release and images")]
+    pub(crate) registry: Option<String>,
+    /// Image of one component, whatever release and registry say (repeatable)
+    ///
+    /// Components: registration, work, placement, addon-manager, registration-operator.
+    #[arg(long = "image", value_name = "COMPONENT=IMAGE", help_heading = "Release and images")]
+    pub(crate) images: Vec<String>,
+    /// Docker configuration file with the credentials to pull the images
+    ///
+    /// Without it, credentials that the hub has stay as they are.
+    #[arg(long, value_name = "FILE", help_heading = "Release and images")]
+    pub(crate) image_pull_credential_file: Option<PathBuf>,
+
+    /// Feature gates of the hub, e.g. ManagedClusterAutoApproval=true
+    ///
+    /// Gates that are not named stay as they are.
+    #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Features")]
+    pub(crate) feature_gates: Vec<String>,
+    /// Copy the labels of the ClusterManager to everything that the operator creates
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true,
+        help_heading = "Features"
+    )]
+    pub(crate) enable_sync_labels: Option<bool>,
+
+    /// Ways in which clusters may register [default: csr on a new hub]
+    #[arg(long, value_enum, value_name = "DRIVER,...", value_delimiter = ',', help_heading = "Registration")]
+    pub(crate) registration_drivers: Vec<DriverWord>,
+    /// Let bootstrap tokens register clusters, besides tokens of the hub's service account
+    ///
+    /// Only grants the right. No token is made here, because one without an end is a danger: kubectl ocm token create
+    /// makes one that expires.
+    #[arg(long, help_heading = "Registration")]
+    pub(crate) use_bootstrap_token: bool,
+    /// Users whose certificate requests the hub approves by itself; needs the gate ManagedClusterAutoApproval
+    #[arg(long, value_name = "USER,...", value_delimiter = ',', help_heading = "Registration")]
+    pub(crate) auto_approved_csr_identities: Vec<String>,
+    /// Patterns of the EKS ARNs that the hub approves by itself; needs the gate ManagedClusterAutoApproval
+    #[arg(long, value_name = "REGEX,...", value_delimiter = ',', help_heading = "Registration")]
+    pub(crate) auto_approved_arn_patterns: Vec<String>,
+    /// Users that the hub approves by itself over gRPC; needs the gate ManagedClusterAutoApproval
+    #[arg(long, value_name = "USER,...", value_delimiter = ',', help_heading = "Registration")]
+    pub(crate) auto_approved_grpc_identities: Vec<String>,
+    /// How agents reach the gRPC server [default: hostname]
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Registration")]
+    pub(crate) grpc_endpoint_type: Option<GrpcEndpointWord>,
+    /// Address of the gRPC server as agents see it
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Registration")]
+    pub(crate) grpc_server: Option<String>,
+    /// ARN of the hub's EKS cluster, for the driver awsirsa [default: the context, if it is an ARN]
+    #[arg(long, value_name = "ARN", help_heading = "Registration")]
+    pub(crate) hub_cluster_arn: Option<String>,
+    /// Tags of the IAM resources that the hub creates, for the driver awsirsa
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', help_heading = "Registration")]
+    pub(crate) aws_resource_tags: Vec<String>,
+
+    /// How much CPU and memory the hub's pods ask for [default: Default on a new hub]
+    #[arg(long, value_enum, value_name = "CLASS", help_heading = "Resources")]
+    pub(crate) resource_qos_class: Option<QosWord>,
+    /// Limits of each container, with --resource-qos-class ResourceRequirement
+    #[arg(long, value_name = "NAME=AMOUNT,...", value_delimiter = ',', help_heading = "Resources")]
+    pub(crate) resource_limits: Vec<String>,
+    /// Requests of each container, with --resource-qos-class ResourceRequirement
+    #[arg(long, value_name = "NAME=AMOUNT,...", value_delimiter = ',', help_heading = "Resources")]
+    pub(crate) resource_requests: Vec<String>,
+    /// Number of the operator's pods [default: 3 on a new hub, 1 if it has one node]
+    #[arg(long, value_name = "NUMBER", help_heading = "Resources")]
+    pub(crate) replicas: Option<i32>,
+    /// Create the namespace open-cluster-management
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, default_value = "true", default_missing_value = "true",
+        require_equals = true, action = clap::ArgAction::Set, help_heading = "Resources"
+    )]
+    pub(crate) create_namespace: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// How a dry run is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// For real after all
+    None,
+    /// Compare here
+    Client,
+    /// Ask the server
+    Server,
+}
+
+/// Words of `--registration-drivers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DriverWord {
+    /// Client certificates
+    Csr,
+    /// AWS IAM roles, on EKS
+    #[value(name = "awsirsa")]
+    AwsIrsa,
+    /// Certificates over gRPC
+    Grpc,
+}
+
+/// Words of `--grpc-endpoint-type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GrpcEndpointWord {
+    /// A host name that you route to the Service
+    Hostname,
+    /// A Service of type LoadBalancer
+    #[value(name = "loadBalancer", alias = "loadbalancer")]
+    LoadBalancer,
+}
+
+/// Words of `--resource-qos-class`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QosWord {
+    /// The operator's own small requests, no limits
+    #[value(name = "Default", alias = "default")]
+    Default,
+    /// Neither requests nor limits
+    #[value(name = "BestEffort", alias = "besteffort")]
+    BestEffort,
+    /// What --resource-limits and --resource-requests say
+    #[value(name = "ResourceRequirement", alias = "resourcerequirement")]
+    ResourceRequirement,
+}

@@ -1,0 +1,357 @@
+//! Whether a Deployment is ready and, if not, why: in the words of the scheduler, the kubelet, the quota or the
+//! container itself.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::Api;
+use kube::api::{ListParams, LogParams};
+use ocm_core::{Failure, Reason};
+use ocm_kube::Cluster;
+
+/// How a Deployment is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Its newest state is rolled out and every pod is available.
+    Ready,
+    /// On its way.
+    NotYet {
+        /// What is still missing.
+        because: String,
+    },
+    /// It will not get there until somebody changes something.
+    Stuck {
+        /// What is wrong.
+        because: String,
+    },
+}
+
+impl Health {
+    /// What is missing or wrong; none if it is ready.
+    pub fn because(&self) -> Option<&str> {
+        match self {
+            Self::Ready => None,
+            Self::NotYet { because } | Self::Stuck { because } => Some(because),
+        }
+    }
+}
+
+/// Looks at one Deployment and, where it is not ready, at its pods.
+///
+/// # Errors
+/// The failure of a request; but a Deployment that is not there is [`Health::NotYet`], and reasons that we may not read
+/// are left out.
+pub async fn deployment(cluster: &Cluster, namespace: &str, name: &str) -> Result<Health, Failure> {
+    let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
+    match api.get_opt(name).await {
+        Ok(Some(found)) => of(cluster, &found).await,
+        Ok(None) => Ok(Health::NotYet { because: "it does not exist yet".to_owned() }),
+        Err(error) => Err(cluster.explain(format_args!("read Deployment {namespace}/{name}"), error)),
+    }
+}
+
+/// The same for a Deployment that was read already.
+///
+/// # Errors
+/// The failure of a request.
+pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Failure> {
+    let Some(count) = rollout(deployment) else { return Ok(Health::Ready) };
+    if let Some(refused) = refused(deployment) {
+        return Ok(Health::Stuck { because: format!("{count}; its pods cannot be created: {refused}") });
+    }
+    let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
+    let selector = deployment.spec.as_ref().map(|spec| selector(&spec.selector)).unwrap_or_default();
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+    let list = match pods.list(&ListParams::default().labels(&selector)).await {
+        Ok(list) => list.items,
+        Err(error) => {
+            let failure = cluster.explain(format_args!("list the pods of {namespace}"), error);
+            return match failure.reason {
+                Reason::Forbidden => Ok(Health::NotYet { because: count }),
+                _ => Err(failure),
+            };
+        }
+    };
+    // The worst first: what is stuck holds up the rest.
+    let mut troubles: Vec<(Trouble, &Pod)> = list.iter().filter_map(|pod| Some((trouble(pod)?, pod))).collect();
+    troubles.sort_by_key(|(trouble, _)| !trouble.stuck);
+    let Some((worst, pod)) = troubles.into_iter().next() else {
+        let because = if list.is_empty() { format!("{count}; no pod has been created yet") } else { count };
+        return Ok(Health::NotYet { because });
+    };
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let mut because = format!("{count}; pod {name}: {}", worst.text);
+    if let Some(container) = &worst.speaker {
+        if let Some(words) = last_words(&pods, name, container).await {
+            because += &format!("; its last words: {words}");
+        }
+    } else if worst.ask_events
+        && let Some(warning) = last_warning(cluster, namespace, name).await
+    {
+        because += &format!(": {warning}");
+    }
+    Ok(if worst.stuck { Health::Stuck { because } } else { Health::NotYet { because } })
+}
+
+/// What is missing of a rollout, as numbers; none if it is complete.
+fn rollout(deployment: &Deployment) -> Option<String> {
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let status = deployment.status.clone().unwrap_or_default();
+    let generation = deployment.metadata.generation.unwrap_or_default();
+    if status.observed_generation.unwrap_or_default() < generation {
+        return Some("its change has not been taken up yet".to_owned());
+    }
+    let (updated, available) =
+        (status.updated_replicas.unwrap_or_default(), status.available_replicas.unwrap_or_default());
+    if updated < wanted {
+        return Some(format!("{updated} of {wanted} pods are of the newest state"));
+    }
+    if available < wanted {
+        return Some(format!("{available} of {wanted} pods are ready"));
+    }
+    let old = status.replicas.unwrap_or_default() - updated;
+    (old > 0).then(|| format!("{old} pods of the old state are still there"))
+}
+
+/// Why the ReplicaSet may not create pods: quota, admission, a missing account.
+fn refused(deployment: &Deployment) -> Option<String> {
+    let conditions = deployment.status.as_ref()?.conditions.as_deref()?;
+    let failure =
+        conditions.iter().find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True")?;
+    Some(failure.message.clone().or_else(|| failure.reason.clone()).unwrap_or_default())
+}
+
+/// A label selector as the API's query parameter takes it.
+fn selector(selector: &LabelSelector) -> String {
+    let equal = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
+    let others = selector.match_expressions.iter().flatten().filter_map(|expression| {
+        let (key, values) = (&expression.key, expression.values.as_deref().unwrap_or_default().join(","));
+        match expression.operator.as_str() {
+            "In" => Some(format!("{key} in ({values})")),
+            "NotIn" => Some(format!("{key} notin ({values})")),
+            "Exists" => Some(key.clone()),
+            "DoesNotExist" => Some(format!("!{key}")),
+            _ => None,
+        }
+    });
+    equal.chain(others).collect::<Vec<_>>().join(",")
+}
+
+/// What is wrong with a pod.
+#[derive(Debug, PartialEq, Eq)]
+struct Trouble {
+    text: String,
+    /// Whether somebody has to do something.
+    stuck: bool,
+    /// The container that crashed and may have said why.
+    speaker: Option<Spoken>,
+    /// Whether an event may know more.
+    ask_events: bool,
+}
+
+/// A container that ended, and what is known of its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Spoken {
+    container: String,
+    /// Its termination message; none: look into its log.
+    message: Option<String>,
+    /// Whether its end was before the present run.
+    previous: bool,
+}
+
+fn trouble(pod: &Pod) -> Option<Trouble> {
+    let plain = |text: String, stuck: bool| Some(Trouble { text, stuck, speaker: None, ask_events: false });
+    // A pod that is on its way out is replaced by another one.
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let status = pod.status.clone().unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let condition = |kind: &str| conditions.iter().find(|condition| condition.type_ == kind);
+    if condition("Ready").is_some_and(|ready| ready.status == "True") {
+        return None;
+    }
+    if let Some(scheduled) = condition("PodScheduled").filter(|scheduled| scheduled.status != "True") {
+        let message = scheduled.message.as_deref().unwrap_or_default();
+        return plain(format!("it cannot be scheduled: {message}"), true);
+    }
+    if pod.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) {
+        return plain("it waits for the scheduler, which has not looked at it yet".to_owned(), false);
+    }
+    if matches!(status.phase.as_deref(), Some("Failed")) && status.container_statuses.is_none() {
+        let why = status.message.or(status.reason).unwrap_or_default();
+        return plain(format!("it has failed: {why}"), true);
+    }
+    let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
+    let mut found: Vec<Trouble> = containers.filter(|container| !container.ready).filter_map(of_container).collect();
+    found.sort_by_key(|trouble| !trouble.stuck);
+    found.into_iter().next().or_else(|| {
+        Some(Trouble { text: "it is being started".to_owned(), stuck: false, speaker: None, ask_events: true })
+    })
+}
+
+fn of_container(status: &ContainerStatus) -> Option<Trouble> {
+    let name = &status.name;
+    let state = status.state.clone().unwrap_or_default();
+    let earlier = status.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+    let crashed = |exit: i32, message: Option<&String>, previous: bool| {
+        let times = match status.restart_count {
+            0 => String::new(),
+            1 => ", restarted once".to_owned(),
+            times => format!(", restarted {times} times"),
+        };
+        let message = message.map(|message| message.trim().to_owned()).filter(|message| !message.is_empty());
+        Some(Trouble {
+            text: format!("its container {name} crashes (exit code {exit}{times})"),
+            stuck: true,
+            speaker: Some(Spoken { container: name.clone(), message, previous }),
+            ask_events: false,
+        })
+    };
+    if let Some(waiting) = state.waiting {
+        let (reason, message) = (waiting.reason.unwrap_or_default(), waiting.message.unwrap_or_default());
+        let colon = if message.is_empty() { "" } else { ": " };
+        return match reason.as_str() {
+            "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" | "RegistryUnavailable" => {
+                let text = format!("image {} cannot be pulled: {reason}{colon}{message}", status.image);
+                Some(Trouble { text, stuck: true, speaker: None, ask_events: false })
+            }
+            "CrashLoopBackOff" => match earlier {
+                Some(end) => crashed(end.exit_code, end.message.as_ref(), true),
+                None => crashed(0, None, true),
+            },
+            "" | "ContainerCreating" | "PodInitializing" => match earlier {
+                Some(end) if end.exit_code != 0 => crashed(end.exit_code, end.message.as_ref(), true),
+                _ => Some(Trouble {
+                    text: format!("its container {name} is being created"),
+                    stuck: false,
+                    speaker: None,
+                    ask_events: true,
+                }),
+            },
+            _ => Some(Trouble {
+                text: format!("its container {name} cannot be started: {reason}{colon}{message}"),
+                stuck: true,
+                speaker: None,
+                ask_events: false,
+            }),
+        };
+    }
+    if let Some(end) = state.terminated {
+        // An init container that has done its work is ready.
+        return crashed(end.exit_code, end.message.as_ref(), false);
+    }
+    match earlier.filter(|end| end.exit_code != 0) {
+        Some(end) if status.restart_count > 1 => crashed(end.exit_code, end.message.as_ref(), true),
+        _ => Some(Trouble {
+            text: format!("its container {name} runs but is not ready yet"),
+            stuck: false,
+            speaker: None,
+            ask_events: false,
+        }),
+    }
+}
+
+/// How much of a log is quoted.
+const WORDS: usize = 400;
+
+/// What a container left behind: its termination message or the end of its log.
+async fn last_words(pods: &Api<Pod>, pod: &str, spoken: &Spoken) -> Option<String> {
+    if let Some(message) = &spoken.message {
+        return Some(tail(message));
+    }
+    let parameters = LogParams {
+        container: Some(spoken.container.clone()),
+        previous: spoken.previous,
+        tail_lines: Some(3),
+        ..LogParams::default()
+    };
+    // Logs are a courtesy: whoever may not read them, or comes too early, still hears the exit code.
+    let log = pods.logs(pod, &parameters).await.ok()?;
+    Some(tail(&log)).filter(|words| !words.is_empty())
+}
+
+/// The end of a text as one line.
+fn tail(text: &str) -> String {
+    let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" / ");
+    match line.char_indices().rev().nth(WORDS) {
+        Some((start, _)) => format!("…{}", &line[start..]),
+        None => line,
+    }
+}
+
+/// The newest warning about a pod that has no status yet: a volume, a network, a runtime.
+async fn last_warning(cluster: &Cluster, namespace: &str, pod: &str) -> Option<String> {
+    let api: Api<Event> = Api::namespaced(cluster.client.clone(), namespace);
+    let about = ListParams::default().fields(&format!("involvedObject.name={pod},type=Warning"));
+    let mut events = api.list(&about).await.ok()?.items;
+    events.sort_by_key(|event| event.last_timestamp.clone().or_else(|| event.metadata.creation_timestamp.clone()));
+    let event = events.pop()?;
+    Some(tail(&format!("{}: {}", event.reason.unwrap_or_default(), event.message.unwrap_or_default())))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(status: serde_json::Value) -> Pod {
+        serde_json::from_value(
+            json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": []}, "status": status}),
+        )
+        .unwrap()
+    }
+
+    fn said(status: serde_json::Value) -> (String, bool) {
+        let trouble = trouble(&pod(status)).unwrap();
+        (trouble.text, trouble.stuck)
+    }
+
+    #[test]
+    fn pods_say_what_holds_them_up() {
+        let (text, stuck) = said(json!({"conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/1 nodes are available: 1 had a taint."}]}));
+        assert!(stuck && text.contains("cannot be scheduled: 0/1 nodes"), "{text}");
+
+        let waiting = |reason: &str, message: &str| {
+            json!({"containerStatuses": [{"name": "c", "image": "r/i:1", "imageID": "", "ready": false, "restartCount": 3,
+                "state": {"waiting": {"reason": reason, "message": message}},
+                "lastState": {"terminated": {"exitCode": 2, "message": "boom\n"}}}]})
+        };
+        let (text, stuck) = said(waiting("ImagePullBackOff", "not found"));
+        assert!(stuck && text == "image r/i:1 cannot be pulled: ImagePullBackOff: not found", "{text}");
+        let (text, stuck) = said(waiting("CreateContainerConfigError", "secret \"x\" not found"));
+        assert!(stuck && text.contains("cannot be started: CreateContainerConfigError: secret"), "{text}");
+        let crash = trouble(&pod(waiting("CrashLoopBackOff", ""))).unwrap();
+        assert!(crash.stuck && crash.text.contains("exit code 2, restarted 3 times"), "{crash:?}");
+        assert_eq!(crash.speaker.and_then(|spoken| spoken.message).as_deref(), Some("boom"));
+
+        assert_eq!(trouble(&pod(json!({"conditions": [{"type": "Ready", "status": "True"}]}))), None);
+        let (text, stuck) = said(json!({}));
+        assert!(!stuck && text == "it is being started");
+    }
+
+    #[test]
+    fn a_rollout_is_complete_when_nothing_old_is_left() {
+        let deployment = |generation: i64, status: serde_json::Value| -> Deployment {
+            serde_json::from_value(json!({"metadata": {"generation": generation},
+                "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}))
+            .unwrap()
+        };
+        let done = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
+        assert_eq!(rollout(&deployment(2, done.clone())), None);
+        assert!(rollout(&deployment(3, done)).unwrap().contains("taken up"));
+        let old = json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2});
+        assert!(rollout(&deployment(1, old)).unwrap().contains("1 pods of the old"));
+        let few = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1});
+        assert_eq!(rollout(&deployment(1, few)).unwrap(), "1 of 2 pods are ready");
+    }
+
+    #[test]
+    fn long_words_are_cut_at_the_front() {
+        assert_eq!(tail("a\n\n b \n"), "a / b");
+        let long = tail(&"é".repeat(1000));
+        assert!(long.starts_with('…') && long.chars().count() == WORDS + 2, "{}", long.chars().count());
+    }
+}
