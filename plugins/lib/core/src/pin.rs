@@ -102,6 +102,12 @@ pub fn to_pem(certificates: &[Vec<u8>]) -> String {
     text
 }
 
+/// Until when a certificate in DER is good.
+pub fn not_after(certificate: &[u8]) -> Option<jiff::Timestamp> {
+    let (_, certificate) = x509_parser::certificate::X509Certificate::from_der(certificate).ok()?;
+    jiff::Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
+}
+
 /// One certificate as the word of a command line: base64 of its DER.
 pub fn to_word(certificate: &[u8]) -> String {
     STANDARD.encode(certificate)

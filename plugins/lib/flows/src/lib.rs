@@ -5,6 +5,7 @@ pub mod accept;
 pub mod get;
 pub mod hub;
 pub mod install;
+pub mod join;
 pub mod registry;
 pub mod token;
 pub mod workload;
