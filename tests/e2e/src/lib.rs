@@ -1,1 +1,3 @@
 //! Stories on real clusters.
+
+pub mod accept_support;
