@@ -129,7 +129,8 @@ impl Ask {
         self.by(Who::Grpc)
     }
 
-    fn object(&self) -> CertificateSigningRequest {
+    /// The object that is created.
+    pub fn object(&self) -> CertificateSigningRequest {
         let mut object = CertificateSigningRequest::default();
         object.metadata.name.clone_from(&self.name);
         if self.name.is_none() {
