@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! Stories on real clusters: what they share.
 
 use std::collections::BTreeMap;
@@ -113,3 +114,8 @@ pub fn object(cluster: &Cluster, words: &[&str]) -> Value {
     let text = cluster.kubectl(&[&["get", "--output=json"], words].concat()).expect("the object is there");
     serde_json::from_str(&text).expect("kubectl prints JSON")
 }
+=======
+//! Stories on real clusters.
+
+pub mod accept_support;
+>>>>>>> accept
