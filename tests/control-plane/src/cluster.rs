@@ -130,7 +130,14 @@ impl Cluster {
         let kubectl = binaries.get("kubectl").cloned().unwrap_or_default();
         let (name, size, schedulable) = (spec.name.clone(), spec.size, spec.schedulable);
         let order = Order { name, size, schedulable, binaries, images, cni };
-        let (link, dir, server) = Link::open(&tool, &order)?;
+        let mut attempt = 1;
+        let (link, dir, server) = loop {
+            match Link::open(&tool, &order) {
+                // A port that was free when it was chosen may be somebody else's a moment later.
+                Err(error) if attempt < 3 && error.to_string().contains("address already in use") => attempt += 1,
+                result => break result?,
+            }
+        };
         let ca = dir.join("pki/ca.crt");
         Ok(Self {
             name: order.name,
@@ -337,6 +344,7 @@ impl Link {
         let text = serde_json::to_string(order).map_err(|error| failed(error.to_string()))?;
         let mut child = Command::new(tool)
             .args(["supervise", &text])
+            .env("PATH", packages::path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // The interrupt key is meant for the runner; its end is what ends the cluster, in good order.

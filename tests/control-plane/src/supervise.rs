@@ -80,8 +80,8 @@ fn live(order: Order, slot: &Slot) -> Result<(), Error> {
     let tied = if place.order.size == Size::Node { tie(&place, &child) } else { Ok(()) };
     if tied.is_ok() {
         let stdin = Arc::clone(&stdin);
-        let number = place.slot;
-        thread::spawn(move || relay(&stdin, number));
+        let wire = (place.order.size == Size::Node).then(|| veth(place.slot));
+        thread::spawn(move || relay(&stdin, wire.as_deref()));
     } else {
         drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -116,11 +116,11 @@ fn wait(child: &mut Child, stdin: &Mutex<Option<ChildStdin>>) -> Result<bool, Er
 }
 
 /// Passes requests on to the cluster until the runner is gone.
-fn relay(stdin: &Mutex<Option<ChildStdin>>, number: u8) {
+fn relay(stdin: &Mutex<Option<ChildStdin>>, wire: Option<&str>) {
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        if let Ok(Request::Network(up)) = serde_json::from_str(&line) {
-            let done = run(Command::new("ip").args(["link", "set", &veth(number), if up { "up" } else { "down" }]));
+        if let (Ok(Request::Network(up)), Some(wire)) = (serde_json::from_str(&line), wire) {
+            let done = run(Command::new("ip").args(["link", "set", wire, if up { "up" } else { "down" }]));
             send(&done.map_or_else(|error| Message::Failed(error.to_string()), |_| Message::Done));
             continue;
         }

@@ -14,14 +14,23 @@ pub mod duration;
 pub mod event;
 pub mod failure;
 <<<<<<< HEAD
+<<<<<<< HEAD
 pub mod name;
 =======
 pub mod install;
 >>>>>>> install
+=======
+pub mod install;
+pub mod join;
+pub mod kubeconfig;
+pub mod name;
+>>>>>>> join
 pub mod phase;
+pub mod pin;
 pub mod plan;
 pub mod takeover;
 mod text;
+pub mod token;
 
 pub use event::{Event, Narrator, Silent};
 pub use failure::{Exit, Failure, Reason};

@@ -3,6 +3,14 @@
 
 pub mod accept;
 pub mod get;
+<<<<<<< HEAD
 pub mod install;
 pub mod registry;
+=======
+pub mod hub;
+pub mod install;
+pub mod join;
+pub mod registry;
+pub mod token;
+>>>>>>> join
 pub mod workload;
