@@ -14,7 +14,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How the dispatcher tells its version to the binaries that it becomes.
 const SUITE: &str = "KUBECTL_OCM_SUITE";
 
-/// What every binary accepts besides its own arguments.
+// No doc comment: clap would take it for the text of the help.
 #[derive(Parser)]
 struct Whole<A: Args> {
     #[command(flatten)]
