@@ -208,7 +208,7 @@ pub async fn carry_out(
 }
 
 /// How often a decision is taken anew when the hub changed under it.
-const TRIES: usize = 3;
+const TRIES: usize = 5;
 
 async fn one(hub: &Cluster, mut candidate: Candidate, wish: &Wish, dry_run: DryRun) -> Row {
     // What was shown, and agreed to.
@@ -304,11 +304,15 @@ async fn decide_request(
     Ok(())
 }
 
-/// Sets `hubAcceptsClient` on exactly the cluster that was looked at: its UID goes along.
+/// Sets `hubAcceptsClient` on exactly the cluster that was looked at: its UID goes along, and to accept it, also its
+/// resource version. To deny it must not fail because its agent reports something in the same moment.
 async fn set_accepted(hub: &Cluster, cluster: &ManagedCluster, accepted: bool, dry_run: DryRun) -> Result<(), Failure> {
     let api: Api<ManagedCluster> = Api::all(hub.client.clone());
     let name = cluster.metadata.name.clone().unwrap_or_default();
-    let patch = json!({ "metadata": { "uid": cluster.metadata.uid }, "spec": { "hubAcceptsClient": accepted } });
+    let mut patch = json!({ "metadata": { "uid": cluster.metadata.uid }, "spec": { "hubAcceptsClient": accepted } });
+    if accepted {
+        patch["metadata"]["resourceVersion"] = json!(cluster.metadata.resource_version);
+    }
     let params = PatchParams {
         dry_run: dry_run == DryRun::Server,
         field_manager: Some(FIELD_MANAGER.to_owned()),
