@@ -96,6 +96,7 @@ impl Report {
         let mut programs = Vec::new();
         let good = self
             .timed("build", &command_line(&command), |_| watch(&mut command, |line| programs.extend(program(line))));
+        programs.sort_by(|one: &Program, other| (&one.package, &one.target).cmp(&(&other.package, &other.target)));
         if good { programs } else { Vec::new() }
     }
 

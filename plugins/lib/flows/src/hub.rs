@@ -22,7 +22,7 @@ const PUBLIC: &str = "kube-public";
 const CLUSTER_INFO: &str = "cluster-info";
 /// ConfigMap in every namespace with the certificate of the cluster's own authority.
 const ROOT_CA: &str = "kube-root-ca.crt";
-/// Where [`CLUSTER_INFO`] is fetched without credentials.
+/// Where `CLUSTER_INFO` is fetched without credentials.
 pub const CLUSTER_INFO_PATH: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 /// How long one handshake may take.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -121,7 +121,7 @@ pub async fn join(
 /// The objects that a join would apply, without asking for a token or changing anything.
 ///
 /// # Errors
-/// Whatever would keep [`join`] from starting.
+/// Whatever would keep [`join()`] from starting.
 pub async fn render(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Plan, Failure> {
     let wish = &Wish { dry_run: DryRun::Client, ..wish.clone() };
     let prepared = prepare(managed, wish, narrator).await?;
