@@ -29,7 +29,10 @@ where
     F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,
 {
     let shown = name.replacen("kubectl-ocm-", "kubectl ocm ", 1).replace('_', "-");
-    let command = Whole::<A>::augment_args(about).name(name).bin_name(shown).display_name(name).version(VERSION);
+    // The comments of the argument structs are for us; what people read was given.
+    let (short, long) = (about.get_about().cloned(), about.get_long_about().cloned());
+    let command = Whole::<A>::augment_args(about).about(short).long_about(long);
+    let command = command.name(name).bin_name(shown).display_name(name).version(VERSION);
     let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
