@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::builder::Resettable;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use ocm_core::{Exit, Failure, Reason};
 
@@ -31,7 +32,7 @@ where
     let shown = name.replacen("kubectl-ocm-", "kubectl ocm ", 1).replace('_', "-");
     // The comments of the argument structs are for us; what people read was given.
     let (short, long) = (about.get_about().cloned(), about.get_long_about().cloned());
-    let command = Whole::<A>::augment_args(about).about(short).long_about(long);
+    let command = Whole::<A>::augment_args(about).about(Resettable::from(short)).long_about(Resettable::from(long));
     let command = command.name(name).bin_name(shown).display_name(name).version(VERSION);
     let matches = match command.try_get_matches() {
         Ok(matches) => matches,
