@@ -730,13 +730,13 @@ fn rights_are_checked_before_anything_is_written() {
         hub.cluster.kubectl(&["create", "clusterrolebinding", &name, &role, "--group=hub-viewers"]).expect("a binding");
     }
     let before = hub.versions();
-    let mut command = Command::new(e2e_tests::accept_support::accept_binary("debug"));
+    let mut command = Command::new(e2e_tests::accept_support::accept_binary());
     command.args(["r1", "--deny", "no", "--kubeconfig"]).arg(&viewer).stdin(Stdio::null());
     let output = command.output().expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("certificatesigningrequests/approval") && stderr.contains("signers"), "{stderr}");
-    let mut command = Command::new(e2e_tests::accept_support::accept_binary("debug"));
+    let mut command = Command::new(e2e_tests::accept_support::accept_binary());
     let output = command.args(["r1", "--kubeconfig"]).arg(&viewer).stdin(Stdio::null()).output().expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
@@ -780,7 +780,7 @@ fn on_a_terminal(line: &str, answer: &str) -> (i32, String) {
 fn on_a_terminal_somebody_is_asked() {
     let hub = Hub::start("terminal");
     let request = hub.join("t1");
-    let program = e2e_tests::accept_support::accept_binary("debug");
+    let program = e2e_tests::accept_support::accept_binary();
     let line = |arguments: &str| {
         format!("{} {arguments} --kubeconfig {}", program.display(), hub.cluster.kubeconfig().display())
     };
