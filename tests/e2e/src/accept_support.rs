@@ -403,8 +403,11 @@ pub fn accept_binary() -> PathBuf {
         if profile.ends_with("release") {
             command.arg("--release");
         }
+        // What Cargo tells this program about its own package would make build scripts run again.
         for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_BIN_")) {
+            if name.to_str().is_some_and(|name| {
+                ["CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start))
+            }) {
                 command.env_remove(name);
             }
         }
