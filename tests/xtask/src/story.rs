@@ -132,10 +132,11 @@ impl Scene {
         let (token, server) = (needed("hub-token")?, needed("hub-apiserver")?);
         let mut words = vec!["kubectl", "ocm", "join", &managed.name, "--context", &managed.context];
         words.extend(["--hub-token", token, "--hub-apiserver", server]);
-        // A hub that the system's own authorities vouch for has neither.
-        match (value("hub-ca-pin"), value("hub-ca-data")) {
-            (Some(pin), _) => words.extend(["--hub-ca-pin", pin]),
-            (None, Some(data)) => words.extend(["--hub-ca-data", data]),
+        // The CA itself works with every hub; a pin only where the hub presents or publishes its CA; and a hub that the
+        // system's own authorities vouch for has neither.
+        match (value("hub-ca-data"), value("hub-ca-pin")) {
+            (Some(data), _) => words.extend(["--hub-ca-data", data]),
+            (None, Some(pin)) => words.extend(["--hub-ca-pin", pin]),
             (None, None) => {}
         }
         words.extend(["--bundle-version", &self.bundle, "--wait"]);

@@ -29,7 +29,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
     // The longest of all on a new machine, so it begins first and goes on in the background.
     let preparation = if arguments.fast { None } else { Some(Beside::start()?) };
     report.step("format", &["fmt", "--all", "--", "--check"]);
-    if !report.step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) {
+    if !report.step("lints", &["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"]) {
         println!("(tests run all the same: a lint does not break them)");
     }
     // Everything is built with one selection of packages, so that no crate is compiled twice with other features.
@@ -92,7 +92,7 @@ impl Report {
     /// Builds all tests; none when they do not compile.
     fn build(&mut self) -> Vec<Program> {
         let mut command = cli_tests::cargo();
-        command.args(["test", "--workspace", "--no-run", "--quiet", "--message-format", "json-render-diagnostics"]);
+        command.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
         let mut programs = Vec::new();
         let good = self
             .timed("build", &command_line(&command), |_| watch(&mut command, |line| programs.extend(program(line))));
