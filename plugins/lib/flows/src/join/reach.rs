@@ -143,10 +143,15 @@ async fn published_authority(
         if failure.reason != Reason::Tls {
             return failure;
         }
-        failure
-            .context(format!("{endpoint} is not verified, so the token was not sent: nothing says whose hub it is"))
-            .hint("with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…")
-            .hint("or give the CA: --ca-file FILE")
+        // What to do about a hub of one's own differs from what the certificate's error would suggest.
+        Failure {
+            hints: Vec::new(),
+            causes: failure.causes.into_iter().filter(|cause| !cause.starts_with("cannot")).collect(),
+            ..failure
+        }
+        .context(format!("{endpoint} is not verified, so the token was not sent: nothing says whose hub it is"))
+        .hint("with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…")
+        .hint("or give the CA: --ca-file FILE")
     };
     let hub = client(&bootstrap, narrator.clone()).await?;
     let info = hub::cluster_info(&hub).await.map_err(unverified)?;
