@@ -62,7 +62,7 @@ pub(crate) struct AcceptArgs {
     /// The key that is meant, as shown: sha256: and 64 hex digits
     #[arg(long, value_name = "SHA256", conflicts_with_all = ["all_pending", "selector"])]
     pub(crate) fingerprint: Option<String>,
-    /// Let another key take a name that a joined cluster holds: its present agent is locked out
+    /// Let another key have a name that a joined cluster holds; certificates of the old key stay valid until they end
     #[arg(long)]
     pub(crate) replace: bool,
     /// A user who may ask for a cluster's first certificate, besides the hub's own bootstrap identities (repeatable)

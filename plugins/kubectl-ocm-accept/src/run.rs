@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_cli::Ui;
-use ocm_core::accept::{Decision, Wish};
+use ocm_core::accept::{Decision, RefusalCode, Wish};
 use ocm_core::csr::Allowance;
 use ocm_core::{Event, Exit, Failure, Narrator, duration};
 use ocm_flows::accept::{self, Candidate, DryRun, Outcome, Row};
@@ -183,7 +183,8 @@ fn verdict(rows: &[Row], waited: bool, named: bool) -> Exit {
         return Exit::Failed;
     }
     let absent = any(|outcome| matches!(outcome, Outcome::NoRequest));
-    if absent && waited {
+    let unknown = any(|outcome| matches!(outcome, Outcome::Refused(RefusalCode::NoManagedCluster)));
+    if waited && (absent || unknown) {
         return Exit::TimedOut;
     }
     if any(|outcome| matches!(outcome, Outcome::Refused(_))) || (absent && named) { Exit::Findings } else { Exit::Ok }

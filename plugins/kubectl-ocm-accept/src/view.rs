@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_cli::{Format, Table, Ui, clean, document};
+use ocm_core::accept::Decision;
 use ocm_core::{Failure, duration};
 use ocm_flows::accept::{Candidate, DryRun, Outcome, Row};
 use serde_json::json;
@@ -92,8 +93,14 @@ impl View {
         let mut table = Table::new(&["CLUSTER", "REQUEST", "AGE", "REQUESTER", "KEY"]);
         let mut count = 0;
         for candidate in candidates {
-            let Some(request) = candidate.request() else { continue };
+            if !matches!(candidate.decision, Decision::Act { .. }) {
+                continue;
+            }
             count += 1;
+            let Some(request) = candidate.request() else {
+                table.row([&candidate.name, "", "", "joined before", ""]);
+                continue;
+            };
             let age = request.created.map(|created| age(now, created)).unwrap_or_default();
             let key = request.fingerprint().unwrap_or_default();
             table.row([&candidate.name, &request.name, &age, request.asked_by(), &key]);

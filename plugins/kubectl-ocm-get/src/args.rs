@@ -87,6 +87,9 @@ pub(crate) struct ListArgs {
     /// Leave the headings out
     #[arg(long)]
     pub(crate) no_headers: bool,
+    /// Keep metadata.managedFields in JSON and YAML
+    #[arg(long, hide_short_help = true)]
+    pub(crate) show_managed_fields: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -9,6 +9,7 @@ use ocm_cli::{Format, Table, Ui, document, object_list};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::get::{self, Changed, RequestRow};
 use ocm_kube::connect;
+use serde_json::Value;
 
 use crate::args::{CsrArgs, GetArgs, ListArgs, What};
 use crate::sort::sort_by;
@@ -59,7 +60,7 @@ fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T>) -> Result<Exit, Fai
     match format {
         Format::Json | Format::Yaml => {
             // One name asks for one object, as with kubectl.
-            let mut documents: Vec<_> = rows.iter().map(View::document).collect();
+            let mut documents: Vec<_> = rows.iter().map(|row| shown(row, list.show_managed_fields)).collect();
             let value = match (list.names.as_slice(), documents.len()) {
                 ([_], 1) => documents.remove(0),
                 _ => object_list(documents),
@@ -109,7 +110,7 @@ async fn follow<T: View>(
         }
         match format {
             Format::Json | Format::Yaml => {
-                let text = document(format, &row.document())?;
+                let text = document(format, &shown(&row, list.show_managed_fields))?;
                 ui.out(&if format == Format::Yaml { format!("---\n{text}") } else { text });
             }
             Format::Name => ui.line(&row.reference()),
@@ -121,6 +122,15 @@ async fn follow<T: View>(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The document of a row, as kubectl shows objects: without the server's notes about who owns which field.
+fn shown<T: View>(row: &T, with_managed_fields: bool) -> Value {
+    let mut document = row.document();
+    if !with_managed_fields && let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    document
 }
 
 fn columns<T: View>(format: Format) -> usize {

@@ -9,13 +9,28 @@
 
 pub mod accept;
 pub mod csr;
+mod der;
 pub mod duration;
 pub mod event;
 pub mod failure;
+<<<<<<< HEAD
+<<<<<<< HEAD
+<<<<<<< HEAD
+pub mod name;
+=======
+pub mod install;
+>>>>>>> install
+=======
+=======
+>>>>>>> xtask
 pub mod install;
 pub mod join;
 pub mod kubeconfig;
 pub mod name;
+<<<<<<< HEAD
+>>>>>>> join
+=======
+>>>>>>> xtask
 pub mod phase;
 pub mod pin;
 pub mod plan;

@@ -1,7 +1,8 @@
 //! What may be called what.
 
-/// Names that a managed cluster must not have: its namespace on the hub would be one of the hub's own.
-const RESERVED: &[&str] = &["default", "open-cluster-management", "open-cluster-management-hub"];
+/// Names that a managed cluster must not have: its namespace on the hub would be one of the hub's own, or its group
+/// the one of all clusters, `system:open-cluster-management:managed-clusters`.
+const RESERVED: &[&str] = &["default", "managed-clusters", "open-cluster-management", "open-cluster-management-hub"];
 
 /// Prefix of namespaces that belong to Kubernetes.
 const RESERVED_PREFIX: &str = "kube-";
@@ -13,7 +14,7 @@ pub fn is_cluster_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }
 
-/// Whether a name, though well-formed, is that of a namespace that a hub or Kubernetes uses itself.
+/// Whether a name, though well-formed, is that of a namespace or a group that a hub or Kubernetes uses itself.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name) || name.starts_with(RESERVED_PREFIX)
 }

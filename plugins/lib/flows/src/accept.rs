@@ -46,7 +46,7 @@ impl Candidate {
     /// The request that the decision stands on.
     pub fn request(&self) -> Option<&Request> {
         match &self.decision {
-            Decision::Act { stands_on, .. } => self.requests.get(*stands_on).map(|(request, _)| request),
+            Decision::Act { stands_on: Some(index), .. } => self.requests.get(*index).map(|(request, _)| request),
             _ => None,
         }
     }
@@ -117,7 +117,8 @@ pub enum DryRun {
 
 /// Looks at every cluster of the scope and decides, without changing anything.
 ///
-/// With [`Scope::All`] only clusters that wait for acceptance are looked at.
+/// With [`Scope::All`] only clusters that wait for acceptance are looked at. A denied cluster is let in again only by
+/// its name: whoever wrote a selector did not think of it.
 ///
 /// # Errors
 /// When the hub cannot be read.
@@ -133,14 +134,23 @@ pub async fn survey(hub: &Cluster, scope: &Scope, wish: &Wish) -> Result<Vec<Can
             .map(|(name, _)| name.clone())
             .collect(),
     };
-    Ok(names.into_iter().map(|name| candidate(&registry, name, wish)).collect())
+    let named = matches!(scope, Scope::Names(_));
+    Ok(names.into_iter().map(|name| candidate(&registry, name, named, wish)).collect())
 }
 
-fn candidate(registry: &Registry, name: String, wish: &Wish) -> Candidate {
+fn candidate(registry: &Registry, name: String, named: bool, wish: &Wish) -> Candidate {
     let cluster = registry.clusters.get(&name).cloned();
     let requests = registry.requests_of(&name).to_vec();
     let plain: Vec<Request> = requests.iter().map(|(request, _)| request.clone()).collect();
-    let decision = decide(&name, cluster.as_ref(), registry.home_of(&name), &plain, wish);
+    let mut decision = decide(&name, cluster.as_ref(), registry.home_of(&name), &plain, wish);
+    let denied = cluster.as_ref().is_some_and(|cluster| standing(cluster).phase == Phase::Denied);
+    if !named && denied && matches!(decision, Decision::Act { accept: true, .. }) {
+        decision = Decision::Refused(Refusal {
+            code: RefusalCode::Denied,
+            detail: "it was denied".to_owned(),
+            hint: Some(format!("to let it in again: kubectl ocm accept {name}")),
+        });
+    }
     Candidate { name, cluster, requests, decision }
 }
 
@@ -198,10 +208,22 @@ pub async fn carry_out(
 }
 
 /// How often a decision is taken anew when the hub changed under it.
-const TRIES: usize = 3;
+const TRIES: usize = 5;
 
 async fn one(hub: &Cluster, mut candidate: Candidate, wish: &Wish, dry_run: DryRun) -> Row {
+    // What was shown, and agreed to.
+    let key = candidate.request().and_then(Request::fingerprint);
+    let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
     for attempt in 1.. {
+        let other = candidate.request().and_then(Request::fingerprint) != key
+            || candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone()) != uid;
+        if attempt > 1 && other && matches!(candidate.decision, Decision::Act { .. }) {
+            candidate.decision = Decision::Refused(Refusal {
+                code: RefusalCode::KeyChanged,
+                detail: "it asked anew, with another key or as another registration, in the meantime".to_owned(),
+                hint: Some("look at it again and repeat the command".to_owned()),
+            });
+        }
         let row = row(&candidate);
         let Decision::Act { approve, accept, .. } = candidate.decision.clone() else { return row };
         if dry_run == DryRun::Client {
@@ -282,11 +304,15 @@ async fn decide_request(
     Ok(())
 }
 
-/// Sets `hubAcceptsClient` on exactly the cluster that was looked at: its UID goes along.
+/// Sets `hubAcceptsClient` on exactly the cluster that was looked at: its UID goes along, and to accept it, also its
+/// resource version. To deny it must not fail because its agent reports something in the same moment.
 async fn set_accepted(hub: &Cluster, cluster: &ManagedCluster, accepted: bool, dry_run: DryRun) -> Result<(), Failure> {
     let api: Api<ManagedCluster> = Api::all(hub.client.clone());
     let name = cluster.metadata.name.clone().unwrap_or_default();
-    let patch = json!({ "metadata": { "uid": cluster.metadata.uid }, "spec": { "hubAcceptsClient": accepted } });
+    let mut patch = json!({ "metadata": { "uid": cluster.metadata.uid }, "spec": { "hubAcceptsClient": accepted } });
+    if accepted {
+        patch["metadata"]["resourceVersion"] = json!(cluster.metadata.resource_version);
+    }
     let params = PatchParams {
         dry_run: dry_run == DryRun::Server,
         field_manager: Some(FIELD_MANAGER.to_owned()),
@@ -306,7 +332,11 @@ fn row(candidate: &Candidate) -> Row {
     let shown = request.or_else(newest);
     let (outcome, detail, hint) = match &candidate.decision {
         Decision::Act { accept: true, approve, .. } => {
-            let how = if approve.is_some() { "its request is approved" } else { "its request was approved before" };
+            let how = match (approve, request) {
+                (Some(_), _) => "its request is approved",
+                (None, Some(_)) => "its request was approved before",
+                (None, None) => "its agent has held a certificate since it joined",
+            };
             (Outcome::Accepted, how.to_owned(), None)
         }
         Decision::Act { accept: false, .. } => {

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::runtime::watcher::{self, Event as Change, watcher};
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
-use ocm_core::csr::{Allowance, Breach, Origin, Request, State};
+use ocm_core::csr::{Allowance, Breach, Request, State};
 use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason};
 use ocm_kube::{Cluster, explain};
@@ -80,7 +80,7 @@ impl RequestRow {
         let request = Request::read(&object);
         let verdict = match () {
             () if request.is_addons() => Verdict::AddOn,
-            () if request.origin() == Origin::Renewal => Verdict::Renewal,
+            () if request.is_renewal(request.cluster_label.as_deref().unwrap_or_default()) => Verdict::Renewal,
             () => {
                 let cluster = request.cluster_label.clone().unwrap_or_default();
                 match request.breaches(&cluster, &Allowance::default()) {

@@ -35,7 +35,15 @@ use crate::workload;
 /// When the cluster cannot be read, is a hub of another make, or contradicts what was typed.
 pub async fn prepare(cluster: &Cluster, options: &Options, narrator: &dyn Narrator) -> Result<Installation, Failure> {
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
-    let live = survey(cluster).await?;
+    let live = match survey(cluster).await {
+        Err(failure) if failure.reason == Reason::Forbidden => {
+            // Whoever may not even look lacks more than that: all of it is named at once.
+            let plan = install::plan(options, &Live::default())?.plan;
+            access::require(cluster, PURPOSE, &rights(&plan)).await?;
+            return Err(failure);
+        }
+        live => live?,
+    };
     let installation = install::plan(options, &live)?;
     tell_about(&installation, narrator);
     Ok(installation)
@@ -125,17 +133,7 @@ pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) 
             version.git_version
         )));
     }
-    let mut rights: Vec<Right> = Vec::new();
-    for manifest in plan.objects() {
-        for verb in ["get", "create", "patch"] {
-            let right = Right::new(verb, manifest.group(), manifest.plural());
-            let right = manifest.namespace().map_or(right.clone(), |namespace| right.within(namespace));
-            if !rights.contains(&right) {
-                rights.push(right);
-            }
-        }
-    }
-    access::require(cluster, "install a hub", &rights).await?;
+    access::require(cluster, PURPOSE, &rights(plan)).await?;
     // Nobody can grant what they do not hold, unless they may escalate. Then the server is asked object by object.
     let group = "rbac.authorization.k8s.io";
     let escalate = [Right::new("escalate", group, "clusterroles"), Right::new("bind", group, "clusterroles")];
@@ -157,6 +155,27 @@ pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) 
         )));
     }
     Ok(())
+}
+
+/// What the rights are needed for.
+const PURPOSE: &str = "install a hub";
+
+/// The rights that a plan needs, each once.
+fn rights(plan: &Plan) -> Vec<Right> {
+    let mut rights: Vec<Right> = Vec::new();
+    for manifest in plan.objects() {
+        for verb in ["get", "create", "patch"] {
+            let right = Right::new(verb, manifest.group(), manifest.plural());
+            let right = match manifest.namespace() {
+                Some(namespace) => right.within(namespace),
+                None => right,
+            };
+            if !rights.contains(&right) {
+                rights.push(right);
+            }
+        }
+    }
+    rights
 }
 
 fn is_loopback(server: &str) -> bool {

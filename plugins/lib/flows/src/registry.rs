@@ -52,7 +52,7 @@ impl Registry {
         let (clusters, requests, namespaces) = match scope {
             Scope::Names(names) if names.len() <= FEW => {
                 let selector = format!("{} in ({})", labels::CLUSTER_NAME, names.join(","));
-                futures::try_join!(some_clusters(hub, names), requests(hub, &selector), some_namespaces(hub, names))?
+                at_once(some_clusters(hub, names), requests(hub, &selector), some_namespaces(hub, names)).await?
             }
             Scope::Names(names) => {
                 let (mut clusters, requests, namespaces) = many(hub, None).await?;
@@ -101,7 +101,17 @@ impl Registry {
 type Lists = (Vec<ManagedCluster>, Vec<CertificateSigningRequest>, Vec<PartialObjectMeta<Namespace>>);
 
 async fn many(hub: &Cluster, selector: Option<&str>) -> Result<Lists, Failure> {
-    futures::try_join!(clusters(hub, selector), requests(hub, labels::CLUSTER_NAME), namespaces(hub))
+    at_once(clusters(hub, selector), requests(hub, labels::CLUSTER_NAME), namespaces(hub)).await
+}
+
+/// Three readings at once. Where several fail, as they do when the hub is not there, the same one always tells why.
+async fn at_once<A, B, C>(
+    one: impl Future<Output = Result<A, Failure>>,
+    two: impl Future<Output = Result<B, Failure>>,
+    three: impl Future<Output = Result<C, Failure>>,
+) -> Result<(A, B, C), Failure> {
+    let (one, two, three) = futures::join!(one, two, three);
+    Ok((one?, two?, three?))
 }
 
 /// Names and labels of all namespaces; their content is not needed.

@@ -1,0 +1,284 @@
+//! `kubectl ocm install hub` on real clusters.
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use control_plane::{Cluster, Spec};
+use e2e_tests::{BUNDLE, Said, kubectl_ocm, object, resource_versions, run};
+use serde_json::{Value, json};
+
+const NAMESPACE: &str = "--namespace=open-cluster-management";
+
+fn install(cluster: &Cluster, flags: &[&str]) -> Said {
+    run(kubectl_ocm("install", cluster.kubeconfig()).arg("hub").args(flags))
+}
+
+fn apply(cluster: &Cluster, text: &str) -> bool {
+    let mut child = cluster
+        .kubectl_command()
+        .args(["apply", "--filename=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("kubectl starts");
+    child.stdin.take().expect("it reads").write_all(text.as_bytes()).expect("it takes the manifests");
+    child.wait().expect("it ends").success()
+}
+
+/// Everything that promises to change nothing.
+const PROMISES: [&[&str]; 4] = [&["--dry-run=client"], &["--dry-run=server"], &["--diff"], &["--render"]];
+
+#[test]
+fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
+    let hub = Cluster::start(&Spec::node("hub")).expect("a cluster");
+    let bundle = format!("--bundle-version={BUNDLE}");
+
+    let before = resource_versions(&hub);
+    for promise in PROMISES {
+        let said = install(&hub, &[&[bundle.as_str()], promise].concat());
+        let expected = if promise == ["--diff"] { 3 } else { 0 };
+        assert_eq!(said.code, Some(expected), "{promise:?}: {said:?}");
+        assert!(said.stdout.contains("agent-registration-bootstrap"), "{promise:?}: {}", said.stdout);
+        assert_eq!(resource_versions(&hub), before, "{promise:?}");
+    }
+
+    for milliseconds in [60, 150, 400] {
+        let mut child = kubectl_ocm("install", hub.kubeconfig())
+            .args(["hub", "--wait", &bundle])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        sleep(Duration::from_millis(milliseconds));
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+    }
+    let begun = Instant::now();
+    let said = install(&hub, &["--wait", &bundle]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    eprintln!("install hub --wait took {:?}\n{}{}", begun.elapsed(), said.stdout, said.stderr);
+    assert!(said.stderr.contains("kubectl ocm token create --context hub"), "{}", said.stderr);
+    assert!(said.stderr.contains("CVE-2026-4740"), "{}", said.stderr);
+
+    // Usable means: the very first objects are defaulted and judged.
+    let first = r#"{"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": "first"}}"#;
+    assert!(apply(&hub, first));
+    let first = object(&hub, &["managedcluster", "first"]);
+    assert_eq!(first["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"], "default");
+    hub.kubectl(&["delete", "managedcluster", "first"]).expect("it goes");
+
+    // The operators write now and then; a run of ours that changes nothing lies between two equal pictures.
+    for flags in [&["--wait"][..], &[], &["--wait", &bundle]].into_iter().chain(PROMISES) {
+        let before = resource_versions(&hub);
+        let said = install(&hub, flags);
+        assert_eq!(said.code, Some(0), "{flags:?}: {said:?}");
+        assert!(!said.stdout.contains("configured"), "{flags:?}: {}", said.stdout);
+        assert_eq!(resource_versions(&hub), before, "{flags:?}");
+    }
+
+    // A crash loop is named, with the container's own words, and what the operator was given is kept.
+    let patch = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--no-such-flag"}]"#;
+    hub.kubectl(&["patch", "deployment", "cluster-manager", NAMESPACE, "--type=json", "--patch", patch])
+        .expect("patched");
+    let said = install(&hub, &["--wait", "--timeout=20s"]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("crashes") && said.stderr.contains("unknown flag: --no-such-flag"), "{}", said.stderr);
+    eprintln!("{}", said.stderr);
+}
+
+#[test]
+fn what_holds_up_an_installation_is_named() {
+    let idle = Cluster::start(&Spec::node("stuck").ocm_images(false).schedulable(false)).expect("a cluster");
+    let said = install(&idle, &["--wait", "--timeout=4s"]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("scheduler"), "{}", said.stderr);
+
+    idle.kubectl(&["taint", "node", "--all", "test=busy:NoSchedule"]).expect("tainted");
+    idle.start_again("kube-scheduler").expect("a scheduler starts");
+    let said = install(&idle, &["--wait", "--timeout=15s"]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("cannot be scheduled: 0/1 nodes are available"), "{}", said.stderr);
+    eprintln!("{}", said.stderr);
+
+    idle.kubectl(&["taint", "node", "--all", "test-"]).expect("free");
+    let said = install(&idle, &["--wait", "--timeout=20s", "--registry=registry.invalid/ocm"]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    let named = "image registry.invalid/ocm/registration-operator:v1.3.1 cannot be pulled";
+    assert!(said.stderr.contains(named), "{}", said.stderr);
+    eprintln!("{}", said.stderr);
+}
+
+/// The hub of another tool: its own names, numbers, lists and labels.
+fn foreign_hub(cluster: &Cluster) {
+    let rendered = install(cluster, &["--render", &format!("--bundle-version={BUNDLE}")]);
+    assert_eq!(rendered.code, Some(0), "{rendered:?}");
+    // The kind that the last object needs comes with the others.
+    apply(cluster, &rendered.stdout);
+    cluster
+        .kubectl(&["wait", "--for=condition=Established", "crd", "clustermanagers.operator.open-cluster-management.io"])
+        .expect("the kind is served");
+    assert!(apply(cluster, &rendered.stdout));
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+            "metadata": {"name": "open-cluster-management-image-pull-credentials", "namespace": "open-cluster-management"},
+            "stringData": {".dockerconfigjson": r#"{"auths":{"registry.example":{"auth":"cmVhbDpzZWNyZXQ="}}}"#}});
+    assert!(apply(cluster, &secret.to_string()));
+    let manager = json!({
+        "metadata": {"labels": {"team": "platform"}, "annotations": {"note": "mine"}},
+        "spec": {
+            "nodePlacement": {"nodeSelector": {"pool": "infra"}, "tolerations": [{"key": "infra", "operator": "Exists"}]},
+            "registrationImagePullSpec": "mirror.example/ocm/registration:v1.2.0",
+            "registrationConfiguration": {
+                "autoApproveUsers": ["someone"],
+                "featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Enable"},
+                    {"feature": "ResourceCleanup", "mode": "Disable"}, {"feature": "OfTomorrow", "mode": "Enable"}],
+                "registrationDrivers": [{"authType": "csr", "csr": {"autoApprovedIdentities": ["x", "y"]}}, {"authType": "grpc"}],
+            },
+            "serverConfiguration": {"endpointsExposure": [{"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": "h.example"}}}]},
+            "workConfiguration": {"featureGates": [{"feature": "ManifestWorkReplicaSet", "mode": "Enable"}]},
+            "placementConfiguration": {"featureGates": [{"feature": "PlacementDebugServer", "mode": "Enable"}]},
+            "resourceRequirement": {"type": "BestEffort"},
+        },
+    });
+    let patch = |kind: &str, name: &str, patch: &Value| {
+        let text = patch.to_string();
+        cluster.kubectl(&["patch", kind, name, NAMESPACE, "--type=merge", "--patch", &text]).expect("patched");
+    };
+    patch("clustermanager", "cluster-manager", &manager);
+    let deployment = json!({
+        "metadata": {"labels": {"team": "platform"}},
+        "spec": {"replicas": 2, "template": {"metadata": {"annotations": {"scrape": "no"}}, "spec": {
+            "nodeSelector": {"pool": "infra"}, "priorityClassName": "system-cluster-critical"}}},
+    });
+    patch("deployment", "cluster-manager", &deployment);
+    let arguments = r#"[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--deployment-replicas=2"},
+        {"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "HTTPS_PROXY", "value": "http://p"}},
+        {"op": "replace", "path": "/spec/template/spec/containers/0/resources/requests/memory", "value": "99Mi"}]"#;
+    cluster
+        .kubectl(&["patch", "deployment", "cluster-manager", NAMESPACE, "--type=json", "--patch", arguments])
+        .expect("patched");
+    let rule = r#"[{"op": "add", "path": "/rules/-", "value": {"apiGroups": ["x.example"], "resources": ["things"], "verbs": ["get"]}}]"#;
+    for role in ["cluster-manager", "open-cluster-management:bootstrap"] {
+        cluster.kubectl(&["patch", "clusterrole", role, "--type=json", "--patch", rule]).expect("patched");
+    }
+    let subject = r#"[{"op": "add", "path": "/subjects/-", "value": {"kind": "User", "name": "old", "apiGroup": "rbac.authorization.k8s.io"}}]"#;
+    let binding = "open-cluster-management:bootstrap:agent-registration";
+    cluster.kubectl(&["patch", "clusterrolebinding", binding, "--type=json", "--patch", subject]).expect("patched");
+    // A definition of tomorrow knows a field more.
+    let field = r#"[{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/tomorrow", "value": {"type": "string"}}]"#;
+    let definition = "clustermanagers.operator.open-cluster-management.io";
+    cluster.kubectl(&["patch", "crd", definition, "--type=json", "--patch", field]).expect("patched");
+}
+
+const FOREIGN: [&[&str]; 9] = [
+    &["namespace", "open-cluster-management"],
+    &["crd", "clustermanagers.operator.open-cluster-management.io"],
+    &["clusterrole", "cluster-manager"],
+    &["clusterrole", "open-cluster-management:bootstrap"],
+    &["clusterrolebinding", "open-cluster-management:bootstrap:agent-registration"],
+    &["serviceaccount", "cluster-manager", NAMESPACE],
+    &["secret", "open-cluster-management-image-pull-credentials", NAMESPACE],
+    &["deployment", "cluster-manager", NAMESPACE],
+    &["clustermanager", "cluster-manager"],
+];
+
+/// Paths of `before` whose value `after` does not have.
+fn lost(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (key, value) in before {
+                let book_keeping =
+                    matches!(key.as_str(), "managedFields" | "resourceVersion" | "generation" | "status");
+                if !book_keeping {
+                    lost(value, after.get(key).unwrap_or(&Value::Null), &format!("{path}.{key}"), found);
+                }
+            }
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            for (index, value) in before.iter().enumerate() {
+                let kept = after.iter().any(|candidate| {
+                    let mut gone = Vec::new();
+                    lost(value, candidate, "", &mut gone);
+                    gone.is_empty()
+                });
+                if !kept {
+                    found.push(format!("{path}[{index}] {value}"));
+                }
+            }
+        }
+        (before, after) if before == after => {}
+        (before, after) => found.push(format!("{path}: {before} became {after}")),
+    }
+}
+
+#[test]
+fn a_hub_of_another_tool_is_taken_over_without_a_loss() {
+    let hub = Cluster::start(&Spec::api("theirs")).expect("a cluster");
+    foreign_hub(&hub);
+    let before: Vec<Value> = FOREIGN.iter().map(|words| object(&hub, words)).collect();
+    let versions = resource_versions(&hub);
+    for promise in PROMISES {
+        install(&hub, promise);
+        assert_eq!(resource_versions(&hub), versions, "{promise:?}");
+    }
+
+    let said = install(&hub, &[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    eprintln!("{}{}", said.stdout, said.stderr);
+    let mut found = Vec::new();
+    for (words, before) in FOREIGN.iter().zip(&before) {
+        lost(before, &object(&hub, words), &words.join(" "), &mut found);
+    }
+    assert!(found.is_empty(), "lost: {found:#?}");
+    assert!(said.stderr.contains("the hub runs v1.2.0 and keeps it"), "{}", said.stderr);
+    assert!(said.stderr.contains("v1.spec.tomorrow"), "{}", said.stderr);
+    assert!(said.stderr.contains("holds credentials"), "{}", said.stderr);
+
+    let versions = resource_versions(&hub);
+    let said = install(&hub, &[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(resource_versions(&hub), versions, "{}", said.stdout);
+
+    // What is typed wins, and only that.
+    let said = install(&hub, &["--feature-gates=OfTomorrow=true"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let said = install(&hub, &["--feature-gates=ResourceCleanup=true", "--bundle-version=1.3.1", "--replicas=3"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let manager = object(&hub, &["clustermanager", "cluster-manager"]);
+    assert_eq!(manager["spec"]["registrationImagePullSpec"], "mirror.example/ocm/registration:v1.3.1");
+    let gates = manager["spec"]["registrationConfiguration"]["featureGates"].as_array().expect("gates");
+    assert!(gates.contains(&json!({"feature": "ResourceCleanup", "mode": "Enable"})), "{gates:?}");
+    assert!(gates.contains(&json!({"feature": "OfTomorrow", "mode": "Enable"})), "{gates:?}");
+    assert_eq!(object(&hub, &["deployment", "cluster-manager", NAMESPACE])["spec"]["replicas"], 3);
+
+    // Settings that were typed once stay when they are not typed again; a typed list replaces ours.
+    let said = install(&hub, &["--resource-qos-class=ResourceRequirement", "--resource-requests=cpu=10m"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(install(&hub, &[]).code, Some(0));
+    let requirement = &object(&hub, &["clustermanager", "cluster-manager"])["spec"]["resourceRequirement"];
+    assert_eq!(requirement["resourceRequirements"]["requests"]["cpu"], "10m");
+}
+
+#[test]
+fn without_the_rights_nothing_is_changed() {
+    let hub = Cluster::start(&Spec::api("guarded")).expect("a cluster");
+    let user = hub.user_kubeconfig("visitor", &["visitors"]).expect("a user");
+    let view = ["create", "clusterrolebinding", "visitor", "--clusterrole=view", "--user=visitor"];
+    hub.kubectl(&view).expect("bound");
+    hub.kubectl(&["create", "clusterrole", "editor", "--verb=get,list,create,patch", "--resource=*.*"]).expect("made");
+    let before = resource_versions(&hub);
+    let said = run(kubectl_ocm("install", &user).arg("hub"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("may not create") && said.stderr.contains("nothing was changed"), "{}", said.stderr);
+
+    // All rights on the objects, but not what the operator is to hold.
+    hub.kubectl(&["create", "clusterrolebinding", "editor", "--clusterrole=editor", "--user=visitor"]).expect("bound");
+    let said = run(kubectl_ocm("install", &user).arg("hub"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("cannot grant what the hub's operator needs"), "{}", said.stderr);
+    assert_eq!(resource_versions(&hub), before);
+    // The same as an administrator, who may.
+    let said = install(&hub, &["--as=visitor", "--dry-run=client"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
