@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! How fast `kubectl ocm accept` lets a thousand waiting clusters in, against the floor: a plain loop of the same two
 //! writes per cluster at the best concurrency, by the same HTTP client, without a look at anything.
 //!
@@ -158,7 +157,3 @@ fn run_prepared(hub: &Hub, count: usize, what: &str, mut command: Command) -> f6
 fn rate(count: usize, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64()
 }
-=======
-//! Not measured yet.
-fn main() {}
->>>>>>> xtask

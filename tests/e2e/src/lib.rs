@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Stories on real clusters: what they share.
 
 use std::collections::BTreeMap;
@@ -8,6 +7,8 @@ use std::sync::Mutex;
 
 use control_plane::Cluster;
 use serde_json::Value;
+
+pub mod accept_support;
 
 /// The release of OCM whose images the clusters hold.
 pub const BUNDLE: &str = "1.2.0";
@@ -114,8 +115,3 @@ pub fn object(cluster: &Cluster, words: &[&str]) -> Value {
     let text = cluster.kubectl(&[&["get", "--output=json"], words].concat()).expect("the object is there");
     serde_json::from_str(&text).expect("kubectl prints JSON")
 }
-=======
-//! Stories on real clusters.
-
-pub mod accept_support;
->>>>>>> accept

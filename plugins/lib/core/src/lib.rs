@@ -13,24 +13,10 @@ mod der;
 pub mod duration;
 pub mod event;
 pub mod failure;
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-pub mod name;
-=======
-pub mod install;
->>>>>>> install
-=======
-=======
->>>>>>> xtask
 pub mod install;
 pub mod join;
 pub mod kubeconfig;
 pub mod name;
-<<<<<<< HEAD
->>>>>>> join
-=======
->>>>>>> xtask
 pub mod phase;
 pub mod pin;
 pub mod plan;

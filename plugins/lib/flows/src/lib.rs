@@ -3,20 +3,9 @@
 
 pub mod accept;
 pub mod get;
-<<<<<<< HEAD
-<<<<<<< HEAD
-pub mod install;
-pub mod registry;
-=======
-=======
->>>>>>> xtask
 pub mod hub;
 pub mod install;
 pub mod join;
 pub mod registry;
 pub mod token;
-<<<<<<< HEAD
->>>>>>> join
-=======
->>>>>>> xtask
 pub mod workload;
