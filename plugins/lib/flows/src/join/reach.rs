@@ -179,8 +179,11 @@ async fn unverified_authority(
             return Ok(candidate);
         }
     }
-    Err(Failure::new(Reason::Tls, format!("{endpoint} tells no CA that vouches for it, and agents do not join without"))
-        .hint("give the CA of that address: --ca-file FILE"))
+    Err(Failure::new(
+        Reason::Tls,
+        format!("{endpoint} tells no CA that vouches for it, and agents do not join without"),
+    )
+    .hint("give the CA of that address: --ca-file FILE"))
 }
 
 /// The address that the hub publishes for its own network, verified as well as the first one.
