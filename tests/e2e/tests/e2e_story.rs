@@ -40,7 +40,8 @@ fn bind(cluster: &Cluster, user: &str, role: &Value) {
             cluster.kubectl(&["create", "clusterrolebinding", &binding, "--clusterrole", name, &user_flag])
         }
         _ => {
-            let namespace = role.pointer("/metadata/namespace").and_then(Value::as_str).expect("a Role has a namespace");
+            let namespace =
+                role.pointer("/metadata/namespace").and_then(Value::as_str).expect("a Role has a namespace");
             cluster.kubectl(&["create", "rolebinding", &binding, "--role", name, &user_flag, "--namespace", namespace])
         }
     };
@@ -128,7 +129,11 @@ fn from_nothing_to_available_with_the_documented_rights() {
     let install = || run(kubectl_ocm("install", &installer).args(["hub", "--bundle-version", BUNDLE, "--wait"]));
     let said = install();
     ok(&said);
-    assert!(said.stdout.contains("clustermanager.operator.open-cluster-management.io/cluster-manager created"), "{}", said.stdout);
+    assert!(
+        said.stdout.contains("clustermanager.operator.open-cluster-management.io/cluster-manager created"),
+        "{}",
+        said.stdout
+    );
     let before = settled(hub);
     ok(&install());
     assert_eq!(resource_versions(hub), before, "a second install changes nothing");
@@ -154,7 +159,10 @@ fn from_nothing_to_available_with_the_documented_rights() {
     };
     let said = join("--wait");
     ok(&said);
-    assert!(!said.stdout.contains(&text("hub-token")) && !said.stderr.contains(&text("hub-token")), "the token is not told");
+    assert!(
+        !said.stdout.contains(&text("hub-token")) && !said.stderr.contains(&text("hub-token")),
+        "the token is not told"
+    );
 
     // The hub's administrator sees it, lets it in, and sees it available.
     let viewer = user_with(hub, "viewer", &["get.yaml"]);
@@ -189,8 +197,18 @@ fn from_nothing_to_available_with_the_documented_rights() {
     let two_joiner = user_with(two, "two-joiner", &["join.yaml"]);
     both(&hub_joiner, &two_joiner, &seat);
     let join_two = || {
-        let words =
-            ["two", "--context", "managed", "--hub-context", "hub", "--singleton", "--accept", "--wait", "--bundle-version", BUNDLE];
+        let words = [
+            "two",
+            "--context",
+            "managed",
+            "--hub-context",
+            "hub",
+            "--singleton",
+            "--accept",
+            "--wait",
+            "--bundle-version",
+            BUNDLE,
+        ];
         run(kubectl_ocm("join", &seat).args(words))
     };
     ok(&join_two());

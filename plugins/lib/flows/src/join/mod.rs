@@ -222,18 +222,12 @@ fn check_name(wanted: &str) -> Result<(), Failure> {
 
 /// What the plan needs, object by object, and what clearing leases needs where there are some to clear.
 fn rights(plan: &Plan, survey: &Survey) -> Vec<Right> {
-    let mut rights: Vec<Right> = Vec::new();
+    let mut rights = access::to_apply(plan);
     let mut need = |right: Right| {
         if !rights.contains(&right) {
             rights.push(right);
         }
     };
-    for manifest in plan.objects() {
-        for verb in ["get", "create", "patch"] {
-            let right = Right::new(verb, manifest.group(), manifest.plural());
-            need(manifest.namespace().map_or(right.clone(), |namespace| right.within(namespace)));
-        }
-    }
     for stale in &survey.stale {
         need(Right::new("delete", "coordination.k8s.io", "leases").within(&stale.namespace));
     }
