@@ -109,6 +109,7 @@ impl Job {
     async fn act(&self, candidates: Vec<Candidate>) -> Result<Vec<Row>, Failure> {
         let acts = |candidate: &Candidate| matches!(candidate.decision, Decision::Act { .. });
         if let Some(reason) = &self.deny {
+            accept::check_rights_to_deny(&self.hub, &candidates).await?;
             if self.ask && !self.ui.confirm(&self.view.question_to_deny(&candidates))? {
                 return Err(Failure::refused("nothing was denied"));
             }

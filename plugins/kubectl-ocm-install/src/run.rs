@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_api::operator::ResourceQosClass;
-use ocm_cli::{OutputArgs, Ui};
+use ocm_cli::{Format, OutputArgs, Ui};
 use ocm_core::install::bundle::{Bundle, Component};
 use ocm_core::install::{self, Driver, GrpcEndpoint, Live, Options, feature_gates};
 use ocm_core::{Event, Exit, Failure, Narrator, duration, nearest};
@@ -68,8 +68,12 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         Some(DryRun::Server) => Action::ServerDryRun,
         Some(DryRun::None) | None => Action::Apply { wait: wait.then_some(timeout) },
     };
-    if matches!(action, Action::Diff | Action::Render { .. }) && !output.is_human() && !(render && is_document(output))
-    {
+    let has_form = match action {
+        Action::Render { .. } => output.is_human() || output == Format::Yaml,
+        Action::Diff => output.is_human(),
+        _ => true,
+    };
+    if !has_form {
         return Err(Failure::usage("--diff and --render have a form of their own: leave out --output"));
     }
     let pull_credentials = match &image_pull_credential_file {
@@ -175,10 +179,6 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         ui.out(&report.render(output)?);
     }
     Ok(Exit::Ok)
-}
-
-fn is_document(output: ocm_cli::Format) -> bool {
-    output == ocm_cli::Format::Yaml
 }
 
 /// Prints what became of an object, or notes it down for the document at the end.

@@ -100,7 +100,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     if let Way::Seat { hub, .. } = &way
         && hub.server == managed.server
     {
-        ui.tell(Event::note(format!("{} is the hub itself: it becomes a managed cluster of its own", managed.label())));
+        ui.tell(Event::note(format!("{} is the hub itself", managed.label())));
     }
     let wish = Wish { settings, way, accept: accept.then(AcceptWish::default), wait: goal, timeout, dry_run, internal };
     let view = View::new(ui.clone(), output.output, dry_run, wish.settings.name.clone());

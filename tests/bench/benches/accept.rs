@@ -60,7 +60,7 @@ fn main() {
 }
 
 fn accept(hub: &Hub) -> Command {
-    let mut command = Command::new(accept_binary("release"));
+    let mut command = Command::new(accept_binary());
     command.args(["--all-pending", "--yes", "--kubeconfig"]).arg(hub.cluster.kubeconfig());
     command
 }

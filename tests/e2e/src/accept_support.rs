@@ -341,7 +341,7 @@ impl Hub {
 
     /// The command `kubectl ocm accept` as an administrator of the hub, where nobody can be asked.
     pub fn accept_command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(accept_binary("debug"));
+        let mut command = Command::new(accept_binary());
         command.args(arguments).arg("--kubeconfig").arg(self.cluster.kubeconfig()).stdin(Stdio::null());
         command
     }
@@ -389,27 +389,30 @@ fn upstream(file: &str) -> PathBuf {
     Path::new(module["Dir"].as_str().unwrap()).join(file)
 }
 
-/// The program under test, as new as its sources, of a profile's directory: Cargo is asked once and is quick when
-/// nothing changed.
-pub fn accept_binary(profile: &str) -> PathBuf {
+/// The program under test, as new as its sources and built as we are: Cargo is asked once and is quick when nothing
+/// changed.
+pub fn accept_binary() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
         // A test is TARGET/PROFILE/deps/NAME-HASH.
         let own = std::env::current_exe().unwrap();
-        let target = own.ancestors().nth(3).unwrap().to_owned();
+        let (profile, target) = (own.ancestors().nth(2).unwrap(), own.ancestors().nth(3).unwrap());
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(["build", "--quiet", "--package", "kubectl-ocm-accept", "--target-dir"]).arg(&target);
+        command.args(["build", "--quiet", "--package", "kubectl-ocm-accept", "--target-dir"]).arg(target);
         command.current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile == "release" {
+        if profile.ends_with("release") {
             command.arg("--release");
         }
+        // What Cargo tells this program about its own package would make build scripts run again.
         for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_BIN_")) {
+            if name.to_str().is_some_and(|name| {
+                ["CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start))
+            }) {
                 command.env_remove(name);
             }
         }
         assert!(command.status().unwrap().success(), "kubectl-ocm-accept is built");
-        target.join(profile).join("kubectl-ocm-accept")
+        profile.join("kubectl-ocm-accept")
     });
     built.clone()
 }

@@ -141,6 +141,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Make)> {
         ("a challenge password", "Extensions", content(|_, forge| forge.challenge_password("x"))),
         // Weak or foreign keys.
         ("RSA 1024", "WeakKey", content(|_, forge| forge.kind(Kind::Rsa(1024)))),
+        ("a signature with SHA-1", "Signature", content(|_, forge| forge.kind(Kind::Rsa(2048)).hash(Hash::Sha1))),
         // More than one block: which one is signed is the signer's choice.
         (
             "two blocks",
@@ -339,7 +340,6 @@ fn what_the_api_server_does_not_even_store_stays_refused_here_too() {
         ("another curve", Ask::with("x", &Forge::agent("x", "a1").kind(Kind::Secp256k1))),
         ("another key's signature", Ask::with("x", &Forge::agent("x", "a1").signed_by(&Key::new(Kind::P256)))),
         ("a subject that was not signed", Ask::with("x", &Forge::agent("x", "a1").sign_now().common_name("y"))),
-        ("a signature with SHA-1", Ask::with("x", &Forge::agent("x", "a1").kind(Kind::Rsa(2048)).hash(Hash::Sha1))),
         ("no usage", Ask { usages: Vec::new(), ..Ask::agent("x") }),
         (
             "a usage twice",
@@ -730,7 +730,13 @@ fn rights_are_checked_before_anything_is_written() {
         hub.cluster.kubectl(&["create", "clusterrolebinding", &name, &role, "--group=hub-viewers"]).expect("a binding");
     }
     let before = hub.versions();
-    let mut command = Command::new(e2e_tests::accept_support::accept_binary("debug"));
+    let mut command = Command::new(e2e_tests::accept_support::accept_binary());
+    command.args(["r1", "--deny", "no", "--kubeconfig"]).arg(&viewer).stdin(Stdio::null());
+    let output = command.output().expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("certificatesigningrequests/approval") && stderr.contains("signers"), "{stderr}");
+    let mut command = Command::new(e2e_tests::accept_support::accept_binary());
     let output = command.args(["r1", "--kubeconfig"]).arg(&viewer).stdin(Stdio::null()).output().expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
@@ -774,7 +780,7 @@ fn on_a_terminal(line: &str, answer: &str) -> (i32, String) {
 fn on_a_terminal_somebody_is_asked() {
     let hub = Hub::start("terminal");
     let request = hub.join("t1");
-    let program = e2e_tests::accept_support::accept_binary("debug");
+    let program = e2e_tests::accept_support::accept_binary();
     let line = |arguments: &str| {
         format!("{} {arguments} --kubeconfig {}", program.display(), hub.cluster.kubeconfig().display())
     };

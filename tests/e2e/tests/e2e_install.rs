@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::{BUNDLE, Said, kubectl_ocm, object, resource_versions, run};
@@ -55,10 +55,8 @@ fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
     }
-    let begun = Instant::now();
     let said = install(&hub, &["--wait", &bundle]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    eprintln!("install hub --wait took {:?}\n{}{}", begun.elapsed(), said.stdout, said.stderr);
     assert!(said.stderr.contains("kubectl ocm token create --context hub"), "{}", said.stderr);
     assert!(said.stderr.contains("CVE-2026-4740"), "{}", said.stderr);
 
@@ -85,7 +83,6 @@ fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
     let said = install(&hub, &["--wait", "--timeout=20s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("crashes") && said.stderr.contains("unknown flag: --no-such-flag"), "{}", said.stderr);
-    eprintln!("{}", said.stderr);
 }
 
 #[test]
@@ -100,14 +97,13 @@ fn what_holds_up_an_installation_is_named() {
     let said = install(&idle, &["--wait", "--timeout=15s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("cannot be scheduled: 0/1 nodes are available"), "{}", said.stderr);
-    eprintln!("{}", said.stderr);
 
     idle.kubectl(&["taint", "node", "--all", "test-"]).expect("free");
-    let said = install(&idle, &["--wait", "--timeout=20s", "--registry=registry.invalid/ocm"]);
+    // Nobody listens there, which a node finds out without a name server.
+    let said = install(&idle, &["--wait", "--timeout=20s", "--registry=127.0.0.1:9/ocm"]);
     assert_eq!(said.code, Some(124), "{said:?}");
-    let named = "image registry.invalid/ocm/registration-operator:v1.3.1 cannot be pulled";
+    let named = "image 127.0.0.1:9/ocm/registration-operator:v1.3.1 cannot be pulled";
     assert!(said.stderr.contains(named), "{}", said.stderr);
-    eprintln!("{}", said.stderr);
 }
 
 /// The hub of another tool: its own names, numbers, lists and labels.
@@ -225,7 +221,6 @@ fn a_hub_of_another_tool_is_taken_over_without_a_loss() {
 
     let said = install(&hub, &[]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    eprintln!("{}{}", said.stdout, said.stderr);
     let mut found = Vec::new();
     for (words, before) in FOREIGN.iter().zip(&before) {
         lost(before, &object(&hub, words), &words.join(" "), &mut found);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::builder::Resettable;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use ocm_core::{Event, Exit, Failure, Narrator, Reason};
 
@@ -32,7 +33,10 @@ where
     F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,
 {
     let shown = name.replacen("kubectl-ocm-", "kubectl ocm ", 1).replace('_', "-");
-    let command = Whole::<A>::augment_args(about).name(name).bin_name(shown).display_name(name).version(VERSION);
+    // The comments of the argument structs are for us; what people read was given.
+    let (short, long) = (about.get_about().cloned(), about.get_long_about().cloned());
+    let command = Whole::<A>::augment_args(about).about(Resettable::from(short)).long_about(Resettable::from(long));
+    let command = command.name(name).bin_name(shown).display_name(name).version(VERSION);
     let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return usage(&error),

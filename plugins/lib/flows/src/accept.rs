@@ -50,6 +50,15 @@ impl Candidate {
             _ => None,
         }
     }
+
+    /// The requests that a denial is about.
+    fn waiting(&self) -> impl Iterator<Item = &(Request, CertificateSigningRequest)> {
+        self.requests.iter().filter(|(request, _)| request.state == State::Pending && !request.is_addons())
+    }
+
+    fn is_accepted(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default())
+    }
 }
 
 /// How one cluster came out.
@@ -159,25 +168,57 @@ fn candidate(registry: &Registry, name: String, named: bool, wish: &Wish) -> Can
 /// # Errors
 /// [`Reason::Forbidden`] naming every right that is missing.
 pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
-    let mut rights = Vec::new();
-    let mut need = |right: Right| {
-        if !rights.contains(&right) {
-            rights.push(right);
-        }
-    };
+    let mut rights = Rights::default();
     for candidate in candidates {
         let Decision::Act { approve, accept, .. } = &candidate.decision else { continue };
         if approve.is_some() {
-            let signer = candidate.request().map_or(signers::KUBE_APISERVER_CLIENT, |request| &request.signer);
-            need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
-            need(Right::new("approve", "certificates.k8s.io", "signers").on(signer));
+            rights.decide(candidate.request().map_or(signers::KUBE_APISERVER_CLIENT, |request| &request.signer));
         }
         if *accept {
-            need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
-            need(Right::new("update", hub_names::REGISTER_GROUP, "managedclusters/accept"));
+            rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+            rights.need(Right::new("update", hub_names::REGISTER_GROUP, "managedclusters/accept"));
         }
     }
-    if rights.is_empty() { Ok(()) } else { require(hub, "accept clusters", &rights).await }
+    rights.require(hub, "accept clusters").await
+}
+
+/// Fails before anything is touched unless the user may deny what waits, and withdraw acceptances.
+///
+/// # Errors
+/// [`Reason::Forbidden`] naming every right that is missing.
+pub async fn check_rights_to_deny(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
+    let mut rights = Rights::default();
+    for candidate in candidates {
+        for (request, _) in candidate.waiting() {
+            rights.decide(&request.signer);
+        }
+        if candidate.is_accepted() {
+            rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+        }
+    }
+    rights.require(hub, "deny clusters").await
+}
+
+/// Rights that are needed, each once.
+#[derive(Default)]
+struct Rights(Vec<Right>);
+
+impl Rights {
+    fn need(&mut self, right: Right) {
+        if !self.0.contains(&right) {
+            self.0.push(right);
+        }
+    }
+
+    /// To approve or deny requests for a signer.
+    fn decide(&mut self, signer: &str) {
+        self.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
+        self.need(Right::new("approve", "certificates.k8s.io", "signers").on(signer));
+    }
+
+    async fn require(&self, hub: &Cluster, purpose: &str) -> Result<(), Failure> {
+        if self.0.is_empty() { Ok(()) } else { require(hub, purpose, &self.0).await }
+    }
 }
 
 /// Carries out decisions, `at_once` clusters at a time, and hands over each row in the order of the candidates.
@@ -391,13 +432,8 @@ pub async fn deny(
 }
 
 async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: DryRun) -> Row {
-    let waiting: Vec<&(Request, CertificateSigningRequest)> = candidate
-        .requests
-        .iter()
-        .filter(|(request, _)| request.state == State::Pending && !request.is_addons())
-        .collect();
-    let accepted =
-        candidate.cluster.as_ref().is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default());
+    let waiting: Vec<&(Request, CertificateSigningRequest)> = candidate.waiting().collect();
+    let accepted = candidate.is_accepted();
     let names: Vec<&str> = waiting.iter().map(|(request, _)| request.name.as_str()).collect();
     let row = row(&candidate);
     if waiting.is_empty() && !accepted {

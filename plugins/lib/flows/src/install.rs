@@ -39,7 +39,7 @@ pub async fn prepare(cluster: &Cluster, options: &Options, narrator: &dyn Narrat
         Err(failure) if failure.reason == Reason::Forbidden => {
             // Whoever may not even look lacks more than that: all of it is named at once.
             let plan = install::plan(options, &Live::default())?.plan;
-            access::require(cluster, PURPOSE, &rights(&plan)).await?;
+            access::require(cluster, PURPOSE, &access::to_apply(&plan)).await?;
             return Err(failure);
         }
         live => live?,
@@ -133,7 +133,7 @@ pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) 
             version.git_version
         )));
     }
-    access::require(cluster, PURPOSE, &rights(plan)).await?;
+    access::require(cluster, PURPOSE, &access::to_apply(plan)).await?;
     // Nobody can grant what they do not hold, unless they may escalate. Then the server is asked object by object.
     let group = "rbac.authorization.k8s.io";
     let escalate = [Right::new("escalate", group, "clusterroles"), Right::new("bind", group, "clusterroles")];
@@ -159,24 +159,6 @@ pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) 
 
 /// What the rights are needed for.
 const PURPOSE: &str = "install a hub";
-
-/// The rights that a plan needs, each once.
-fn rights(plan: &Plan) -> Vec<Right> {
-    let mut rights: Vec<Right> = Vec::new();
-    for manifest in plan.objects() {
-        for verb in ["get", "create", "patch"] {
-            let right = Right::new(verb, manifest.group(), manifest.plural());
-            let right = match manifest.namespace() {
-                Some(namespace) => right.within(namespace),
-                None => right,
-            };
-            if !rights.contains(&right) {
-                rights.push(right);
-            }
-        }
-    }
-    rights
-}
 
 fn is_loopback(server: &str) -> bool {
     let rest = server.split_once("://").map_or(server, |(_, rest)| rest);

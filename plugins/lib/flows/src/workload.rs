@@ -72,9 +72,10 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
             };
         }
     };
-    // The worst first: what is stuck holds up the rest.
+    // Pods of the newest state first: the others are going. Of those the worst: what is stuck holds up the rest.
+    let newest = list.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref()).map(state);
     let mut troubles: Vec<(Trouble, &Pod)> = list.iter().filter_map(|pod| Some((trouble(pod)?, pod))).collect();
-    troubles.sort_by_key(|(trouble, _)| !trouble.stuck);
+    troubles.sort_by_key(|(trouble, pod)| (Some(state(pod)) != newest, !trouble.stuck));
     let Some((worst, pod)) = troubles.into_iter().next() else {
         let because = if list.is_empty() { format!("{count}; no pod has been created yet") } else { count };
         return Ok(Health::NotYet { because });
@@ -91,6 +92,11 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
         because += &format!(": {warning}");
     }
     Ok(if worst.stuck { Health::Stuck { because } } else { Health::NotYet { because } })
+}
+
+/// The state of the Deployment that a pod is of.
+fn state(pod: &Pod) -> Option<&String> {
+    pod.metadata.labels.as_ref()?.get("pod-template-hash")
 }
 
 /// What is missing of a rollout, as numbers; none if it is complete.
@@ -110,7 +116,11 @@ fn rollout(deployment: &Deployment) -> Option<String> {
         return Some(format!("{available} of {wanted} pods are ready"));
     }
     let old = status.replicas.unwrap_or_default() - updated;
-    (old > 0).then(|| format!("{old} pods of the old state are still there"))
+    match old {
+        ..=0 => None,
+        1 => Some("a pod of the old state is still there".to_owned()),
+        _ => Some(format!("{old} pods of the old state are still there")),
+    }
 }
 
 /// Why the ReplicaSet may not create pods: quota, admission, a missing account.
@@ -268,7 +278,12 @@ async fn last_words(pods: &Api<Pod>, pod: &str, spoken: &Spoken) -> Option<Strin
     };
     // Logs are a courtesy: whoever may not read them, or comes too early, still hears the exit code.
     let log = pods.logs(pod, &parameters).await.ok()?;
-    Some(tail(&log)).filter(|words| !words.is_empty())
+    Some(tail(&log)).filter(|words| !words.is_empty() && !is_excuse(words))
+}
+
+/// Whether a log is the kubelet's word that there is none any more: it says so in the log's place.
+fn is_excuse(log: &str) -> bool {
+    log.starts_with("failed to try resolving symlinks") || log.starts_with("unable to retrieve container logs")
 }
 
 /// The end of a text as one line.
@@ -285,6 +300,8 @@ async fn last_warning(cluster: &Cluster, namespace: &str, pod: &str) -> Option<S
     let api: Api<Event> = Api::namespaced(cluster.client.clone(), namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={pod},type=Warning"));
     let mut events = api.list(&about).await.ok()?.items;
+    // Whoever asks knows that the pod has been scheduled in the end.
+    events.retain(|event| event.reason.as_deref() != Some("FailedScheduling"));
     events.sort_by_key(|event| event.last_timestamp.clone().or_else(|| event.metadata.creation_timestamp.clone()));
     let event = events.pop()?;
     Some(tail(&format!("{}: {}", event.reason.unwrap_or_default(), event.message.unwrap_or_default())))
@@ -343,7 +360,7 @@ mod tests {
         assert_eq!(rollout(&deployment(2, done.clone())), None);
         assert!(rollout(&deployment(3, done)).unwrap().contains("taken up"));
         let old = json!({"observedGeneration": 1, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2});
-        assert!(rollout(&deployment(1, old)).unwrap().contains("1 pods of the old"));
+        assert!(rollout(&deployment(1, old)).unwrap().contains("a pod of the old"));
         let few = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1});
         assert_eq!(rollout(&deployment(1, few)).unwrap(), "1 of 2 pods are ready");
     }

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Api;
 use kube::api::PostParams;
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Plan, Reason};
 
 use crate::Cluster;
 
@@ -58,6 +58,27 @@ impl std::fmt::Display for Right {
             None => Ok(()),
         }
     }
+}
+
+/// The rights that applying a plan needs, each once: its objects are read and patched by name, and created.
+pub fn to_apply(plan: &Plan) -> Vec<Right> {
+    let mut rights: Vec<Right> = Vec::new();
+    for manifest in plan.objects() {
+        for verb in ["get", "create", "patch"] {
+            let mut right = Right::new(verb, manifest.group(), manifest.plural());
+            if let Some(namespace) = manifest.namespace() {
+                right = right.within(namespace);
+            }
+            // RBAC cannot limit a creation to a name, which the server does not know yet.
+            if verb != "create" {
+                right = right.on(manifest.name());
+            }
+            if !rights.contains(&right) {
+                rights.push(right);
+            }
+        }
+    }
+    rights
 }
 
 /// Asks for every right and returns those that are missing, in the order given.

@@ -32,17 +32,6 @@ pub async fn verify(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Duratio
     open(endpoint, verifier, limit).await.map(drop)
 }
 
-/// Makes a handshake without judging the certificate and returns what the server presented, its own certificate
-/// first. Nothing else is sent. Only for those who typed that verification be skipped.
-///
-/// # Errors
-/// [`Reason::Unreachable`], or [`Reason::Tls`] when there is no TLS.
-pub async fn look(endpoint: &Endpoint, limit: Duration) -> Result<Vec<Vec<u8>>, Failure> {
-    let recorder = Recorder::new();
-    open(endpoint, recorder.clone(), limit).await?;
-    Ok(recorder.chain())
-}
-
 /// The usual verifier, for these authorities.
 pub(crate) fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifier>, Failure> {
     let mut roots = RootCertStore::empty();

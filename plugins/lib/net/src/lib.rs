@@ -4,13 +4,12 @@
 //! ```text
 //! Endpoint ─▶ verify(authorities)     whole handshake, then closed
 //!          ─▶ learn(pins, candidates) an authority with a pinned key that vouches for the server
-//!          ─▶ look()                  what the server presents, for the one who typed that verification be skipped
 //! ```
 
 mod connect;
 mod endpoint;
 mod learn;
 
-pub use connect::{look, verify};
+pub use connect::verify;
 pub use endpoint::Endpoint;
 pub use learn::{Learned, Source, learn};

@@ -242,11 +242,12 @@ fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>
 fn resources(spec: &mut Value, options: &Options) -> Result<(), Failure> {
     let Options { resource_qos_class: class, resource_limits: limits, resource_requests: requests, .. } = options;
     let own = class.as_ref() == Some(&ResourceQosClass::ResourceRequirement);
-    if !(own || limits.is_empty() && requests.is_empty()) {
+    let amounts = !limits.is_empty() || !requests.is_empty();
+    if amounts && !own {
         return Err(Failure::usage("--resource-limits and --resource-requests need another class of resources")
             .hint("add: --resource-qos-class ResourceRequirement"));
     }
-    if own && limits.is_empty() && requests.is_empty() {
+    if own && !amounts {
         return Err(Failure::usage(
             "--resource-qos-class ResourceRequirement needs --resource-limits or --resource-requests",
         ));

@@ -149,7 +149,12 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
     narrator.tell(Event::now("finding the hub and its CA"));
     let hub = reach::reach(wish, narrator.clone()).await?;
     narrator.tell(Event::now(format!("looking at {}", managed.label())));
-    let survey = survey::survey(managed).await?;
+    let mut survey = survey::survey(managed).await?;
+    if survey.terminating && wish.dry_run == DryRun::No {
+        survey::old_namespace_gone(managed, &survey, wish.timeout, narrator.as_ref()).await?;
+        // What was read of the old namespace went with it.
+        survey = survey::survey(managed).await?;
+    }
     let now = Timestamp::now();
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &managed.label())?;
     if belongs == Belonging::Joined {
@@ -160,9 +165,6 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
         )));
         let kubeconfig = survey.found.bootstrap.clone();
         return Ok(Prepared { hub, survey, plan: None, kubeconfig });
-    }
-    if wish.dry_run == DryRun::No {
-        survey::old_namespace_gone(managed, &survey, wish.timeout, narrator.as_ref()).await?;
     }
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
     // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.
@@ -220,18 +222,12 @@ fn check_name(wanted: &str) -> Result<(), Failure> {
 
 /// What the plan needs, object by object, and what clearing leases needs where there are some to clear.
 fn rights(plan: &Plan, survey: &Survey) -> Vec<Right> {
-    let mut rights: Vec<Right> = Vec::new();
+    let mut rights = access::to_apply(plan);
     let mut need = |right: Right| {
         if !rights.contains(&right) {
             rights.push(right);
         }
     };
-    for manifest in plan.objects() {
-        for verb in ["get", "create", "patch"] {
-            let right = Right::new(verb, manifest.group(), manifest.plural());
-            need(manifest.namespace().map_or(right.clone(), |namespace| right.within(namespace)));
-        }
-    }
     for stale in &survey.stale {
         need(Right::new("delete", "coordination.k8s.io", "leases").within(&stale.namespace));
     }

@@ -84,7 +84,9 @@ pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hu
             }
             let ca = authority(&endpoint, trust, narrator.as_ref()).await?;
             let mut address = HubAddress { server: server.clone(), ca, proxy: None };
-            if address.ca.is_empty() {
+            if trust.skip {
+                address.ca = unverified_authority(&address, &endpoint, token, narrator.clone()).await?;
+            } else if address.ca.is_empty() {
                 address.ca = published_authority(&address, &endpoint, token, narrator.clone()).await?;
             }
             if wish.internal {
@@ -97,14 +99,7 @@ pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hu
 
 /// The certificates that vouch for the endpoint, as the user wishes to trust it; empty: the system's.
 async fn authority(endpoint: &Endpoint, trust: &Trust, narrator: &dyn Narrator) -> Result<Vec<Vec<u8>>, Failure> {
-    let Trust { pins, ca, skip } = trust;
-    if *skip {
-        narrator.tell(Event::warning(format!(
-            "{endpoint} is not verified: anybody in between can take the token and put another hub in its place"
-        )));
-        let chain = ocm_net::look(endpoint, HANDSHAKE).await?;
-        return Ok(chain.last().cloned().into_iter().collect());
-    }
+    let Trust { pins, ca, skip: _ } = trust;
     if !ca.is_empty() {
         let mut trusted = ca.clone();
         if !pins.is_empty() {
@@ -143,10 +138,15 @@ async fn published_authority(
         if failure.reason != Reason::Tls {
             return failure;
         }
-        failure
-            .context(format!("{endpoint} is not verified, so the token was not sent: nothing says whose hub it is"))
-            .hint("with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…")
-            .hint("or give the CA: --ca-file FILE")
+        // What to do about a hub of one's own differs from what the certificate's error would suggest.
+        Failure {
+            hints: Vec::new(),
+            causes: failure.causes.into_iter().filter(|cause| !cause.starts_with("cannot")).collect(),
+            ..failure
+        }
+        .context(format!("{endpoint} is not verified, so the token was not sent: nothing says whose hub it is"))
+        .hint("with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…")
+        .hint("or give the CA: --ca-file FILE")
     };
     let hub = client(&bootstrap, narrator.clone()).await?;
     let info = hub::cluster_info(&hub).await.map_err(unverified)?;
@@ -159,6 +159,31 @@ async fn published_authority(
     }
     narrator.tell(Event::note(format!("agents verify {endpoint} with the authorities of their own system")));
     Ok(Vec::new())
+}
+
+/// The authority that whoever answers calls its own. From then on everything is verified with it, also by the agents.
+async fn unverified_authority(
+    address: &HubAddress,
+    endpoint: &Endpoint,
+    token: &SecretString,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    narrator.tell(Event::warning(format!(
+        "{endpoint} is not verified: anybody in between can take the token and put another hub in its place"
+    )));
+    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
+    let hub = client_of(&bootstrap, true, narrator).await?;
+    let info = hub::cluster_info(&hub).await?.map(|info| info.ca).unwrap_or_default();
+    for candidate in [info, hub::root_ca(&hub).await?].into_iter().filter(|candidate| !candidate.is_empty()) {
+        if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
+            return Ok(candidate);
+        }
+    }
+    Err(Failure::new(
+        Reason::Tls,
+        format!("{endpoint} tells no CA that vouches for it, and agents do not join without"),
+    )
+    .hint("give the CA of that address: --ca-file FILE"))
 }
 
 /// The address that the hub publishes for its own network, verified as well as the first one.
@@ -175,11 +200,15 @@ async fn internal(
 
 /// A client that is what an agent with this kubeconfig is to the hub.
 pub(super) async fn client(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
+    client_of(bootstrap, false, narrator).await
+}
+
+async fn client_of(bootstrap: &Bootstrap, skip: bool, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::other("the hub's address cannot be used").because(error);
     let kubeconfig = Kubeconfig::from_yaml(&bootstrap.to_yaml()).map_err(|error| failed(&error))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| failed(&error))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.map_err(|error| failed(&error))?;
+    config.accept_invalid_certs = skip;
     let connection = Connection {
         request_timeout: Some(std::time::Duration::from_secs(15)),
         flag_prefix: "hub-",

@@ -192,9 +192,6 @@ pub(super) async fn old_namespace_gone(
     timeout: Duration,
     narrator: &dyn Narrator,
 ) -> Result<(), Failure> {
-    if !survey.terminating {
-        return Ok(());
-    }
     let name = &survey.agent_namespace;
     let api: Api<Namespace> = Api::all(managed.client.clone());
     let doing = format!("waiting until namespace {name} of the earlier agent is gone");
