@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use control_plane::{Cluster, Spec};
 use k8s_openapi::ByteString;
@@ -389,32 +389,9 @@ fn upstream(file: &str) -> PathBuf {
     Path::new(module["Dir"].as_str().unwrap()).join(file)
 }
 
-/// The program under test, as new as its sources and built as we are: Cargo is asked once and is quick when nothing
-/// changed.
+/// The program under test, as new as its sources and built as we are.
 pub fn accept_binary() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        // A test is TARGET/PROFILE/deps/NAME-HASH.
-        let own = std::env::current_exe().unwrap();
-        let (profile, target) = (own.ancestors().nth(2).unwrap(), own.ancestors().nth(3).unwrap());
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(["build", "--quiet", "--package", "kubectl-ocm-accept", "--target-dir"]).arg(target);
-        command.current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            command.arg("--release");
-        }
-        // What Cargo tells this program about its own package would make build scripts run again.
-        for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(|name| {
-                ["CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start))
-            }) {
-                command.env_remove(name);
-            }
-        }
-        assert!(command.status().unwrap().success(), "kubectl-ocm-accept is built");
-        profile.join("kubectl-ocm-accept")
-    });
-    built.clone()
+    cli_tests::binary("kubectl-ocm-accept")
 }
 
 fn token_kubeconfig(cluster: &Cluster, token: &str) -> String {

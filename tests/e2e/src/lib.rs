@@ -1,9 +1,8 @@
 //! Stories on real clusters: what they share.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
 
 use control_plane::Cluster;
 use serde_json::Value;
@@ -20,32 +19,9 @@ pub const BUNDLE: &str = "1.2.0";
 ///
 /// When it cannot be built.
 pub fn kubectl_ocm(verb: &str, kubeconfig: &Path) -> Command {
-    let mut command = Command::new(binary(&format!("kubectl-ocm-{}", verb.replace('-', "_")), verb));
+    let mut command = Command::new(cli_tests::binary(&format!("kubectl-ocm-{verb}")));
     command.env("KUBECONFIG", kubeconfig).env("KUBECTL_OCM_PROGRESS", "never").stdin(Stdio::null());
     command
-}
-
-fn binary(name: &str, verb: &str) -> PathBuf {
-    static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
-    let mut built = BUILT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(path) = built.get(name) {
-        return path.clone();
-    }
-    // A test is TARGET/debug/deps/NAME-HASH.
-    let own = std::env::current_exe().expect("a test knows where it is");
-    let profile = own.parent().and_then(Path::parent).expect("a test is in a target directory").to_owned();
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package"]).arg(format!("kubectl-ocm-{verb}"));
-    cargo.arg("--manifest-path").arg(workspace);
-    if let Some(target) = profile.parent() {
-        cargo.arg("--target-dir").arg(target);
-    }
-    let done = cargo.status().expect("Cargo is there");
-    assert!(done.success(), "building {name} failed");
-    let path = profile.join(name);
-    built.insert(name.to_owned(), path.clone());
-    path
 }
 
 /// What a command said, and how it ended.
