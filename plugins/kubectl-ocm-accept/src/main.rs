@@ -1,2 +1,11 @@
-//! `kubectl ocm accept`.
-fn main() {}
+//! `kubectl ocm accept`: verifies the certificate requests of clusters that want to join, and accepts them.
+
+use std::process::ExitCode;
+
+mod args;
+mod run;
+mod view;
+
+fn main() -> ExitCode {
+    ocm_cli::door("kubectl-ocm-accept", args::about(), run::run)
+}

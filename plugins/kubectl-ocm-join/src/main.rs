@@ -1,2 +1,11 @@
-//! `kubectl ocm join`.
-fn main() {}
+//! `kubectl ocm join`: registers a cluster at a hub.
+
+use std::process::ExitCode;
+
+mod args;
+mod run;
+mod view;
+
+fn main() -> ExitCode {
+    ocm_cli::door("kubectl-ocm-join", args::about(), run::run)
+}

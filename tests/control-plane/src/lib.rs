@@ -35,6 +35,14 @@ pub use binaries::{Binaries, binaries};
 pub use cluster::{Cluster, Size, Spec, shared};
 pub use error::Error;
 
+/// Installs what a whole node needs of this machine; needs root. Starting a cluster does the same.
+///
+/// # Errors
+/// When something is missing and cannot be installed.
+pub fn packages() -> Result<(), Error> {
+    packages::ensure().map(drop)
+}
+
 /// The verbs by which the processes of a cluster start each other. They are no interface for people.
 #[doc(hidden)]
 pub fn internal(verb: &str, argument: &str) -> Option<Result<(), Error>> {

@@ -249,7 +249,9 @@ impl Node {
                 self.signal(Signal::CONT);
                 Ok(())
             }
-            Request::Network(_) => Err(self.cluster("has no network of its own".into())),
+            Request::Network(_) => {
+                Err(self.cluster("has no network of its own; only clusters with a node have one".into()))
+            }
         }
     }
 

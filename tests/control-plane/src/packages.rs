@@ -1,8 +1,9 @@
 //! What a whole node needs of the machine besides our own binaries.
 
+use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
 use crate::error::Error;
 use crate::run::{is_root, run, tell};
@@ -19,11 +20,15 @@ const PROGRAMS: [(&str, &str); 5] = [
 /// Where network plugins are: Debian's package, and the place that most others use.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 
+/// PATH with the places of programs for administrators, which a person's own often lacks.
+pub(crate) fn path() -> OsString {
+    let own = env::var_os("PATH").unwrap_or_default();
+    let extra = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    env::join_paths(env::split_paths(&own).chain(extra)).unwrap_or(own)
+}
+
 fn on_path(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin", "/usr/local/sbin"].map(PathBuf::from))
-        .any(|dir| fs::metadata(dir.join(program)).is_ok_and(|meta| meta.is_file()))
+    env::split_paths(&path()).any(|dir| dir.join(program).is_file())
 }
 
 fn plugins() -> Option<PathBuf> {

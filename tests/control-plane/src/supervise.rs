@@ -49,7 +49,7 @@ pub(crate) fn supervise(order: &str) -> Result<(), Error> {
             let result = live(order, &slot);
             let removed = slots::remove(&slot.dir);
             if is_root() {
-                remove_bridge();
+                untie(slot.number);
             }
             result.and(removed)
         });
@@ -80,8 +80,8 @@ fn live(order: Order, slot: &Slot) -> Result<(), Error> {
     let tied = if place.order.size == Size::Node { tie(&place, &child) } else { Ok(()) };
     if tied.is_ok() {
         let stdin = Arc::clone(&stdin);
-        let number = place.slot;
-        thread::spawn(move || relay(&stdin, number));
+        let wire = (place.order.size == Size::Node).then(|| veth(place.slot));
+        thread::spawn(move || relay(&stdin, wire.as_deref()));
     } else {
         drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -116,11 +116,11 @@ fn wait(child: &mut Child, stdin: &Mutex<Option<ChildStdin>>) -> Result<bool, Er
 }
 
 /// Passes requests on to the cluster until the runner is gone.
-fn relay(stdin: &Mutex<Option<ChildStdin>>, number: u8) {
+fn relay(stdin: &Mutex<Option<ChildStdin>>, wire: Option<&str>) {
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        if let Ok(Request::Network(up)) = serde_json::from_str(&line) {
-            let done = run(Command::new("ip").args(["link", "set", &veth(number), if up { "up" } else { "down" }]));
+        if let (Ok(Request::Network(up)), Some(wire)) = (serde_json::from_str(&line), wire) {
+            let done = run(Command::new("ip").args(["link", "set", wire, if up { "up" } else { "down" }]));
             send(&done.map_or_else(|error| Message::Failed(error.to_string()), |_| Message::Done));
             continue;
         }
@@ -211,11 +211,16 @@ fn tie(place: &Place, child: &Child) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the bridge when no node is tied to it any more.
-fn remove_bridge() {
+/// Removes the wire of a dead node, and the bridge when no node is tied to it any more.
+fn untie(number: u8) {
     let Ok(_lock) = host_lock() else { return };
-    let tied = Path::new("/sys/class/net").join(BRIDGE).join("brif");
-    if fs::read_dir(tied).is_ok_and(|mut wires| wires.next().is_none()) {
+    let bridge = Path::new("/sys/class/net").join(BRIDGE);
+    if !bridge.exists() {
+        return;
+    }
+    // The kernel removes it together with the namespace at its other end, but at its leisure.
+    let _ = run(Command::new("ip").args(["link", "delete", &veth(number)]));
+    if fs::read_dir(bridge.join("brif")).is_ok_and(|mut wires| wires.next().is_none()) {
         let _ = run(Command::new("iptables").args(["-D", "FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"]));
         let _ = run(Command::new("ip").args(["link", "delete", BRIDGE]));
     }

@@ -54,9 +54,12 @@ fn find() -> Result<PathBuf, Error> {
         Some("debug") | None => {}
         Some(other) => drop(command.args(["--profile", other])),
     }
-    // Cargo tells a test about the package under test; a build of another package must not take that for its own.
+    // Cargo tells a test about the package under test; a build of another package must not take that for its own, and
+    // build scripts that look at it would build half of everything anew.
     for (name, _) in env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_BIN_")) {
+        if name.to_str().is_some_and(|name| {
+            ["CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start))
+        }) {
             command.env_remove(name);
         }
     }

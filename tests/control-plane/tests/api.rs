@@ -143,3 +143,12 @@ fn a_killed_supervisor_leaves_what_the_next_start_removes() {
     drop(next);
     drop(cluster);
 }
+
+#[test]
+fn a_name_that_cannot_be_a_host_name_is_refused_in_one_sentence() {
+    let error = Cluster::start(&Spec::api("My Hub")).expect_err("it is refused").to_string();
+    assert_eq!(
+        error,
+        "\"My Hub\" cannot be the name of a cluster; use up to 40 lower-case letters, digits and hyphens"
+    );
+}

@@ -8,6 +8,9 @@ use std::sync::Mutex;
 use control_plane::Cluster;
 use serde_json::Value;
 
+pub mod accept_support;
+pub mod join_support;
+
 /// The release of OCM whose images the clusters hold.
 pub const BUNDLE: &str = "1.2.0";
 

@@ -1,2 +1,43 @@
-//! demo, verify, generate.
-fn main() {}
+//! `cargo demo`, `cargo verify`, `cargo xtask`.
+#![expect(clippy::print_stderr, reason = "a command speaks on its standard streams")]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::{demo, generate, prepare, verify};
+
+/// The tools of this repository.
+#[derive(Parser)]
+#[command(name = "cargo", bin_name = "cargo")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// A hub and two managed clusters: installed, joined, accepted and available, by kubectl
+    Demo(demo::Arguments),
+    /// Everything that must hold: format, floors, lints, tests of all kinds, documents
+    Verify(verify::Arguments),
+    /// Write what is generated: the help in docs/commands
+    Generate,
+    /// Build and install what test clusters run
+    Prepare,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().verb {
+        Verb::Demo(arguments) => demo::run(&arguments),
+        Verb::Verify(arguments) => verify::run(arguments),
+        Verb::Generate => generate::run(),
+        Verb::Prepare => prepare::here(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

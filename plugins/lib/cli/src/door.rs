@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use clap::builder::Resettable;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use ocm_core::{Exit, Failure, Reason};
+use ocm_core::{Event, Exit, Failure, Narrator, Reason};
 
 use crate::{Ui, UiArgs};
 
 /// The version of the suite: all binaries are built and shipped together.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What every binary accepts besides its own arguments.
+/// How the dispatcher tells its version to the binaries that it becomes.
+const SUITE: &str = "KUBECTL_OCM_SUITE";
+
+// No doc comment: clap would take it for the text of the help.
 #[derive(Parser)]
 struct Whole<A: Args> {
     #[command(flatten)]
@@ -43,6 +46,10 @@ where
         Err(error) => return usage(&error.format(&mut Whole::<A>::command())),
     };
     let ui = Arc::new(Ui::new(&whole.ui));
+    if let Some(suite) = std::env::var_os(SUITE).filter(|suite| suite != VERSION) {
+        let suite = suite.to_string_lossy();
+        ui.tell(Event::warning(format!("{name} is version {VERSION}, but kubectl-ocm is {suite}: install both anew")));
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return finish(&ui, Err(Failure::other("cannot start").because(error))),

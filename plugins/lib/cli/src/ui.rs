@@ -101,6 +101,16 @@ impl Ui {
         self.out(&(clean(text) + "\n"));
     }
 
+    /// Writes one line of narration to stderr, unless `--quiet`.
+    pub fn say_line(&self, text: &str) {
+        self.say(&clean(text));
+    }
+
+    /// Writes text of several lines, made by us and cleaned, to stderr: what a question is about, so never quiet.
+    pub fn say_text(&self, text: &str) {
+        self.err(text.trim_end());
+    }
+
     /// Asks a yes-or-no question on the terminal.
     ///
     /// # Errors

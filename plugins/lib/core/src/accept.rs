@@ -10,10 +10,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
+use ocm_api::Condition;
 use ocm_api::cluster::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
 
-use crate::csr::{Allowance, Code, Origin, Request, State};
+use crate::csr::{Allowance, Code, Request, State};
+use crate::name::is_reserved;
 
 /// What the user typed that bears on the decision.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,17 @@ pub struct Wish {
     pub replace: bool,
 }
 
+/// What the hub has under the name of a cluster before it is accepted: a namespace of that name becomes its agent's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// No namespace has the name.
+    Free,
+    /// The namespace is labelled as this cluster's, perhaps from an earlier registration.
+    Own,
+    /// The namespace is somebody else's.
+    Foreign,
+}
+
 /// What is to be done for one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
@@ -33,8 +46,9 @@ pub enum Decision {
     Act {
         /// Index of the request to approve; none if an approved one is there already.
         approve: Option<usize>,
-        /// Index of the request that the decision stands on: the one to approve, or the approved one.
-        stands_on: usize,
+        /// Index of the request that the decision stands on: the one to approve, or the approved one. None if the
+        /// cluster joined before it was denied, so that its agent holds a certificate already.
+        stands_on: Option<usize>,
         /// Whether `hubAcceptsClient` is still to be set.
         accept: bool,
     },
@@ -74,6 +88,14 @@ pub enum RefusalCode {
     NoSuchKey,
     /// The request was denied before.
     RequestDenied,
+    /// The request was approved, but the signer failed.
+    RequestFailed,
+    /// The cluster was denied, and only its name, not a selector, lets it in again.
+    Denied,
+    /// Another key asks than the one that was shown.
+    KeyChanged,
+    /// The name is that of a namespace which is not this cluster's: its agent would get rights there.
+    NamespaceTaken,
 }
 
 impl fmt::Display for RefusalCode {
@@ -90,7 +112,7 @@ fn refused(code: RefusalCode, detail: impl Into<String>, hint: Option<String>) -
 }
 
 /// Decides for the cluster `name`. `requests` are all that carry its label; others' are harmless here.
-pub fn decide(name: &str, cluster: Option<&ManagedCluster>, requests: &[Request], wish: &Wish) -> Decision {
+pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests: &[Request], wish: &Wish) -> Decision {
     let Some(cluster) = cluster else {
         let hint = "its agent registers it: look at the agent on the cluster, or wait for it with --wait".to_owned();
         return refused(RefusalCode::NoManagedCluster, "the hub has no managed cluster of this name", Some(hint));
@@ -98,39 +120,38 @@ pub fn decide(name: &str, cluster: Option<&ManagedCluster>, requests: &[Request]
     if cluster.metadata.deletion_timestamp.is_some() {
         return refused(RefusalCode::Detaching, "it is being removed from the hub", None);
     }
-    let created = cluster.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    if home == Home::Foreign || is_reserved(name) {
+        let detail = format!("the hub uses the name {name} for something else, and the agent would get rights to that");
+        return refused(RefusalCode::NamespaceTaken, detail, Some("join it under another name".to_owned()));
+    }
     let mine: Vec<(usize, &Request)> = requests
         .iter()
         .enumerate()
         .filter(|(_, request)| request.cluster_label.as_deref() == Some(name) && !request.is_addons())
-        // The hub itself approves what an agent asks for with its own certificate.
-        .filter(|(_, request)| request.origin() != Origin::Renewal)
+        // The hub itself decides about what an agent asks for with its own certificate.
+        .filter(|(_, request)| !request.is_renewal(name))
         .collect();
     let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
     let pending: Vec<(usize, &Request)> =
         mine.iter().filter(|(_, request)| request.state == State::Pending).copied().collect();
     if pending.is_empty() {
-        return without_pending(&mine, created, accepted, name, wish);
+        return without_pending(cluster, &mine, name, wish);
     }
     let sound = |request: &Request| request.breaches(name, &wish.allowance).is_empty();
-    let candidates: Vec<(usize, &Request)> = match &wish.fingerprint {
+    let meant: Vec<(usize, &Request)> = match &wish.fingerprint {
         Some(wanted) => {
-            let named: Vec<_> =
-                pending.iter().filter(|(_, request)| request.fingerprint().as_ref() == Some(wanted)).copied().collect();
-            if named.is_empty() {
-                return refused(
-                    RefusalCode::NoSuchKey,
-                    format!("no pending request has the key {wanted}"),
-                    Some(keys(&pending)),
-                );
-            }
-            named
+            pending.iter().filter(|(_, request)| request.fingerprint().as_ref() == Some(wanted)).copied().collect()
         }
-        None => {
-            let good: Vec<_> = pending.iter().filter(|(_, request)| sound(request)).copied().collect();
-            if good.is_empty() { pending.clone() } else { good }
-        }
+        None => pending.clone(),
     };
+    if let (true, Some(wanted)) = (meant.is_empty(), &wish.fingerprint) {
+        let detail = format!("no pending request has the key {wanted}");
+        return refused(RefusalCode::NoSuchKey, detail, Some(keys(&pending)));
+    }
+    // Anybody can ask for something wrong, also with the public key of another's right request; that must not be in
+    // the right one's way.
+    let good: Vec<(usize, &Request)> = meant.iter().filter(|(_, request)| sound(request)).copied().collect();
+    let candidates = if good.is_empty() { meant } else { good };
     let distinct: BTreeSet<Option<String>> = candidates.iter().map(|(_, request)| request.fingerprint()).collect();
     // The newest of equals: an older one may be from a life of the agent that is over.
     let Some(&(index, request)) = candidates.iter().max_by_key(|(_, request)| request.created) else {
@@ -145,27 +166,19 @@ pub fn decide(name: &str, cluster: Option<&ManagedCluster>, requests: &[Request]
         return refused(RefusalCode::TwoKeys, detail, Some(keys(&candidates)));
     }
     if !wish.replace
-        && let Some(holder) = holder(cluster, &mine, request, created, accepted)
+        && let Some(holder) = holder(cluster, &mine, request, name, wish)
     {
-        let hint = "if the cluster was rebuilt or its agent lost its key, add --replace".to_owned();
-        return refused(RefusalCode::NameTaken, holder, Some(hint));
+        return refused(RefusalCode::NameTaken, holder, Some(REPLACE.to_owned()));
     }
-    Decision::Act { approve: Some(index), stands_on: index, accept: !accepted }
+    Decision::Act { approve: Some(index), stands_on: Some(index), accept: !accepted }
 }
 
 /// Nothing waits for approval: an approved request of this registration still lets the cluster in.
-fn without_pending(
-    mine: &[(usize, &Request)],
-    created: Option<Timestamp>,
-    accepted: bool,
-    name: &str,
-    wish: &Wish,
-) -> Decision {
-    if accepted {
+fn without_pending(cluster: &ManagedCluster, mine: &[(usize, &Request)], name: &str, wish: &Wish) -> Decision {
+    if cluster.spec.hub_accepts_client.unwrap_or_default() {
         return Decision::Settled;
     }
-    // What was decided before this registration began belongs to one that is over.
-    let recent = mine.iter().filter(|(_, request)| request.created >= created).copied();
+    let recent = mine.iter().filter(|(_, request)| is_of_registration(cluster, request)).copied();
     let matches = |request: &Request| match &wish.fingerprint {
         Some(wanted) => request.fingerprint().as_ref() == Some(wanted),
         None => true,
@@ -182,8 +195,12 @@ fn without_pending(
         let detail = format!("{} keys were approved for this name", distinct.len());
         return refused(RefusalCode::TwoKeys, detail, Some(keys(&approved)));
     }
-    if let Some((index, _)) = approved.iter().max_by_key(|(_, request)| request.created) {
-        return Decision::Act { approve: None, stands_on: *index, accept: true };
+    if let Some((index, request)) = approved.iter().max_by_key(|(_, request)| request.created) {
+        if !wish.replace && joined(cluster).is_some_and(|joined| request.created > Some(joined)) {
+            let detail = format!("it joined before request {} asked for another key", request.name);
+            return refused(RefusalCode::NameTaken, detail, Some(REPLACE.to_owned()));
+        }
+        return Decision::Act { approve: None, stands_on: Some(*index), accept: true };
     }
     match decided.iter().max_by_key(|(_, request)| request.created) {
         Some((_, request)) if request.state == State::Denied => refused(
@@ -201,32 +218,73 @@ fn without_pending(
                 None => Decision::NoRequest,
             }
         }
+        Some((_, request)) if request.state == State::Failed => refused(
+            RefusalCode::RequestFailed,
+            format!("request {} was approved, but its signer failed", request.name),
+            Some(format!("look at why: kubectl get csr {} -o yaml", request.name)),
+        ),
+        // Somebody let it in once and then denied it: its agent has a certificate and asks for no other.
+        None if was_accepted(cluster) && joined(cluster).is_some() && wish.fingerprint.is_none() => {
+            Decision::Act { approve: None, stands_on: None, accept: true }
+        }
         _ => Decision::NoRequest,
     }
 }
+
+/// Whether a request belongs to this registration: what was asked before belongs to one that is over.
+fn is_of_registration(cluster: &ManagedCluster, request: &Request) -> bool {
+    request.created >= cluster.metadata.creation_timestamp.as_ref().map(|time| time.0)
+}
+
+fn conditions_of(cluster: &ManagedCluster) -> &[Condition] {
+    cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default()
+}
+
+/// Whether the hub has acted on an acceptance or on its end.
+fn was_accepted(cluster: &ManagedCluster) -> bool {
+    conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some()
+}
+
+/// When the cluster's agent joined, if it did.
+fn joined(cluster: &ManagedCluster) -> Option<Timestamp> {
+    conditions::find(conditions_of(cluster), managed_cluster::JOINED)
+        .filter(|condition| condition.status == conditions::TRUE)
+        .map(|condition| condition.last_transition_time.0)
+}
+
+/// What to type when another key shall have a name that is taken.
+const REPLACE: &str = "if the cluster was rebuilt or its agent lost its key, add --replace";
 
 /// Says who holds the name with another key, if anybody does.
 fn holder(
     cluster: &ManagedCluster,
     mine: &[(usize, &Request)],
     candidate: &Request,
-    created: Option<Timestamp>,
-    accepted: bool,
+    name: &str,
+    wish: &Wish,
 ) -> Option<String> {
-    let same_key = |request: &Request| request.fingerprint() == candidate.fingerprint();
-    let mut issued = mine.iter().filter(|(_, request)| matches!(request.state, State::Approved | State::Issued));
-    if issued.any(|(_, request)| same_key(request)) {
+    let approved: Vec<&Request> = mine
+        .iter()
+        .map(|(_, request)| *request)
+        .filter(|request| matches!(request.state, State::Approved | State::Issued))
+        .filter(|request| is_of_registration(cluster, request))
+        .collect();
+    let joined = joined(cluster);
+    // The holder asks again with its own key: it was approved for this name before the cluster joined.
+    let is_holder = |request: &&Request| {
+        request.fingerprint() == candidate.fingerprint()
+            && request.breaches(name, &wish.allowance).is_empty()
+            && joined.is_none_or(|joined| request.created <= Some(joined))
+    };
+    if approved.iter().any(is_holder) {
         return None;
     }
-    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    if conditions::is_true(conditions, managed_cluster::JOINED) {
+    if joined.is_some() {
         return Some("a joined cluster holds this name with another key".to_owned());
     }
     // A certificate of this registration went to another key, and whoever holds it may be about to join.
-    let rival = mine.iter().find(|(_, request)| {
-        accepted && matches!(request.state, State::Approved | State::Issued) && request.created >= created
-    })?;
-    Some(format!("request {} of this registration was approved for another key", rival.1.name))
+    let rival = approved.iter().find(|request| request.names_agent_of(name))?;
+    Some(format!("request {} of this registration was approved for another key", rival.name))
 }
 
 fn keys(requests: &[(usize, &Request)]) -> String {
@@ -252,6 +310,6 @@ fn hint_for(code: Code, request: &Request) -> Option<String> {
             request.asked_by()
         )),
         Code::Lifetime => Some("if you want that, raise --max-lifetime".to_owned()),
-        _ => Some(format!("look at it: kubectl ocm get csr {} -o yaml", request.name)),
+        _ => Some(format!("look at it: kubectl get csr {} -o yaml", request.name)),
     }
 }

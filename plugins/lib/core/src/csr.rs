@@ -10,6 +10,7 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::names::{annotations, bootstrap, identity, labels, signers};
+use x509_parser::asn1_rs::Tag;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::cri_attributes::ParsedCriAttribute;
 use x509_parser::extensions::ParsedExtension;
@@ -17,11 +18,16 @@ use x509_parser::oid_registry as oid;
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 
+use crate::der;
+
+/// How many bits an RSA key may have; longer ones cannot be verified here.
+const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
 /// Longest lifetime that may be asked for, in seconds: a year, which is what agents ask for by default.
 pub const MAX_LIFETIME_SECONDS: i32 = 31_536_000;
 
-/// Start of the common names of add-ons' agents, `system:open-cluster-management:cluster:<c>:addon:<a>:agent:<x>`.
-const ADDON_USER_PREFIX: &str = "system:open-cluster-management:cluster:";
+/// `spec.extra` of what a request was created with: `JTI=…` for a token, `X509SHA256=…` for a client certificate.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// A request: the object around it, and what it asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +65,8 @@ pub struct Requester {
     pub uid: Option<String>,
     /// Groups.
     pub groups: Vec<String>,
+    /// Whether the requester showed a client certificate. Old API servers do not say.
+    pub showed_certificate: bool,
 }
 
 /// What has become of a request.
@@ -158,17 +166,6 @@ pub enum Unreadable {
     Text,
 }
 
-/// Who is meant to have asked: which path a request took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A bootstrap identity asked the API server itself.
-    Bootstrap,
-    /// OCM's gRPC server asked for a bootstrap identity.
-    Grpc,
-    /// The agent renews its own certificate.
-    Renewal,
-}
-
 /// Why a request is not approved. The word is stable: scripts match it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
@@ -202,7 +199,7 @@ pub enum Code {
     Signature,
     /// The requester is nobody who may register clusters.
     Requester,
-    /// The requester has the name of a service account but not its credentials.
+    /// The requester has the name of a service account or a bootstrap token but not its credentials.
     Impersonated,
     /// It claims to come from OCM's gRPC server and does not.
     GrpcClaim,
@@ -299,6 +296,11 @@ impl Request {
                 user: spec.username.clone().unwrap_or_default(),
                 uid: spec.uid.clone().filter(|uid| !uid.is_empty()),
                 groups: spec.groups.clone().unwrap_or_default(),
+                showed_certificate: spec
+                    .extra
+                    .as_ref()
+                    .and_then(|extra| extra.get(CREDENTIAL_ID))
+                    .is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256="))),
             },
             grpc_user: metadata
                 .annotations
@@ -324,25 +326,27 @@ impl Request {
         }
     }
 
-    /// Whether the request is an add-on's, which other approvers decide about: by its label or by its common name.
+    /// Whether the request is an add-on's, which other approvers decide about.
+    ///
+    /// A label alone hides nothing: whoever asks for the name or the groups of a cluster's agent is judged as one.
     pub fn is_addons(&self) -> bool {
-        self.addon_label.is_some()
-            || self.content.as_ref().is_ok_and(|content| {
-                !content.common_names.is_empty()
-                    && content.common_names.iter().all(|name| name.starts_with(ADDON_USER_PREFIX))
-            })
+        let Ok(content) = &self.content else { return self.addon_label.is_some() };
+        let all_addons =
+            !content.common_names.is_empty() && content.common_names.iter().all(|name| is_addon_user(name));
+        let any_agents = content.common_names.iter().any(|name| identity::parse_agent_user(name).is_some())
+            || content.organizations.iter().any(|group| is_agents_group(group));
+        !any_agents && (all_addons || self.addon_label.is_some())
     }
 
-    /// Which path the request took, by who created it. The agent's own name means that it renews.
-    pub fn origin(&self) -> Origin {
-        if self.requester.user == identity::GRPC_SERVER_USER {
-            let renews = self.grpc_user.as_deref().is_some_and(|user| user.starts_with(identity::PREFIX));
-            return if renews { Origin::Renewal } else { Origin::Grpc };
-        }
-        match self.requester.user.starts_with(identity::PREFIX) {
-            true => Origin::Renewal,
-            false => Origin::Bootstrap,
-        }
+    /// Whether an agent of `cluster` renews its own certificate with this request, which the hub itself decides about.
+    pub fn is_renewal(&self, cluster: &str) -> bool {
+        let user = self.asked_by();
+        agent_of(user, cluster) && self.content.as_ref().is_ok_and(|content| content.common_names == [user])
+    }
+
+    /// Whether the request, right or wrong, asks for the name of an agent of `cluster`.
+    pub fn names_agent_of(&self, cluster: &str) -> bool {
+        self.content.as_ref().is_ok_and(|content| content.common_names.iter().any(|name| agent_of(name, cluster)))
     }
 
     /// Checks the request against every rule for the first certificate of an agent of `cluster`.
@@ -385,12 +389,11 @@ impl Request {
             let detail = format!("it claims OCM's gRPC path, but was created by {user:?}");
             return breach(Code::GrpcClaim, detail);
         }
-        let uses_service_account = user.starts_with("system:serviceaccount:");
-        if uses_service_account && self.requester.uid.is_none() {
-            return breach(Code::Impersonated, format!("{user:?} without the UID of a service account"));
+        if let Some(lack) = self.requester.lack() {
+            return breach(Code::Impersonated, format!("{user:?} {lack}"));
         }
         if !is_grpc {
-            if !bootstraps(user, &self.requester.groups, allowance) {
+            if !self.requester.bootstraps(allowance) {
                 breach(Code::Requester, format!("{user:?} may not register clusters"));
             }
             return;
@@ -417,11 +420,38 @@ impl Request {
     }
 }
 
-/// Whether a user may ask for a cluster's first certificate.
-fn bootstraps(user: &str, groups: &[String], allowance: &Allowance) -> bool {
-    user == identity::BOOTSTRAP_USER
-        || (bootstrap_token_id(user).is_some() && groups.iter().any(|group| group == bootstrap::TOKEN_GROUP))
-        || allowance.requesters.iter().any(|known| known == user)
+impl Requester {
+    /// Whether the user may ask for a cluster's first certificate.
+    fn bootstraps(&self, allowance: &Allowance) -> bool {
+        self.user == identity::BOOTSTRAP_USER
+            || (bootstrap_token_id(&self.user).is_some() && self.is_in(bootstrap::TOKEN_GROUP))
+            || allowance.requesters.contains(&self.user)
+    }
+
+    fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|known| known == group)
+    }
+
+    /// What somebody with the name of a service account or a bootstrap token lacks of one. A client certificate may
+    /// carry any name, and who acts as another need not take over its UID and groups.
+    fn lack(&self) -> Option<&'static str> {
+        if let Some((namespace, _)) =
+            self.user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
+        {
+            let grouped =
+                self.is_in("system:serviceaccounts") && self.is_in(&format!("system:serviceaccounts:{namespace}"));
+            return match () {
+                () if self.showed_certificate => Some("with a client certificate instead of a token"),
+                () if self.uid.is_none() => Some("without the UID of a service account"),
+                () if !grouped => Some("without the groups of a service account"),
+                () => None,
+            };
+        }
+        if bootstrap_token_id(&self.user).is_some() && self.showed_certificate {
+            return Some("with a client certificate instead of a bootstrap token");
+        }
+        None
+    }
 }
 
 /// The id of a bootstrap token's user, `system:bootstrap:<id>` with six of `[a-z0-9]`.
@@ -437,6 +467,9 @@ impl Content {
     /// Says what kept it from being read.
     pub fn read(pem: &[u8]) -> Result<Self, Unreadable> {
         let der = only_pem_block(pem)?;
+        if !der::is_request(&der) {
+            return Err(Unreadable::Der("it is not laid out and encoded as one".to_owned()));
+        }
         let malformed = |error: &dyn fmt::Display| Unreadable::Der(error.to_string());
         let (rest, request) = X509CertificationRequest::from_der(&der).map_err(|error| malformed(&error))?;
         if !rest.is_empty() {
@@ -456,6 +489,10 @@ impl Content {
         for attribute in info.subject.iter_attributes() {
             let kind = attribute.attr_type();
             if *kind == oid::OID_X509_COMMON_NAME || *kind == oid::OID_X509_ORGANIZATION_NAME {
+                // Readers differ about the others.
+                if !matches!(attribute.attr_value().tag(), Tag::Utf8String | Tag::PrintableString) {
+                    return Err(Unreadable::Text);
+                }
                 let value = attribute.as_str().map_err(|_| Unreadable::Text)?.to_owned();
                 match *kind == oid::OID_X509_COMMON_NAME {
                     true => content.common_names.push(value),
@@ -468,6 +505,10 @@ impl Content {
         for attribute in info.iter_attributes() {
             match attribute.parsed_attribute() {
                 ParsedCriAttribute::ExtensionRequest(requested) => {
+                    // What asks for nothing is nothing that an agent sends, and readers differ about a second value.
+                    if requested.extensions.is_empty() {
+                        content.extensions.push(attribute.oid.to_id_string());
+                    }
                     for extension in &requested.extensions {
                         match extension.parsed_extension() {
                             ParsedExtension::SubjectAlternativeName(names) => content
@@ -517,7 +558,7 @@ impl Content {
         }
         let strong = match &self.key {
             Key::P256 | Key::P384 | Key::P521 | Key::Ed25519 => true,
-            Key::Rsa(bits) => *bits >= 2048,
+            Key::Rsa(bits) => RSA_BITS.contains(bits),
             Key::Other(_) => false,
         };
         if !strong {
@@ -525,12 +566,12 @@ impl Content {
         }
         match self.signature {
             Signature::Valid => {}
+            // The weak key says it all: such keys are not even tried.
+            _ if !strong => {}
             Signature::Invalid => breach(Code::Signature, "it is not signed with its own key".to_owned()),
-            Signature::Unverifiable if strong => {
+            Signature::Unverifiable => {
                 breach(Code::Signature, "its signature algorithm cannot be verified".to_owned());
             }
-            // The weak key says it all.
-            Signature::Unverifiable => {}
         }
     }
 }
@@ -541,17 +582,31 @@ fn agent_of(common_name: &str, cluster: &str) -> bool {
     identity::parse_agent_user(common_name).is_some_and(|(named, agent)| named == cluster && agent.chars().all(plain))
 }
 
-/// The contents of exactly one PEM block `CERTIFICATE REQUEST` with nothing but blanks around it.
+/// Whether a common name is an add-on's agent's, `system:open-cluster-management:cluster:<c>:addon:<a>:…`. A cluster
+/// may be called `cluster`; its agents' names have two parts only.
+fn is_addon_user(common_name: &str) -> bool {
+    let parts: Vec<&str> = common_name.strip_prefix(identity::PREFIX).unwrap_or_default().split(':').collect();
+    matches!(parts.as_slice(), ["cluster", cluster, "addon", addon, ..] if !cluster.is_empty() && !addon.is_empty())
+}
+
+/// Whether an organisation is the group of one cluster's agents or of all clusters'.
+fn is_agents_group(organization: &str) -> bool {
+    organization.strip_prefix(identity::PREFIX).is_some_and(|cluster| !cluster.is_empty() && !cluster.contains(':'))
+}
+
+/// The contents of exactly one PEM block `CERTIFICATE REQUEST` with nothing but blanks around it and base64 in it.
+///
+/// Signers take the first block that they can read, wherever it begins and whatever headers it has. With one block and
+/// nothing else there is nothing to choose.
 fn only_pem_block(pem: &[u8]) -> Result<Vec<u8>, Unreadable> {
     use base64::Engine;
-    let text = std::str::from_utf8(pem).map_err(|_| Unreadable::Pem)?;
-    let body = text
-        .trim()
-        .strip_prefix("-----BEGIN CERTIFICATE REQUEST-----")
-        .and_then(|rest| rest.strip_suffix("-----END CERTIFICATE REQUEST-----"))
-        .ok_or(Unreadable::Pem)?;
-    let packed: String = body.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    base64::engine::general_purpose::STANDARD.decode(packed).map_err(|_| Unreadable::Pem)
+    let text = std::str::from_utf8(pem.trim_ascii()).map_err(|_| Unreadable::Pem)?;
+    let lines: Vec<&str> = text.lines().map(str::trim_ascii_end).collect();
+    let ["-----BEGIN CERTIFICATE REQUEST-----", body @ .., "-----END CERTIFICATE REQUEST-----"] = lines.as_slice()
+    else {
+        return Err(Unreadable::Pem);
+    };
+    base64::engine::general_purpose::STANDARD.decode(body.concat()).map_err(|_| Unreadable::Pem)
 }
 
 fn key(spki: &x509_parser::x509::SubjectPublicKeyInfo<'_>) -> Key {
@@ -570,8 +625,16 @@ fn key(spki: &x509_parser::x509::SubjectPublicKeyInfo<'_>) -> Key {
         };
     }
     match spki.parsed() {
-        Ok(PublicKey::RSA(rsa)) => Key::Rsa(rsa.key_size()),
+        Ok(PublicKey::RSA(rsa)) => Key::Rsa(bits(rsa.modulus)),
         _ => Key::Other(format!("algorithm {}", algorithm.to_id_string())),
+    }
+}
+
+/// Bits of a number, whatever zeros stand in front.
+fn bits(number: &[u8]) -> usize {
+    match number.iter().position(|byte| *byte != 0) {
+        Some(first) => (number.len() - first) * 8 - number[first].leading_zeros() as usize,
+        None => 0,
     }
 }
 

@@ -9,14 +9,20 @@
 
 pub mod accept;
 pub mod csr;
+mod der;
 pub mod duration;
 pub mod event;
 pub mod failure;
 pub mod install;
+pub mod join;
+pub mod kubeconfig;
+pub mod name;
 pub mod phase;
+pub mod pin;
 pub mod plan;
 pub mod takeover;
 mod text;
+pub mod token;
 
 pub use event::{Event, Narrator, Silent};
 pub use failure::{Exit, Failure, Reason};

@@ -104,3 +104,44 @@ pub fn standing(cluster: &ManagedCluster) -> Standing {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::*;
+
+    fn cluster(accepted: bool, conditions: &[(&str, &str)]) -> ManagedCluster {
+        let mut cluster = ManagedCluster::default();
+        cluster.metadata.name = Some("c1".to_owned());
+        cluster.spec.hub_accepts_client = Some(accepted);
+        let condition = |(kind, status): &(&str, &str)| Condition {
+            type_: (*kind).to_owned(),
+            status: (*status).to_owned(),
+            reason: "Because".to_owned(),
+            message: String::new(),
+            observed_generation: None,
+            last_transition_time: Time(jiff::Timestamp::UNIX_EPOCH),
+        };
+        cluster.status.get_or_insert_default().conditions = conditions.iter().map(condition).collect();
+        cluster
+    }
+
+    #[test]
+    fn every_phase_is_read_off_a_cluster() {
+        use managed_cluster::{AVAILABLE, HUB_ACCEPTED, JOINED};
+        let phase = |accepted, conditions: &[(&str, &str)]| standing(&cluster(accepted, conditions)).phase;
+        assert_eq!(phase(false, &[]), Phase::Pending);
+        assert_eq!(phase(false, &[(HUB_ACCEPTED, "False"), (JOINED, "True"), (AVAILABLE, "True")]), Phase::Denied);
+        assert_eq!(phase(false, &[(HUB_ACCEPTED, "True")]), Phase::Denied);
+        assert_eq!(phase(true, &[(HUB_ACCEPTED, "True")]), Phase::Accepted);
+        assert_eq!(phase(true, &[(JOINED, "True")]), Phase::Joined);
+        assert_eq!(phase(true, &[(JOINED, "True"), (AVAILABLE, "True")]), Phase::Available);
+        assert_eq!(phase(true, &[(JOINED, "True"), (AVAILABLE, "False")]), Phase::Unavailable);
+        assert_eq!(phase(true, &[(JOINED, "True"), (AVAILABLE, "Unknown")]), Phase::Unknown);
+        let mut leaving = cluster(true, &[(AVAILABLE, "True")]);
+        leaving.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        assert_eq!(standing(&leaving).phase, Phase::Detaching);
+        assert!(standing(&cluster(false, &[])).message.contains("kubectl ocm accept c1"));
+    }
+}

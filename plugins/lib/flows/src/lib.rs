@@ -1,4 +1,11 @@
-//! The flows: what the commands do, told as events while they do it. No flags and no printing here.
+//! What commands do, as functions that emit events: no flags, no printing. Doors hand in settings and a narrator and
+//! render what comes back.
 
+pub mod accept;
+pub mod get;
+pub mod hub;
 pub mod install;
+pub mod join;
+pub mod registry;
+pub mod token;
 pub mod workload;

@@ -1,1 +1,15 @@
-//! The TLS edge.
+//! TLS connections to API servers outside Kubernetes' client: to learn which authority vouches for a server, and to
+//! check that one does. No credential ever travels on them.
+//!
+//! ```text
+//! Endpoint ─▶ verify(authorities)     whole handshake, then closed
+//!          ─▶ learn(pins, candidates) an authority with a pinned key that vouches for the server
+//! ```
+
+mod connect;
+mod endpoint;
+mod learn;
+
+pub use connect::verify;
+pub use endpoint::Endpoint;
+pub use learn::{Learned, Source, learn};

@@ -21,9 +21,10 @@ use crate::schema;
     status = "OperatorStatus",
     derive = "PartialEq",
     derive = "Default",
-    attr = "cfg_attr(all(), serde(default))",
     doc = "The hub: which controllers run on it, from which images and with which settings. Its name prefixes every hub object."
 )]
+// Upstream's schema does not require a spec, kube-derive's root does, and `attr` takes no serde attribute as such.
+#[kube(attr = "cfg_attr(all(), serde(default))")]
 #[kube(crates(kube_core = "kube_core"))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterManagerSpec {

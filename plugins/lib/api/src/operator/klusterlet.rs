@@ -23,9 +23,10 @@ use crate::schema;
     status = "OperatorStatus",
     derive = "PartialEq",
     derive = "Default",
-    attr = "cfg_attr(all(), serde(default))",
     doc = "The agent of a managed cluster: its name on the hub, from which images it runs and with which settings."
 )]
+// Upstream's schema does not require a spec, kube-derive's root does, and `attr` takes no serde attribute as such.
+#[kube(attr = "cfg_attr(all(), serde(default))")]
 #[kube(crates(kube_core = "kube_core"))]
 #[serde(rename_all = "camelCase")]
 pub struct KlusterletSpec {

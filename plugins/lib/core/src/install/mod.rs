@@ -6,9 +6,9 @@
 pub mod bundle;
 mod cluster_manager;
 pub mod feature_gates;
-mod operator;
+pub(crate) mod operator;
 mod quantity;
-mod rbac;
+pub(crate) mod rbac;
 
 use std::collections::BTreeMap;
 
@@ -235,7 +235,7 @@ fn operator_container(deployment: &Value) -> Option<&Value> {
     named.or_else(|| containers.iter().find(runs)).or_else(|| containers.first())
 }
 
-fn check_credentials(config: &[u8]) -> Result<(), Failure> {
+pub(crate) fn check_credentials(config: &[u8]) -> Result<(), Failure> {
     let parsed: Result<Value, _> = serde_json::from_slice(config);
     match parsed {
         Ok(value) if value["auths"].is_object() => Ok(()),

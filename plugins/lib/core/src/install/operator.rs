@@ -19,7 +19,7 @@ pub(super) const CONTAINER: &str = "registration-operator";
 /// The environment variable with the image of the agents that the hub imports clusters with.
 pub(super) const AGENT_IMAGE: &str = "AGENT_IMAGE";
 
-pub(super) fn meta(name: &str) -> ObjectMeta {
+pub(crate) fn meta(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),
         namespace: Some(namespaces::OPERATOR.to_owned()),
@@ -27,13 +27,13 @@ pub(super) fn meta(name: &str) -> ObjectMeta {
     }
 }
 
-pub(super) fn namespace() -> Namespace {
+pub(crate) fn namespace() -> Namespace {
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(namespaces::OPERATOR.to_owned());
     namespace
 }
 
-pub(super) fn service_account(name: &str, pulls_images: bool) -> ServiceAccount {
+pub(crate) fn service_account(name: &str, pulls_images: bool) -> ServiceAccount {
     let credentials = || vec![LocalObjectReference { name: secrets::IMAGE_PULL_CREDENTIALS.to_owned() }];
     ServiceAccount {
         metadata: meta(name),
@@ -43,7 +43,7 @@ pub(super) fn service_account(name: &str, pulls_images: bool) -> ServiceAccount 
 }
 
 /// The registry credentials that the operator copies to wherever it starts pods.
-pub(super) fn pull_secret(config: Option<&[u8]>) -> Secret {
+pub(crate) fn pull_secret(config: Option<&[u8]>) -> Secret {
     let config = ByteString(config.unwrap_or(b"{}").to_vec());
     Secret {
         metadata: meta(secrets::IMAGE_PULL_CREDENTIALS),
@@ -54,7 +54,7 @@ pub(super) fn pull_secret(config: Option<&[u8]>) -> Secret {
 }
 
 /// The Deployment with our defaults.
-pub(super) fn deployment(image: &str, agent_image: &str, replicas: i32, container: &str) -> Deployment {
+pub(crate) fn deployment(image: &str, agent_image: &str, replicas: i32, container: &str) -> Deployment {
     let labels = BTreeMap::from([("app".to_owned(), operators::CLUSTER_MANAGER.to_owned())]);
     Deployment {
         metadata: ObjectMeta { labels: Some(labels.clone()), ..meta(operators::CLUSTER_MANAGER) },

@@ -4,7 +4,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Ro
 use ocm_api::names::{bootstrap, namespaces, operators, secrets};
 
 /// API groups, resources, names of objects (none: all), verbs; words are separated by blanks, `core` is the core group.
-type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
+pub(crate) type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
 
 const ALL: &str = "create delete get list patch update watch";
 const ALL_AND_COLLECTION: &str = "create delete deletecollection get list patch update watch";
@@ -137,7 +137,7 @@ pub(super) fn token_binding() -> ClusterRoleBinding {
     binding(bootstrap::TOKEN_BINDING, bootstrap::CLUSTER_ROLE, subject)
 }
 
-fn service_account(name: &str) -> Subject {
+pub(crate) fn service_account(name: &str) -> Subject {
     Subject {
         api_group: None,
         kind: "ServiceAccount".to_owned(),
@@ -146,7 +146,7 @@ fn service_account(name: &str) -> Subject {
     }
 }
 
-fn role(name: &str, rows: &[Row]) -> ClusterRole {
+pub(crate) fn role(name: &str, rows: &[Row]) -> ClusterRole {
     let mut role = ClusterRole { rules: Some(rows.iter().map(rule).collect()), ..ClusterRole::default() };
     role.metadata.name = Some(name.to_owned());
     role
@@ -164,7 +164,7 @@ fn rule((groups, resources, names, verbs): &Row) -> PolicyRule {
     }
 }
 
-fn binding(name: &str, role: &str, subject: Subject) -> ClusterRoleBinding {
+pub(crate) fn binding(name: &str, role: &str, subject: Subject) -> ClusterRoleBinding {
     let mut binding = ClusterRoleBinding {
         role_ref: RoleRef {
             api_group: "rbac.authorization.k8s.io".to_owned(),

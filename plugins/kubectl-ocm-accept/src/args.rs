@@ -1,0 +1,105 @@
+//! The command line of `kubectl ocm accept`.
+
+use clap::{Args, ValueEnum};
+use ocm_cli::OutputArgs;
+use ocm_kube::ClientArgs;
+
+/// What the command is, for its help.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("accept")
+        .about("Accept clusters that want to join, after verifying their certificate requests")
+        .long_about(
+            "Accept clusters that want to join.\n\n\
+             A cluster's agent asks the hub for a certificate: an identity for a year. Before anything is approved, the \
+             request is verified as what it is: who created it, for which signer, with which names, organisations, \
+             usages, lifetime and key, and that it is signed with that key. A request that asks for anything but \
+             exactly the identity of this cluster's agent is refused with a reason code, and the cluster is not \
+             accepted. A name that a joined cluster holds goes to another key only with --replace.",
+        )
+        .after_help(EXAMPLES)
+}
+
+const EXAMPLES: &str = "Examples:
+  # See what would be done for one cluster
+  kubectl ocm accept c1 --context hub --dry-run=client
+
+  # Accept two clusters; asks on a terminal
+  kubectl ocm accept c1 c2 --context hub
+
+  # In a script: everything that waits, without a question
+  kubectl ocm accept --all-pending --yes --context hub
+
+  # Wait for the agent to ask, for five minutes at most
+  kubectl ocm accept c1 --wait --timeout 5m --context hub
+
+  # Several keys ask for the same name: say which one
+  kubectl ocm accept c1 --fingerprint sha256:0123… --context hub
+
+  # Turn a cluster away, or withdraw its acceptance
+  kubectl ocm accept c1 --deny 'not ours' --context hub
+
+Exit codes: 0 every cluster is accepted, 1 the hub failed, 2 usage, 3 a cluster was refused or has not asked yet,
+124 it did not ask in time, 130 interrupted.";
+
+/// Arguments of `kubectl ocm accept`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AcceptArgs {
+    /// Names of managed clusters
+    #[arg(value_name = "NAME", conflicts_with_all = ["all_pending", "selector"])]
+    pub(crate) names: Vec<String>,
+    /// Every cluster that waits for acceptance; needs --yes where nobody can be asked
+    #[arg(long, conflicts_with = "selector")]
+    pub(crate) all_pending: bool,
+    /// Clusters whose labels match, e.g. env=prod,region in (eu,us); needs --yes where nobody can be asked
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
+    /// Names as the incumbent tool takes them: comma-separated
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
+    pub(crate) clusters: Vec<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// The key that is meant, as shown: sha256: and 64 hex digits
+    #[arg(long, value_name = "SHA256", conflicts_with_all = ["all_pending", "selector"])]
+    pub(crate) fingerprint: Option<String>,
+    /// Let another key have a name that a joined cluster holds; certificates of the old key stay valid until they end
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// A user who may ask for a cluster's first certificate, besides the hub's own bootstrap identities (repeatable)
+    #[arg(long = "requester", value_name = "USER", alias = "requesters", value_delimiter = ',')]
+    pub(crate) requesters: Vec<String>,
+    /// Longest certificate lifetime that may be asked for
+    #[arg(long, value_name = "DURATION", default_value = "365d")]
+    pub(crate) max_lifetime: String,
+    /// Deny instead, with this reason: turn the requests away and withdraw an acceptance
+    #[arg(long, value_name = "REASON", conflicts_with_all = ["replace", "wait", "fingerprint"])]
+    pub(crate) deny: Option<String>,
+    /// Wait for clusters that have not registered or asked yet
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(crate) timeout: String,
+    /// Show what would be done: client decides here, server lets the hub check it too; nothing is changed
+    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
+    pub(crate) dry_run: DryRunArg,
+    /// How many clusters are worked on at once
+    #[arg(long, value_name = "N", default_value_t = 32, hide_short_help = true)]
+    pub(crate) concurrency: u16,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// kubectl's values of `--dry-run`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRunArg {
+    /// For real
+    #[default]
+    None,
+    /// Decide, send nothing
+    Client,
+    /// Let the hub check everything and store nothing
+    Server,
+}

@@ -1,0 +1,217 @@
+//! From arguments to rows.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ocm_cli::Ui;
+use ocm_core::accept::{Decision, RefusalCode, Wish};
+use ocm_core::csr::Allowance;
+use ocm_core::{Event, Exit, Failure, Narrator, duration};
+use ocm_flows::accept::{self, Candidate, DryRun, Outcome, Row};
+use ocm_flows::registry::Scope;
+use ocm_kube::{Cluster, connect};
+
+use crate::args::{AcceptArgs, DryRunArg};
+use crate::view::View;
+
+pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let AcceptArgs {
+        names,
+        all_pending,
+        selector,
+        clusters,
+        yes,
+        fingerprint,
+        replace,
+        requesters,
+        max_lifetime,
+        deny,
+        wait,
+        timeout,
+        dry_run,
+        concurrency,
+        output,
+        client,
+    } = args;
+    let scope = scope(names, clusters, all_pending, selector)?;
+    let wish = Wish {
+        allowance: Allowance { requesters, max_lifetime_seconds: lifetime(&max_lifetime)? },
+        fingerprint: fingerprint.map(|text| fingerprint_of(&text, &scope)).transpose()?,
+        replace,
+    };
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let connection = client.connection()?;
+    let dry_run = match dry_run {
+        DryRunArg::None => DryRun::No,
+        DryRunArg::Client => DryRun::Client,
+        DryRunArg::Server => DryRun::Server,
+    };
+    let named = matches!(scope, Scope::Names(_));
+    if !named && !yes && dry_run == DryRun::No && !ui.can_ask() {
+        return Err(Failure::usage("--all-pending and --selector need --yes where nobody can be asked")
+            .hint("see first what they mean: add --dry-run=client"));
+    }
+    let job = Job {
+        hub: connect(&connection, ui.clone()).await?,
+        wish,
+        dry_run,
+        deny,
+        ask: !yes && dry_run == DryRun::No && ui.can_ask(),
+        at_once: usize::from(concurrency),
+        named,
+        view: View::new(ui.clone(), output.output, dry_run),
+        ui,
+    };
+    job.run(scope, wait.then_some(timeout)).await
+}
+
+struct Job {
+    hub: Cluster,
+    wish: Wish,
+    dry_run: DryRun,
+    deny: Option<String>,
+    ask: bool,
+    at_once: usize,
+    named: bool,
+    view: View,
+    ui: Arc<Ui>,
+}
+
+impl Job {
+    /// Looks, acts on what is ready, and with a time to wait looks again until nothing is left to wait for.
+    async fn run(self, mut scope: Scope, wait: Option<Duration>) -> Result<Exit, Failure> {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        let mut rows = Vec::new();
+        loop {
+            let found = accept::survey(&self.hub, &scope, &self.wish).await?;
+            let again = deadline.filter(|deadline| Instant::now() < *deadline);
+            let (waiting, ready): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|candidate| again.is_some() && accept::still_waits(&candidate.decision));
+            if !ready.is_empty() {
+                rows.extend(self.act(ready).await?);
+            }
+            if waiting.is_empty() {
+                break;
+            }
+            let names: Vec<String> = waiting.into_iter().map(|candidate| candidate.name).collect();
+            self.ui.tell(Event::now(format!("waiting for the certificate requests of {}", names.join(", "))));
+            // Who is ready now is not looked at again; others may still register.
+            scope = Scope::Names(names);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        if rows.is_empty() && !self.named {
+            self.ui.tell(Event::note("no cluster waits for acceptance"));
+        }
+        self.view.finish(&rows)?;
+        Ok(verdict(&rows, deadline.is_some(), self.named))
+    }
+
+    async fn act(&self, candidates: Vec<Candidate>) -> Result<Vec<Row>, Failure> {
+        let acts = |candidate: &Candidate| matches!(candidate.decision, Decision::Act { .. });
+        if let Some(reason) = &self.deny {
+            accept::check_rights_to_deny(&self.hub, &candidates).await?;
+            if self.ask && !self.ui.confirm(&self.view.question_to_deny(&candidates))? {
+                return Err(Failure::refused("nothing was denied"));
+            }
+            return Ok(accept::deny(&self.hub, candidates, reason, self.dry_run, self.at_once, |row| {
+                self.view.row(row)
+            })
+            .await);
+        }
+        if candidates.iter().any(acts) {
+            accept::check_rights(&self.hub, &candidates).await?;
+            if self.ask && !self.ui.confirm(&self.view.question(&candidates))? {
+                return Err(Failure::refused("nothing was accepted"));
+            }
+        }
+        Ok(accept::carry_out(&self.hub, candidates, &self.wish, self.dry_run, self.at_once, self.ui.as_ref(), |row| {
+            self.view.row(row);
+        })
+        .await)
+    }
+}
+
+fn scope(
+    mut names: Vec<String>,
+    clusters: Vec<String>,
+    all_pending: bool,
+    selector: Option<String>,
+) -> Result<Scope, Failure> {
+    names.extend(clusters);
+    // A name said twice is one cluster; the order is the user's.
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    if let Some(bad) = names.iter().find(|name| !ocm_core::name::is_cluster_name(name)) {
+        return Err(Failure::usage(format!("{bad:?} cannot be the name of a managed cluster"))
+            .hint("names are lower-case letters, digits and '-', 63 characters at most"));
+    }
+    match (names.is_empty(), all_pending, selector) {
+        (false, false, None) => Ok(Scope::Names(names)),
+        (true, true, None) => Ok(Scope::All),
+        (true, false, Some(selector)) if !selector.trim().is_empty() => Ok(Scope::Selector(selector)),
+        (true, false, Some(_)) => {
+            Err(Failure::usage("the selector is empty").hint("--all-pending means every cluster that waits"))
+        }
+        (true, false, None) => Err(Failure::usage("say which clusters to accept")
+            .hint("kubectl ocm accept NAME…, --all-pending, or -l SELECTOR")),
+        _ => Err(Failure::usage("names, --all-pending and --selector exclude each other")),
+    }
+}
+
+fn lifetime(text: &str) -> Result<i32, Failure> {
+    let wrong = |why: String| Failure::usage(format!("--max-lifetime: {why}"));
+    let lifetime = duration::parse(text).map_err(|error| wrong(error.to_string()))?;
+    i32::try_from(lifetime.as_secs()).map_err(|_| wrong(format!("{text} is too long")))
+}
+
+/// Reads a fingerprint as it is shown; only the whole of it names a key.
+fn fingerprint_of(text: &str, scope: &Scope) -> Result<String, Failure> {
+    if !matches!(scope, Scope::Names(names) if names.len() == 1) {
+        return Err(Failure::usage("--fingerprint goes with exactly one name"));
+    }
+    let digits = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
+    if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Failure::usage(format!("--fingerprint {text:?} is not sha256: and 64 hex digits"))
+            .hint("kubectl ocm get csr -o wide shows the fingerprints"));
+    }
+    Ok(format!("sha256:{digits}"))
+}
+
+/// The exit code of all rows together: what failed outweighs what timed out, and that outweighs what was refused.
+fn verdict(rows: &[Row], waited: bool, named: bool) -> Exit {
+    let any = |test: fn(&Outcome) -> bool| rows.iter().any(|row| test(&row.outcome));
+    if any(|outcome| matches!(outcome, Outcome::Failed(_))) {
+        return Exit::Failed;
+    }
+    let absent = any(|outcome| matches!(outcome, Outcome::NoRequest));
+    let unknown = any(|outcome| matches!(outcome, Outcome::Refused(RefusalCode::NoManagedCluster)));
+    if waited && (absent || unknown) {
+        return Exit::TimedOut;
+    }
+    if any(|outcome| matches!(outcome, Outcome::Refused(_))) || (absent && named) { Exit::Findings } else { Exit::Ok }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_is_exactly_one_thing() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(scope(names(&["a", "b", "a"]), vec![], false, None).unwrap(), Scope::Names(names(&["a", "b"])));
+        assert_eq!(scope(vec![], names(&["a"]), false, None).unwrap(), Scope::Names(names(&["a"])));
+        assert_eq!(scope(vec![], vec![], true, None).unwrap(), Scope::All);
+        assert!(scope(vec![], vec![], false, None).is_err());
+        assert!(scope(vec![], vec![], false, Some(" ".into())).is_err());
+        assert!(scope(names(&["A_b"]), vec![], false, None).is_err());
+    }
+
+    #[test]
+    fn only_a_whole_fingerprint_names_a_key() {
+        let one = Scope::Names(vec!["a".into()]);
+        let digits = "AB".repeat(32);
+        assert_eq!(fingerprint_of(&digits, &one).unwrap(), format!("sha256:{}", "ab".repeat(32)));
+        assert!(fingerprint_of("sha256:ab", &one).is_err());
+        assert!(fingerprint_of(&digits, &Scope::All).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! How decisions and outcomes look.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ocm_cli::{Format, Table, Ui, clean, document};
+use ocm_core::accept::Decision;
+use ocm_core::{Failure, duration};
+use ocm_flows::accept::{Candidate, DryRun, Outcome, Row};
+use serde_json::json;
+
+/// Prints rows as they come, or one document at the end.
+pub(crate) struct View {
+    ui: Arc<Ui>,
+    format: Format,
+    dry_run: DryRun,
+}
+
+impl View {
+    pub(crate) fn new(ui: Arc<Ui>, format: Format, dry_run: DryRun) -> Self {
+        Self { ui, format, dry_run }
+    }
+
+    /// One line per cluster, as soon as it is known.
+    pub(crate) fn row(&self, row: &Row) {
+        match self.format {
+            Format::Table | Format::Wide => {
+                let mut line = format!("managedcluster/{} {}", row.name, words(&row.outcome));
+                line += match self.dry_run {
+                    DryRun::No => "",
+                    DryRun::Client => " (dry run)",
+                    DryRun::Server => " (server dry run)",
+                };
+                if !is_plain(&row.outcome) {
+                    line += &format!(": {}", row.detail);
+                }
+                if self.format == Format::Wide
+                    && let (Some(key), Some(requester)) = (&row.fingerprint, &row.requester)
+                {
+                    line += &format!(" [{key}, asked by {requester}]");
+                }
+                self.ui.line(&line);
+                if let Some(hint) = &row.hint
+                    && !is_plain(&row.outcome)
+                {
+                    self.ui.say_line(&format!("  hint: {hint}"));
+                }
+            }
+            Format::Name
+                if matches!(
+                    row.outcome,
+                    Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted | Outcome::Denied
+                ) =>
+            {
+                self.ui.line(&format!("managedcluster.cluster.open-cluster-management.io/{}", row.name));
+            }
+            Format::Name | Format::Json | Format::Yaml => {}
+        }
+    }
+
+    /// The document of all rows, for the formats of programs.
+    pub(crate) fn finish(&self, rows: &[Row]) -> Result<(), Failure> {
+        if !matches!(self.format, Format::Json | Format::Yaml) {
+            return Ok(());
+        }
+        let clusters: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "name": row.name,
+                    "code": row.outcome.code(),
+                    "accepted": matches!(row.outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted),
+                    "detail": row.detail,
+                    "hint": row.hint,
+                    "fingerprint": row.fingerprint,
+                    "requester": row.requester,
+                    "request": row.request,
+                })
+            })
+            .collect();
+        let dry_run = match self.dry_run {
+            DryRun::No => "none",
+            DryRun::Client => "client",
+            DryRun::Server => "server",
+        };
+        self.ui.out(&document(self.format, &json!({ "dryRun": dry_run, "clusters": clusters }))?);
+        Ok(())
+    }
+
+    /// What is about to be approved, as the question shows it.
+    pub(crate) fn question(&self, candidates: &[Candidate]) -> String {
+        let now = Timestamp::now();
+        let mut table = Table::new(&["CLUSTER", "REQUEST", "AGE", "REQUESTER", "KEY"]);
+        let mut count = 0;
+        for candidate in candidates {
+            if !matches!(candidate.decision, Decision::Act { .. }) {
+                continue;
+            }
+            count += 1;
+            let Some(request) = candidate.request() else {
+                table.row([&candidate.name, "", "", "joined before", ""]);
+                continue;
+            };
+            let age = request.created.map(|created| age(now, created)).unwrap_or_default();
+            let key = request.fingerprint().unwrap_or_default();
+            table.row([&candidate.name, &request.name, &age, request.asked_by(), &key]);
+        }
+        self.ui.say_text(&table.render());
+        match count {
+            1 => "Accept this cluster?".to_owned(),
+            count => format!("Accept these {count} clusters?"),
+        }
+    }
+
+    /// What is about to be denied.
+    pub(crate) fn question_to_deny(&self, candidates: &[Candidate]) -> String {
+        let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+        format!("Deny {}?", clean(&names.join(", ")))
+    }
+}
+
+fn age(now: Timestamp, created: Timestamp) -> String {
+    duration::human(now.duration_since(created).try_into().unwrap_or_default())
+}
+
+/// What stands behind the cluster's name.
+fn words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Accepted => "accepted".to_owned(),
+        Outcome::Approved => "approved".to_owned(),
+        Outcome::AlreadyAccepted => "already accepted".to_owned(),
+        Outcome::Denied => "denied".to_owned(),
+        Outcome::AlreadyDenied => "not accepted, nothing to deny".to_owned(),
+        Outcome::NoRequest => "not accepted, NoRequest".to_owned(),
+        Outcome::Refused(code) => format!("refused, {code}"),
+        Outcome::Failed(reason) => format!("failed, {reason}"),
+    }
+}
+
+/// Whether the words say it all.
+fn is_plain(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Accepted | Outcome::AlreadyAccepted | Outcome::AlreadyDenied)
+}

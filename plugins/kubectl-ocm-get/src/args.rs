@@ -1,0 +1,95 @@
+//! The command line of `kubectl ocm get`.
+
+use clap::{Args, Subcommand};
+use ocm_cli::OutputArgs;
+use ocm_kube::ClientArgs;
+
+/// What the command is, for its help.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("get")
+        .about("List managed clusters and certificate requests with their phase")
+        .after_help(EXAMPLES)
+}
+
+const EXAMPLES: &str = "Examples:
+  # Where every cluster stands
+  kubectl ocm get clusters --context hub
+
+  # Those that wait, as they come
+  kubectl ocm get clusters --watch --context hub
+
+  # Who asks for certificates, and what accept thinks of it
+  kubectl ocm get csr -o wide --context hub
+
+Exit codes: 0 ok, 1 the hub failed or does not know a name, 2 usage, 130 interrupted.";
+
+const CLUSTERS: &str = "Phases: Pending (waits for acceptance), Accepted (the agent has not joined yet), Joined,
+Available, Unavailable (the cluster's API server is not well), Unknown (the agent has stopped reporting),
+Denied, Detaching (being removed from the hub).
+
+Examples:
+  kubectl ocm get clusters --context hub
+  kubectl ocm get clusters -l env=prod --sort-by age --context hub
+  kubectl ocm get clusters c1 -o json --context hub | jq -r '.standing.phase'";
+
+const REQUESTS: &str = "VERDICT is what accept thinks of a request: Sound, or the reason code for which it is refused;
+Renewal and AddOn requests are decided by the hub's own controllers.
+
+Examples:
+  kubectl ocm get csr --pending --context hub
+  kubectl ocm get csr c1 -o wide --context hub";
+
+/// Arguments of `kubectl ocm get`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GetArgs {
+    #[command(subcommand)]
+    pub(crate) what: What,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// What is listed.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum What {
+    /// Managed clusters
+    #[command(visible_alias = "cluster", aliases = ["managedclusters", "managedcluster", "mcl"], after_help = CLUSTERS)]
+    Clusters(ListArgs),
+    /// Certificate requests of clusters
+    #[command(visible_alias = "csrs", aliases = ["certificatesigningrequests", "requests"], after_help = REQUESTS)]
+    Csr(CsrArgs),
+}
+
+/// Arguments of `kubectl ocm get csr`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CsrArgs {
+    /// Only requests about which nobody has decided
+    #[arg(long)]
+    pub(crate) pending: bool,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+}
+
+/// What every list takes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ListArgs {
+    /// Names; none means all
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Only those whose labels match, e.g. env=prod,region in (eu,us)
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
+    /// Order: a column (name, phase, age, …) or a path such as .metadata.creationTimestamp
+    #[arg(long, value_name = "FIELD", conflicts_with = "watch")]
+    pub(crate) sort_by: Option<String>,
+    /// Go on and show what changes
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    /// Leave the headings out
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+    /// Keep metadata.managedFields in JSON and YAML
+    #[arg(long, hide_short_help = true)]
+    pub(crate) show_managed_fields: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

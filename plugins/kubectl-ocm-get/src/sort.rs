@@ -1,0 +1,100 @@
+//! `--sort-by`: by a column's name or by a path into the object.
+
+use std::cmp::Ordering;
+
+use ocm_core::Failure;
+use serde_json::Value;
+
+/// One row as sorting sees it.
+pub(crate) trait Sortable {
+    /// The columns that have a name, with what a row holds there; numbers sort as numbers.
+    fn column(&self, name: &str) -> Option<Value>;
+    /// Names of all columns, for the message.
+    const COLUMNS: &'static [&'static str];
+    /// The object, for paths.
+    fn object(&self) -> Value;
+}
+
+/// Sorts rows by a column or a path. Rows without a value come first.
+///
+/// # Errors
+/// A usage failure for a word that is neither.
+pub(crate) fn sort_by<T: Sortable>(rows: &mut [T], field: &str) -> Result<(), Failure> {
+    let path = field.trim_start_matches('{').trim_end_matches('}');
+    if let Some(path) = path.strip_prefix('.') {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        rows.sort_by_cached_key(|row| Key(row.object().pointer(&pointer).cloned().unwrap_or(Value::Null)));
+        return Ok(());
+    }
+    let name = field.to_ascii_lowercase();
+    if !T::COLUMNS.contains(&name.as_str()) {
+        let hint = format!("columns are {}; a path begins with a dot", T::COLUMNS.join(", "));
+        return Err(Failure::usage(format!("--sort-by: there is no column {field:?}")).hint(hint));
+    }
+    rows.sort_by_cached_key(|row| Key(row.column(&name).unwrap_or(Value::Null)));
+    Ok(())
+}
+
+/// JSON values in the order that people expect: nothing, then numbers, then text.
+#[derive(PartialEq)]
+struct Key(Value);
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rank = |value: &Value| match value {
+            Value::Null => 0,
+            Value::Number(_) => 1,
+            _ => 2,
+        };
+        match (&self.0, &other.0) {
+            (Value::Number(left), Value::Number(right)) => {
+                left.as_f64().unwrap_or_default().total_cmp(&right.as_f64().unwrap_or_default())
+            }
+            (Value::String(left), Value::String(right)) => left.cmp(right),
+            (left, right) => rank(left).cmp(&rank(right)).then_with(|| left.to_string().cmp(&right.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    struct Row(Value);
+
+    impl Sortable for Row {
+        const COLUMNS: &'static [&'static str] = &["n"];
+
+        fn column(&self, name: &str) -> Option<Value> {
+            self.0.get(name).cloned()
+        }
+
+        fn object(&self) -> Value {
+            self.0.clone()
+        }
+    }
+
+    #[test]
+    fn numbers_sort_as_numbers_and_what_lacks_a_value_comes_first() {
+        let mut rows = [Row(json!({"n": 10})), Row(json!({"n": 9})), Row(json!({}))];
+        sort_by(&mut rows, "N").unwrap();
+        assert_eq!(rows.iter().map(|row| row.0["n"].as_i64()).collect::<Vec<_>>(), [None, Some(9), Some(10)]);
+    }
+
+    #[test]
+    fn a_path_reaches_into_the_object() {
+        let mut rows = [Row(json!({"a": {"b": "y"}})), Row(json!({"a": {"b": "x"}}))];
+        sort_by(&mut rows, "{.a.b}").unwrap();
+        assert_eq!(rows[0].0["a"]["b"], "x");
+        assert!(sort_by(&mut rows, "size").unwrap_err().hints[0].contains("columns are n"));
+    }
+}

@@ -1,0 +1,170 @@
+//! The command line of `kubectl ocm join`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+use ocm_cli::OutputArgs;
+use ocm_kube::{ClientArgs, HubArgs};
+
+/// What the command is, for its help.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("join")
+        .about("Register a cluster at a hub")
+        .long_about(
+            "Register a cluster at a hub: verify the hub, check both sides, install the agent, follow it.\n\n\
+             There are two ways in. With a token that `kubectl ocm token create` printed on the hub; or from one seat, \
+             with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
+             hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
+             Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
+             and a cluster that has joined stays as it is.",
+        )
+        .after_help(EXAMPLES)
+}
+
+const EXAMPLES: &str = "What --wait waits for:
+  registered   the hub knows the cluster and its request: the usual with a token, and without --accept
+  available    accepted, joined, and well in the hub's eyes: the usual with --accept
+
+Examples:
+  # With the line of `kubectl ocm token create`, against the cluster of the current context
+  kubectl ocm join c1 --hub-token TOKEN --hub-apiserver https://hub.example:6443 --hub-ca-pin sha256:… --wait
+
+  # From one seat, from nothing to available
+  kubectl ocm join c1 --context c1 --hub-context hub --accept --wait
+
+  # The token from a file or from stdin, not on the command line
+  kubectl ocm join c1 --hub-token-file /run/secrets/token --hub-apiserver https://hub.example:6443 --ca-file hub.crt
+  kubectl ocm token create --token-only --context hub | kubectl ocm join c1 --hub-token - --hub-apiserver …
+
+  # One agent instead of two, from a registry of your own
+  kubectl ocm join c1 --singleton --registry registry.example/ocm --image-pull-credential-file auth.json --hub-context hub
+
+  # What it would do
+  kubectl ocm join c1 --hub-context hub --dry-run=server
+
+Exit codes: 0 ok, 1 a cluster failed or refused, 2 usage, 3 refused: the cluster belongs to another hub, or the name is
+taken, 124 the wait ended, 130 interrupted.";
+
+/// Arguments of `kubectl ocm join`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct JoinArgs {
+    /// Name that the cluster gets on the hub
+    #[arg(value_name = "NAME", required_unless_present = "cluster_name")]
+    pub(crate) name: Option<String>,
+    /// The name as the incumbent tool takes it
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with = "name")]
+    pub(crate) cluster_name: Option<String>,
+
+    /// Token with which the cluster registers; - reads it from stdin
+    #[arg(long, value_name = "TOKEN", env = "KUBECTL_OCM_HUB_TOKEN", hide_env_values = true)]
+    #[arg(help_heading = "The hub, with a token", conflicts_with = "hub_token_file", allow_hyphen_values = true)]
+    pub(crate) hub_token: Option<String>,
+    /// File with the token
+    #[arg(long, value_name = "FILE", help_heading = "The hub, with a token")]
+    pub(crate) hub_token_file: Option<PathBuf>,
+    /// Address of the hub as this cluster's pods dial it
+    #[arg(long, value_name = "URL", help_heading = "The hub, with a token")]
+    pub(crate) hub_apiserver: Option<String>,
+    /// SHA-256 of the public key of the hub's CA, as token create prints it (repeatable)
+    #[arg(long, value_name = "sha256:HEX", value_delimiter = ',', help_heading = "The hub, with a token")]
+    pub(crate) hub_ca_pin: Vec<String>,
+    /// Certificate of the hub's CA, base64 of DER or PEM (repeatable)
+    #[arg(long, value_name = "BASE64", value_delimiter = ',', help_heading = "The hub, with a token")]
+    pub(crate) hub_ca_data: Vec<String>,
+    /// File with the CA certificates of the hub's address
+    #[arg(long, value_name = "FILE", help_heading = "The hub, with a token")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Do not verify the hub: anybody in between can take the token and put another hub in its place
+    #[arg(long, help_heading = "The hub, with a token", hide_short_help = true)]
+    #[arg(conflicts_with_all = ["hub_ca_pin", "hub_ca_data", "ca_file"])]
+    pub(crate) hub_insecure_skip_tls_verify: bool,
+    /// Let agents dial the address that the hub publishes in kube-public/cluster-info, as in its own network
+    #[arg(long, help_heading = "The hub, with a token")]
+    pub(crate) force_internal_endpoint_lookup: bool,
+
+    /// Accept the cluster too, once its request has been verified; needs --hub-context or --hub-kubeconfig
+    #[arg(long)]
+    pub(crate) accept: bool,
+    /// Follow the agent and say what holds it up
+    #[arg(long, value_enum, value_name = "HOW FAR", num_args = 0..=1, require_equals = true, default_missing_value = "usual")]
+    pub(crate) wait: Option<WaitArg>,
+    /// How long waiting and accepting may take
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(crate) timeout: String,
+    /// Show what would be done: client decides here, server lets the cluster check it too; nothing is changed and no
+    /// token is made
+    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
+    pub(crate) dry_run: DryRunArg,
+    /// Print the objects as YAML instead of applying them; contents of Secrets are left out
+    #[arg(long, conflicts_with_all = ["dry_run", "wait", "accept"])]
+    pub(crate) render: bool,
+
+    /// In how many Deployments the agent runs: default has two, singleton one
+    #[arg(short, long, value_enum, value_name = "MODE", ignore_case = true, help_heading = "The agent")]
+    pub(crate) mode: Option<ModeArg>,
+    /// The same as --mode singleton
+    #[arg(long, help_heading = "The agent", conflicts_with = "mode")]
+    pub(crate) singleton: bool,
+    /// Release of Open Cluster Management (default: v1.3.1)
+    #[arg(long, value_name = "VERSION", help_heading = "The agent")]
+    pub(crate) bundle_version: Option<String>,
+    /// Registry of all images (default: quay.io/open-cluster-management)
+    #[arg(long, value_name = "REGISTRY", alias = "image-registry", help_heading = "The agent")]
+    pub(crate) registry: Option<String>,
+    /// File with registry credentials, a Docker configuration
+    #[arg(long, value_name = "FILE", help_heading = "The agent")]
+    pub(crate) image_pull_credential_file: Option<PathBuf>,
+    /// Feature gates as NAME=true or NAME=false (repeatable)
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', help_heading = "The agent")]
+    pub(crate) feature_gates: Vec<String>,
+    /// Life of the agent's certificate in seconds: 3600 at least, or 0 for the hub's own choice (default: a year)
+    #[arg(long, value_name = "SECONDS", help_heading = "The agent")]
+    pub(crate) client_cert_expiration_seconds: Option<i32>,
+    /// Annotation of the managed cluster as KEY=VALUE; agent.open-cluster-management.io/ is added in front (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "The agent")]
+    pub(crate) klusterlet_annotation: Vec<String>,
+    /// Create the operator's namespace
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1)]
+    #[arg(default_missing_value = "true", require_equals = true, help_heading = "The agent", hide_short_help = true)]
+    pub(crate) create_namespace: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) hub: HubArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// How far the agent is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WaitArg {
+    /// Until the hub knows the cluster and its request
+    Registered,
+    /// Until the hub calls the cluster available
+    Available,
+    /// Whichever goes with the other flags
+    #[value(hide = true, alias = "true")]
+    Usual,
+}
+
+/// Modes of the agent on the managed cluster itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// A registration and a work Deployment
+    Default,
+    /// One Deployment
+    Singleton,
+}
+
+/// kubectl's values of `--dry-run`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRunArg {
+    /// For real
+    #[default]
+    None,
+    /// Decide, change nothing
+    Client,
+    /// Let the cluster check everything and store nothing
+    Server,
+}

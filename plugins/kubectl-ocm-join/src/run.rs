@@ -1,0 +1,218 @@
+//! From arguments to a joined cluster.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ocm_api::names::annotations;
+use ocm_api::operator::KlusterletMode;
+use ocm_cli::Ui;
+use ocm_core::accept::Wish as AcceptWish;
+use ocm_core::install::bundle::Bundle;
+use ocm_core::join::progress::Goal;
+use ocm_core::join::{Settings, gates};
+use ocm_core::{Event, Exit, Failure, Narrator, duration, pin};
+use ocm_flows::accept::DryRun;
+use ocm_flows::hub::AddressWish;
+use ocm_flows::join::{self, Trust, Way, Wish};
+use ocm_kube::{Connection, HubArgs, connect};
+use secrecy::SecretString;
+
+use crate::args::{DryRunArg, JoinArgs, ModeArg, WaitArg};
+use crate::view::View;
+
+pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let JoinArgs {
+        name,
+        cluster_name,
+        hub_token,
+        hub_token_file,
+        hub_apiserver,
+        hub_ca_pin,
+        hub_ca_data,
+        ca_file,
+        hub_insecure_skip_tls_verify,
+        force_internal_endpoint_lookup: internal,
+        accept,
+        wait,
+        timeout,
+        dry_run,
+        render,
+        mode,
+        singleton,
+        bundle_version,
+        registry,
+        image_pull_credential_file,
+        feature_gates,
+        client_cert_expiration_seconds,
+        klusterlet_annotation,
+        create_namespace,
+        output,
+        hub,
+        client,
+    } = args;
+    let settings = Settings {
+        name: name.or(cluster_name).unwrap_or_default(),
+        mode: match mode {
+            Some(ModeArg::Default) => Some(KlusterletMode::Default),
+            Some(ModeArg::Singleton) => Some(KlusterletMode::Singleton),
+            None => singleton.then_some(KlusterletMode::Singleton),
+        },
+        bundle: bundle_version.map(|text| Bundle::parse(&text)).transpose()?,
+        registry,
+        pull_credentials: image_pull_credential_file
+            .map(|path| read("--image-pull-credential-file", &path))
+            .transpose()?,
+        create_namespace,
+        feature_gates: feature_gates.iter().map(|text| gates::parse(text)).collect::<Result<_, _>>()?,
+        certificate_seconds: client_cert_expiration_seconds,
+        annotations: annotations_of(&klusterlet_annotation)?,
+        server_urls: Vec::new(),
+        resources: None,
+        driver: None,
+    };
+    let dry_run = match dry_run {
+        DryRunArg::None => DryRun::No,
+        DryRunArg::Client => DryRun::Client,
+        DryRunArg::Server => DryRun::Server,
+    };
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let trust = trust(&hub_ca_pin, &hub_ca_data, ca_file, hub_insecure_skip_tls_verify)?;
+    let connection = client.connection()?;
+    let token = token(hub_token, hub_token_file)?;
+    let typed = Typed { token, server: hub_apiserver, trust, internal };
+    let way = typed.way(&hub, &connection, &ui).await?;
+    let from_one_seat = matches!(way, Way::Seat { .. });
+    if accept && !from_one_seat {
+        return Err(Failure::usage(
+            "--accept needs the hub's kubeconfig: only an administrator of the hub accepts clusters",
+        )
+        .hint("from one seat: --hub-context NAME or --hub-kubeconfig FILE")
+        .hint("otherwise, on the hub: kubectl ocm accept NAME"));
+    }
+    let goal = wait.map(|wait| match wait {
+        WaitArg::Available => Goal::Available,
+        WaitArg::Usual if accept => Goal::Available,
+        WaitArg::Registered | WaitArg::Usual => Goal::Registered,
+    });
+    let managed = connect(&connection, ui.clone()).await?;
+    if let Way::Seat { hub, .. } = &way
+        && hub.server == managed.server
+    {
+        ui.tell(Event::note(format!("{} is the hub itself", managed.label())));
+    }
+    let wish = Wish { settings, way, accept: accept.then(AcceptWish::default), wait: goal, timeout, dry_run, internal };
+    let view = View::new(ui.clone(), output.output, dry_run, wish.settings.name.clone());
+    if render {
+        return view.render(&join::render(&managed, &wish, ui.clone()).await?);
+    }
+    let joined = join::join(&managed, &wish, ui.clone(), |applied| view.row(applied)).await?;
+    view.finish(&joined)
+}
+
+/// What was typed about the hub.
+struct Typed {
+    token: Option<String>,
+    server: Option<String>,
+    trust: Trust,
+    internal: bool,
+}
+
+impl Typed {
+    /// Which of the two ways in was meant.
+    async fn way(self, hub: &HubArgs, plain: &Connection, ui: &Arc<Ui>) -> Result<Way, Failure> {
+        let Self { token, server, trust, internal } = self;
+        match (token, hub.is_given()) {
+            (Some(_), true) => Err(Failure::usage("a token and the hub's kubeconfig are two different ways in")
+                .hint("leave out --hub-token (and $KUBECTL_OCM_HUB_TOKEN), or --hub-context and --hub-kubeconfig")),
+            (None, false) => Err(Failure::usage("say how to reach the hub")
+                .hint("with a token: paste the line that `kubectl ocm token create` prints on the hub")
+                .hint("from one seat: --hub-context NAME or --hub-kubeconfig FILE")),
+            (Some(token), false) => {
+                let server = server.ok_or_else(|| {
+                    Failure::usage("--hub-token needs --hub-apiserver URL: a token does not say where its hub is")
+                })?;
+                Ok(Way::Token { token: SecretString::from(token), server, trust })
+            }
+            (None, true) => {
+                if !trust.pins.is_empty() || trust.skip {
+                    return Err(Failure::usage("--hub-ca-pin and --hub-insecure-skip-tls-verify go with a token")
+                        .hint("from one seat the hub's kubeconfig says how it is verified"));
+                }
+                let hub = connect(&hub.connection(plain), ui.clone()).await?;
+                let address = AddressWish { server, internal, ca: trust.ca, flag: "--hub-apiserver" };
+                Ok(Way::Seat { hub: Box::new(hub), address })
+            }
+        }
+    }
+}
+
+fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::usage(format!("cannot read {flag} {}", path.display())).because(error))
+}
+
+fn token(typed: Option<String>, file: Option<PathBuf>) -> Result<Option<String>, Failure> {
+    let unreadable = |error: &dyn std::fmt::Display| Failure::usage("the token on stdin cannot be read").because(error);
+    let text = match (typed, file) {
+        (Some(dash), _) if dash == "-" => {
+            let mut text = String::new();
+            std::io::stdin().take(1 << 16).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+            text
+        }
+        (Some(text), _) => text,
+        (None, Some(path)) => String::from_utf8(read("--hub-token-file", &path)?)
+            .map_err(|_| Failure::usage(format!("--hub-token-file {} holds no token", path.display())))?,
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(text.trim().to_owned()))
+}
+
+fn trust(pins: &[String], words: &[String], file: Option<PathBuf>, skip: bool) -> Result<Trust, Failure> {
+    let wrong =
+        |flag: &str, error: &dyn std::fmt::Display| Failure::usage(format!("{flag} cannot be used")).because(error);
+    let pins = pins.iter().map(|pin| pin.parse().map_err(|error| wrong("--hub-ca-pin", &error)));
+    let mut ca = Vec::new();
+    for word in words {
+        ca.extend(pin::from_word(word).map_err(|error| wrong("--hub-ca-data", &error))?);
+    }
+    if let Some(path) = file {
+        ca.extend(pin::from_pem(&read("--ca-file", &path)?).map_err(|error| wrong("--ca-file", &error))?);
+    }
+    Ok(Trust { pins: pins.collect::<Result<_, _>>()?, ca, skip })
+}
+
+/// Agents pass only annotations with their prefix, so it is added where it is missing.
+fn annotations_of(pairs: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let prefix = annotations::AGENT_PREFIX;
+    let read = |pair: &String| match pair.split_once('=') {
+        Some((key, value)) if !key.is_empty() => {
+            let key = if key.starts_with(prefix) { key.to_owned() } else { format!("{prefix}{key}") };
+            Ok((key, value.to_owned()))
+        }
+        _ => Err(Failure::usage(format!("--klusterlet-annotation {pair:?} is not KEY=VALUE"))),
+    };
+    pairs.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotations_get_the_prefix_that_agents_pass() {
+        let read = annotations_of(&["a=b=c".to_owned(), "agent.open-cluster-management.io/d=".to_owned()]).unwrap();
+        let expected = [("agent.open-cluster-management.io/a", "b=c"), ("agent.open-cluster-management.io/d", "")];
+        assert_eq!(read, expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        assert!(annotations_of(&["novalue".to_owned()]).is_err());
+        assert!(annotations_of(&["=x".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_pin_or_certificate_is_named() {
+        assert!(trust(&["sha256:1".to_owned()], &[], None, false).unwrap_err().message.contains("--hub-ca-pin"));
+        assert!(trust(&[], &["xx".to_owned()], None, false).unwrap_err().message.contains("--hub-ca-data"));
+        let missing = trust(&[], &[], Some("/nonexistent/ca".into()), false).unwrap_err();
+        assert!(missing.message.contains("--ca-file /nonexistent/ca"), "{missing}");
+    }
+}

@@ -1,0 +1,145 @@
+//! From arguments to tokens.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ocm_cli::{Format, Ui};
+use ocm_core::{Event, Exit, Failure, Narrator, duration, pin};
+use ocm_flows::accept::DryRun;
+use ocm_flows::hub::AddressWish;
+use ocm_flows::token::{self, Kind, Revoked, Wish};
+use ocm_kube::{Cluster, connect};
+
+use crate::args::{
+    CreateArgs, DryRunArg, KindArg, LineArgs, LineFormat, ListArgs, RevokeArgs, ShowArgs, TokenArgs, Verb,
+};
+use crate::view;
+
+pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let TokenArgs { verb, client } = args;
+    let connection = client.connection()?;
+    match verb {
+        Verb::Create(args) => create(args, connect(&connection, ui.clone()).await?, ui).await,
+        Verb::Show(ShowArgs { id, line }) => {
+            let hub = connect(&connection, ui.clone()).await?;
+            let shape = Shape::of(line)?;
+            let minted = token::show(&hub, &id, &shape.address, ui.as_ref()).await?;
+            view::minted(&ui, &minted, &shape)
+        }
+        Verb::List(ListArgs { no_headers, output }) => {
+            let hub = connect(&connection, ui.clone()).await?;
+            view::list(&ui, &token::list(&hub).await?, output.output, no_headers)
+        }
+        Verb::Revoke(args) => revoke(args, connect(&connection, ui.clone()).await?, ui).await,
+    }
+}
+
+/// How the line is made and where it goes.
+pub(crate) struct Shape {
+    pub(crate) address: AddressWish,
+    pub(crate) format: LineFormat,
+    pub(crate) token_only: bool,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) output: Format,
+}
+
+impl Shape {
+    fn of(args: LineArgs) -> Result<Self, Failure> {
+        let LineArgs {
+            hub_apiserver,
+            force_internal_endpoint_lookup,
+            ca_file,
+            format,
+            token_only,
+            output_file,
+            output,
+        } = args;
+        let ca = match ca_file {
+            Some(path) => {
+                let unusable = |error: &dyn std::fmt::Display| {
+                    Failure::usage(format!("--ca-file {}", path.display())).because(error)
+                };
+                let pem = std::fs::read(&path).map_err(|error| unusable(&error))?;
+                pin::from_pem(&pem).map_err(|error| unusable(&error))?
+            }
+            None => Vec::new(),
+        };
+        let address = AddressWish {
+            server: hub_apiserver,
+            internal: force_internal_endpoint_lookup,
+            ca,
+            flag: "--hub-apiserver",
+        };
+        Ok(Self { address, format, token_only, file: output_file, output: output.output })
+    }
+}
+
+async fn create(args: CreateArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let CreateArgs { kind, ttl, description, line, dry_run } = args;
+    let shape = Shape::of(line)?;
+    let (kind, usual) = match kind {
+        KindArg::ServiceAccount => (Kind::ServiceAccount, Duration::from_secs(3600)),
+        KindArg::Bootstrap => (Kind::Bootstrap, Duration::from_secs(24 * 3600)),
+    };
+    let ttl = match ttl {
+        Some(text) => duration::parse(&text).map_err(|error| Failure::usage(format!("--ttl: {error}")))?,
+        None => usual,
+    };
+    let wish = Wish { kind, ttl, description, address: shape.address.clone() };
+    if dry_run != DryRunArg::None {
+        token::check(&hub, &wish).await?;
+        ui.tell(Event::note(format!(
+            "a token for {} would be made ({}); nothing was changed",
+            duration::human(ttl),
+            hub.label()
+        )));
+        return Ok(Exit::Ok);
+    }
+    let minted = token::create(&hub, &wish, ui.as_ref()).await?;
+    view::minted(&ui, &minted, &shape)
+}
+
+async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let RevokeArgs { mut ids, all, service_account, yes, dry_run, output } = args;
+    let dry_run = match dry_run {
+        DryRunArg::None => DryRun::No,
+        DryRunArg::Client => DryRun::Client,
+        DryRunArg::Server => DryRun::Server,
+    };
+    if all {
+        ids = token::list(&hub).await?.into_iter().map(|kept| kept.id).collect();
+    }
+    let many = all && !ids.is_empty();
+    if (many || service_account) && !yes && dry_run == DryRun::No {
+        let what = match (many, service_account) {
+            (true, true) => format!("the bootstrap tokens {} and every token of the service account", ids.join(", ")),
+            (true, false) => format!("the bootstrap tokens {}", ids.join(", ")),
+            (false, _) => "every token of the service account".to_owned(),
+        };
+        let question = format!("End {what} ({})? Clusters that have joined stay joined.", hub.label());
+        if !ui.confirm(&question)? {
+            return Err(Failure::refused("no token was revoked"));
+        }
+    }
+    let mut rows = Vec::new();
+    for id in &ids {
+        let revoked = token::revoke(&hub, id, dry_run).await?;
+        if revoked == Revoked::Absent {
+            ui.tell(Event::warning(
+                "the hub has no such bootstrap token for clusters: it was revoked before, or mistyped",
+            ));
+        }
+        view::revoked(&ui, id, revoked, dry_run, output.output);
+        rows.push((format!("bootstrap-token/{}", view::identifier(id)), revoked));
+    }
+    if service_account {
+        token::revoke_service_account(&hub, dry_run, ui.as_ref()).await?;
+        view::account(&ui, dry_run, output.output);
+        rows.push(("serviceaccount/agent-registration-bootstrap".to_owned(), Revoked::Now));
+    }
+    if all && rows.is_empty() {
+        ui.tell(Event::note("there are no bootstrap tokens for clusters"));
+    }
+    view::revoked_document(&ui, &rows, dry_run, output.output)
+}

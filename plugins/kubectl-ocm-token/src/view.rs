@@ -1,0 +1,197 @@
+//! What tokens look like.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use jiff::Timestamp;
+use ocm_cli::{Format, Table, Ui, document};
+use ocm_core::duration::human;
+use ocm_core::token::Kept;
+use ocm_core::{Event, Exit, Failure, Narrator, pin};
+use ocm_flows::accept::DryRun;
+use ocm_flows::token::{Minted, Revoked};
+use serde_json::{Map, Value, json};
+
+use crate::args::LineFormat;
+use crate::run::Shape;
+
+/// The line, or the document, or the token alone: on stdout or in a file of the user's.
+pub(crate) fn minted(ui: &Ui, minted: &Minted, shape: &Shape) -> Result<Exit, Failure> {
+    let ticket = &minted.ticket;
+    let text = match shape.output {
+        _ if shape.token_only => ticket.token.clone() + "\n",
+        Format::Json | Format::Yaml => document(shape.output, &whole(minted))?,
+        Format::Name => match &minted.id {
+            Some(id) => format!("bootstrap-token/{id}\n"),
+            None => "serviceaccount/agent-registration-bootstrap\n".to_owned(),
+        },
+        Format::Table | Format::Wide => match shape.format {
+            LineFormat::Ocm => ticket.join_line() + "\n",
+            LineFormat::Clusteradm => ticket.clusteradm_line() + "\n",
+        },
+    };
+    match &shape.file {
+        Some(path) => {
+            write(path, &text)?;
+            ui.tell(Event::note(format!("written to {}, readable by you alone", path.display())));
+        }
+        None => ui.out(&text),
+    }
+    let until = match minted.expires {
+        Some(expires) => format!("until {expires}, for {}", left(expires)),
+        None => "until it is revoked".to_owned(),
+    };
+    ui.tell(Event::note(format!("whoever holds the token can register clusters as {} {until}", minted.user)));
+    if let Some(id) = &minted.id {
+        ui.tell(Event::note(format!("to end it earlier: kubectl ocm token revoke {id}")));
+    }
+    Ok(Exit::Ok)
+}
+
+fn left(expires: Timestamp) -> String {
+    human(expires.duration_since(Timestamp::now()).try_into().unwrap_or_default())
+}
+
+/// The keys `hub-token` and `hub-apiserver` are the ones that scripts know.
+fn whole(minted: &Minted) -> Value {
+    let ticket = &minted.ticket;
+    let mut members = Map::new();
+    let mut put = |key: &str, value: Value| {
+        if !value.is_null() {
+            members.insert(key.to_owned(), value);
+        }
+    };
+    let join = |words: Vec<String>| if words.is_empty() { Value::Null } else { Value::from(words.join(",")) };
+    put("hub-token", json!(ticket.token));
+    put("hub-apiserver", json!(ticket.server));
+    put("hub-ca-pin", join(ticket.pins.iter().map(ToString::to_string).collect()));
+    put("hub-ca-data", join(ticket.ca.iter().map(|certificate| pin::to_word(certificate)).collect()));
+    put("expires", json!(minted.expires.map(|time| time.to_string())));
+    put("token-id", json!(minted.id));
+    put("user", json!(minted.user));
+    put("join-command", json!(ticket.join_line()));
+    Value::Object(members)
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::other(format!("cannot write {}", path.display())).because(error);
+    let name = path.file_name().ok_or_else(|| Failure::usage(format!("{} is no file", path.display())))?;
+    let mut temporary = std::ffi::OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}", std::process::id()));
+    let temporary = path.with_file_name(temporary);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&temporary).map_err(failed)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let done = written.and_then(|()| std::fs::rename(&temporary, path));
+    if done.is_err() {
+        // Half a token is of no use to anybody.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    done.map_err(failed)
+}
+
+/// Bootstrap tokens, without their secrets.
+pub(crate) fn list(ui: &Ui, tokens: &[Kept], format: Format, no_headers: bool) -> Result<Exit, Failure> {
+    match format {
+        Format::Json | Format::Yaml => {
+            let items: Vec<Value> = tokens.iter().map(row).collect();
+            ui.out(&document(format, &json!({ "tokens": items }))?);
+        }
+        Format::Name => tokens.iter().for_each(|token| ui.line(&format!("bootstrap-token/{}", token.id))),
+        Format::Table | Format::Wide => {
+            if tokens.is_empty() {
+                ui.tell(Event::note("there are no bootstrap tokens for clusters"));
+            } else {
+                let wide = format == Format::Wide;
+                let headings = ["ID", "EXPIRES", "STATE", "DESCRIPTION", "MADE BY", "GROUPS"];
+                let columns = if wide { headings.len() } else { 4 };
+                let mut table = Table::new(&headings[..columns]);
+                for token in tokens {
+                    let cells = [
+                        token.id.clone(),
+                        token.expires.map_or("never".to_owned(), |expires| expires.to_string()),
+                        match (&token.unusable, token.expires) {
+                            (Some(why), _) => why.clone(),
+                            (None, Some(expires)) => format!("good for {}", left(expires)),
+                            (None, None) => "good".to_owned(),
+                        },
+                        token.description.clone(),
+                        if token.ours { "kubectl ocm" } else { "others" }.to_owned(),
+                        token.groups.join(","),
+                    ];
+                    table.row(&cells[..columns]);
+                }
+                let text = table.render();
+                let skip = if no_headers { text.find('\n').map_or(0, |end| end + 1) } else { 0 };
+                ui.out(&text[skip..]);
+            }
+            ui.tell(Event::note("tokens of the service account cannot be listed: they end by themselves, or all at once with kubectl ocm token revoke --service-account"));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn row(token: &Kept) -> Value {
+    json!({
+        "id": token.id,
+        "expires": token.expires.map(|time| time.to_string()),
+        "description": token.description,
+        "groups": token.groups,
+        "ours": token.ours,
+        "usable": token.unusable.is_none(),
+        "reason": token.unusable,
+    })
+}
+
+/// The public part of what may be a whole token.
+pub(crate) fn identifier(word: &str) -> &str {
+    let word = word.strip_prefix("bootstrap-token-").unwrap_or(word);
+    word.split('.').next().unwrap_or_default()
+}
+
+/// One line per bootstrap token that is gone.
+pub(crate) fn revoked(ui: &Ui, id: &str, revoked: Revoked, dry_run: DryRun, format: Format) {
+    if format == Format::Name || (format.is_human() && revoked == Revoked::Now) {
+        let reference = format!("bootstrap-token/{}", identifier(id));
+        let word = if format == Format::Name { String::new() } else { format!(" revoked{}", mark(dry_run)) };
+        ui.line(&(reference + &word));
+    }
+}
+
+/// The line for the service account.
+pub(crate) fn account(ui: &Ui, dry_run: DryRun, format: Format) {
+    let reference = "serviceaccount/agent-registration-bootstrap";
+    match format {
+        Format::Name => ui.line(reference),
+        Format::Table | Format::Wide => ui.line(&format!("{reference} made anew{}", mark(dry_run))),
+        Format::Json | Format::Yaml => {}
+    }
+}
+
+/// The whole result for programs.
+pub(crate) fn revoked_document(
+    ui: &Ui,
+    rows: &[(String, Revoked)],
+    dry_run: DryRun,
+    format: Format,
+) -> Result<Exit, Failure> {
+    if matches!(format, Format::Json | Format::Yaml) {
+        let rows: Vec<Value> =
+            rows.iter().map(|(name, revoked)| json!({ "name": name, "revoked": *revoked == Revoked::Now })).collect();
+        ui.out(&document(format, &json!({ "dryRun": dry_run != DryRun::No, "tokens": rows }))?);
+    }
+    Ok(Exit::Ok)
+}
+
+fn mark(dry_run: DryRun) -> &'static str {
+    match dry_run {
+        DryRun::No => "",
+        DryRun::Client => " (dry run)",
+        DryRun::Server => " (server dry run)",
+    }
+}

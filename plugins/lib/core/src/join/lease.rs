@@ -1,0 +1,61 @@
+//! Leader leases whose holder is gone.
+//!
+//! An operator or agent that was killed does not give its lease back, and its successor sits ready and idle until the
+//! lease runs out: more than two minutes.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use ocm_api::names::{agent, operators};
+
+/// A leader lease that may hold up a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// Name of the lease.
+    pub name: &'static str,
+    /// End of the name of the Deployment whose pods take it; in front of it stands the Klusterlet's name.
+    pub of: &'static str,
+}
+
+/// The operator's lock, in its namespace.
+pub const OPERATOR: Lock = Lock { name: operators::KLUSTERLET_LOCK, of: "" };
+/// The agents' locks, in their namespace.
+pub const AGENTS: [Lock; 3] = [
+    Lock { name: agent::REGISTRATION_LOCK, of: "-registration-agent" },
+    Lock { name: agent::WORK_LOCK, of: "-work-agent" },
+    Lock { name: agent::SINGLETON_LOCK, of: "-agent" },
+];
+
+/// The holder's pod, if the lease is held by a pod that does not exist.
+///
+/// `pods` are all pods of the lease's namespace. Who is not recognised as a pod of the Deployment is left alone: it
+/// may be a process that runs somewhere else.
+pub fn stale_holder(lease: &Lease, deployment: &str, pods: &[String]) -> Option<String> {
+    let holder = lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())?;
+    // Leaders call themselves by their host's name, which is the pod's, and a random number.
+    let pod = holder.rsplit_once('_').map_or(holder, |(pod, _)| pod);
+    let ours = pod.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
+    (ours && !pods.iter().any(|existing| existing == pod)).then(|| pod.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::coordination::v1::LeaseSpec;
+
+    use super::*;
+
+    fn held_by(holder: Option<&str>) -> Lease {
+        let spec = LeaseSpec { holder_identity: holder.map(str::to_owned), ..LeaseSpec::default() };
+        Lease { spec: Some(spec), ..Lease::default() }
+    }
+
+    #[test]
+    fn only_a_lease_of_a_pod_that_is_gone_is_stale() {
+        let pods = vec!["klusterlet-1-a".to_owned()];
+        let stale = |holder| stale_holder(&held_by(holder), "klusterlet", &pods);
+        assert_eq!(stale(Some("klusterlet-0-z_6b6a")).as_deref(), Some("klusterlet-0-z"));
+        assert_eq!(stale(Some("klusterlet-1-a_6b6a")), None);
+        assert_eq!(stale(Some("")), None);
+        assert_eq!(stale(None), None);
+        assert_eq!(stale(Some("developers-laptop_6b6a")), None);
+        assert_eq!(stale_holder(&Lease::default(), "klusterlet", &[]), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! Joining a cluster to a hub.
+//!
+//! ```text
+//! what was typed ─▶ Settings ─┐
+//! what the cluster holds ─▶ Live ─┴─▶ plan ─▶ Plan        (plan)
+//! what the cluster belongs to ─▶ Found ─▶ belonging        (state)
+//! what both clusters show ─▶ Snapshot ─▶ judge ─▶ Step     (progress)
+//! leader leases and pods ─▶ stale leases                   (lease)
+//! ```
+
+pub mod gates;
+pub mod lease;
+mod plan;
+pub mod progress;
+mod rbac;
+pub mod state;
+
+pub use plan::{DEFAULT_CERTIFICATE_SECONDS, Live, Settings, plan};

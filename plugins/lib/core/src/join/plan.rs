@@ -1,0 +1,439 @@
+//! From what was typed and what is there to the objects of a join.
+//!
+//! Three layers make every object, the upper one wins: our defaults, what the cluster holds, what was typed.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use ocm_api::names::{annotations, namespaces, operators, secrets};
+use ocm_api::operator::{
+    FeatureGate, KlusterletDeployOption, KlusterletMode, KlusterletSpec, RegistrationConfiguration, RegistrationDriver,
+    ResourceRequirement, ServerUrl,
+};
+use ocm_api::{Klusterlet, Manifest, crds};
+use serde_json::{Value, json};
+
+use super::gates::{GATES, Gate, Part};
+use super::rbac;
+use crate::install::bundle::{self, Bundle, Component, Image};
+use crate::install::{check_credentials, operator};
+use crate::kubeconfig::Bootstrap;
+use crate::{Failure, Plan, Stage, takeover};
+
+/// How long an agent's certificate lives unless something else is said: a year.
+pub const DEFAULT_CERTIFICATE_SECONDS: i32 = 31_536_000;
+/// The shortest life that the operator lets through, apart from 0 for the signer's own.
+const SHORTEST_CERTIFICATE_SECONDS: i32 = 3600;
+
+/// What a join is to come to. Whatever is empty was not said.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Name of the managed cluster.
+    pub name: String,
+    /// On which cluster and in how many Deployments the agent runs.
+    pub mode: Option<KlusterletMode>,
+    /// The release.
+    pub bundle: Option<Bundle>,
+    /// Where all images are.
+    pub registry: Option<String>,
+    /// Registry credentials, a Docker configuration file.
+    pub pull_credentials: Option<Vec<u8>>,
+    /// Whether the operator's namespace is part of the plan.
+    pub create_namespace: bool,
+    /// Feature gates.
+    pub feature_gates: Vec<(&'static Gate, bool)>,
+    /// Life of the agent's certificate.
+    pub certificate_seconds: Option<i32>,
+    /// Annotations that the agent gives its ManagedCluster when it registers.
+    pub annotations: BTreeMap<String, String>,
+    /// Addresses of the managed cluster's API server that the hub should know.
+    pub server_urls: Vec<String>,
+    /// CPU and memory of the agent's pods.
+    pub resources: Option<ResourceRequirement>,
+    /// How the agent proves its identity to the hub.
+    pub driver: Option<RegistrationDriver>,
+}
+
+/// What the cluster holds.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// The Klusterlet, if it has one.
+    pub klusterlet: Option<Value>,
+    /// The operator's Deployment.
+    pub operator: Option<Value>,
+}
+
+/// Plans a join. Without `bootstrap` the kubeconfig that is there stays.
+///
+/// The Klusterlet is the last object: where it is there, everything before it was there too.
+///
+/// # Errors
+/// A usage failure for settings that no operator takes.
+pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> Result<Plan, Failure> {
+    check(settings)?;
+    let agent = agent_namespace(live);
+    let mut first = vec![agent_namespace_object(&agent), crds::klusterlet_manifest()];
+    if settings.create_namespace {
+        first.insert(0, Manifest::of(&operator::namespace()));
+    }
+    let mut second = vec![
+        Manifest::of(&operator::service_account(operators::KLUSTERLET, true)),
+        Manifest::of(&operator::pull_secret(settings.pull_credentials.as_deref())),
+        Manifest::of(&rbac::operator_role()),
+        Manifest::of(&rbac::operator_binding()),
+    ];
+    if let Some(bootstrap) = bootstrap {
+        second.push(bootstrap_secret(&agent, bootstrap));
+    }
+    Ok(Plan::new([
+        Stage::new("namespaces and the definition of Klusterlet", first),
+        Stage::new("accounts, roles and secrets", second),
+        Stage::new("the operator", vec![operator_deployment(settings, live)]),
+        Stage::new("the Klusterlet", vec![klusterlet(settings, live, &agent)]),
+    ]))
+}
+
+fn check(settings: &Settings) -> Result<(), Failure> {
+    if let Some(config) = &settings.pull_credentials {
+        check_credentials(config)?;
+    }
+    if let Some(seconds) = settings.certificate_seconds
+        && seconds != 0
+        && seconds < SHORTEST_CERTIFICATE_SECONDS
+    {
+        return Err(Failure::usage(format!(
+            "--client-cert-expiration-seconds {seconds}: a certificate lives for {SHORTEST_CERTIFICATE_SECONDS} seconds at \
+             least; 0 leaves it to the hub"
+        )));
+    }
+    match settings.annotations.keys().find(|key| !key.starts_with(annotations::AGENT_PREFIX)) {
+        Some(key) => Err(Failure::usage(format!(
+            "annotation {key:?} would not reach the hub: agents pass only those that begin with {}",
+            annotations::AGENT_PREFIX
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The namespace of the agent: where it is already, else the usual one.
+fn agent_namespace(live: &Live) -> String {
+    let named = live.klusterlet.as_ref().and_then(|live| live.pointer("/spec/namespace")).and_then(Value::as_str);
+    named.filter(|name| !name.is_empty()).unwrap_or(namespaces::AGENT).to_owned()
+}
+
+fn agent_namespace_object(name: &str) -> Manifest {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.to_owned());
+    // OpenShift puts such pods on the cores that are set aside for management.
+    namespace.metadata.annotations =
+        Some([("workload.openshift.io/allowed".to_owned(), "management".to_owned())].into());
+    Manifest::of(&namespace)
+}
+
+fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned());
+    secret.metadata.namespace = Some(namespace.to_owned());
+    let file = ByteString(bootstrap.to_yaml().into_bytes());
+    secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), file)].into());
+    Manifest::of(&secret)
+}
+
+/// The image of a component: as typed, else as it is, else ours.
+fn image(settings: &Settings, component: Component, live: Option<&str>) -> String {
+    let live = live.filter(|live| !live.is_empty());
+    if let (Some(live), None, None) = (live, &settings.bundle, &settings.registry) {
+        return live.to_owned();
+    }
+    let live = live.map(Image::parse);
+    let registry = match (&settings.registry, &live) {
+        (Some(registry), _) => registry.trim_end_matches('/'),
+        (None, Some(live)) => live.registry(),
+        (None, None) => bundle::REGISTRY,
+    };
+    let tag = match (&settings.bundle, &live) {
+        (Some(bundle), _) => bundle.tag().to_owned(),
+        (None, Some(Image { tag: Some(tag), .. })) => tag.clone(),
+        _ => Bundle::default().tag().to_owned(),
+    };
+    format!("{registry}/{}:{tag}", component.image())
+}
+
+/// The operator's Deployment, from the one of the hub's operator: both are the same program.
+fn operator_deployment(settings: &Settings, live: &Live) -> Manifest {
+    let containers = live.operator.as_ref().and_then(|live| live.pointer("/spec/template/spec/containers"));
+    let containers = containers.and_then(Value::as_array);
+    let runs = |container: &&Value| {
+        container["image"].as_str().is_some_and(|image| image.contains(Component::Operator.image()))
+    };
+    let container = containers.and_then(|all| all.iter().find(runs).or(all.first()));
+    let name = container.and_then(|container| container["name"].as_str()).unwrap_or(operators::KLUSTERLET);
+    let picture = image(settings, Component::Operator, container.and_then(|container| container["image"].as_str()));
+
+    let mut deployment = operator::deployment(&picture, &picture, 1, name);
+    deployment.metadata = operator::meta(operators::KLUSTERLET);
+    let labels: BTreeMap<String, String> = [("app".to_owned(), operators::KLUSTERLET.to_owned())].into();
+    deployment.metadata.labels = Some(labels.clone());
+    if let Some(spec) = &mut deployment.spec {
+        spec.selector.match_labels = Some(labels.clone());
+        if let Some(metadata) = &mut spec.template.metadata {
+            metadata.labels = Some(labels);
+            let management = "{\"effect\": \"PreferredDuringScheduling\"}".to_owned();
+            metadata.annotations = Some([("target.workload.openshift.io/management".to_owned(), management)].into());
+        }
+        if let Some(pod) = &mut spec.template.spec {
+            pod.affinity = None;
+            pod.service_account_name = Some(operators::KLUSTERLET.to_owned());
+            for container in &mut pod.containers {
+                container.args = Some(vec!["/registration-operator".to_owned(), "klusterlet".to_owned()]);
+                container.env.iter_mut().for_each(|env| env.retain(|variable| variable.name == "POD_NAME"));
+            }
+        }
+    }
+    let mut manifest = Manifest::of(&deployment);
+    if let Some(live) = &live.operator {
+        *manifest.body_mut() = takeover::over(manifest.body(), live);
+        for container in manifest
+            .body_mut()
+            .pointer_mut("/spec/template/spec/containers")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if container["name"] == name {
+                container["image"] = Value::from(picture.as_str());
+            }
+        }
+    }
+    manifest
+}
+
+fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
+    let gates = |part: Part| {
+        let on = GATES.iter().filter(|gate| gate.part == part && gate.default);
+        on.map(|gate| FeatureGate::enabled(gate.name)).collect::<Vec<_>>()
+    };
+    let spec = KlusterletSpec {
+        namespace: Some(agent.to_owned()),
+        cluster_name: Some(settings.name.clone()),
+        deploy_option: Some(KlusterletDeployOption { mode: Some(KlusterletMode::Default) }),
+        registration_configuration: Some(RegistrationConfiguration {
+            client_cert_expiration_seconds: Some(DEFAULT_CERTIFICATE_SECONDS),
+            feature_gates: gates(Part::Registration),
+            ..RegistrationConfiguration::default()
+        }),
+        ..KlusterletSpec::default()
+    };
+    let name = live.klusterlet.as_ref().and_then(|live| live.pointer("/metadata/name")).and_then(Value::as_str);
+    let mut manifest = Manifest::of(&Klusterlet::new(name.unwrap_or(operators::KLUSTERLET_OBJECT), spec));
+    let live = live.klusterlet.as_ref();
+    let metadata = manifest.body()["metadata"].clone();
+    if let Some(live) = live {
+        *manifest.body_mut() = takeover::over(manifest.body(), live);
+    }
+    let body = manifest.body_mut();
+    body["metadata"] = metadata;
+    let spec = &mut body["spec"];
+    spec["clusterName"] = Value::from(settings.name.as_str());
+    if let Some(mode) = &settings.mode {
+        spec["deployOption"] = json!({ "mode": mode.as_str() });
+    }
+    // Nothing fills these in, and which of them are used depends on the mode: all are said.
+    for (member, component) in [
+        ("registrationImagePullSpec", Component::Registration),
+        ("workImagePullSpec", Component::Work),
+        ("imagePullSpec", Component::Operator),
+    ] {
+        let before = live.and_then(|live| live["spec"][member].as_str());
+        spec[member] = Value::from(image(settings, component, before));
+    }
+    for (gate, on) in &settings.feature_gates {
+        set_gate(spec, gate, *on);
+    }
+    let registration = &mut spec["registrationConfiguration"];
+    if let Some(seconds) = settings.certificate_seconds {
+        registration["clientCertExpirationSeconds"] = Value::from(seconds);
+    }
+    if !settings.annotations.is_empty() {
+        registration["clusterAnnotations"] = json!(settings.annotations);
+    }
+    if let Some(driver) = &settings.driver {
+        registration["registrationDriver"] = json!(driver);
+    }
+    if !settings.server_urls.is_empty() {
+        let url = |url: &String| ServerUrl { url: url.clone(), ca_bundle: None };
+        spec["externalServerURLs"] = json!(settings.server_urls.iter().map(url).collect::<Vec<_>>());
+    }
+    if let Some(resources) = &settings.resources {
+        spec["resourceRequirement"] = json!(resources);
+    }
+    manifest
+}
+
+fn set_gate(spec: &mut Value, gate: &Gate, on: bool) {
+    let typed = json!({ "feature": gate.name, "mode": if on { "Enable" } else { "Disable" } });
+    let part = &mut spec[gate.part.member()];
+    if !part["featureGates"].is_array() {
+        part["featureGates"] = json!([]);
+    }
+    let Some(gates) = part["featureGates"].as_array_mut() else { return };
+    match gates.iter_mut().find(|live| live["feature"] == gate.name) {
+        Some(live) => *live = typed,
+        None => gates.push(typed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::operator::RegistrationAuthType;
+
+    use super::*;
+    use crate::join::gates;
+    use crate::kubeconfig::HubAddress;
+
+    fn settings() -> Settings {
+        Settings { name: "c1".to_owned(), create_namespace: true, ..Settings::default() }
+    }
+
+    fn bootstrap() -> Bootstrap {
+        let hub = HubAddress { server: "https://hub:6443".to_owned(), ..HubAddress::default() };
+        Bootstrap { hub, token: "to.ken".to_owned() }
+    }
+
+    fn body(plan: &Plan, kind: &str, name: &str) -> Value {
+        let found = plan.objects().find(|object| object.kind() == kind && object.name() == name);
+        found.unwrap_or_else(|| panic!("no {kind} {name}")).body().clone()
+    }
+
+    #[test]
+    fn a_new_cluster_gets_everything_and_the_klusterlet_last() {
+        let plan = plan(&settings(), Some(&bootstrap()), &Live::default()).unwrap();
+        let references: Vec<String> = plan.objects().map(Manifest::reference).collect();
+        assert_eq!(
+            references,
+            [
+                "namespace/open-cluster-management",
+                "namespace/open-cluster-management-agent",
+                "customresourcedefinition.apiextensions.k8s.io/klusterlets.operator.open-cluster-management.io",
+                "serviceaccount/klusterlet",
+                "secret/open-cluster-management-image-pull-credentials",
+                "clusterrole.rbac.authorization.k8s.io/klusterlet",
+                "clusterrolebinding.rbac.authorization.k8s.io/klusterlet",
+                "secret/bootstrap-hub-kubeconfig",
+                "deployment.apps/klusterlet",
+                "klusterlet.operator.open-cluster-management.io/klusterlet",
+            ]
+        );
+        let spec = body(&plan, "Klusterlet", "klusterlet")["spec"].clone();
+        assert_eq!(spec["clusterName"], "c1");
+        assert_eq!(spec["deployOption"]["mode"], "Default");
+        for (member, name) in [
+            ("registrationImagePullSpec", "registration"),
+            ("workImagePullSpec", "work"),
+            ("imagePullSpec", "registration-operator"),
+        ] {
+            assert_eq!(spec[member], format!("quay.io/open-cluster-management/{name}:{}", bundle::DEFAULT));
+        }
+        assert_eq!(spec["registrationConfiguration"]["clientCertExpirationSeconds"], 31_536_000);
+        let operator = body(&plan, "Deployment", "klusterlet");
+        let container = &operator["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["args"], json!(["/registration-operator", "klusterlet"]));
+        assert_eq!(container["env"].as_array().unwrap().len(), 1);
+        assert_eq!(operator["spec"]["replicas"], 1);
+        assert_eq!(operator["spec"]["selector"]["matchLabels"]["app"], "klusterlet");
+        assert!(!format!("{plan:?}").contains("to.ken"));
+    }
+
+    #[test]
+    fn without_a_bootstrap_kubeconfig_the_one_that_is_there_stays() {
+        let plan = plan(&settings(), None, &Live::default()).unwrap();
+        assert!(!plan.objects().any(|object| object.name() == secrets::BOOTSTRAP_HUB_KUBECONFIG));
+    }
+
+    #[test]
+    fn what_was_typed_is_said() {
+        let settings = Settings {
+            mode: Some(KlusterletMode::Singleton),
+            bundle: Some(Bundle::parse("1.2.0").unwrap()),
+            registry: Some("registry.example/ocm/".to_owned()),
+            feature_gates: vec![
+                gates::parse("ClusterProperty=true").unwrap(),
+                gates::parse("ClusterClaim=false").unwrap(),
+            ],
+            certificate_seconds: Some(86_400),
+            annotations: [("agent.open-cluster-management.io/a".to_owned(), "b".to_owned())].into(),
+            server_urls: vec!["https://c1.example".to_owned()],
+            resources: Some(ResourceRequirement::default()),
+            driver: Some(RegistrationDriver { auth_type: RegistrationAuthType::Csr, aws_irsa: None }),
+            create_namespace: false,
+            ..settings()
+        };
+        let plan = plan(&settings, None, &Live::default()).unwrap();
+        assert!(!plan.objects().any(|object| object.name() == namespaces::OPERATOR));
+        let spec = body(&plan, "Klusterlet", "klusterlet")["spec"].clone();
+        assert_eq!(spec["deployOption"]["mode"], "Singleton");
+        assert_eq!(spec["imagePullSpec"], "registry.example/ocm/registration-operator:v1.2.0");
+        let registration = &spec["registrationConfiguration"];
+        assert_eq!(
+            registration["featureGates"],
+            json!([
+                {"feature": "ClusterClaim", "mode": "Disable"},
+                {"feature": "AddonManagement", "mode": "Enable"},
+                {"feature": "ClusterProperty", "mode": "Enable"},
+            ])
+        );
+        assert_eq!(registration["clientCertExpirationSeconds"], 86_400);
+        assert_eq!(registration["clusterAnnotations"]["agent.open-cluster-management.io/a"], "b");
+        assert_eq!(registration["registrationDriver"]["authType"], "csr");
+        assert_eq!(spec["externalServerURLs"], json!([{"url": "https://c1.example"}]));
+        assert_eq!(spec["resourceRequirement"], json!({}));
+    }
+
+    #[test]
+    fn what_is_there_and_was_not_typed_stays() {
+        let live = Live {
+            klusterlet: Some(json!({
+                "metadata": {"name": "mine", "uid": "u"},
+                "spec": {
+                    "namespace": "open-cluster-management-agent-2", "clusterName": "c1",
+                    "deployOption": {"mode": "Singleton"},
+                    "imagePullSpec": "r.example/registration-operator:v1.1.1",
+                    "registrationConfiguration": {"clientCertExpirationSeconds": 7200},
+                },
+            })),
+            operator: Some(json!({"spec": {"replicas": 3, "template": {"spec": {"containers": [
+                {"name": "operator", "image": "r.example/registration-operator:v1.1.1"}]}}}})),
+        };
+        let plan = plan(&settings(), Some(&bootstrap()), &live).unwrap();
+        let klusterlet = body(&plan, "Klusterlet", "mine");
+        assert_eq!(klusterlet["metadata"], json!({"name": "mine"}));
+        let spec = &klusterlet["spec"];
+        assert_eq!(
+            (&spec["deployOption"]["mode"], &spec["namespace"]),
+            (&json!("Singleton"), &json!("open-cluster-management-agent-2"))
+        );
+        assert_eq!(spec["imagePullSpec"], "r.example/registration-operator:v1.1.1");
+        assert_eq!(spec["registrationConfiguration"]["clientCertExpirationSeconds"], 7200);
+        let secret = plan.objects().find(|object| object.name() == secrets::BOOTSTRAP_HUB_KUBECONFIG).unwrap();
+        assert_eq!(secret.namespace(), Some("open-cluster-management-agent-2"));
+        let operator = body(&plan, "Deployment", "klusterlet");
+        assert_eq!(operator["spec"]["replicas"], 3);
+        let container = &operator["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(
+            (&container["name"], &container["image"]),
+            (&json!("operator"), &json!("r.example/registration-operator:v1.1.1"))
+        );
+    }
+
+    #[test]
+    fn settings_that_no_operator_takes_are_refused() {
+        let short = Settings { certificate_seconds: Some(600), ..settings() };
+        let foreign = Settings { annotations: [("a".to_owned(), "b".to_owned())].into(), ..settings() };
+        let broken = Settings { pull_credentials: Some(b"{}".to_vec()), ..settings() };
+        for wrong in [short, foreign, broken] {
+            assert!(plan(&wrong, None, &Live::default()).is_err(), "{wrong:?}");
+        }
+        assert!(plan(&Settings { certificate_seconds: Some(0), ..settings() }, None, &Live::default()).is_ok());
+    }
+}

@@ -1,0 +1,235 @@
+//! What the cluster belongs to already, and whether that is in the way.
+
+use jiff::{SignedDuration, Timestamp};
+use ocm_api::Klusterlet;
+use ocm_api::operator::KlusterletMode;
+
+use crate::Failure;
+use crate::kubeconfig::{Bootstrap, HubAddress, Likeness};
+use crate::token::{self, Content};
+
+/// What was found on the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// All Klusterlets.
+    pub klusterlets: Vec<Klusterlet>,
+    /// The kubeconfig to register with.
+    pub bootstrap: Option<Bootstrap>,
+    /// The agent's own identity, once a hub has let it in.
+    pub identity: Option<Identity>,
+}
+
+/// The agent's own identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The hub that gave it.
+    pub hub: HubAddress,
+    /// The name under which the hub knows the cluster.
+    pub cluster: String,
+    /// Until when its certificate is good.
+    pub expires: Option<Timestamp>,
+}
+
+/// How the cluster stands to the hub that it is to join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Belonging {
+    /// It belongs to nobody.
+    Nobody,
+    /// A join to this hub under this name was begun and has not ended.
+    Begun,
+    /// It has joined this hub under this name.
+    Joined,
+}
+
+/// The Klusterlet of the cluster itself: those in the hosted modes manage other clusters.
+pub fn own(klusterlets: &[Klusterlet]) -> impl Iterator<Item = &Klusterlet> {
+    klusterlets.iter().filter(|klusterlet| {
+        let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
+        !matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted))
+    })
+}
+
+/// Judges whether the cluster may join `hub` as `name`. `label` is how messages name the cluster.
+///
+/// # Errors
+/// A refusal when it belongs to another hub, has another name, or is being detached.
+pub fn belonging(
+    found: &Found,
+    name: &str,
+    hub: &HubAddress,
+    now: Timestamp,
+    label: &str,
+) -> Result<Belonging, Failure> {
+    let mut own = own(&found.klusterlets);
+    let (first, second) = (own.next(), own.next());
+    if let (Some(first), Some(second)) = (first, second) {
+        let names = [first, second].map(|klusterlet| klusterlet.metadata.name.clone().unwrap_or_default());
+        return Err(Failure::refused(format!("{label} has several Klusterlets: {}", names.join(", ")))
+            .hint("a cluster joins one hub; delete those that are not meant"));
+    }
+    let Some(klusterlet) = first else { return Ok(Belonging::Nobody) };
+    let object = klusterlet.metadata.name.as_deref().unwrap_or_default();
+    if klusterlet.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::refused(format!("{label} is being detached: its Klusterlet {object:?} is going away"))
+            .hint("wait until it is gone, then run this again"));
+    }
+    // A certificate that has run out says where the cluster once belonged, but no longer lets it in.
+    let identity = found.identity.as_ref();
+    let current = identity.filter(|identity| identity.expires.is_none_or(|expires| expires > now));
+    let known_as = klusterlet.spec.cluster_name.as_deref().filter(|name| !name.is_empty());
+    let known_as = known_as.or(identity.map(|identity| identity.cluster.as_str()));
+    let address = identity.map(|identity| &identity.hub).or(found.bootstrap.as_ref().map(|bootstrap| &bootstrap.hub));
+    let likeness = address.map(|address| address.likeness(hub));
+    let at = address.map_or("a hub", |address| address.server.as_str());
+    let leave = format!(
+        "to leave that hub, delete ManagedCluster {:?} there, then here: kubectl delete klusterlet {object}",
+        known_as.unwrap_or("<name>")
+    );
+    match likeness {
+        Some(Likeness::OtherHub) => {
+            let verb = if current.is_some() { "has joined" } else { "is about to join" };
+            return Err(Failure::refused(format!("{label} {verb} another hub, {at}; nothing was changed")).hint(leave));
+        }
+        Some(Likeness::OtherCa) => {
+            return Err(Failure::refused(format!(
+                "{label} knows {at} with another CA: the hub's CA was replaced, or it is another hub; nothing was changed"
+            ))
+            .hint(leave));
+        }
+        _ => {}
+    }
+    if let Some(known_as) = known_as
+        && known_as != name
+    {
+        let verb = if current.is_some() { "has joined this hub" } else { "is about to join this hub" };
+        return Err(Failure::refused(format!("{label} {verb} as {known_as:?}, not as {name:?}; nothing was changed"))
+            .hint(format!("to keep that name: kubectl ocm join {known_as}"))
+            .hint(leave));
+    }
+    match current {
+        Some(identity) if identity.cluster == name => Ok(Belonging::Joined),
+        _ => Ok(Belonging::Begun),
+    }
+}
+
+/// A token with less than this left is replaced by one that lasts longer.
+const SOON: SignedDuration = SignedDuration::from_mins(10);
+
+/// Whether the kubeconfig that is there still serves, so that agents are not restarted for nothing.
+///
+/// `accepted` is whether the hub accepts its token; `offered` is the token that would replace it.
+pub fn still_serves(
+    there: &Bootstrap,
+    hub: &HubAddress,
+    accepted: bool,
+    offered: Option<&str>,
+    now: Timestamp,
+) -> bool {
+    if there.hub.likeness(hub) != Likeness::Same || there.hub.ca != hub.ca || there.hub.proxy != hub.proxy || !accepted
+    {
+        return false;
+    }
+    let expires = |token: &str| match token::read(token) {
+        Content::Jwt { expires, .. } => expires,
+        _ => None,
+    };
+    match (expires(&there.token), offered) {
+        (None, _) => true,
+        (Some(ends), _) if ends > now + SOON => true,
+        (Some(ends), Some(offered)) => expires(offered).is_some_and(|offered| offered <= ends),
+        // A new one can be made.
+        (Some(_), None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use ocm_api::operator::{KlusterletDeployOption, KlusterletSpec};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn hub(server: &str, ca: &[u8]) -> HubAddress {
+        HubAddress { server: server.to_owned(), ca: vec![ca.to_vec()], proxy: None }
+    }
+
+    fn klusterlet(name: Option<&str>) -> Klusterlet {
+        Klusterlet::new(
+            "klusterlet",
+            KlusterletSpec { cluster_name: name.map(str::to_owned), ..KlusterletSpec::default() },
+        )
+    }
+
+    fn found(name: &str, address: HubAddress, joined: bool) -> Found {
+        let identity = Identity { hub: address.clone(), cluster: name.to_owned(), expires: None };
+        Found {
+            klusterlets: vec![klusterlet(Some(name))],
+            bootstrap: Some(Bootstrap { hub: address, token: "t".to_owned() }),
+            identity: joined.then_some(identity),
+        }
+    }
+
+    fn judge(found: &Found) -> Result<Belonging, Failure> {
+        belonging(found, "c1", &hub("https://hub", b"ca"), NOW, "context \"a\"")
+    }
+
+    #[test]
+    fn a_cluster_of_nobodys_may_join() {
+        assert_eq!(judge(&Found::default()), Ok(Belonging::Nobody));
+        let mut hosted = klusterlet(Some("other"));
+        hosted.spec.deploy_option = Some(KlusterletDeployOption { mode: Some(KlusterletMode::Hosted) });
+        assert_eq!(judge(&Found { klusterlets: vec![hosted], ..Found::default() }), Ok(Belonging::Nobody));
+    }
+
+    #[test]
+    fn the_same_hub_and_name_go_on_or_are_done() {
+        assert_eq!(judge(&found("c1", hub("https://hub", b"ca"), false)), Ok(Belonging::Begun));
+        assert_eq!(judge(&found("c1", hub("https://hub/", b"ca"), true)), Ok(Belonging::Joined));
+        assert_eq!(judge(&found("c1", hub("https://10.0.0.1", b"ca"), true)), Ok(Belonging::Joined));
+        let mut expired = found("c1", hub("https://hub", b"ca"), true);
+        expired.identity.as_mut().unwrap().expires = Some(NOW);
+        assert_eq!(judge(&expired), Ok(Belonging::Begun));
+        assert_eq!(judge(&Found { klusterlets: vec![klusterlet(None)], ..Found::default() }), Ok(Belonging::Begun));
+    }
+
+    #[test]
+    fn another_hub_or_name_is_refused_with_what_to_type() {
+        let other_hub = judge(&found("c1", hub("https://other", b"x"), true)).unwrap_err();
+        assert!(other_hub.message.contains("another hub, https://other"), "{other_hub}");
+        assert!(other_hub.hints[0].contains("kubectl delete klusterlet klusterlet"), "{other_hub:?}");
+        let other_ca = judge(&found("c1", hub("https://hub", b"x"), true)).unwrap_err();
+        assert!(other_ca.message.contains("another CA"), "{other_ca}");
+        let other_name = judge(&found("c2", hub("https://hub", b"ca"), true)).unwrap_err();
+        assert!(other_name.message.contains("as \"c2\", not as \"c1\""), "{other_name}");
+        assert_eq!(other_name.hints[0], "to keep that name: kubectl ocm join c2");
+        for failure in [other_hub, other_ca, other_name] {
+            assert_eq!(failure.reason, crate::Reason::Refused);
+        }
+        let mut leaving = found("c1", hub("https://hub", b"ca"), true);
+        leaving.klusterlets[0].metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(NOW));
+        assert!(judge(&leaving).unwrap_err().message.contains("being detached"));
+        let twice = Found { klusterlets: vec![klusterlet(None), klusterlet(None)], ..Found::default() };
+        assert!(judge(&twice).unwrap_err().message.contains("several"));
+    }
+
+    #[test]
+    fn a_kubeconfig_is_replaced_only_when_it_must() {
+        let address = hub("https://hub", b"ca");
+        let jwt = |exp: i64| format!("e30.{}.c", URL_SAFE_NO_PAD.encode(format!("{{\"exp\":{exp}}}")));
+        let with = |token: String| Bootstrap { hub: address.clone(), token };
+        let serves =
+            |there: &Bootstrap, accepted, offered: Option<&str>| still_serves(there, &address, accepted, offered, NOW);
+        assert!(serves(&with(jwt(3600)), true, Some(&jwt(7200))));
+        assert!(serves(&with("abcdef.0123456789abcdef".to_owned()), true, None));
+        assert!(!serves(&with(jwt(3600)), false, None));
+        assert!(!serves(&with(jwt(60)), true, Some(&jwt(7200))));
+        assert!(!serves(&with(jwt(60)), true, None));
+        assert!(serves(&with(jwt(60)), true, Some(&jwt(50))));
+        let elsewhere = Bootstrap { hub: hub("https://10.0.0.1", b"ca"), token: jwt(3600) };
+        assert!(!serves(&elsewhere, true, None));
+    }
+}

@@ -1,0 +1,145 @@
+//! The kubeconfig with which an agent registers, and whether two of them speak of the same hub.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::pin;
+
+/// How an agent reaches and trusts a hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HubAddress {
+    /// URL of the API server.
+    pub server: String,
+    /// Certificates (DER) that vouch for it; none: the system's.
+    pub ca: Vec<Vec<u8>>,
+    /// The proxy on the way.
+    pub proxy: Option<String>,
+}
+
+/// How two addresses compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// The same hub, reached in the same way.
+    Same,
+    /// The same authority under another address: the same hub.
+    OtherAddress,
+    /// The same address under another authority: the hub's CA was replaced, or another server took its place.
+    OtherCa,
+    /// Neither is the same.
+    OtherHub,
+}
+
+impl HubAddress {
+    /// Compares with the address that is wanted.
+    pub fn likeness(&self, wanted: &Self) -> Likeness {
+        let address = normal(&self.server) == normal(&wanted.server);
+        let same_ca = match (self.ca.is_empty(), wanted.ca.is_empty()) {
+            (true, true) => address,
+            // One of them leaves the choice to the system: nothing contradicts.
+            (true, false) | (false, true) => address,
+            (false, false) => self.ca.iter().any(|certificate| wanted.ca.contains(certificate)),
+        };
+        match (address, same_ca) {
+            (true, true) => Likeness::Same,
+            (false, true) => Likeness::OtherAddress,
+            (true, false) => Likeness::OtherCa,
+            (false, false) => Likeness::OtherHub,
+        }
+    }
+}
+
+/// An address without what makes no difference.
+fn normal(server: &str) -> String {
+    let server = server.trim().trim_end_matches('/').to_ascii_lowercase();
+    match server.strip_prefix("https://") {
+        Some(rest) if !rest.contains('/') => match rest.strip_suffix(":443") {
+            Some(host) => format!("https://{host}"),
+            None => server,
+        },
+        _ => server,
+    }
+}
+
+/// A kubeconfig that holds one hub and one token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Bootstrap {
+    /// The hub.
+    pub hub: HubAddress,
+    /// The token.
+    pub token: String,
+}
+
+impl fmt::Debug for Bootstrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bootstrap").field("hub", &self.hub).finish_non_exhaustive()
+    }
+}
+
+impl Bootstrap {
+    /// The file. Its entries have the names that other tools give them.
+    pub fn to_yaml(&self) -> String {
+        // JSON strings are YAML strings.
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let mut cluster = format!("    server: {}\n", quoted(&self.hub.server));
+        if !self.hub.ca.is_empty() {
+            let pem = STANDARD.encode(pin::to_pem(&self.hub.ca));
+            cluster += &format!("    certificate-authority-data: {pem}\n");
+        }
+        if let Some(proxy) = &self.hub.proxy {
+            cluster += &format!("    proxy-url: {}\n", quoted(proxy));
+        }
+        format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: hub\n  cluster:\n{cluster}users:\n- name: bootstrap\n  \
+             user:\n    token: {}\ncontexts:\n- name: bootstrap\n  context:\n    cluster: hub\n    user: bootstrap\n    \
+             namespace: default\ncurrent-context: bootstrap\n",
+            quoted(&self.token)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(server: &str, ca: &[&[u8]]) -> HubAddress {
+        HubAddress { server: server.to_owned(), ca: ca.iter().map(|ca| ca.to_vec()).collect(), proxy: None }
+    }
+
+    #[test]
+    fn the_same_hub_is_recognised() {
+        let hub = address("https://Hub.example:6443/", &[b"a", b"b"]);
+        let cases = [
+            (address("https://hub.example:6443", &[b"b"]), Likeness::Same),
+            (address("https://hub.example:6443", &[]), Likeness::Same),
+            (address("https://10.0.0.1:6443", &[b"a"]), Likeness::OtherAddress),
+            (address("https://hub.example:6443", &[b"c"]), Likeness::OtherCa),
+            (address("https://other:6443", &[b"c"]), Likeness::OtherHub),
+            (address("https://other:6443", &[]), Likeness::OtherHub),
+        ];
+        for (wanted, likeness) in cases {
+            assert_eq!(hub.likeness(&wanted), likeness, "{wanted:?}");
+        }
+        assert_eq!(address("https://h:443", &[]).likeness(&address("https://h", &[])), Likeness::Same);
+        assert_eq!(address("https://h:443", &[]).likeness(&address("https://i", &[])), Likeness::OtherHub);
+    }
+
+    #[test]
+    fn the_file_holds_what_agents_look_for() {
+        let hub = HubAddress { proxy: Some("http://p:3128".to_owned()), ..address("https://h:6443", &[b"ca"]) };
+        let text = Bootstrap { hub, token: "abc.def".to_owned() }.to_yaml();
+        for line in [
+            "    server: \"https://h:6443\"\n",
+            "    certificate-authority-data: LS0t",
+            "    proxy-url: \"http://p:3128\"\n",
+            "    token: \"abc.def\"\n",
+            "current-context: bootstrap\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        let plain = Bootstrap { hub: address("https://h", &[]), token: "t".to_owned() };
+        assert!(!plain.to_yaml().contains("certificate-authority"));
+        assert!(!format!("{plain:?}").contains("token"));
+    }
+}

@@ -1,0 +1,318 @@
+//! The decision about a cluster: every branch, with right requests and the ones that must not get through.
+
+mod common;
+
+use common::*;
+use forge::{Forge, Key, Kind};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use ocm_api::ManagedCluster;
+use ocm_core::accept::{Decision, Home, RefusalCode, Wish, decide};
+use ocm_core::csr::{Allowance, Code, Request};
+
+/// When the cluster was created.
+const REGISTERED: i64 = 100;
+
+fn cluster() -> ManagedCluster {
+    let mut cluster = ManagedCluster::default();
+    cluster.metadata.name = Some(CLUSTER.to_owned());
+    cluster.metadata.uid = Some("1".to_owned());
+    cluster.metadata.creation_timestamp = Some(Time(at(REGISTERED)));
+    cluster
+}
+
+fn accepted() -> ManagedCluster {
+    let mut cluster = cluster();
+    cluster.spec.hub_accepts_client = Some(true);
+    cluster
+}
+
+fn with_condition(mut cluster: ManagedCluster, kind: &str, status: &str, second: i64) -> ManagedCluster {
+    cluster.status.get_or_insert_default().conditions.push(Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        last_transition_time: Time(at(second)),
+        message: String::new(),
+        observed_generation: None,
+        reason: "Because".to_owned(),
+    });
+    cluster
+}
+
+/// A cluster whose agent joined at this time.
+fn joined(second: i64) -> ManagedCluster {
+    with_condition(accepted(), "ManagedClusterJoined", "True", second)
+}
+
+/// A cluster that joined and was denied then.
+fn denied() -> ManagedCluster {
+    let mut cluster = with_condition(joined(120), "HubAcceptedManagedCluster", "False", 130);
+    cluster.spec.hub_accepts_client = Some(false);
+    cluster
+}
+
+/// The right request with a key.
+fn asks(name: &str, created: i64, key: &Key) -> CertificateSigningRequest {
+    object(name, created, &Forge::agent(CLUSTER, "a1").key(key).pem())
+}
+
+fn concluded(mut object: CertificateSigningRequest, kind: &str) -> CertificateSigningRequest {
+    conclude(&mut object, kind);
+    object
+}
+
+fn labelled(mut object: CertificateSigningRequest, key: &str, value: &str) -> CertificateSigningRequest {
+    object.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+    object
+}
+
+fn decide_with(cluster: &ManagedCluster, objects: &[CertificateSigningRequest], wish: &Wish) -> Decision {
+    let requests: Vec<Request> = objects.iter().map(Request::read).collect();
+    decide(CLUSTER, Some(cluster), Home::Free, &requests, wish)
+}
+
+fn decided(cluster: &ManagedCluster, objects: &[CertificateSigningRequest]) -> Decision {
+    decide_with(cluster, objects, &Wish::default())
+}
+
+/// Approves the request of this index and accepts the cluster.
+fn lets_in(index: usize) -> Decision {
+    Decision::Act { approve: Some(index), stands_on: Some(index), accept: true }
+}
+
+#[track_caller]
+fn assert_refused(decision: &Decision, code: RefusalCode) {
+    match decision {
+        Decision::Refused(refusal) => assert_eq!(refusal.code, code, "{refusal:?}"),
+        other => panic!("{other:?} instead of {code}"),
+    }
+}
+
+fn naming(key: &Key) -> Wish {
+    Wish { fingerprint: Some(key.fingerprint()), ..Wish::default() }
+}
+
+fn replacing() -> Wish {
+    Wish { replace: true, ..Wish::default() }
+}
+
+fn key() -> Key {
+    Key::new(Kind::P256)
+}
+
+#[test]
+fn a_right_request_lets_a_cluster_in() {
+    assert_eq!(decided(&cluster(), &[asks("r", 110, &key())]), lets_in(0));
+    assert_eq!(decided(&cluster(), &[asks("r", REGISTERED, &key())]), lets_in(0), "in the same second");
+    // An agent keeps its key and its request when the hub's administrator deletes the cluster and it registers again.
+    assert_eq!(decided(&cluster(), &[asks("r", 90, &key())]), lets_in(0));
+    let decision = decided(&accepted(), &[asks("r", 110, &key())]);
+    assert_eq!(decision, Decision::Act { approve: Some(0), stands_on: Some(0), accept: false });
+}
+
+#[test]
+fn nothing_is_done_without_a_cluster_or_a_request() {
+    let request = Request::read(&asks("r", 110, &key()));
+    let nobody = decide(CLUSTER, None, Home::Free, std::slice::from_ref(&request), &Wish::default());
+    assert_refused(&nobody, RefusalCode::NoManagedCluster);
+    assert_eq!(decided(&cluster(), &[]), Decision::NoRequest);
+    assert_eq!(decided(&accepted(), &[]), Decision::Settled);
+    let of_another = labelled(asks("r", 110, &key()), LABEL, "c2");
+    assert_eq!(decided(&cluster(), &[of_another]), Decision::NoRequest);
+}
+
+#[test]
+fn a_cluster_that_is_being_removed_is_left_alone() {
+    let mut cluster = cluster();
+    cluster.metadata.deletion_timestamp = Some(Time(at(150)));
+    assert_refused(&decided(&cluster, &[asks("r", 110, &key())]), RefusalCode::Detaching);
+}
+
+#[test]
+fn names_of_the_hub_are_not_given_away() {
+    let request = |name: &str| Request::read(&labelled(object("r", 110, &Forge::agent(name, "a1").pem()), LABEL, name));
+    let of = |name: &str, home| decide(name, Some(&cluster()), home, &[request(name)], &Wish::default());
+    for name in ["default", "kube-system", "kube-x", "open-cluster-management", "managed-clusters"] {
+        assert_refused(&of(name, Home::Free), RefusalCode::NamespaceTaken);
+        assert_refused(&of(name, Home::Own), RefusalCode::NamespaceTaken);
+    }
+    assert_refused(&of("shop", Home::Foreign), RefusalCode::NamespaceTaken);
+    assert_eq!(of("shop", Home::Own), lets_in(0));
+    assert_eq!(of("cluster", Home::Free), lets_in(0), "a cluster may be called so");
+}
+
+#[test]
+fn two_keys_for_one_name_wait_for_a_person() {
+    let (one, two) = (key(), key());
+    let both = [asks("one", 110, &one), asks("two", 120, &two)];
+    assert_refused(&decided(&cluster(), &both), RefusalCode::TwoKeys);
+    assert_eq!(decide_with(&cluster(), &both, &naming(&one)), lets_in(0));
+    assert_eq!(decide_with(&cluster(), &both, &naming(&two)), lets_in(1));
+    assert_refused(&decide_with(&cluster(), &both, &naming(&key())), RefusalCode::NoSuchKey);
+    assert_refused(&decide_with(&cluster(), &both, &replacing()), RefusalCode::TwoKeys);
+    // One key may ask twice; the newer request counts.
+    assert_eq!(decided(&cluster(), &[asks("one", 110, &one), asks("again", 120, &one)]), lets_in(1));
+    assert_eq!(decided(&cluster(), &[asks("again", 120, &one), asks("one", 110, &one)]), lets_in(0));
+}
+
+#[test]
+fn wrong_requests_are_refused_and_not_in_the_way_of_right_ones() {
+    let right = key();
+    let greedy = Forge::agent(CLUSTER, "a1").organization("system:masters");
+    let wrong = object("wrong", 120, &greedy.pem());
+    assert_refused(&decided(&cluster(), std::slice::from_ref(&wrong)), RefusalCode::Request(Code::ForeignOrganization));
+    assert_refused(
+        &decided(&accepted(), std::slice::from_ref(&wrong)),
+        RefusalCode::Request(Code::ForeignOrganization),
+    );
+    assert_eq!(decided(&cluster(), &[wrong.clone(), asks("r", 110, &right)]), lets_in(1));
+    // Somebody asks with the public key of the right request, which it cannot sign with.
+    let copied = object("copied", 120, &Forge::agent(CLUSTER, "a1").key(&right).signed_by(&key()).pem());
+    assert_eq!(decided(&cluster(), &[asks("r", 110, &right), copied.clone()]), lets_in(0));
+    assert_eq!(decide_with(&cluster(), &[asks("r", 110, &right), copied.clone()], &naming(&right)), lets_in(0));
+    assert_refused(&decide_with(&cluster(), &[copied], &naming(&right)), RefusalCode::Request(Code::Signature));
+    // A fingerprint says which request is meant, not that it is right.
+    let named = Wish { fingerprint: Request::read(&wrong).fingerprint(), ..replacing() };
+    assert_refused(&decide_with(&cluster(), &[wrong], &named), RefusalCode::Request(Code::ForeignOrganization));
+}
+
+#[test]
+fn a_taken_name_goes_to_another_key_only_when_that_is_said() {
+    let holder = concluded(asks("holder", 110, &key()), "Approved");
+    let new = asks("new", 300, &key());
+    for objects in [vec![holder.clone(), new.clone()], vec![new.clone()]] {
+        let last = objects.len() - 1;
+        let decision = decide_with(&joined(120), &objects, &replacing());
+        assert_eq!(decision, Decision::Act { approve: Some(last), stands_on: Some(last), accept: false });
+        assert_refused(&decided(&joined(120), &objects), RefusalCode::NameTaken);
+    }
+    // Nobody has joined yet, but a certificate is on its way to another key.
+    for cluster in [cluster(), accepted()] {
+        assert_refused(&decided(&cluster, &[holder.clone(), new.clone()]), RefusalCode::NameTaken);
+    }
+    // What was approved under the name's label for something else holds no name.
+    let other = object("other", 110, &Forge::agent("c2", "a1").pem());
+    assert_eq!(decided(&cluster(), &[concluded(other, "Approved"), new]), lets_in(1));
+}
+
+#[test]
+fn only_the_holder_itself_may_ask_again() {
+    let mine = key();
+    let first = concluded(asks("first", 110, &mine), "Approved");
+    let again = asks("again", 300, &mine);
+    let goes_on = Decision::Act { approve: Some(1), stands_on: Some(1), accept: false };
+    assert_eq!(decided(&joined(120), &[first.clone(), again.clone()]), goes_on);
+    // Its key was approved for the name, but in a registration that is over.
+    let before = concluded(asks("before", 90, &mine), "Approved");
+    assert_refused(&decided(&joined(120), &[before, again.clone()]), RefusalCode::NameTaken);
+    // It was approved after another one had joined.
+    let after = concluded(asks("after", 200, &mine), "Approved");
+    assert_refused(&decided(&joined(120), &[after, again.clone()]), RefusalCode::NameTaken);
+    // It was approved for something else.
+    let other = object("other", 110, &Forge::agent("c2", "a1").key(&mine).pem());
+    assert_refused(&decided(&joined(120), &[concluded(other, "Approved"), again]), RefusalCode::NameTaken);
+}
+
+#[test]
+fn what_is_over_is_no_obstacle() {
+    let new = asks("new", 110, &key());
+    for end in ["Approved", "Denied", "Failed"] {
+        let old = concluded(asks("old", 90, &key()), end);
+        assert_eq!(decided(&cluster(), &[old.clone(), new.clone()]), lets_in(1), "{end}");
+        assert_eq!(decided(&cluster(), &[old]), Decision::NoRequest, "{end}");
+    }
+    // A denial of this registration does not bind a person who looks again, either.
+    assert_eq!(decided(&cluster(), &[concluded(asks("old", 105, &key()), "Denied"), new]), lets_in(1));
+}
+
+#[test]
+fn addons_and_renewals_are_others_business() {
+    let new = asks("new", 110, &key());
+    let addon = labelled(object("addon", 115, &Forge::addon(CLUSTER, "x").pem()), ADDON_LABEL, "x");
+    let mut renewal = asks("renewal", 116, &key());
+    ask_as(&mut renewal, "system:open-cluster-management:c1:a1", &["system:authenticated"], Some("X509SHA256=2d"));
+    assert_eq!(decided(&cluster(), &[addon.clone(), renewal.clone(), new]), lets_in(2));
+    assert_eq!(decided(&cluster(), &[addon.clone(), renewal.clone()]), Decision::NoRequest);
+    assert_eq!(decided(&accepted(), &[addon.clone(), renewal.clone()]), Decision::Settled);
+    let approved = [concluded(addon, "Approved"), concluded(renewal, "Approved")];
+    assert_eq!(decided(&cluster(), &approved), Decision::NoRequest);
+    // An agent's request that is labelled as an add-on's is judged as what it is.
+    let hidden = labelled(asks("hidden", 115, &key()), ADDON_LABEL, "x");
+    assert_refused(&decided(&cluster(), &[hidden, asks("new", 110, &key())]), RefusalCode::TwoKeys);
+    // Another cluster's agent is no agent that renews.
+    let mut foreign = asks("foreign", 116, &key());
+    ask_as(&mut foreign, "system:open-cluster-management:c2:a1", &["system:authenticated"], Some("X509SHA256=2d"));
+    assert_refused(&decided(&cluster(), &[foreign]), RefusalCode::Request(Code::Requester));
+}
+
+#[test]
+fn an_approved_request_lets_a_cluster_in_later() {
+    let mine = key();
+    let approved = concluded(asks("r", 110, &mine), "Approved");
+    let later = Decision::Act { approve: None, stands_on: Some(0), accept: true };
+    assert_eq!(decided(&cluster(), std::slice::from_ref(&approved)), later);
+    assert_eq!(decide_with(&cluster(), std::slice::from_ref(&approved), &naming(&mine)), later);
+    assert_eq!(decide_with(&cluster(), std::slice::from_ref(&approved), &naming(&key())), Decision::NoRequest);
+    // Two keys were approved: only a person can tell which one is meant.
+    let two = [approved.clone(), concluded(asks("s", 111, &key()), "Approved")];
+    assert_refused(&decided(&cluster(), &two), RefusalCode::TwoKeys);
+    assert_eq!(decide_with(&cluster(), &two, &naming(&mine)), later);
+    // Somebody approved what should not have been.
+    let wrong = object("wrong", 110, &Forge::agent(CLUSTER, "a1").organization("system:masters").pem());
+    let wrong = concluded(wrong, "Approved");
+    assert_refused(&decided(&cluster(), &[wrong]), RefusalCode::Request(Code::ForeignOrganization));
+    // Approved and denied is denied.
+    let both = concluded(approved, "Denied");
+    assert_refused(&decided(&cluster(), &[both]), RefusalCode::RequestDenied);
+}
+
+#[test]
+fn what_was_denied_or_failed_stays_so() {
+    assert_refused(&decided(&cluster(), &[concluded(asks("r", 110, &key()), "Denied")]), RefusalCode::RequestDenied);
+    let failed = concluded(concluded(asks("r", 110, &key()), "Approved"), "Failed");
+    assert_refused(&decided(&cluster(), &[failed]), RefusalCode::RequestFailed);
+    let newest = [concluded(asks("old", 110, &key()), "Approved"), concluded(asks("new", 120, &key()), "Denied")];
+    let decision = decided(&cluster(), &newest);
+    assert_eq!(decision, Decision::Act { approve: None, stands_on: Some(0), accept: true }, "the approved one counts");
+}
+
+#[test]
+fn a_cluster_that_was_denied_after_it_joined_is_let_in_again_with_the_key_that_it_has() {
+    let with_what_it_has = Decision::Act { approve: None, stands_on: None, accept: true };
+    assert_eq!(decided(&denied(), &[]), with_what_it_has);
+    // It never joined, or nobody ever let it in: then it has no certificate.
+    let never = with_condition(cluster(), "HubAcceptedManagedCluster", "False", 130);
+    assert_eq!(decided(&never, &[]), Decision::NoRequest);
+    let forged = with_condition(cluster(), "ManagedClusterJoined", "True", 130);
+    assert_eq!(decided(&forged, &[]), Decision::NoRequest);
+    // Its request was denied, or another key is involved.
+    assert_refused(&decided(&denied(), &[concluded(asks("r", 140, &key()), "Denied")]), RefusalCode::RequestDenied);
+    assert_refused(&decided(&denied(), &[asks("r", 140, &key())]), RefusalCode::NameTaken);
+    let approved = concluded(asks("r", 140, &key()), "Approved");
+    assert_refused(&decided(&denied(), std::slice::from_ref(&approved)), RefusalCode::NameTaken);
+    let replaced = decide_with(&denied(), &[approved], &replacing());
+    assert_eq!(replaced, Decision::Act { approve: None, stands_on: Some(0), accept: true });
+    assert_eq!(decide_with(&denied(), &[], &naming(&key())), Decision::NoRequest);
+}
+
+#[test]
+fn what_an_administrator_allows_is_allowed_exactly() {
+    let mut by_eva = asks("r", 110, &key());
+    ask_as(&mut by_eva, "eva", &["system:authenticated"], None);
+    let allowing = |user: &str| Wish {
+        allowance: Allowance { requesters: vec![user.to_owned()], ..Allowance::default() },
+        ..Wish::default()
+    };
+    assert_refused(&decided(&cluster(), std::slice::from_ref(&by_eva)), RefusalCode::Request(Code::Requester));
+    assert_eq!(decide_with(&cluster(), std::slice::from_ref(&by_eva), &allowing("eva")), lets_in(0));
+    for other in ["ev", "eva2", "Eva", "", "*"] {
+        let decision = decide_with(&cluster(), std::slice::from_ref(&by_eva), &allowing(other));
+        assert_refused(&decision, RefusalCode::Request(Code::Requester));
+    }
+    let mut long = asks("r", 110, &key());
+    long.spec.expiration_seconds = Some(31_536_001);
+    let longer =
+        Wish { allowance: Allowance { max_lifetime_seconds: 31_536_001, ..Allowance::default() }, ..Wish::default() };
+    assert_refused(&decided(&cluster(), std::slice::from_ref(&long)), RefusalCode::Request(Code::Lifetime));
+    assert_eq!(decide_with(&cluster(), &[long], &longer), lets_in(0));
+}

@@ -1,0 +1,84 @@
+//! Objects for the tests of the rules: a right request, and ways to make it wrong.
+
+#![allow(dead_code, reason = "each test program takes what it needs")]
+
+use forge::Forge;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use ocm_core::csr::{Allowance, Code, Request};
+
+/// The cluster of all tests.
+pub const CLUSTER: &str = "c1";
+/// Who registers agents.
+pub const BOOTSTRAP: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+/// Label with the cluster's name.
+pub const LABEL: &str = "open-cluster-management.io/cluster-name";
+/// Label with the add-on's name.
+pub const ADDON_LABEL: &str = "open-cluster-management.io/addon-name";
+/// Annotation of the gRPC server.
+pub const CSR_USER: &str = "open-cluster-management.io/csr-user";
+/// The signer of the gRPC server's requests.
+pub const GRPC_SIGNER: &str = "open-cluster-management.io/grpc";
+/// Where the API server says how somebody authenticated.
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// A time, in seconds after the beginning of all tests.
+pub fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_790_000_000 + second).expect("a time")
+}
+
+/// A request object with this content, as the API server stores it when the bootstrap service account creates it.
+pub fn object(name: &str, created: i64, pem: &str) -> CertificateSigningRequest {
+    let mut object = CertificateSigningRequest::default();
+    object.metadata.name = Some(name.to_owned());
+    object.metadata.creation_timestamp = Some(Time(at(created)));
+    object.metadata.labels = Some([(LABEL.to_owned(), CLUSTER.to_owned())].into());
+    object.spec.request = ByteString(pem.as_bytes().to_vec());
+    object.spec.signer_name = "kubernetes.io/kube-apiserver-client".to_owned();
+    object.spec.usages = Some(["digital signature", "key encipherment", "client auth"].map(str::to_owned).to_vec());
+    ask_as_service_account(&mut object, "open-cluster-management", "agent-registration-bootstrap");
+    object
+}
+
+/// Makes a service account the requester.
+pub fn ask_as_service_account(object: &mut CertificateSigningRequest, namespace: &str, name: &str) {
+    object.spec.username = Some(format!("system:serviceaccount:{namespace}:{name}"));
+    object.spec.uid = Some("f82ca45b-5d81-4b4b-be44-bc1d99af9983".to_owned());
+    let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), "system:authenticated"];
+    object.spec.groups = Some(groups.map(str::to_owned).to_vec());
+    object.spec.extra = Some([(CREDENTIAL_ID.to_owned(), vec!["JTI=ebf6c9ef".to_owned()])].into());
+}
+
+/// Makes somebody with a token or a certificate the requester.
+pub fn ask_as(object: &mut CertificateSigningRequest, user: &str, groups: &[&str], credential: Option<&str>) {
+    object.spec.username = Some(user.to_owned());
+    object.spec.uid = None;
+    object.spec.groups = Some(groups.iter().map(|group| (*group).to_owned()).collect());
+    object.spec.extra = credential.map(|id| [(CREDENTIAL_ID.to_owned(), vec![id.to_owned()])].into());
+}
+
+/// Adds a condition.
+pub fn conclude(object: &mut CertificateSigningRequest, kind: &str) {
+    object.status.get_or_insert_default().conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        ..CertificateSigningRequestCondition::default()
+    });
+}
+
+/// The right request of an agent, as an object.
+pub fn right() -> CertificateSigningRequest {
+    object("right", 10, &Forge::agent(CLUSTER, "a1").pem())
+}
+
+/// Every rule that an object breaks for the cluster, by the ordinary allowance.
+pub fn codes(object: &CertificateSigningRequest) -> Vec<Code> {
+    codes_with(object, &Allowance::default())
+}
+
+/// Every rule that an object breaks for the cluster.
+pub fn codes_with(object: &CertificateSigningRequest, allowance: &Allowance) -> Vec<Code> {
+    Request::read(object).breaches(CLUSTER, allowance).into_iter().map(|breach| breach.code).collect()
+}

@@ -1,0 +1,514 @@
+//! Accepting and denying clusters: look, decide, approve exactly what was looked at, then accept.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use ocm_api::ManagedCluster;
+use ocm_api::names::{hub as hub_names, signers};
+use ocm_core::accept::{Decision, Refusal, RefusalCode, Wish, decide};
+use ocm_core::csr::{Request, State};
+use ocm_core::phase::{Phase, standing};
+use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_kube::Cluster;
+use ocm_kube::access::{Right, require};
+use ocm_kube::apply::FIELD_MANAGER;
+use ocm_kube::wait::{Look, until};
+use serde_json::json;
+
+use crate::registry::{Registry, Scope};
+
+/// The reason that our approvals carry; requests of other tools' carry theirs.
+pub const APPROVAL_REASON: &str = "KubectlOcmAccept";
+
+/// The reason that our denials carry.
+pub const DENIAL_REASON: &str = "KubectlOcmDeny";
+
+/// One cluster with what was found and what is to be done about it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Name of the cluster.
+    pub name: String,
+    /// The object that was looked at; none if the hub has none.
+    pub cluster: Option<ManagedCluster>,
+    /// Its requests with the objects that they were read from.
+    pub requests: Vec<(Request, CertificateSigningRequest)>,
+    /// What is to be done.
+    pub decision: Decision,
+}
+
+impl Candidate {
+    /// The request that the decision stands on.
+    pub fn request(&self) -> Option<&Request> {
+        match &self.decision {
+            Decision::Act { stands_on: Some(index), .. } => self.requests.get(*index).map(|(request, _)| request),
+            _ => None,
+        }
+    }
+
+    /// The requests that a denial is about.
+    fn waiting(&self) -> impl Iterator<Item = &(Request, CertificateSigningRequest)> {
+        self.requests.iter().filter(|(request, _)| request.state == State::Pending && !request.is_addons())
+    }
+
+    fn is_accepted(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default())
+    }
+}
+
+/// How one cluster came out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Name of the cluster.
+    pub name: String,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// What was found, for people.
+    pub detail: String,
+    /// What to type next.
+    pub hint: Option<String>,
+    /// The key's fingerprint, where there is a request.
+    pub fingerprint: Option<String>,
+    /// Who asked, where there is a request.
+    pub requester: Option<String>,
+    /// The request that was approved or denied.
+    pub request: Option<String>,
+}
+
+/// How a cluster came out, with a stable word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its request is approved and the hub accepts it.
+    Accepted,
+    /// It was accepted before; its new request is approved now.
+    Approved,
+    /// It was accepted before and nothing waits for approval.
+    AlreadyAccepted,
+    /// It has not asked yet.
+    NoRequest,
+    /// It is denied now.
+    Denied,
+    /// It was denied before and nothing waits.
+    AlreadyDenied,
+    /// Refused by a rule; nothing was changed.
+    Refused(RefusalCode),
+    /// The hub did not do what we asked.
+    Failed(Reason),
+}
+
+impl Outcome {
+    /// The stable word that scripts match.
+    pub fn code(&self) -> String {
+        match self {
+            Self::Refused(code) => code.to_string(),
+            Self::Failed(reason) => reason.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+/// How far decisions are carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DryRun {
+    /// For real.
+    #[default]
+    No,
+    /// Nothing is sent.
+    Client,
+    /// The hub checks everything and stores nothing.
+    Server,
+}
+
+/// Looks at every cluster of the scope and decides, without changing anything.
+///
+/// With [`Scope::All`] only clusters that wait for acceptance are looked at. A denied cluster is let in again only by
+/// its name: whoever wrote a selector did not think of it.
+///
+/// # Errors
+/// When the hub cannot be read.
+pub async fn survey(hub: &Cluster, scope: &Scope, wish: &Wish) -> Result<Vec<Candidate>, Failure> {
+    let registry = Registry::read(hub, scope).await?;
+    let names: Vec<String> = match scope {
+        Scope::Names(names) => names.clone(),
+        Scope::Selector(_) => registry.clusters.keys().cloned().collect(),
+        Scope::All => registry
+            .clusters
+            .iter()
+            .filter(|(_, cluster)| standing(cluster).phase == Phase::Pending)
+            .map(|(name, _)| name.clone())
+            .collect(),
+    };
+    let named = matches!(scope, Scope::Names(_));
+    Ok(names.into_iter().map(|name| candidate(&registry, name, named, wish)).collect())
+}
+
+fn candidate(registry: &Registry, name: String, named: bool, wish: &Wish) -> Candidate {
+    let cluster = registry.clusters.get(&name).cloned();
+    let requests = registry.requests_of(&name).to_vec();
+    let plain: Vec<Request> = requests.iter().map(|(request, _)| request.clone()).collect();
+    let mut decision = decide(&name, cluster.as_ref(), registry.home_of(&name), &plain, wish);
+    let denied = cluster.as_ref().is_some_and(|cluster| standing(cluster).phase == Phase::Denied);
+    if !named && denied && matches!(decision, Decision::Act { accept: true, .. }) {
+        decision = Decision::Refused(Refusal {
+            code: RefusalCode::Denied,
+            detail: "it was denied".to_owned(),
+            hint: Some(format!("to let it in again: kubectl ocm accept {name}")),
+        });
+    }
+    Candidate { name, cluster, requests, decision }
+}
+
+/// Fails before anything is touched unless the user may approve, and accept.
+///
+/// # Errors
+/// [`Reason::Forbidden`] naming every right that is missing.
+pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
+    let mut rights = Rights::default();
+    for candidate in candidates {
+        let Decision::Act { approve, accept, .. } = &candidate.decision else { continue };
+        if approve.is_some() {
+            rights.decide(candidate.request().map_or(signers::KUBE_APISERVER_CLIENT, |request| &request.signer));
+        }
+        if *accept {
+            rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+            rights.need(Right::new("update", hub_names::REGISTER_GROUP, "managedclusters/accept"));
+        }
+    }
+    rights.require(hub, "accept clusters").await
+}
+
+/// Fails before anything is touched unless the user may deny what waits, and withdraw acceptances.
+///
+/// # Errors
+/// [`Reason::Forbidden`] naming every right that is missing.
+pub async fn check_rights_to_deny(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
+    let mut rights = Rights::default();
+    for candidate in candidates {
+        for (request, _) in candidate.waiting() {
+            rights.decide(&request.signer);
+        }
+        if candidate.is_accepted() {
+            rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+        }
+    }
+    rights.require(hub, "deny clusters").await
+}
+
+/// Rights that are needed, each once.
+#[derive(Default)]
+struct Rights(Vec<Right>);
+
+impl Rights {
+    fn need(&mut self, right: Right) {
+        if !self.0.contains(&right) {
+            self.0.push(right);
+        }
+    }
+
+    /// To approve or deny requests for a signer.
+    fn decide(&mut self, signer: &str) {
+        self.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
+        self.need(Right::new("approve", "certificates.k8s.io", "signers").on(signer));
+    }
+
+    async fn require(&self, hub: &Cluster, purpose: &str) -> Result<(), Failure> {
+        if self.0.is_empty() { Ok(()) } else { require(hub, purpose, &self.0).await }
+    }
+}
+
+/// Carries out decisions, `at_once` clusters at a time, and hands over each row in the order of the candidates.
+pub async fn carry_out(
+    hub: &Cluster,
+    candidates: Vec<Candidate>,
+    wish: &Wish,
+    dry_run: DryRun,
+    at_once: usize,
+    narrator: &dyn Narrator,
+    mut each: impl FnMut(&Row),
+) -> Vec<Row> {
+    let total = candidates.len();
+    let mut rows = Vec::with_capacity(total);
+    let mut answers =
+        futures::stream::iter(candidates).map(|candidate| one(hub, candidate, wish, dry_run)).buffered(at_once.max(1));
+    while let Some(row) = answers.next().await {
+        each(&row);
+        if dry_run == DryRun::No && matches!(row.outcome, Outcome::Accepted | Outcome::Approved) {
+            narrator.tell(Event::done(format!("accepted {}", row.name)));
+        }
+        rows.push(row);
+        if total > 1 {
+            narrator.tell(Event::now(format!("accepting clusters, {} of {total}", rows.len())));
+        }
+    }
+    rows
+}
+
+/// How often a decision is taken anew when the hub changed under it.
+const TRIES: usize = 5;
+
+async fn one(hub: &Cluster, mut candidate: Candidate, wish: &Wish, dry_run: DryRun) -> Row {
+    // What was shown, and agreed to.
+    let key = candidate.request().and_then(Request::fingerprint);
+    let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
+    for attempt in 1.. {
+        let other = candidate.request().and_then(Request::fingerprint) != key
+            || candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone()) != uid;
+        if attempt > 1 && other && matches!(candidate.decision, Decision::Act { .. }) {
+            candidate.decision = Decision::Refused(Refusal {
+                code: RefusalCode::KeyChanged,
+                detail: "it asked anew, with another key or as another registration, in the meantime".to_owned(),
+                hint: Some("look at it again and repeat the command".to_owned()),
+            });
+        }
+        let row = row(&candidate);
+        let Decision::Act { approve, accept, .. } = candidate.decision.clone() else { return row };
+        if dry_run == DryRun::Client {
+            return row;
+        }
+        let result = act(hub, &candidate, approve, accept, dry_run).await;
+        let failure = match result {
+            Ok(()) => return row,
+            Err(failure) => failure,
+        };
+        // Somebody else decided or changed something in between: look again and decide anew, never blindly.
+        if failure.reason != Reason::Conflict || attempt == TRIES {
+            return failed(&candidate, &failure);
+        }
+        let scope = Scope::Names(vec![candidate.name.clone()]);
+        candidate = match survey(hub, &scope, wish).await {
+            Ok(again) => match again.into_iter().next() {
+                Some(again) => again,
+                None => return failed(&candidate, &failure),
+            },
+            Err(failure) => return failed(&candidate, &failure),
+        };
+    }
+    unreachable!("the loop returns within its tries")
+}
+
+async fn act(
+    hub: &Cluster,
+    candidate: &Candidate,
+    approve: Option<usize>,
+    accept: bool,
+    dry_run: DryRun,
+) -> Result<(), Failure> {
+    // The request first: a cluster must never be accepted whose request was not approved.
+    if let Some((request, object)) = approve.and_then(|index| candidate.requests.get(index)) {
+        let key = request.fingerprint().unwrap_or_default();
+        decide_request(
+            hub,
+            object,
+            "Approved",
+            APPROVAL_REASON,
+            &format!("verified by kubectl ocm accept, key {key}"),
+            dry_run,
+        )
+        .await?;
+    }
+    if accept && let Some(cluster) = &candidate.cluster {
+        set_accepted(hub, cluster, true, dry_run).await?;
+    }
+    Ok(())
+}
+
+/// Adds a condition to exactly the request that was looked at: its UID and resource version go along.
+async fn decide_request(
+    hub: &Cluster,
+    object: &CertificateSigningRequest,
+    kind: &str,
+    reason: &str,
+    message: &str,
+    dry_run: DryRun,
+) -> Result<(), Failure> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let mut object = object.clone();
+    let status = object.status.get_or_insert_default();
+    status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_update_time: Some(Time(Timestamp::now())),
+        ..CertificateSigningRequestCondition::default()
+    });
+    let params = PostParams { dry_run: dry_run == DryRun::Server, field_manager: Some(FIELD_MANAGER.to_owned()) };
+    api.replace_subresource("approval", &name, &params, &object)
+        .await
+        .map_err(|error| hub.explain(format_args!("decide about request {name}"), error))?;
+    Ok(())
+}
+
+/// Sets `hubAcceptsClient` on exactly the cluster that was looked at: its UID goes along, and to accept it, also its
+/// resource version. To deny it must not fail because its agent reports something in the same moment.
+async fn set_accepted(hub: &Cluster, cluster: &ManagedCluster, accepted: bool, dry_run: DryRun) -> Result<(), Failure> {
+    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    let mut patch = json!({ "metadata": { "uid": cluster.metadata.uid }, "spec": { "hubAcceptsClient": accepted } });
+    if accepted {
+        patch["metadata"]["resourceVersion"] = json!(cluster.metadata.resource_version);
+    }
+    let params = PatchParams {
+        dry_run: dry_run == DryRun::Server,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let verb = if accepted { "accept" } else { "deny" };
+    api.patch(&name, &params, &Patch::Merge(patch))
+        .await
+        .map_err(|error| hub.explain(format_args!("{verb} managed cluster {name:?}"), error))?;
+    Ok(())
+}
+
+/// What carrying out the decision comes to, if nothing fails.
+fn row(candidate: &Candidate) -> Row {
+    let request = candidate.request();
+    let newest = || candidate.requests.iter().map(|(request, _)| request).max_by_key(|request| request.created);
+    let shown = request.or_else(newest);
+    let (outcome, detail, hint) = match &candidate.decision {
+        Decision::Act { accept: true, approve, .. } => {
+            let how = match (approve, request) {
+                (Some(_), _) => "its request is approved",
+                (None, Some(_)) => "its request was approved before",
+                (None, None) => "its agent has held a certificate since it joined",
+            };
+            (Outcome::Accepted, how.to_owned(), None)
+        }
+        Decision::Act { accept: false, .. } => {
+            (Outcome::Approved, "it was accepted before; its new request is approved".to_owned(), None)
+        }
+        Decision::Settled => (Outcome::AlreadyAccepted, "nothing waits for approval".to_owned(), None),
+        Decision::NoRequest => (
+            Outcome::NoRequest,
+            "it has not asked for a certificate yet".to_owned(),
+            Some("wait for it: add --wait".to_owned()),
+        ),
+        Decision::Refused(Refusal { code, detail, hint }) => (Outcome::Refused(*code), detail.clone(), hint.clone()),
+    };
+    Row {
+        name: candidate.name.clone(),
+        outcome,
+        detail,
+        hint,
+        fingerprint: shown.and_then(Request::fingerprint),
+        requester: shown.map(|request| request.asked_by().to_owned()),
+        request: request.map(|request| request.name.clone()),
+    }
+}
+
+fn failed(candidate: &Candidate, failure: &Failure) -> Row {
+    Row {
+        outcome: Outcome::Failed(failure.reason),
+        detail: failure.to_string(),
+        hint: failure.hints.first().cloned(),
+        ..row(candidate)
+    }
+}
+
+/// Denies: every request that waits gets a denial with `reason`, and an accepted cluster loses its acceptance.
+pub async fn deny(
+    hub: &Cluster,
+    candidates: Vec<Candidate>,
+    reason: &str,
+    dry_run: DryRun,
+    at_once: usize,
+    mut each: impl FnMut(&Row),
+) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(candidates.len());
+    let mut answers = futures::stream::iter(candidates)
+        .map(|candidate| deny_one(hub, candidate, reason, dry_run))
+        .buffered(at_once.max(1));
+    while let Some(row) = answers.next().await {
+        each(&row);
+        rows.push(row);
+    }
+    rows
+}
+
+async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: DryRun) -> Row {
+    let waiting: Vec<&(Request, CertificateSigningRequest)> = candidate.waiting().collect();
+    let accepted = candidate.is_accepted();
+    let names: Vec<&str> = waiting.iter().map(|(request, _)| request.name.as_str()).collect();
+    let row = row(&candidate);
+    if waiting.is_empty() && !accepted {
+        let (outcome, detail) = match candidate.cluster {
+            Some(_) => (Outcome::AlreadyDenied, "nothing waits for approval"),
+            None => (Outcome::Refused(RefusalCode::NoManagedCluster), "the hub has no managed cluster of this name"),
+        };
+        return Row { outcome, detail: detail.to_owned(), hint: None, ..row };
+    }
+    if dry_run != DryRun::Client {
+        // The requests first: an agent that loses its acceptance must not find a fresh certificate.
+        for (_, object) in &waiting {
+            if let Err(failure) = decide_request(hub, object, "Denied", DENIAL_REASON, reason, dry_run).await {
+                return failed(&candidate, &failure);
+            }
+        }
+        if accepted
+            && let Some(cluster) = &candidate.cluster
+            && let Err(failure) = set_accepted(hub, cluster, false, dry_run).await
+        {
+            return failed(&candidate, &failure);
+        }
+    }
+    let detail = match (accepted, names.as_slice()) {
+        (true, []) => "it is no longer accepted".to_owned(),
+        (true, names) => format!("it is no longer accepted, and {} denied", names.join(", ")),
+        (false, names) => format!("{} denied", names.join(", ")),
+    };
+    Row { outcome: Outcome::Denied, detail, hint: None, request: names.last().map(|name| (*name).to_owned()), ..row }
+}
+
+/// Accepts one cluster as soon as it has asked, waiting until `deadline`; for callers that already know that they
+/// mean it, like a join from one seat.
+///
+/// # Errors
+/// [`Reason::Refused`] with the rule, [`Reason::TimedOut`], or what the hub said.
+pub async fn when_asked(
+    hub: &Cluster,
+    name: &str,
+    wish: &Wish,
+    deadline: Instant,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Row, Failure> {
+    let scope = Scope::Names(vec![name.to_owned()]);
+    let doing = format!("waiting for the certificate request of {name}");
+    let candidate = until(&doing, deadline, Duration::from_secs(1), narrator.as_ref(), async || {
+        let found = survey(hub, &scope, wish).await?.into_iter().next();
+        Ok(match found {
+            Some(candidate) if !still_waits(&candidate.decision) => Look::Ready(candidate),
+            Some(candidate) => Look::NotYet(row(&candidate).detail),
+            None => Look::NotYet(String::new()),
+        })
+    })
+    .await?;
+    check_rights(hub, std::slice::from_ref(&candidate)).await?;
+    let row = one(hub, candidate, wish, DryRun::No).await;
+    match row.outcome {
+        Outcome::Refused(_) | Outcome::NoRequest => {
+            let failure =
+                Failure::refused(format!("{name} is not accepted: {}", row.outcome.code())).because(row.detail);
+            Err(row.hint.into_iter().fold(failure, Failure::hint))
+        }
+        Outcome::Failed(reason) => {
+            let failure = Failure::new(reason, format!("{name} is not accepted")).because(row.detail);
+            Err(row.hint.into_iter().fold(failure, Failure::hint))
+        }
+        _ => Ok(row),
+    }
+}
+
+/// Whether time alone may change the decision: the agent may register, or ask.
+pub fn still_waits(decision: &Decision) -> bool {
+    match decision {
+        Decision::NoRequest => true,
+        Decision::Refused(refusal) => refusal.code == RefusalCode::NoManagedCluster,
+        _ => false,
+    }
+}

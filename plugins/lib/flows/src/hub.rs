@@ -1,0 +1,215 @@
+//! The hub's address and authority as its agents need them.
+//!
+//! What this machine dials and what a pod of another cluster dials may differ in address, and with it in certificate.
+//! Every authority that goes to an agent was seen to vouch for the very address that goes with it, wherever that
+//! address can be reached from here.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::config::Kubeconfig;
+use ocm_core::kubeconfig::{Bootstrap, HubAddress};
+use ocm_core::{Event, Failure, Narrator, Reason, pin};
+use ocm_kube::Cluster;
+use ocm_net::Endpoint;
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+
+/// Namespace of what everybody may read.
+const PUBLIC: &str = "kube-public";
+/// ConfigMap in it with a kubeconfig without credentials.
+const CLUSTER_INFO: &str = "cluster-info";
+/// ConfigMap in every namespace with the certificate of the cluster's own authority.
+const ROOT_CA: &str = "kube-root-ca.crt";
+/// Where [`CLUSTER_INFO`] is fetched without credentials.
+pub const CLUSTER_INFO_PATH: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
+/// How long one handshake may take.
+pub const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// What the user said about the address.
+#[derive(Clone, Debug, Default)]
+pub struct AddressWish {
+    /// The address that agents dial; none: the kubeconfig's.
+    pub server: Option<String>,
+    /// Prefer the address that the hub publishes for use inside its network.
+    pub internal: bool,
+    /// Certificates of the authority; empty: those of the kubeconfig or of the hub.
+    pub ca: Vec<Vec<u8>>,
+    /// The flag that names the address, for hints.
+    pub flag: &'static str,
+}
+
+/// Where agents find the hub, seen from somebody who holds its kubeconfig.
+///
+/// # Errors
+/// When the address cannot be used by agents, or nothing that we hold vouches for it.
+pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<HubAddress, Failure> {
+    let given = wish.server.clone().unwrap_or_else(|| hub.server.clone());
+    let mut endpoint = Endpoint::parse(&given, None)?;
+    let mut server = given;
+    let mut published = None;
+    if wish.internal || (wish.server.is_none() && endpoint.is_loopback()) {
+        published = cluster_info(hub).await?;
+        let usable = published.as_ref().and_then(|info| Endpoint::parse(&info.server, None).ok().zip(Some(info)));
+        match usable.filter(|(endpoint, _)| !endpoint.is_loopback()) {
+            Some((found, info)) => {
+                narrator
+                    .tell(Event::note(format!("agents dial {}, the address in kube-public/cluster-info", info.server)));
+                (endpoint, server) = (found, info.server.clone());
+            }
+            None if wish.internal => {
+                return Err(Failure::new(Reason::NotFound, "the hub publishes no address for use inside its network")
+                    .because("kube-public/cluster-info is not there or names none")
+                    .hint(format!("name it: {} https://HOST:PORT", wish.flag)));
+            }
+            None => {}
+        }
+    }
+    if endpoint.is_loopback() {
+        return Err(Failure::usage(format!(
+            "agents cannot reach the hub at {server}: to a pod that is the pod itself"
+        ))
+        .hint(format!("name the address that other clusters reach: {} https://HOST:PORT", wish.flag)));
+    }
+    if !wish.ca.is_empty() {
+        vouches(&endpoint, &wish.ca, &server, hub, narrator).await?;
+        return Ok(HubAddress { server, ca: wish.ca.clone(), proxy: None });
+    }
+    let mut candidates: Vec<Vec<Vec<u8>>> = Vec::new();
+    let mut propose = |ca: Vec<Vec<u8>>| {
+        if !ca.is_empty() && !candidates.contains(&ca) {
+            candidates.push(ca);
+        }
+    };
+    propose(hub.ca.clone().unwrap_or_default());
+    if hub.ca.is_none() || server != hub.server {
+        propose(published.map(|info| info.ca).unwrap_or_default());
+        propose(root_ca(hub).await?);
+    }
+    let mut trouble = None;
+    for candidate in &candidates {
+        match vouches(&endpoint, candidate, &server, hub, narrator).await {
+            Ok(()) => return Ok(HubAddress { server, ca: candidate.clone(), proxy: None }),
+            Err(failure) => trouble = trouble.or(Some(failure)),
+        }
+    }
+    match trouble {
+        // The kubeconfig trusts what the system trusts, and so can the agents.
+        _ if hub.ca.is_none() && !hub.insecure && server == hub.server => {
+            Ok(HubAddress { server, ca: Vec::new(), proxy: None })
+        }
+        Some(failure) => Err(failure.hint("give the CA of that address: --ca-file FILE")),
+        None => Err(Failure::new(Reason::Tls, format!("no CA is known that vouches for {server}"))
+            .hint("give it: --ca-file FILE")),
+    }
+}
+
+/// Whether `ca` vouches for the address. What cannot be reached from here may still be reachable for agents.
+async fn vouches(
+    endpoint: &Endpoint,
+    ca: &[Vec<u8>],
+    server: &str,
+    hub: &Cluster,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    match ocm_net::verify(endpoint, ca, HANDSHAKE).await {
+        Ok(()) => Ok(()),
+        Err(failure) if failure.reason == Reason::Unreachable && (server != hub.server || hub.proxy.is_some()) => {
+            narrator
+                .tell(Event::warning(format!("agents are told to dial {server}, which cannot be checked: {failure}")));
+            Ok(())
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The address and authority that a hub publishes; none if it does not.
+///
+/// # Errors
+/// When the hub cannot be asked.
+pub async fn cluster_info(hub: &Cluster) -> Result<Option<HubAddress>, Failure> {
+    let Some(info) = public(hub, CLUSTER_INFO).await? else { return Ok(None) };
+    let text = info.data.as_ref().and_then(|data| data.get("kubeconfig"));
+    Ok(text.and_then(|text| parse(text)).map(|kubeconfig| kubeconfig.hub))
+}
+
+/// The certificates of the hub's own authority, as the hub tells them; empty if it does not.
+///
+/// # Errors
+/// When the hub cannot be asked.
+pub async fn root_ca(hub: &Cluster) -> Result<Vec<Vec<u8>>, Failure> {
+    let Some(map) = public(hub, ROOT_CA).await? else { return Ok(Vec::new()) };
+    let pem = map.data.as_ref().and_then(|data| data.get("ca.crt"));
+    Ok(pem.and_then(|pem| pin::from_pem(pem.as_bytes()).ok()).unwrap_or_default())
+}
+
+async fn public(hub: &Cluster, name: &str) -> Result<Option<ConfigMap>, Failure> {
+    let api: Api<ConfigMap> = Api::namespaced(hub.client.clone(), PUBLIC);
+    match api.get_opt(name).await {
+        Ok(found) => Ok(found),
+        Err(error) => {
+            let failure = hub.explain(format_args!("read {PUBLIC}/{name}"), error);
+            if failure.reason == Reason::Forbidden { Ok(None) } else { Err(failure) }
+        }
+    }
+}
+
+/// Takes certificates out of a ConfigMap `cluster-info` as the API server answers it. Only parses.
+pub fn published(body: &[u8]) -> Vec<Vec<u8>> {
+    let map: Option<Value> = serde_json::from_slice(body).ok();
+    let text = map.as_ref().and_then(|map| map.pointer("/data/kubeconfig")).and_then(Value::as_str);
+    text.and_then(parse).map(|kubeconfig| kubeconfig.hub.ca).unwrap_or_default()
+}
+
+/// Reads a kubeconfig with one hub in it, whoever wrote it: that of its current context, or its only cluster. The
+/// token is empty if it has none.
+pub fn parse(text: &str) -> Option<Bootstrap> {
+    let kubeconfig = Kubeconfig::from_yaml(text).ok()?;
+    let current = kubeconfig.current_context.as_deref().unwrap_or_default();
+    let context = kubeconfig.contexts.iter().find(|context| context.name == current);
+    let context = context.and_then(|context| context.context.as_ref());
+    let cluster = match context {
+        Some(context) => kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster),
+        None => kubeconfig.clusters.first(),
+    }?;
+    let cluster = cluster.cluster.as_ref()?;
+    let user = context.and_then(|context| context.user.as_deref()).unwrap_or_default();
+    let user = kubeconfig.auth_infos.iter().find(|entry| entry.name == user).and_then(|entry| entry.auth_info.as_ref());
+    let token = user.and_then(|user| user.token.as_ref()).map(|token| token.expose_secret().to_owned());
+    let ca = cluster.certificate_authority_data.as_deref().and_then(|word| pin::from_word(word).ok());
+    let hub = HubAddress {
+        server: cluster.server.clone()?,
+        ca: ca.unwrap_or_default(),
+        proxy: cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty()),
+    };
+    Some(Bootstrap { hub, token: token.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_we_write_reads_back() {
+        let certificate = rcgen::generate_simple_self_signed(vec!["hub".to_owned()]).unwrap().cert.der().to_vec();
+        let hub = HubAddress {
+            server: "https://hub:6443".to_owned(),
+            ca: vec![certificate],
+            proxy: Some("http://proxy:3128".to_owned()),
+        };
+        let bootstrap = Bootstrap { hub, token: "to.ken".to_owned() };
+        assert_eq!(parse(&bootstrap.to_yaml()), Some(bootstrap.clone()));
+        let map = serde_json::json!({ "data": { "kubeconfig": bootstrap.to_yaml() } });
+        assert_eq!(published(map.to_string().as_bytes()), bootstrap.hub.ca);
+        assert!(published(b"not json").is_empty() && published(b"{}").is_empty());
+    }
+
+    #[test]
+    fn a_kubeconfig_without_context_or_user_is_read() {
+        let text = "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: https://hub\n";
+        let hub = HubAddress { server: "https://hub".to_owned(), ..HubAddress::default() };
+        assert_eq!(parse(text), Some(Bootstrap { hub, token: String::new() }));
+        assert_eq!(parse("apiVersion: v1\nkind: Config\n"), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! Following an agent from its operator's first pod to the hub's word that all is well.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::ListParams;
+use ocm_api::Klusterlet;
+use ocm_api::names::{hub as hub_names, labels, namespaces, operators};
+use ocm_api::operator::KlusterletMode;
+use ocm_core::csr::Request;
+use ocm_core::duration::human;
+use ocm_core::join::progress::{Goal, Link, Snapshot, Step, Wait, judge};
+use ocm_core::kubeconfig::Bootstrap;
+use ocm_core::phase::Phase;
+use ocm_core::{Event, Failure, Narrator, Reason, Silent};
+use ocm_kube::Cluster;
+
+use super::reach::{self, Hub};
+use super::survey::{self, Survey};
+use crate::workload;
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(700);
+/// Every so many looks the hub is asked whether it still takes the agent's token, and leases are looked at.
+const SOMETIMES: u32 = 4;
+
+pub(super) struct Follower<'a> {
+    pub(super) managed: &'a Cluster,
+    pub(super) hub: &'a Hub,
+    pub(super) name: &'a str,
+    /// What the agent registers with.
+    pub(super) kubeconfig: &'a Option<Bootstrap>,
+    pub(super) survey: &'a Survey,
+}
+
+impl Follower<'_> {
+    /// Follows until the goal is reached.
+    ///
+    /// # Errors
+    /// [`Reason::TimedOut`] with what holds it up; or what no waiting mends.
+    pub(super) async fn until(&self, goal: Goal, deadline: Instant, narrator: &dyn Narrator) -> Result<Phase, Failure> {
+        let started = Instant::now();
+        // With the hub's kubeconfig we look with the user's eyes, else with the agent's.
+        let eyes = match (&self.hub.admin, self.kubeconfig) {
+            (Some(admin), _) => Some(admin.clone()),
+            (None, Some(bootstrap)) => Some(reach::client(bootstrap, std::sync::Arc::new(Silent)).await?),
+            (None, None) => None,
+        };
+        let mut told_to_accept = false;
+        let mut last: Option<Wait> = None;
+        for look in 0u32.. {
+            let sometimes = look % SOMETIMES == SOMETIMES - 1;
+            let step = match self.snapshot(eyes.as_ref(), sometimes).await {
+                Ok(snapshot) => judge(&snapshot, self.name, goal, Timestamp::now()),
+                Err(failure) if failure.reason.is_transient() => match last.clone() {
+                    Some(wait) => Step::Waiting(Wait { because: failure.to_string(), ..wait }),
+                    None => Step::Waiting(Wait {
+                        link: Link::Operator,
+                        doing: "waiting for the cluster to answer".to_owned(),
+                        because: failure.to_string(),
+                    }),
+                },
+                Err(failure) => return Err(failure),
+            };
+            match step {
+                Step::Reached(phase) => return Ok(phase),
+                Step::Failed(failure) => return Err(failure.hint(AGAIN)),
+                Step::Waiting(wait) => {
+                    if wait.link == Link::Acceptance && !told_to_accept {
+                        told_to_accept = true;
+                        narrator.tell(Event::note(wait.because.clone()));
+                    }
+                    if Instant::now() + PAUSE > deadline {
+                        let waited = human(started.elapsed());
+                        return Err(Failure::new(Reason::TimedOut, format!("gave up {} after {waited}", wait.doing))
+                            .because(wait.because)
+                            .hint(AGAIN));
+                    }
+                    // Whoever holds a lease of a pod that is gone makes everything look well and do nothing.
+                    if sometimes && matches!(wait.link, Link::Klusterlet | Link::Registration | Link::Availability) {
+                        self.clear_leases(narrator).await?;
+                    }
+                    narrator.tell(Event::blocked(wait.doing.clone(), wait.because.clone()));
+                    last = Some(wait);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+        Err(Failure::new(Reason::TimedOut, "gave up waiting"))
+    }
+
+    async fn clear_leases(&self, narrator: &dyn Narrator) -> Result<(), Failure> {
+        match survey::stale_leases(self.managed, &self.survey.agent_namespace, &self.survey.klusterlet).await {
+            Ok(stale) => survey::clear(self.managed, &stale, narrator).await,
+            Err(failure) if failure.reason.is_transient() || failure.reason == Reason::Forbidden => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// One look at both clusters.
+    async fn snapshot(&self, eyes: Option<&Cluster>, sometimes: bool) -> Result<Snapshot, Failure> {
+        let klusterlets: Api<Klusterlet> = Api::all(self.managed.client.clone());
+        let agent = &self.survey.agent_namespace;
+        let (operator, klusterlet, identity, hub) = futures::join!(
+            workload::deployment(self.managed, namespaces::OPERATOR, operators::KLUSTERLET),
+            klusterlets.get_opt(&self.survey.klusterlet),
+            survey::has_identity(self.managed, agent),
+            self.look_at_hub(eyes),
+        );
+        let klusterlet = klusterlet.map_err(|error| self.managed.explain("read the Klusterlet", error))?;
+        let mut snapshot = Snapshot { operator: operator?.because().map(str::to_owned), identity: identity?, ..hub };
+        snapshot.agents = self.agents(klusterlet.as_ref()).await?;
+        snapshot.klusterlet = klusterlet;
+        if snapshot.cluster.is_none()
+            && !snapshot.identity
+            && sometimes
+            && let Some(bootstrap) = self.kubeconfig
+        {
+            let answer = reach::ask(bootstrap, self.name, std::sync::Arc::new(Silent)).await;
+            snapshot.registrar = answer.err().filter(|failure| {
+                // Whether we reach the hub says little of whether the agent does.
+                !matches!(failure.reason, Reason::Unreachable | Reason::Busy | Reason::Other)
+            });
+        }
+        Ok(snapshot)
+    }
+
+    /// The agents' Deployments that the operator has made so far, with what is missing of them.
+    async fn agents(&self, klusterlet: Option<&Klusterlet>) -> Result<Vec<(String, Option<String>)>, Failure> {
+        let Some(klusterlet) = klusterlet else { return Ok(Vec::new()) };
+        let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default();
+        let object = &self.survey.klusterlet;
+        let names = match mode {
+            KlusterletMode::Singleton | KlusterletMode::SingletonHosted => vec![format!("{object}-agent")],
+            _ => vec![format!("{object}-registration-agent"), format!("{object}-work-agent")],
+        };
+        let api: Api<Deployment> = Api::namespaced(self.managed.client.clone(), &self.survey.agent_namespace);
+        let mut agents = Vec::new();
+        for name in names {
+            let found = api.get_opt(&name).await;
+            let found = found.map_err(|error| self.managed.explain(format_args!("read Deployment {name}"), error))?;
+            if let Some(deployment) = found {
+                let health = workload::of(self.managed, &deployment).await?;
+                agents.push((name, health.because().map(str::to_owned)));
+            }
+        }
+        Ok(agents)
+    }
+
+    /// What the hub shows. A hub that cannot be looked at just now holds nothing up by itself.
+    async fn look_at_hub(&self, eyes: Option<&Cluster>) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        let Some(hub) = eyes else { return snapshot };
+        let requests: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+        let leases: Api<Lease> = Api::namespaced(hub.client.clone(), self.name);
+        let labelled = ListParams::default().labels(&format!("{}={}", labels::CLUSTER_NAME, self.name));
+        let (cluster, requests, lease) = futures::join!(
+            reach::cluster(hub, self.name),
+            requests.list(&labelled),
+            leases.get_opt(hub_names::MANAGED_CLUSTER_LEASE),
+        );
+        match cluster {
+            Ok(cluster) => snapshot.cluster = cluster,
+            Err(failure) => snapshot.hub_trouble = Some(failure.to_string()),
+        }
+        if let Ok(requests) = requests {
+            snapshot.requests = requests.items.iter().map(Request::read).collect();
+        }
+        // A registering agent may not read leases; then the hub's word stands alone.
+        snapshot.lease = lease.ok().flatten();
+        snapshot
+    }
+}
+
+const AGAIN: &str = "what was applied stays: mend it and run the same command again, it goes on from there";

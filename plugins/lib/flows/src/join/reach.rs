@@ -1,0 +1,400 @@
+//! The hub: how it is reached, who vouches for it, and whether it lets this cluster register.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Config};
+use ocm_api::ManagedCluster;
+use ocm_core::join::state::Belonging;
+use ocm_core::kubeconfig::{Bootstrap, HubAddress};
+use ocm_core::phase::{Phase, standing};
+use ocm_core::pin::Pin;
+use ocm_core::token::{self, Content};
+use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_kube::access::{Right, require};
+use ocm_kube::{Cluster, Connection, connect_config};
+use ocm_net::{Endpoint, Source};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::{Wish, taken};
+use crate::hub::{self, AddressWish, CLUSTER_INFO_PATH, HANDSHAKE};
+
+/// How the hub is reached.
+#[derive(Clone)]
+pub enum Way {
+    /// With a token that somebody else made.
+    Token {
+        /// The token.
+        token: SecretString,
+        /// The hub's address as agents dial it.
+        server: String,
+        /// Why the hub is believed to be the hub.
+        trust: Trust,
+    },
+    /// From one seat: the user holds the hub's kubeconfig too.
+    Seat {
+        /// The hub.
+        hub: Box<Cluster>,
+        /// Where agents find it.
+        address: AddressWish,
+    },
+}
+
+/// Why a hub is believed to be the hub. Empty: the system's authorities vouch for it.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    /// Keys of authorities.
+    pub pins: Vec<Pin>,
+    /// Certificates of authorities.
+    pub ca: Vec<Vec<u8>>,
+    /// Nobody: the user typed that verification be skipped.
+    pub skip: bool,
+}
+
+/// The hub, found and verified.
+pub(super) struct Hub {
+    /// As agents dial and trust it.
+    pub(super) address: HubAddress,
+    /// With the user's own rights, from one seat.
+    pub(super) admin: Option<Cluster>,
+    /// The token that was given.
+    pub(super) token: Option<SecretString>,
+}
+
+/// Finds the hub and who vouches for it.
+pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hub, Failure> {
+    match &wish.way {
+        Way::Seat { hub, address } => {
+            let address = hub::address(hub, address, narrator.as_ref()).await?;
+            Ok(Hub { address, admin: Some((**hub).clone()), token: None })
+        }
+        Way::Token { token, server, trust } => {
+            token::check(token.expose_secret(), Timestamp::now())?;
+            let endpoint = Endpoint::parse(server, None)?;
+            if endpoint.is_loopback() && !wish.internal {
+                return Err(Failure::usage(format!(
+                    "agents cannot reach the hub at {server}: to a pod that is the pod itself"
+                ))
+                .hint("name the address that this cluster reaches: --hub-apiserver https://HOST:PORT")
+                .hint("or use the one that the hub publishes: --force-internal-endpoint-lookup"));
+            }
+            let ca = authority(&endpoint, trust, narrator.as_ref()).await?;
+            let mut address = HubAddress { server: server.clone(), ca, proxy: None };
+            if trust.skip {
+                address.ca = unverified_authority(&address, &endpoint, token, narrator.clone()).await?;
+            } else if address.ca.is_empty() {
+                address.ca = published_authority(&address, &endpoint, token, narrator.clone()).await?;
+            }
+            if wish.internal {
+                address = internal(address, token, narrator).await?;
+            }
+            Ok(Hub { address, admin: None, token: Some(token.clone()) })
+        }
+    }
+}
+
+/// The certificates that vouch for the endpoint, as the user wishes to trust it; empty: the system's.
+async fn authority(endpoint: &Endpoint, trust: &Trust, narrator: &dyn Narrator) -> Result<Vec<Vec<u8>>, Failure> {
+    let Trust { pins, ca, skip: _ } = trust;
+    if !ca.is_empty() {
+        let mut trusted = ca.clone();
+        if !pins.is_empty() {
+            // Both were said, so both must hold.
+            trusted.retain(|certificate| Pin::of(certificate).is_some_and(|pin| pins.contains(&pin)));
+            if trusted.is_empty() {
+                return Err(Failure::new(Reason::Tls, "the CA that was given does not have the pinned key")
+                    .hint("take both from the same line: kubectl ocm token create"));
+            }
+        }
+        ocm_net::verify(endpoint, &trusted, HANDSHAKE).await?;
+        return Ok(trusted);
+    }
+    if !pins.is_empty() {
+        let learned = ocm_net::learn(endpoint, pins, CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await?;
+        let how = match learned.source {
+            Source::Handshake => "presents",
+            Source::Published => "publishes",
+        };
+        narrator.tell(Event::note(format!("{endpoint} {how} the CA with the pinned key")));
+        return Ok(learned.authorities);
+    }
+    Ok(Vec::new())
+}
+
+/// The system's authorities vouch for the endpoint, or nobody does. Agents may have none of them, so an authority is
+/// looked for that can be written into their kubeconfig.
+async fn published_authority(
+    address: &HubAddress,
+    endpoint: &Endpoint,
+    token: &SecretString,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
+    let unverified = |failure: Failure| {
+        if failure.reason != Reason::Tls {
+            return failure;
+        }
+        // What to do about a hub of one's own differs from what the certificate's error would suggest.
+        Failure {
+            hints: Vec::new(),
+            causes: failure.causes.into_iter().filter(|cause| !cause.starts_with("cannot")).collect(),
+            ..failure
+        }
+        .context(format!("{endpoint} is not verified, so the token was not sent: nothing says whose hub it is"))
+        .hint("with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…")
+        .hint("or give the CA: --ca-file FILE")
+    };
+    let hub = client(&bootstrap, narrator.clone()).await?;
+    let info = hub::cluster_info(&hub).await.map_err(unverified)?;
+    let mut candidates = vec![info.map(|info| info.ca).unwrap_or_default()];
+    candidates.push(hub::root_ca(&hub).await.unwrap_or_default());
+    for candidate in candidates.into_iter().filter(|candidate| !candidate.is_empty()) {
+        if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
+            return Ok(candidate);
+        }
+    }
+    narrator.tell(Event::note(format!("agents verify {endpoint} with the authorities of their own system")));
+    Ok(Vec::new())
+}
+
+/// The authority that whoever answers calls its own. From then on everything is verified with it, also by the agents.
+async fn unverified_authority(
+    address: &HubAddress,
+    endpoint: &Endpoint,
+    token: &SecretString,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    narrator.tell(Event::warning(format!(
+        "{endpoint} is not verified: anybody in between can take the token and put another hub in its place"
+    )));
+    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
+    let hub = client_of(&bootstrap, true, narrator).await?;
+    let info = hub::cluster_info(&hub).await?.map(|info| info.ca).unwrap_or_default();
+    for candidate in [info, hub::root_ca(&hub).await?].into_iter().filter(|candidate| !candidate.is_empty()) {
+        if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
+            return Ok(candidate);
+        }
+    }
+    Err(Failure::new(
+        Reason::Tls,
+        format!("{endpoint} tells no CA that vouches for it, and agents do not join without"),
+    )
+    .hint("give the CA of that address: --ca-file FILE"))
+}
+
+/// The address that the hub publishes for its own network, verified as well as the first one.
+async fn internal(
+    address: HubAddress,
+    token: &SecretString,
+    narrator: Arc<dyn Narrator>,
+) -> Result<HubAddress, Failure> {
+    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
+    let hub = client(&bootstrap, narrator.clone()).await?;
+    let wish = AddressWish { server: None, internal: true, ca: address.ca, flag: "--hub-apiserver" };
+    hub::address(&hub, &wish, narrator.as_ref()).await
+}
+
+/// A client that is what an agent with this kubeconfig is to the hub.
+pub(super) async fn client(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
+    client_of(bootstrap, false, narrator).await
+}
+
+async fn client_of(bootstrap: &Bootstrap, skip: bool, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::other("the hub's address cannot be used").because(error);
+    let kubeconfig = Kubeconfig::from_yaml(&bootstrap.to_yaml()).map_err(|error| failed(&error))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.map_err(|error| failed(&error))?;
+    config.accept_invalid_certs = skip;
+    let connection = Connection {
+        request_timeout: Some(std::time::Duration::from_secs(15)),
+        flag_prefix: "hub-",
+        ..Connection::default()
+    };
+    connect_config(config, None, &connection, narrator)
+}
+
+/// Asks the hub for the cluster with the kubeconfig that an agent registers with.
+///
+/// # Errors
+/// A sentence of its own for a token that has expired or is not known, one that may not register clusters, a server
+/// that is no hub, a wrong authority and a wrong address.
+pub(super) async fn ask(
+    bootstrap: &Bootstrap,
+    name: &str,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Option<ManagedCluster>, Failure> {
+    let hub = client(bootstrap, narrator).await?;
+    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
+    match api.get_opt(name).await {
+        // `get_opt` takes every 404 for an absent object, also that of a kind that is not served.
+        Ok(None) => match api.list_metadata(&kube::api::ListParams::default().limit(1)).await {
+            Ok(_) => Ok(None),
+            Err(error) => Err(said(&hub, bootstrap, &error)),
+        },
+        Ok(found) => Ok(found),
+        Err(error) => Err(said(&hub, bootstrap, &error)),
+    }
+}
+
+/// What a hub's answer to a registering agent means.
+fn said(hub: &Cluster, bootstrap: &Bootstrap, error: &kube::Error) -> Failure {
+    let failure = ocm_kube::explain(error);
+    let server = &hub.server;
+    let now = Timestamp::now();
+    match failure.reason {
+        Reason::Unauthorized => match token::read(&bootstrap.token) {
+            Content::Jwt { expires: Some(expires), .. } if expires <= now => token::expired(expires, now),
+            Content::Bootstrap(id) => Failure::new(
+                Reason::Unauthorized,
+                format!("the hub at {server} does not accept bootstrap token {id:?}"),
+            )
+            .because("it has expired, was revoked, or is of another hub")
+            .hint("see what the hub has: kubectl ocm token list; make a new one: kubectl ocm token create"),
+            _ => Failure::new(Reason::Unauthorized, format!("the hub at {server} does not accept the token"))
+                .because("it was revoked, is of another hub, or was not copied whole")
+                .hint("make a new one on that hub: kubectl ocm token create"),
+        },
+        Reason::Forbidden => {
+            let causes = failure.causes.clone();
+            let failure = Failure::new(
+                Reason::Forbidden,
+                format!("the hub at {server} knows the token, but its holder may not register clusters"),
+            )
+            .hint("on the hub, kubectl ocm install restores what registering clusters may do");
+            causes.into_iter().fold(failure, Failure::because)
+        }
+        Reason::NotFound | Reason::KindNotServed => not_a_hub(server),
+        _ => failure.context(format!("cannot ask the hub at {server}")),
+    }
+}
+
+fn not_a_hub(server: &str) -> Failure {
+    Failure::new(
+        Reason::KindNotServed,
+        format!("{server} is a Kubernetes cluster, but no hub: it has no managed clusters"),
+    )
+    .hint("make it one: kubectl ocm install")
+}
+
+impl Hub {
+    /// Checks what can be checked on the hub before anything is touched: that it is one, that the token registers
+    /// clusters, and that the name is free.
+    ///
+    /// # Errors
+    /// A refusal or what the hub said.
+    pub(super) async fn check(
+        &self,
+        name: &str,
+        belongs: Belonging,
+        serves: Option<&Bootstrap>,
+        narrator: Arc<dyn Narrator>,
+    ) -> Result<(), Failure> {
+        let cluster = match (&self.admin, &self.token) {
+            (Some(admin), _) => {
+                let found = cluster(admin, name).await?;
+                let mut rights = vec![Right::new("get", "cluster.open-cluster-management.io", "managedclusters")];
+                if serves.is_none() {
+                    let mint = Right::new("create", "", "serviceaccounts/token");
+                    let mint = mint.within(ocm_api::names::namespaces::OPERATOR);
+                    rights.push(mint.on(ocm_api::names::bootstrap::SERVICE_ACCOUNT));
+                }
+                require(admin, "register clusters on the hub", &rights).await?;
+                self.namespace_is_free(admin, name).await?;
+                found
+            }
+            (None, Some(token)) => {
+                let bootstrap = Bootstrap { hub: self.address.clone(), token: token.expose_secret().to_owned() };
+                let found = ask(&bootstrap, name, narrator.clone()).await?;
+                may_register(&bootstrap, narrator).await?;
+                found
+            }
+            (None, None) => None,
+        };
+        let Some(cluster) = cluster else { return Ok(()) };
+        let standing = standing(&cluster);
+        match standing.phase {
+            Phase::Detaching => Err(Failure::refused(format!("the hub is removing managed cluster {name:?}"))
+                .because(standing.message)
+                .hint("wait until it is gone, then run this again")),
+            Phase::Denied => Err(Failure::refused(format!("the hub has denied {name:?}; nothing was changed"))
+                .hint(format!("an administrator of the hub can change that: kubectl ocm accept {name}"))),
+            // A join that was begun goes on, and one that waits for acceptance may be anybody's.
+            Phase::Pending | Phase::Accepted => Ok(()),
+            Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if belongs == Belonging::Begun => {
+                Ok(())
+            }
+            phase => Err(taken(name, &format!("it is {}", phase.to_string().to_ascii_lowercase()))),
+        }
+    }
+
+    /// A namespace of the cluster's name that is going away, or is somebody else's, is in the way.
+    async fn namespace_is_free(&self, admin: &Cluster, name: &str) -> Result<(), Failure> {
+        let api: Api<Namespace> = Api::all(admin.client.clone());
+        let found = match api.get_opt(name).await {
+            Ok(found) => found,
+            // Who may not look finds out from the hub's controllers.
+            Err(_) => return Ok(()),
+        };
+        match found {
+            Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => Err(Failure::refused(format!(
+                "on the hub the namespace {name:?} of an earlier cluster is still going away"
+            ))
+            .hint("wait until it is gone, then run this again")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The managed cluster, read by somebody with the hub's kubeconfig.
+pub(super) async fn cluster(hub: &Cluster, name: &str) -> Result<Option<ManagedCluster>, Failure> {
+    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
+    match api.get(name).await {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => {
+            let failure = hub.explain(format_args!("read managed cluster {name:?}"), error);
+            match failure.reason {
+                Reason::NotFound => Ok(None),
+                Reason::KindNotServed => Err(not_a_hub(&hub.server)),
+                _ => Err(failure),
+            }
+        }
+    }
+}
+
+/// Whether the holder of the token may do what an agent does to register.
+async fn may_register(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Result<(), Failure> {
+    let hub = client(bootstrap, narrator).await?;
+    let api: Api<SelfSubjectAccessReview> = Api::all(hub.client.clone());
+    for (verb, group, resource) in [
+        ("create", "cluster.open-cluster-management.io", "managedclusters"),
+        ("create", "certificates.k8s.io", "certificatesigningrequests"),
+        ("list", "certificates.k8s.io", "certificatesigningrequests"),
+    ] {
+        let attributes = ResourceAttributes {
+            verb: Some(verb.to_owned()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            ..ResourceAttributes::default()
+        };
+        let spec = SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        };
+        let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+        let answer = api.create(&PostParams::default(), &review).await;
+        let answer = answer.map_err(|error| said(&hub, bootstrap, &error))?;
+        if !answer.status.is_some_and(|status| status.allowed) {
+            return Err(Failure::new(
+                Reason::Forbidden,
+                format!("the hub at {} knows the token, but its holder may not register clusters", hub.server),
+            )
+            .because(format!("may not {verb} {resource}.{group}"))
+            .hint("on the hub, kubectl ocm install restores what registering clusters may do"));
+        }
+    }
+    Ok(())
+}

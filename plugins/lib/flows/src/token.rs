@@ -1,0 +1,359 @@
+//! Tokens with which clusters register: made, shown, listed, revoked.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
+use ocm_api::names::{bootstrap, identity, namespaces};
+use ocm_core::kubeconfig::HubAddress;
+use ocm_core::pin::Pin;
+use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX, Ticket};
+use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_kube::Cluster;
+use ocm_kube::access::{Right, require};
+use ocm_kube::apply::{self, FIELD_MANAGER, Mode};
+use ocm_net::Endpoint;
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::accept::DryRun;
+use crate::hub::{self, AddressWish, HANDSHAKE};
+
+/// What kind of token is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A token of the ServiceAccount that OCM made for this: cannot be listed, ends by itself.
+    #[default]
+    ServiceAccount,
+    /// A bootstrap token: can be listed and revoked one by one.
+    Bootstrap,
+}
+
+/// What kind of token, for how long, for which address.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The kind.
+    pub kind: Kind,
+    /// For how long.
+    pub ttl: Duration,
+    /// What a bootstrap token is for, in its maker's words.
+    pub description: String,
+    /// The hub's address.
+    pub address: AddressWish,
+}
+
+/// A token and all that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Minted {
+    /// What a cluster joins with.
+    pub ticket: Ticket,
+    /// Until when the token is good; none: for ever.
+    pub expires: Option<Timestamp>,
+    /// The user that the hub takes its holder for.
+    pub user: String,
+    /// The identifier of a bootstrap token.
+    pub id: Option<String>,
+}
+
+/// The shortest life that an API server gives to a service account's token.
+const SHORTEST: Duration = Duration::from_secs(600);
+
+/// Makes a token, and a line that suffices to join with it.
+///
+/// # Errors
+/// When the hub refuses, or no address can be given to agents. Nothing was made then.
+pub async fn create(hub: &Cluster, wish: &Wish, narrator: &dyn Narrator) -> Result<Minted, Failure> {
+    check(hub, wish).await?;
+    let line = line(hub, &wish.address, narrator).await?;
+    let (token, expires, user, id) = match wish.kind {
+        Kind::ServiceAccount => {
+            let (token, expires) = service_account_token(hub, wish.ttl).await?;
+            (token, Some(expires), identity::BOOTSTRAP_USER.to_owned(), None)
+        }
+        Kind::Bootstrap => {
+            apply::one(hub, &token::token_binding(), Mode::Apply).await?;
+            let expires = token::to_the_second(Timestamp::now() + wish.ttl);
+            let token = draw()?;
+            apply::one(hub, &token.manifest(Some(expires), &wish.description), Mode::Apply).await?;
+            (token.reveal(), Some(expires), bootstrap::token_user(&token.id), Some(token.id))
+        }
+    };
+    Ok(Minted { ticket: Ticket { token, ..line }, expires, user, id })
+}
+
+/// Checks whether [`create`] could make the token, without making one.
+///
+/// # Errors
+/// A usage failure for a life that no token can have; [`Reason::Forbidden`]; [`Reason::NotFound`] on what is no hub.
+pub async fn check(hub: &Cluster, wish: &Wish) -> Result<(), Failure> {
+    match wish.kind {
+        Kind::ServiceAccount => {
+            if wish.ttl < SHORTEST {
+                return Err(Failure::usage("a service account's token lives for ten minutes at least")
+                    .hint("for a shorter life: --kind bootstrap"));
+            }
+            let right = Right::new("create", "", "serviceaccounts/token").within(namespaces::OPERATOR);
+            require(hub, "make tokens", &[right.on(bootstrap::SERVICE_ACCOUNT)]).await?;
+            if service_accounts(hub).get_opt(bootstrap::SERVICE_ACCOUNT).await.map_err(read_account(hub))?.is_none() {
+                return Err(no_account(hub));
+            }
+        }
+        Kind::Bootstrap => {
+            if wish.ttl.is_zero() {
+                return Err(Failure::usage("a token that has expired already helps nobody"));
+            }
+            let rbac = |verb| Right::new(verb, "rbac.authorization.k8s.io", "clusterrolebindings");
+            let secrets = |verb| Right::new(verb, "", "secrets").within(bootstrap::TOKEN_NAMESPACE);
+            let rights =
+                [secrets("get"), secrets("create"), secrets("patch"), rbac("get"), rbac("create"), rbac("patch")];
+            require(hub, "make bootstrap tokens", &rights).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A token of the ServiceAccount that registers clusters, and until when it is good.
+///
+/// # Errors
+/// [`Reason::NotFound`] when the hub has no such ServiceAccount; or the request's failure.
+pub async fn service_account_token(hub: &Cluster, ttl: Duration) -> Result<(String, Timestamp), Failure> {
+    let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+    let request = TokenRequest {
+        // No audience: the API server's own.
+        spec: TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() },
+        ..TokenRequest::default()
+    };
+    let accounts = service_accounts(hub);
+    let answer = accounts.create_token_request(bootstrap::SERVICE_ACCOUNT, &PostParams::default(), &request).await;
+    let answer = answer.map_err(|error| {
+        let failure = hub.explain("make a token", error);
+        if failure.reason == Reason::NotFound { no_account(hub) } else { failure }
+    })?;
+    let status = answer.status.ok_or_else(|| Failure::other("the hub answered without a token"))?;
+    Ok((status.token, status.expiration_timestamp.0))
+}
+
+fn no_account(hub: &Cluster) -> Failure {
+    Failure::new(
+        Reason::NotFound,
+        format!(
+            "{} has no ServiceAccount {}/{}, so it is no hub yet",
+            hub.label(),
+            namespaces::OPERATOR,
+            bootstrap::SERVICE_ACCOUNT
+        ),
+    )
+    .hint("make it one: kubectl ocm install")
+}
+
+fn service_accounts(hub: &Cluster) -> Api<ServiceAccount> {
+    Api::namespaced(hub.client.clone(), namespaces::OPERATOR)
+}
+
+fn secrets(hub: &Cluster) -> Api<Secret> {
+    Api::namespaced(hub.client.clone(), bootstrap::TOKEN_NAMESPACE)
+}
+
+fn draw() -> Result<BootstrapToken, Failure> {
+    let random = SystemRandom::new();
+    let mut bytes = [0u8; 256];
+    random.fill(&mut bytes).map_err(|_| Failure::other("the system gives no random numbers"))?;
+    let mut rest = bytes.iter().copied();
+    let mut dry = false;
+    let token = BootstrapToken::draw(|| {
+        rest.next().unwrap_or_else(|| {
+            dry = true;
+            0
+        })
+    });
+    // A token needs 22 bytes of which one in 64 is thrown away: 256 run dry only if the source is broken.
+    if dry { Err(Failure::other("the system gives no random numbers")) } else { Ok(token) }
+}
+
+/// Everything of a ticket but its token. The authority's certificate goes along only where a joiner who knows its key
+/// could not learn it from the hub.
+async fn line(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<Ticket, Failure> {
+    let HubAddress { server, ca, .. } = hub::address(hub, wish, narrator).await?;
+    let endpoint = Endpoint::parse(&server, None)?;
+    let mut vouching = Vec::new();
+    if let [_, _, ..] = ca.as_slice() {
+        // Of a bundle, only what vouches for this address matters.
+        for certificate in &ca {
+            if ocm_net::verify(&endpoint, std::slice::from_ref(certificate), HANDSHAKE).await.is_ok() {
+                vouching.push(certificate.clone());
+            }
+        }
+    }
+    let ca = if vouching.is_empty() { ca } else { vouching };
+    let pins: Vec<Pin> = ca.iter().filter_map(|certificate| Pin::of(certificate)).collect();
+    let learned = match pins.is_empty() {
+        true => true,
+        false => ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await.is_ok(),
+    };
+    Ok(Ticket { token: String::new(), server, pins, ca: if learned { Vec::new() } else { ca } })
+}
+
+/// Every bootstrap token with which clusters can register, or that was made for it, by identifier.
+///
+/// # Errors
+/// When the hub cannot be read.
+pub async fn list(hub: &Cluster) -> Result<Vec<Kept>, Failure> {
+    let selected = ListParams::default().fields(&format!("type={}", token::SECRET_TYPE));
+    let found = secrets(hub).list(&selected).await.map_err(|error| hub.explain("list bootstrap tokens", error))?;
+    let now = Timestamp::now();
+    let mut kept: Vec<Kept> = found.items.iter().filter_map(|secret| Kept::read(secret, now)).collect();
+    kept.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(kept)
+}
+
+/// The line of an existing bootstrap token.
+///
+/// # Errors
+/// [`Reason::NotFound`]; [`Reason::Refused`] for a token that registers no clusters.
+pub async fn show(hub: &Cluster, id: &str, address: &AddressWish, narrator: &dyn Narrator) -> Result<Minted, Failure> {
+    let id = identifier(id)?;
+    let found = find(hub, id).await?;
+    let Some((secret, kept)) = found else {
+        return Err(Failure::new(Reason::NotFound, format!("the hub has no bootstrap token {id:?} for clusters"))
+            .hint("see which it has: kubectl ocm token list"));
+    };
+    if let Some(why) = &kept.unusable {
+        return Err(Failure::refused(format!("no cluster can register with bootstrap token {id:?}"))
+            .because(why)
+            .hint("make a new one: kubectl ocm token create --kind bootstrap"));
+    }
+    let token =
+        token::reveal(&secret).ok_or_else(|| Failure::other(format!("bootstrap token {id:?} is incomplete")))?;
+    let ticket = Ticket { token, ..line(hub, address, narrator).await? };
+    Ok(Minted { ticket, expires: kept.expires, user: bootstrap::token_user(id), id: Some(id.to_owned()) })
+}
+
+/// The identifier that was meant: people paste whole tokens and names of Secrets.
+fn identifier(word: &str) -> Result<&str, Failure> {
+    let word = word.strip_prefix(SECRET_PREFIX).unwrap_or(word);
+    let id = word.split('.').next().unwrap_or_default();
+    if token::is_id(id) {
+        return Ok(id);
+    }
+    // The word itself may be a secret, so it is not repeated.
+    Err(Failure::usage("that is no identifier of a bootstrap token: those are 6 lower-case letters and digits")
+        .hint("see which there are: kubectl ocm token list"))
+}
+
+async fn find(hub: &Cluster, id: &str) -> Result<Option<(Secret, Kept)>, Failure> {
+    let name = format!("{SECRET_PREFIX}{id}");
+    let secret = secrets(hub).get_opt(&name).await;
+    let secret = secret.map_err(|error| hub.explain(format_args!("read bootstrap token {id:?}"), error))?;
+    Ok(secret.and_then(|secret| Kept::read(&secret, Timestamp::now()).map(|kept| (secret, kept))))
+}
+
+/// What became of a token that was to be revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revoked {
+    /// It is gone, or would be.
+    Now,
+    /// It was not there.
+    Absent,
+}
+
+/// Deletes a bootstrap token. Clusters that have joined with it stay joined.
+///
+/// # Errors
+/// When the hub refuses.
+pub async fn revoke(hub: &Cluster, id: &str, dry_run: DryRun) -> Result<Revoked, Failure> {
+    let id = identifier(id)?;
+    let Some((secret, _)) = find(hub, id).await? else { return Ok(Revoked::Absent) };
+    if dry_run == DryRun::Client {
+        return Ok(Revoked::Now);
+    }
+    let params = DeleteParams {
+        dry_run: dry_run == DryRun::Server,
+        preconditions: Some(Preconditions { uid: secret.metadata.uid.clone(), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    match secrets(hub).delete(&format!("{SECRET_PREFIX}{id}"), &params).await {
+        Ok(_) => Ok(Revoked::Now),
+        Err(error) => {
+            let failure = hub.explain(format_args!("revoke bootstrap token {id:?}"), error);
+            if failure.reason == Reason::NotFound { Ok(Revoked::Absent) } else { Err(failure) }
+        }
+    }
+}
+
+/// Makes the ServiceAccount anew, which ends every token of the old one. Clusters that have joined stay joined.
+///
+/// # Errors
+/// When the hub refuses. If it does so between the two steps, the same call makes the account.
+pub async fn revoke_service_account(hub: &Cluster, dry_run: DryRun, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let accounts = service_accounts(hub);
+    let rights = ["get", "delete", "create"].map(|verb| {
+        let right = Right::new(verb, "", "serviceaccounts").within(namespaces::OPERATOR);
+        if verb == "create" { right } else { right.on(bootstrap::SERVICE_ACCOUNT) }
+    });
+    require(hub, "make the ServiceAccount anew", &rights).await?;
+    let old = accounts.get_opt(bootstrap::SERVICE_ACCOUNT).await.map_err(read_account(hub))?;
+    let mut new = ServiceAccount::default();
+    if let Some(old) = &old {
+        let keep = |key: &String| key != "kubectl.kubernetes.io/last-applied-configuration";
+        new.metadata.labels = old.metadata.labels.clone();
+        new.metadata.annotations =
+            old.metadata.annotations.clone().map(|all| all.into_iter().filter(|(key, _)| keep(key)).collect());
+        new.image_pull_secrets = old.image_pull_secrets.clone();
+        new.automount_service_account_token = old.automount_service_account_token;
+    }
+    new.metadata.name = Some(bootstrap::SERVICE_ACCOUNT.to_owned());
+    if dry_run == DryRun::Client {
+        return Ok(());
+    }
+    if let Some(old) = old {
+        let params = DeleteParams {
+            dry_run: dry_run == DryRun::Server,
+            preconditions: Some(Preconditions { uid: old.metadata.uid, resource_version: None }),
+            ..DeleteParams::default()
+        };
+        if let Err(error) = accounts.delete(bootstrap::SERVICE_ACCOUNT, &params).await {
+            let failure = hub.explain("delete the ServiceAccount", error);
+            if failure.reason != Reason::NotFound {
+                return Err(failure);
+            }
+        }
+        if dry_run == DryRun::Server {
+            return Ok(());
+        }
+        narrator.tell(Event::done("deleted the ServiceAccount"));
+    }
+    let params = PostParams { dry_run: dry_run == DryRun::Server, field_manager: Some(FIELD_MANAGER.to_owned()) };
+    match accounts.create(&params, &new).await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let failure = hub.explain("make the ServiceAccount again", error);
+            // Somebody else, perhaps the hub's operator, was faster: it is new all the same.
+            if failure.reason == Reason::Conflict { Ok(()) } else { Err(failure) }
+        }
+    }
+}
+
+fn read_account(hub: &Cluster) -> impl Fn(kube::Error) -> Failure + '_ {
+    |error| hub.explain("read the ServiceAccount of registering clusters", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_found_in_what_people_paste() {
+        for word in ["abc123", "abc123.0123456789abcdef", "bootstrap-token-abc123"] {
+            assert_eq!(identifier(word).unwrap(), "abc123", "{word}");
+        }
+        let failure = identifier("secret-word").unwrap_err();
+        assert!(!failure.to_string().contains("secret-word"));
+    }
+
+    #[test]
+    fn drawn_tokens_differ() {
+        assert_ne!(draw().unwrap().reveal(), draw().unwrap().reveal());
+    }
+}

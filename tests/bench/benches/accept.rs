@@ -1,0 +1,159 @@
+//! How fast `kubectl ocm accept` lets a thousand waiting clusters in, against the floor: a plain loop of the same two
+//! writes per cluster at the best concurrency, by the same HTTP client, without a look at anything.
+//!
+//! `cargo bench -p bench --bench accept`; with `CLUSTERADM=<file>` also against that binary. `ACCEPT_BENCH_CLUSTERS`
+//! sets another number of clusters. The floor's requests are read before its clock starts; ours pays for its start,
+//! its reading and every verification.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its result, or ends")]
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use e2e_tests::accept_support::{Ask, Hub, Who, accept_binary, managed_cluster};
+use forge::Forge;
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use ocm_api::ManagedCluster;
+use serde_json::json;
+
+/// Below this, the benchmark fails.
+const TARGET: f64 = 0.8;
+
+fn main() {
+    let count: usize = std::env::var("ACCEPT_BENCH_CLUSTERS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000);
+    let hub = Hub::start("bench");
+    // What works well for the floor depends on the machine.
+    let mut best = (0.0, 0);
+    for at_once in [8, 16, 32, 64] {
+        let rate = floor(&hub, count.div_ceil(4), at_once);
+        println!("floor, {at_once:2} at once: {rate:6.1} clusters/s");
+        if rate > best.0 {
+            best = (rate, at_once);
+        }
+    }
+    // In turns, because a machine that others use is not equally fast all the time.
+    let (mut floors, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        floors.push(floor(&hub, count, best.1));
+        rates.push(run(&hub, count, "ours", accept(&hub)));
+    }
+    let (floor, ours) = (median(&mut floors), median(&mut rates));
+    println!("floor, {count} clusters, {} at once: {floor:6.1} clusters/s, median of {floors:.1?}", best.1);
+    println!("ours,  {count} clusters, all verified: {ours:6.1} clusters/s, median of {rates:.1?}");
+    println!("ratio ours/floor: {:.2} (target {TARGET})", ours / floor);
+    if let Some(clusteradm) = std::env::var_os("CLUSTERADM") {
+        // It takes its time, so that fewer clusters will do.
+        let few = count.min(100);
+        populate(&hub, few);
+        let names: Vec<String> = (0..few).map(name).collect();
+        let mut command = Command::new(clusteradm);
+        command.args(["accept", "--clusters", &names.join(",")]).env("KUBECONFIG", hub.cluster.kubeconfig());
+        let rate = run_prepared(&hub, few, "clusteradm", command);
+        println!("clusteradm accept, {few} clusters: {rate:.1} clusters/s; ratio ours/clusteradm: {:.1}", ours / rate);
+    }
+    if ours / floor < TARGET {
+        std::process::exit(1);
+    }
+}
+
+fn accept(hub: &Hub) -> Command {
+    let mut command = Command::new(accept_binary());
+    command.args(["--all-pending", "--yes", "--kubeconfig"]).arg(hub.cluster.kubeconfig());
+    command
+}
+
+fn name(index: usize) -> String {
+    format!("b{index}")
+}
+
+fn median(rates: &mut [f64]) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+/// Fills an empty hub with so many clusters that wait.
+fn populate(hub: &Hub, count: usize) {
+    let clusters: Api<ManagedCluster> = Api::all(hub.client(Who::Bootstrap));
+    let requests: Api<CertificateSigningRequest> = Api::all(hub.client(Who::Bootstrap));
+    let admin: Api<ManagedCluster> = Api::all(hub.admin.clone());
+    let all: Api<CertificateSigningRequest> = Api::all(hub.admin.clone());
+    hub.wait(async {
+        admin.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+        all.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+        futures::stream::iter((0..count).map(name))
+            .map(|name| {
+                let (clusters, requests) = (&clusters, &requests);
+                async move {
+                    clusters.create(&PostParams::default(), &managed_cluster(&name)).await?;
+                    let ask = Ask::with(&name, &Forge::agent(&name, "a1"));
+                    requests.create(&PostParams::default(), &ask.object()).await
+                }
+            })
+            .buffer_unordered(32)
+            .try_collect::<Vec<_>>()
+            .await
+            .unwrap();
+    });
+    // What the hub still has to do with the last round is not this one's.
+    std::thread::sleep(Duration::from_secs(2));
+}
+
+/// The two writes per cluster and nothing else; returns clusters per second.
+fn floor(hub: &Hub, count: usize, at_once: usize) -> f64 {
+    populate(hub, count);
+    let requests: Api<CertificateSigningRequest> = Api::all(hub.admin.clone());
+    let clusters: Api<ManagedCluster> = Api::all(hub.admin.clone());
+    let waiting = hub.wait(requests.list(&ListParams::default())).unwrap().items;
+    assert_eq!(waiting.len(), count);
+    let begun = Instant::now();
+    hub.wait(async {
+        futures::stream::iter(waiting)
+            .map(|mut request| {
+                let (requests, clusters) = (&requests, &clusters);
+                async move {
+                    let status = request.status.get_or_insert_default();
+                    status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
+                        type_: "Approved".to_owned(),
+                        status: "True".to_owned(),
+                        reason: Some("Floor".to_owned()),
+                        ..CertificateSigningRequestCondition::default()
+                    });
+                    let label = request.metadata.labels.as_ref().and_then(|labels| labels.values().next()).cloned();
+                    let name = request.metadata.name.clone().unwrap();
+                    requests.replace_subresource("approval", &name, &PostParams::default(), &request).await?;
+                    let patch = Patch::Merge(json!({"spec": {"hubAcceptsClient": true}}));
+                    clusters.patch(&label.unwrap(), &PatchParams::default(), &patch).await
+                }
+            })
+            .buffer_unordered(at_once)
+            .try_collect::<Vec<_>>()
+            .await
+            .unwrap();
+    });
+    rate(count, begun.elapsed())
+}
+
+/// A command that lets everything in that waits; returns clusters per second.
+fn run(hub: &Hub, count: usize, what: &str, command: Command) -> f64 {
+    populate(hub, count);
+    run_prepared(hub, count, what, command)
+}
+
+fn run_prepared(hub: &Hub, count: usize, what: &str, mut command: Command) -> f64 {
+    let begun = Instant::now();
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
+    let took = begun.elapsed();
+    assert!(status.success(), "{what}: {status}");
+    let clusters: Api<ManagedCluster> = Api::all(hub.admin.clone());
+    let all = hub.wait(clusters.list(&ListParams::default())).unwrap().items;
+    let accepted = all.iter().filter(|cluster| cluster.spec.hub_accepts_client == Some(true)).count();
+    assert_eq!(accepted, count, "{what}");
+    rate(count, took)
+}
+
+fn rate(count: usize, took: Duration) -> f64 {
+    count as f64 / took.as_secs_f64()
+}

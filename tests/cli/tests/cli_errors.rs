@@ -1,0 +1,135 @@
+//! What goes wrong before an API server has answered.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use cli_tests::{Cli, check, kubeconfig};
+
+/// The commands that read from one cluster, with the fewest words.
+const READS: &[&[&str]] = &[&["accept", "c1", "--dry-run=client"], &["get", "clusters"]];
+
+/// Runs every reading command with more words, one snapshot for all.
+fn each(name: &str, cli: &Cli, more: &[&str]) {
+    let all: String = READS
+        .iter()
+        .map(|words| {
+            let words: Vec<&str> = words.iter().chain(more).copied().collect();
+            format!("$ kubectl ocm {}\n{}", words.join(" "), cli.run(&words))
+        })
+        .collect();
+    check!(name, cli, all);
+}
+
+/// An address where nothing listens.
+fn closed() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be had");
+    format!("https://{}", listener.local_addr().expect("it has an address"))
+}
+
+#[test]
+fn no_kubeconfig() {
+    each("error-no-kubeconfig", &Cli::new(), &[]);
+    each("error-no-such-kubeconfig", &Cli::new(), &["--kubeconfig", "nowhere.yaml"]);
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_read() {
+    each("error-malformed-kubeconfig", &Cli::with_kubeconfig("clusters: [\n"), &[]);
+    each("error-kubeconfig-of-another-kind", &Cli::with_kubeconfig("just words\n"), &[]);
+    let cli = Cli::new();
+    std::fs::create_dir_all(cli.home().join("folder")).expect("a folder can be made");
+    each("error-kubeconfig-is-a-folder", &cli, &["--kubeconfig", "folder"]);
+}
+
+#[test]
+fn a_context_that_is_not_there() {
+    let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub", "cluster-1"]));
+    each("error-wrong-context", &cli, &["--context", "hubb"]);
+    each("error-wrong-context-unlike-any", &cli, &["--context", "production"]);
+    each("error-wrong-user", &cli, &["--user", "hub-admn"]);
+    each("error-wrong-cluster", &cli, &["--cluster", "hup"]);
+}
+
+#[test]
+fn no_current_context() {
+    let text = kubeconfig("https://127.0.0.1:1", &["hub"]).replace("current-context: hub", "current-context: \"\"");
+    each("error-no-current-context", &Cli::with_kubeconfig(&text), &[]);
+}
+
+#[test]
+fn nothing_listens() {
+    each("error-refused", &Cli::with_kubeconfig(&kubeconfig(&closed(), &["hub"])), &[]);
+}
+
+#[test]
+fn no_such_host() {
+    // RFC 2606 keeps `.invalid` from ever being a name; but what a resolver says of it differs, so only our words count.
+    let cli = Cli::with_kubeconfig(&kubeconfig("https://hub.invalid:6443", &["hub"]));
+    let run = cli.run(["get", "clusters"]);
+    assert_eq!(run.exit, 1, "{run}");
+    assert!(run.stderr.contains("the name of the cluster's address cannot be resolved"), "{run}");
+}
+
+/// A server that answers every connection with these bytes.
+fn answering(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be had");
+    let address = listener.local_addr().expect("it has an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // What the client thinks of it is what is tested.
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(bytes);
+        }
+    });
+    address.to_string()
+}
+
+#[test]
+fn a_server_that_does_not_speak_tls() {
+    let server = answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    each("error-no-tls", &Cli::with_kubeconfig(&kubeconfig(&format!("https://{server}"), &["hub"])), &[]);
+}
+
+#[test]
+fn a_server_that_is_no_api_server() {
+    let server = answering(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\nhello\n");
+    each("error-no-api-server", &Cli::with_kubeconfig(&kubeconfig(&format!("http://{server}"), &["hub"])), &[]);
+}
+
+#[test]
+fn a_server_that_says_not_found() {
+    let server = answering(
+        b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 19\r\n\r\n404 page not found\n",
+    );
+    each("error-page-not-found", &Cli::with_kubeconfig(&kubeconfig(&format!("http://{server}"), &["hub"])), &[]);
+}
+
+#[test]
+fn a_server_that_falls_silent() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be had");
+    let server = listener.local_addr().expect("it has an address");
+    let cli = Cli::with_kubeconfig(&kubeconfig(&format!("http://{server}"), &["hub"]));
+    each("error-silent", &cli, &["--request-timeout", "1s"]);
+}
+
+#[test]
+fn flags_that_cannot_be() {
+    let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]));
+    let cases: &[(&str, &[&str])] = &[
+        ("usage-accept-nothing", &["accept"]),
+        ("usage-accept-name-and-all", &["accept", "c1", "--all-pending"]),
+        ("usage-accept-bad-name", &["accept", "C_1"]),
+        ("usage-accept-all-without-yes", &["accept", "--all-pending"]),
+        ("usage-accept-half-fingerprint", &["accept", "c1", "--fingerprint", "sha256:ab"]),
+        ("usage-accept-bad-timeout", &["accept", "c1", "--wait", "--timeout", "soon"]),
+        ("usage-accept-misspelt-flag", &["accept", "c1", "--dryrun"]),
+        ("usage-get-nothing", &["get"]),
+        ("usage-get-unknown", &["get", "nodes"]),
+        ("usage-get-bad-format", &["get", "clusters", "-o", "xml"]),
+        ("usage-bad-request-timeout", &["get", "clusters", "--request-timeout", "soon"]),
+        ("usage-bad-server", &["get", "clusters", "--server", "not a url"]),
+    ];
+    for (name, words) in cases {
+        check!(name, cli, cli.run(*words));
+    }
+}

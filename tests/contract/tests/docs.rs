@@ -1,0 +1,70 @@
+//! What the documents say agrees with the code.
+
+use std::fs;
+
+use cli_tests::{docs, doors, root};
+use ocm_core::Exit;
+use ocm_core::csr::Code;
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn exit_codes_are_those_of_the_code() {
+    let text = page("docs/reference/exit-codes.md");
+    let rows: Vec<(String, String)> = text
+        .lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix('|')?.split('|').map(|cell| cell.trim().trim_matches('`').to_owned());
+            Some((cells.next()?, cells.next()?)).filter(|(code, _)| code.parse::<u8>().is_ok())
+        })
+        .collect();
+    let known: Vec<_> = Exit::ALL.iter().map(|exit| (exit.code().to_string(), exit.word().to_owned())).collect();
+    assert_eq!(rows, known, "the table of docs/reference/exit-codes.md begins with code and word");
+}
+
+#[test]
+fn every_reason_code_of_accept_is_explained() {
+    let text = page("docs/reference/accept-codes.md");
+    let own = ["NoManagedCluster", "Detaching", "TwoKeys", "NameTaken", "NoSuchKey", "RequestDenied", "NamespaceTaken"];
+    let codes = Code::ALL.iter().map(ToString::to_string).chain(own.map(str::to_owned));
+    let missing: Vec<_> = codes.filter(|code| !text.contains(&format!("`{code}`"))).collect();
+    assert!(missing.is_empty(), "docs/reference/accept-codes.md does not name {missing:?}");
+}
+
+#[test]
+fn the_architecture_names_every_crate() {
+    let text = page("ARCHITECTURE.md");
+    let members = fs::read_dir(root().join("plugins/lib"))
+        .expect("there are libraries")
+        .chain(fs::read_dir(root().join("plugins")).expect("there are plugins"))
+        .chain(fs::read_dir(root().join("tests")).expect("there are tests"))
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|folder| folder.join("Cargo.toml").is_file());
+    for folder in members {
+        let name = folder.strip_prefix(root()).unwrap_or(&folder).display().to_string();
+        let named =
+            text.contains(&name) || folder.file_name().is_some_and(|last| text.contains(&*last.to_string_lossy()));
+        assert!(named, "ARCHITECTURE.md has no line for {name}");
+    }
+}
+
+#[test]
+fn the_readme_says_how_to_try_and_how_to_verify() {
+    let text = page("README.md");
+    for command in ["cargo demo", "cargo verify"] {
+        assert!(text.contains(command), "README.md does not say {command:?}");
+    }
+}
+
+#[test]
+fn every_verb_has_a_page_with_its_help() {
+    for page in docs::pages() {
+        let name = page.file.strip_prefix(root()).unwrap_or(&page.file).display().to_string();
+        assert!(page.is == page.should_be, "{name} is not what the command says of itself: run `cargo xtask generate`");
+    }
+    let verbs = doors().len() - 1;
+    assert_eq!(docs::pages().len(), verbs);
+}

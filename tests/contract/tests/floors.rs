@@ -1,0 +1,263 @@
+//! The floors of the workspace: which crate may import which, and what stays out of where.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
+
+/// Where a crate stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Floor {
+    /// Types and names.
+    Vocabulary,
+    /// What can be decided without looking anywhere.
+    Rules,
+    /// Where the world is touched. Edges do not know each other.
+    Edge,
+    /// Flows and the face of commands. They do not know each other.
+    Use,
+    /// The binaries of people's commands.
+    Door,
+    /// What nobody installs.
+    Tests,
+}
+
+/// One crate: its floor, which of ours it may import, which crates it must not reach by any way, and which it must
+/// not import itself.
+struct Rule {
+    name: &'static str,
+    floor: Floor,
+    ours: &'static [&'static str],
+    never: &'static [&'static str],
+    not_itself: &'static [&'static str],
+}
+
+const LIBRARIES: &[&str] = &["ocm-api", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net"];
+const TOOLS: &[&str] =
+    &["cli-tests", "control-plane", "forge", "ocm-api", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "xtask"];
+/// What brings in an event loop, a client, a command line or a terminal.
+const WORLD: &[&str] = &["clap", "hyper", "indicatif", "kube-client", "mio", "rustls", "tokio"];
+
+const RULES: &[Rule] = &[
+    Rule { name: "ocm-api", floor: Floor::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
+    Rule { name: "ocm-core", floor: Floor::Rules, ours: &["ocm-api"], never: WORLD, not_itself: &[] },
+    Rule {
+        name: "ocm-kube",
+        floor: Floor::Edge,
+        ours: &["ocm-api", "ocm-core"],
+        never: &["comfy-table", "indicatif"],
+        not_itself: &[],
+    },
+    Rule {
+        name: "ocm-net",
+        floor: Floor::Edge,
+        ours: &["ocm-api", "ocm-core"],
+        never: &["clap", "indicatif", "kube", "kube-client"],
+        not_itself: &[],
+    },
+    Rule {
+        name: "ocm-flows",
+        floor: Floor::Use,
+        ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net"],
+        never: &["comfy-table", "indicatif"],
+        not_itself: &["clap"],
+    },
+    Rule {
+        name: "ocm-cli",
+        floor: Floor::Use,
+        ours: &["ocm-api", "ocm-core"],
+        never: &["hyper", "kube-client", "rustls"],
+        not_itself: &["kube"],
+    },
+    door("kubectl-ocm-accept"),
+    door("kubectl-ocm-get"),
+    door("kubectl-ocm-install"),
+    door("kubectl-ocm-join"),
+    door("kubectl-ocm-token"),
+    // The dispatcher starts in no time because it links nothing.
+    Rule { name: "kubectl-ocm", floor: Floor::Door, ours: &[], never: &[], not_itself: &[] },
+    tests("bench"),
+    tests("cli-tests"),
+    tests("contract-tests"),
+    tests("control-plane"),
+    tests("e2e-tests"),
+    tests("forge"),
+    tests("xtask"),
+];
+
+const fn door(name: &'static str) -> Rule {
+    Rule {
+        name,
+        floor: Floor::Door,
+        ours: LIBRARIES,
+        never: &[],
+        not_itself: &["hyper", "indicatif", "kube", "rustls"],
+    }
+}
+
+const fn tests(name: &'static str) -> Rule {
+    Rule { name, floor: Floor::Tests, ours: TOOLS, never: &[], not_itself: &[] }
+}
+
+/// What may link the engine of the policies, besides the crates below `wasm-policies`.
+const POLICY_DOORS: &[&str] = &["kubectl-ocm-policy", "bench", "e2e-tests"];
+
+/// The graph for this kind of machine: crates of other kinds need not be downloaded for it.
+fn metadata() -> Metadata {
+    let version = Command::new("rustc").arg("-vV").output().expect("there is a compiler").stdout;
+    let version = String::from_utf8(version).expect("a version is text");
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("the compiler knows its host");
+    MetadataCommand::new()
+        .current_dir(cli_tests::root())
+        .other_options(["--locked", "--offline", "--filter-platform", host].map(str::to_owned))
+        .exec()
+        .expect("the graph of the crates can be had")
+}
+
+/// What a package itself imports to be used, not to be built or tested.
+fn imports<'m>(metadata: &'m Metadata, package: &PackageId) -> impl Iterator<Item = &'m PackageId> {
+    let resolve = metadata.resolve.as_ref().expect("the graph is resolved");
+    let node = resolve.nodes.iter().find(|node| node.id == *package);
+    node.into_iter()
+        .flat_map(|node| &node.deps)
+        .filter(|dep| dep.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal))
+        .map(|dep| &dep.pkg)
+}
+
+/// Everything that a package reaches, with the way to it.
+fn reach(metadata: &Metadata, package: &PackageId) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![(package.clone(), String::new())];
+    while let Some((id, way)) = left.pop() {
+        for import in imports(metadata, &id) {
+            let name = metadata[import].name.to_string();
+            let way = format!("{way} → {name}");
+            if found.insert(name, way.clone()).is_none() {
+                left.push((import.clone(), way));
+            }
+        }
+    }
+    found
+}
+
+fn rule(package: &Package) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.name == package.name.as_str())
+}
+
+#[test]
+fn every_crate_has_its_floor() {
+    let metadata = metadata();
+    let members: BTreeSet<_> =
+        metadata.workspace_packages().into_iter().map(|package| package.name.to_string()).collect();
+    let known: BTreeSet<_> = RULES.iter().map(|rule| rule.name.to_owned()).collect();
+    assert_eq!(members, known, "the table of floors and the workspace differ");
+    for package in metadata.workspace_packages() {
+        let floor = rule(package).map(|rule| rule.floor);
+        let wing = package.manifest_path.strip_prefix(&metadata.workspace_root).map(|path| path.as_str().to_owned());
+        let wing = wing.expect("members are in the workspace");
+        let right = match floor {
+            Some(Floor::Door) => wing.starts_with("plugins/kubectl-"),
+            Some(Floor::Tests) => wing.starts_with("tests/"),
+            _ => wing.starts_with("plugins/lib/") || wing.starts_with("wasm-policies/"),
+        };
+        assert!(right, "{} is {floor:?} but lives in {wing}", package.name);
+    }
+}
+
+#[test]
+fn imports_go_only_down() {
+    let metadata = metadata();
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        let Some(rule) = rule(package) else { continue };
+        for import in imports(&metadata, &package.id).map(|id| &metadata[id]) {
+            let name = import.name.as_str();
+            if !metadata.workspace_members.contains(&import.id) {
+                if rule.not_itself.contains(&name) {
+                    wrong.push(format!("{} must not import {name} itself", rule.name));
+                }
+                continue;
+            }
+            let below = self::rule(import).is_some_and(|other| other.floor < rule.floor || rule.floor == Floor::Tests);
+            if !rule.ours.contains(&name) || !below {
+                wrong.push(format!("{} ({:?}) must not import {name}", rule.name, rule.floor));
+            }
+        }
+        let reach = reach(&metadata, &package.id);
+        for name in rule.never {
+            if let Some(way) = reach.get(*name) {
+                wrong.push(format!("{} must not reach {name}: {}{way}", rule.name, rule.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_dispatcher_links_nothing() {
+    let metadata = metadata();
+    let packages = metadata.workspace_packages();
+    let dispatcher = packages.iter().find(|package| package.name.as_str() == "kubectl-ocm").expect("it is there");
+    assert_eq!(imports(&metadata, &dispatcher.id).count(), 0);
+}
+
+#[test]
+fn only_where_policies_run_is_their_engine_linked() {
+    let metadata = metadata();
+    for package in metadata.workspace_packages() {
+        let at_home = package.manifest_path.as_str().contains("/wasm-policies/");
+        if at_home || POLICY_DOORS.contains(&package.name.as_str()) {
+            continue;
+        }
+        let reach = reach(&metadata, &package.id);
+        assert!(!reach.contains_key("wasmtime"), "{}{}", package.name, reach["wasmtime"]);
+    }
+}
+
+#[test]
+fn doors_hold_no_logic_in_main() {
+    let metadata = metadata();
+    for package in metadata.workspace_packages() {
+        if rule(package).is_none_or(|rule| rule.floor != Floor::Door) {
+            continue;
+        }
+        let main = package.manifest_path.parent().expect("a manifest is in a folder").join("src/main.rs");
+        let text = fs::read_to_string(&main).expect("a door has a main.rs");
+        let lines = text.lines().count();
+        assert!(lines <= 20, "{main} has {lines} lines; 20 are enough for a door");
+    }
+}
+
+/// Crates of which two versions are linked or built, and why.
+const TWICE: &[(&str, &str)] = &[
+    ("base64", "k8s-openapi and kube still take 0.22"),
+    ("getrandom", "ring still takes 0.2, the p521 family takes 0.4"),
+    ("r-efi", "comes with the versions of getrandom, for UEFI only"),
+    ("similar", "insta still takes 2, which only tests link; install shows differences with 3"),
+    ("syn", "some derive macros still take 2; only the compiler runs them"),
+    ("windows-sys", "for Windows only; the crates of the ecosystem move one by one"),
+];
+
+#[test]
+fn each_crate_is_there_once() {
+    let lock = fs::read_to_string(cli_tests::root().join("Cargo.lock")).expect("there is a lock file");
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut name = "";
+    for line in lock.lines() {
+        let value = |key: &str| line.strip_prefix(key).and_then(|rest| rest.strip_prefix(" = \"")?.strip_suffix('"'));
+        if let Some(found) = value("name") {
+            name = found;
+        } else if let Some(found) = value("version").filter(|_| !name.is_empty()) {
+            versions.entry(name).or_default().push(found);
+            name = "";
+        }
+    }
+    let twice: BTreeMap<_, _> = versions.iter().filter(|(_, versions)| versions.len() > 1).collect();
+    for (name, versions) in &twice {
+        assert!(TWICE.iter().any(|(known, _)| known == *name), "{name} is there as {}", versions.join(" and "));
+    }
+    for (name, _) in TWICE {
+        assert!(twice.contains_key(name), "{name} is there once now: take it off the list");
+    }
+}

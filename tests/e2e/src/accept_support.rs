@@ -1,0 +1,473 @@
+//! A hub's API server with everybody who may ask it for certificates, and our `accept` against it.
+//!
+//! There are no controllers of OCM: what is looked at is what `accept` itself writes.
+
+#![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
+
+use control_plane::{Cluster, Spec};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use ocm_api::ManagedCluster;
+use ocm_api::names::{annotations, bootstrap, labels, namespaces, signers};
+use ocm_core::Silent;
+use ocm_kube::Connection;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+/// The definition of managed clusters in upstream's API module.
+const MANAGED_CLUSTERS: &str = "cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml";
+
+/// A hub: its API server, and clients of everybody who asks.
+pub struct Hub {
+    /// The cluster; it ends with the hub.
+    pub cluster: Cluster,
+    /// What an administrator sends requests with.
+    pub admin: Client,
+    runtime: Runtime,
+    people: BTreeMap<Who, Client>,
+}
+
+/// Who asks for a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// The bootstrap service account, with a real token.
+    Bootstrap,
+    /// A bootstrap token in the right group.
+    Token,
+    /// A bootstrap token without that group.
+    TokenWithoutGroup,
+    /// OCM's gRPC server, with a real token.
+    Grpc,
+    /// A service account of the same name in another namespace.
+    AccountElsewhere,
+    /// A service account whose name goes on.
+    LongerAccount,
+    /// A user with a client certificate.
+    Eva,
+    /// A client certificate with the name of the bootstrap service account.
+    CertificateOfAccount,
+    /// A client certificate with the name and the group of a bootstrap token.
+    CertificateOfToken,
+    /// A client certificate with the name of OCM's gRPC server.
+    CertificateOfGrpc,
+    /// The agent of the cluster `c2`.
+    AgentOfC2,
+    /// The administrator.
+    Admin,
+}
+
+/// A request for a certificate.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// What `spec.request` holds.
+    pub pem: Vec<u8>,
+    /// Who asks.
+    pub who: Who,
+    /// The cluster that the label names.
+    pub label: Option<String>,
+    /// The add-on that the label names.
+    pub addon: Option<String>,
+    /// The annotation of the gRPC server.
+    pub annotation: Option<String>,
+    /// `spec.signerName`.
+    pub signer: String,
+    /// `spec.usages`.
+    pub usages: Vec<String>,
+    /// `spec.expirationSeconds`.
+    pub seconds: Option<i32>,
+    /// The whole name; else the API server makes one up.
+    pub name: Option<String>,
+}
+
+impl Ask {
+    /// The right way to ask for a cluster, with this content.
+    pub fn with(cluster: &str, forge: &forge::Forge) -> Self {
+        Self::raw(cluster, forge.pem().into_bytes())
+    }
+
+    /// The right way to ask for a cluster, with this content.
+    pub fn raw(cluster: &str, pem: Vec<u8>) -> Self {
+        Self {
+            pem,
+            who: Who::Bootstrap,
+            label: Some(cluster.to_owned()),
+            addon: None,
+            annotation: None,
+            signer: signers::KUBE_APISERVER_CLIENT.to_owned(),
+            usages: ["digital signature", "key encipherment", "client auth"].map(str::to_owned).to_vec(),
+            seconds: None,
+            name: None,
+        }
+    }
+
+    /// As an agent asks.
+    pub fn agent(cluster: &str) -> Self {
+        Self::with(cluster, &forge::Forge::agent(cluster, "a1"))
+    }
+
+    /// Somebody else asks.
+    #[must_use]
+    pub fn by(mut self, who: Who) -> Self {
+        self.who = who;
+        self
+    }
+
+    /// By way of OCM's gRPC server, which names this user.
+    #[must_use]
+    pub fn grpc(mut self, user: &str) -> Self {
+        self.signer = signers::GRPC.to_owned();
+        self.annotation = Some(user.to_owned());
+        self.by(Who::Grpc)
+    }
+
+    /// The object that is created.
+    pub fn object(&self) -> CertificateSigningRequest {
+        let mut object = CertificateSigningRequest::default();
+        object.metadata.name.clone_from(&self.name);
+        if self.name.is_none() {
+            object.metadata.generate_name = Some(format!("{}-", self.label.as_deref().unwrap_or("nobody")));
+        }
+        let all = [(labels::CLUSTER_NAME, &self.label), (labels::ADDON_NAME, &self.addon)];
+        object.metadata.labels =
+            Some(all.iter().filter_map(|(key, value)| Some(((*key).to_owned(), (*value).clone()?))).collect());
+        object.metadata.annotations =
+            self.annotation.as_ref().map(|user| [(annotations::CSR_USER.to_owned(), user.clone())].into());
+        object.spec.request = ByteString(self.pem.clone());
+        object.spec.signer_name.clone_from(&self.signer);
+        object.spec.usages = Some(self.usages.clone());
+        object.spec.expiration_seconds = self.seconds;
+        object
+    }
+}
+
+/// How a run of `accept` ended.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The exit code.
+    pub code: i32,
+    /// What it said on stdout.
+    pub stdout: String,
+    /// What it said on stderr.
+    pub stderr: String,
+}
+
+impl Run {
+    /// The reason code of a cluster, from the document that `-o json` prints.
+    pub fn reason(&self, cluster: &str) -> String {
+        let row = self.row(cluster);
+        row["code"].as_str().unwrap_or_else(|| panic!("no row of {cluster}: {self:?}")).to_owned()
+    }
+
+    /// The row of a cluster, from the document that `-o json` prints.
+    pub fn row(&self, cluster: &str) -> Value {
+        let document: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        let rows = document["clusters"].as_array().cloned().unwrap_or_default();
+        rows.into_iter().find(|row| row["name"] == cluster).unwrap_or_default()
+    }
+}
+
+impl Hub {
+    /// Starts a hub with everybody who asks.
+    pub fn start(name: &str) -> Self {
+        let cluster = Cluster::start(&Spec::api(name)).unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let kubectl = |arguments: &[&str]| cluster.kubectl(arguments).unwrap();
+        kubectl(&["apply", "--filename", upstream(MANAGED_CLUSTERS).to_str().unwrap()]);
+        kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+        let dir = cluster.dir().unwrap();
+        let file = dir.join("bootstrap.json");
+        fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": bootstrap_objects()}).to_string())
+            .unwrap();
+        kubectl(&["apply", "--filename", file.to_str().unwrap()]);
+
+        let token_of = |namespace: &str, account: &str| {
+            kubectl(&["create", "token", account, "--namespace", namespace]).trim().to_owned()
+        };
+        let account = bootstrap::SERVICE_ACCOUNT;
+        let tokens = [
+            (Who::Bootstrap, token_of(namespaces::OPERATOR, account)),
+            (Who::Grpc, token_of(namespaces::HUB, "grpc-server-sa")),
+            (Who::AccountElsewhere, token_of("default", account)),
+            (Who::LongerAccount, token_of(namespaces::OPERATOR, &format!("{account}-more"))),
+            (Who::Token, format!("abcdef.{TOKEN}")),
+            (Who::TokenWithoutGroup, format!("nogrup.{TOKEN}")),
+        ];
+        let account = format!("system:serviceaccount:{}:{account}", namespaces::OPERATOR);
+        let grpc = format!("system:serviceaccount:{}:grpc-server-sa", namespaces::HUB);
+        let certificates = [
+            (Who::Eva, "eva", "viewers"),
+            (Who::CertificateOfAccount, &account, "system:serviceaccounts"),
+            (Who::CertificateOfToken, "system:bootstrap:abcdef", bootstrap::TOKEN_GROUP),
+            (Who::CertificateOfGrpc, &grpc, "system:serviceaccounts"),
+            (Who::AgentOfC2, "system:open-cluster-management:c2:a1", "system:open-cluster-management:c2"),
+        ];
+        let mut files = BTreeMap::from([(Who::Admin, cluster.kubeconfig().to_owned())]);
+        for (who, token) in tokens {
+            let file = dir.join(format!("{who:?}.kubeconfig"));
+            fs::write(&file, token_kubeconfig(&cluster, &token)).unwrap();
+            files.insert(who, file);
+        }
+        for (who, user, group) in certificates {
+            files.insert(who, cluster.user_kubeconfig(user, &[group, "registrars"]).unwrap());
+        }
+        let people: BTreeMap<Who, Client> =
+            files.into_iter().map(|(who, file)| (who, runtime.block_on(connect(&file)).client)).collect();
+        Self { admin: people[&Who::Admin].clone(), cluster, runtime, people }
+    }
+
+    /// Waits for something asynchronous.
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// The client of somebody.
+    pub fn client(&self, who: Who) -> Client {
+        self.people[&who].clone()
+    }
+
+    /// The hub as our libraries see it.
+    pub fn connection(&self) -> ocm_kube::Cluster {
+        self.wait(connect(self.cluster.kubeconfig()))
+    }
+
+    /// Registers a cluster, as its agent does.
+    pub fn register(&self, name: &str) -> ManagedCluster {
+        let api: Api<ManagedCluster> = Api::all(self.client(Who::Bootstrap));
+        self.wait(api.create(&PostParams::default(), &managed_cluster(name))).unwrap()
+    }
+
+    /// Asks for a certificate; the API server may say no.
+    pub fn try_ask(&self, ask: &Ask) -> Result<CertificateSigningRequest, kube::Error> {
+        let api: Api<CertificateSigningRequest> = Api::all(self.client(ask.who));
+        self.wait(api.create(&PostParams::default(), &ask.object()))
+    }
+
+    /// Asks for a certificate and returns the request's name.
+    pub fn ask(&self, ask: &Ask) -> String {
+        self.try_ask(ask).unwrap().metadata.name.unwrap()
+    }
+
+    /// Registers a cluster that asks for a certificate as it should; returns the request's name.
+    pub fn join(&self, name: &str) -> String {
+        self.register(name);
+        self.ask(&Ask::agent(name))
+    }
+
+    /// What the hub holds of a request.
+    pub fn request(&self, name: &str) -> CertificateSigningRequest {
+        let api: Api<CertificateSigningRequest> = Api::all(self.admin.clone());
+        self.wait(api.get(name)).unwrap()
+    }
+
+    /// Whether a request has this condition.
+    pub fn is(&self, kind: &str, request: &str) -> bool {
+        let conditions = self.request(request).status.and_then(|status| status.conditions).unwrap_or_default();
+        conditions.iter().any(|condition| condition.type_ == kind)
+    }
+
+    /// What the hub holds of a cluster.
+    pub fn managed(&self, name: &str) -> ManagedCluster {
+        let api: Api<ManagedCluster> = Api::all(self.admin.clone());
+        self.wait(api.get(name)).unwrap()
+    }
+
+    /// Whether the hub accepts a cluster.
+    pub fn accepts(&self, name: &str) -> bool {
+        let api: Api<ManagedCluster> = Api::all(self.admin.clone());
+        let cluster = self.wait(api.get_opt(name)).unwrap();
+        cluster.is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default())
+    }
+
+    /// Gives a request a condition, as another tool or a person would.
+    pub fn conclude(&self, request: &str, verb: &str) {
+        self.cluster.kubectl(&["certificate", verb, request]).unwrap();
+    }
+
+    /// Lets a cluster join, as its agent writes it.
+    pub fn set_conditions(&self, name: &str, conditions: &[(&str, &str)]) {
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(kind, status)| {
+                let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now);
+                json!({"type": kind, "status": status, "reason": "Test", "message": "", "lastTransitionTime": now})
+            })
+            .collect();
+        let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
+        let api: Api<ManagedCluster> = Api::all(self.admin.clone());
+        self.wait(api.patch_status(name, &PatchParams::default(), &patch)).unwrap();
+    }
+
+    /// Removes a cluster, as when it leaves.
+    pub fn remove(&self, name: &str) {
+        let api: Api<ManagedCluster> = Api::all(self.admin.clone());
+        self.wait(api.delete(name, &DeleteParams::default())).unwrap();
+    }
+
+    /// Changes a cluster as an administrator.
+    pub fn patch(&self, name: &str, patch: Value) {
+        let api: Api<ManagedCluster> = Api::all(self.admin.clone());
+        self.wait(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).unwrap();
+    }
+
+    /// The resource version of every cluster, request and namespace.
+    pub fn versions(&self) -> BTreeMap<String, String> {
+        let all = ListParams::default();
+        let mut versions = BTreeMap::new();
+        let mut note = |kind: &str, meta: kube::core::ObjectMeta| {
+            versions.insert(format!("{kind}/{}", meta.name.unwrap()), meta.resource_version.unwrap());
+        };
+        let clusters: Api<ManagedCluster> = Api::all(self.admin.clone());
+        self.wait(clusters.list(&all)).unwrap().items.into_iter().for_each(|object| note("cluster", object.metadata));
+        let requests: Api<CertificateSigningRequest> = Api::all(self.admin.clone());
+        self.wait(requests.list(&all)).unwrap().items.into_iter().for_each(|object| note("request", object.metadata));
+        let namespaces: Api<Namespace> = Api::all(self.admin.clone());
+        self.wait(namespaces.list(&all))
+            .unwrap()
+            .items
+            .into_iter()
+            .for_each(|object| note("namespace", object.metadata));
+        versions
+    }
+
+    /// The command `kubectl ocm accept` as an administrator of the hub, where nobody can be asked.
+    pub fn accept_command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(accept_binary());
+        command.args(arguments).arg("--kubeconfig").arg(self.cluster.kubeconfig()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `kubectl ocm accept`.
+    pub fn accept(&self, arguments: &[&str]) -> Run {
+        let output = self.accept_command(arguments).output().unwrap();
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The secret half of the bootstrap tokens.
+const TOKEN: &str = "0123456789abcdef";
+
+/// A cluster as its agent creates it.
+pub fn managed_cluster(name: &str) -> ManagedCluster {
+    let object = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": name},
+        "spec": {"managedClusterClientConfigs": [{"url": "https://192.0.2.7:6443", "caBundle": "eA=="}]},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+async fn connect(kubeconfig: &Path) -> ocm_kube::Cluster {
+    let connection = Connection { kubeconfig: Some(kubeconfig.to_owned()), ..Connection::default() };
+    ocm_kube::connect(&connection, Arc::new(Silent)).await.unwrap()
+}
+
+/// The file of upstream's API module.
+fn upstream(file: &str) -> PathBuf {
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", "open-cluster-management.io/api"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../contract/upstream-api"))
+        .env("GOFLAGS", "-mod=readonly")
+        .env("GOWORK", "off")
+        .output()
+        .expect("this test needs Go to download upstream's module");
+    assert!(output.status.success(), "go mod download: {}", String::from_utf8_lossy(&output.stderr));
+    let module: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Path::new(module["Dir"].as_str().unwrap()).join(file)
+}
+
+/// The program under test, as new as its sources and built as we are: Cargo is asked once and is quick when nothing
+/// changed.
+pub fn accept_binary() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        // A test is TARGET/PROFILE/deps/NAME-HASH.
+        let own = std::env::current_exe().unwrap();
+        let (profile, target) = (own.ancestors().nth(2).unwrap(), own.ancestors().nth(3).unwrap());
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(["build", "--quiet", "--package", "kubectl-ocm-accept", "--target-dir"]).arg(target);
+        command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        if profile.ends_with("release") {
+            command.arg("--release");
+        }
+        // What Cargo tells this program about its own package would make build scripts run again.
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| {
+                ["CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start))
+            }) {
+                command.env_remove(name);
+            }
+        }
+        assert!(command.status().unwrap().success(), "kubectl-ocm-accept is built");
+        profile.join("kubectl-ocm-accept")
+    });
+    built.clone()
+}
+
+fn token_kubeconfig(cluster: &Cluster, token: &str) -> String {
+    let ca = cluster.dir().unwrap().join("pki/ca.crt");
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+        "clusters": [{"name": "hub", "cluster": {"server": cluster.server(), "certificate-authority": ca}}],
+        "users": [{"name": "user", "user": {"token": token}}],
+        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "user"}}],
+    })
+    .to_string()
+}
+
+/// Who may ask, and what everybody who asks may do: the ones who must not may ask as well.
+fn bootstrap_objects() -> Vec<Value> {
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let account = |namespace: &str, name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}});
+    let token = |id: &str, groups: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+            "metadata": {"name": format!("bootstrap-token-{id}"), "namespace": bootstrap::TOKEN_NAMESPACE},
+            "stringData": {
+                "token-id": id, "token-secret": TOKEN, "usage-bootstrap-authentication": "true",
+                "auth-extra-groups": groups,
+            },
+        })
+    };
+    let group = |name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name});
+    let mut objects = vec![
+        namespace(namespaces::OPERATOR),
+        namespace(namespaces::HUB),
+        account(namespaces::OPERATOR, bootstrap::SERVICE_ACCOUNT),
+        account(namespaces::OPERATOR, &format!("{}-more", bootstrap::SERVICE_ACCOUNT)),
+        account("default", bootstrap::SERVICE_ACCOUNT),
+        account(namespaces::HUB, "grpc-server-sa"),
+        token("abcdef", bootstrap::TOKEN_GROUP),
+        token("nogrup", "system:bootstrappers:others"),
+    ];
+    objects.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": bootstrap::CLUSTER_ROLE},
+        "rules": [
+            {"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],
+             "verbs": ["create", "get", "list", "watch"]},
+            {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"],
+             "verbs": ["create", "get", "list", "watch"]},
+        ],
+    }));
+    objects.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "everybody-who-asks"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": bootstrap::CLUSTER_ROLE},
+        "subjects": [group("registrars"), group("system:serviceaccounts"), group("system:bootstrappers")],
+    }));
+    objects
+}

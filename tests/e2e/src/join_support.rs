@@ -1,0 +1,79 @@
+//! A hub and what its clusters join with.
+
+use std::sync::OnceLock;
+
+use control_plane::{Cluster, Spec, shared};
+use serde_json::Value;
+
+use crate::{BUNDLE, Said, kubectl_ocm, run};
+
+/// A hub that all tests of this process share, installed by our own command.
+///
+/// # Panics
+///
+/// When it cannot be started or installed.
+pub fn hub() -> &'static Cluster {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    let hub = shared(&Spec::node("hub"));
+    INSTALLED.get_or_init(|| {
+        let bundle = format!("--bundle-version={BUNDLE}");
+        let said = run(kubectl_ocm("install", hub.kubeconfig()).args(["hub", "--wait", &bundle]));
+        assert_eq!(said.code, Some(0), "{said:?}");
+    });
+    hub
+}
+
+/// What `kubectl ocm token create` on the hub hands out, as flags of `join`.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    /// The token.
+    pub token: String,
+    /// The hub's address.
+    pub server: String,
+    /// The pin of its CA.
+    pub pin: String,
+    /// Its CA, if the line carries it.
+    pub ca: Option<String>,
+}
+
+impl Ticket {
+    /// Makes a token on the hub.
+    ///
+    /// # Panics
+    ///
+    /// When none is made.
+    pub fn create(hub: &Cluster, flags: &[&str]) -> Self {
+        let said = run(kubectl_ocm("token", hub.kubeconfig()).args(["create", "--output=json"]).args(flags));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let value: Value = serde_json::from_str(&said.stdout).expect("JSON");
+        let text = |key: &str| value[key].as_str().map(str::to_owned);
+        Self {
+            token: text("hub-token").expect("a token"),
+            server: text("hub-apiserver").expect("an address"),
+            pin: text("hub-ca-pin").expect("a pin"),
+            ca: text("hub-ca-data"),
+        }
+    }
+
+    /// The flags of the line.
+    pub fn flags(&self) -> Vec<String> {
+        let mut flags = vec![
+            format!("--hub-token={}", self.token),
+            format!("--hub-apiserver={}", self.server),
+            format!("--hub-ca-pin={}", self.pin),
+        ];
+        flags.extend(self.ca.as_ref().map(|ca| format!("--hub-ca-data={ca}")));
+        flags
+    }
+}
+
+/// Runs `kubectl ocm join` against a cluster, with the release that the images are of.
+pub fn join<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, name: &str, flags: &[S]) -> Said {
+    let bundle = format!("--bundle-version={BUNDLE}");
+    run(kubectl_ocm("join", cluster.kubeconfig()).args([name, &bundle]).args(flags))
+}
+
+/// The flag that names the hub's kubeconfig.
+pub fn seat(hub: &Cluster) -> String {
+    format!("--hub-kubeconfig={}", hub.kubeconfig().display())
+}

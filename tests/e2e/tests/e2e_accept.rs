@@ -1,0 +1,799 @@
+//! `kubectl ocm accept` on a real API server: attacks of which none gets through, right requests that all do, and what
+//! people and scripts rely on.
+//!
+//! `cargo test -p e2e-tests --test e2e_accept`; it needs no root.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use e2e_tests::accept_support::{Ask, Hub, Run, Who};
+use forge::{Forge, Hash, Key, Kind, Text, oid};
+use kube::Api;
+use kube::api::DeleteParams;
+use ocm_core::Silent;
+use ocm_core::accept::Wish;
+use ocm_flows::accept::{DryRun, Outcome, Row, carry_out, survey};
+use ocm_flows::registry::Scope;
+use serde_json::{Value, json};
+
+/// Start of the names of agents and groups.
+const PREFIX: &str = "system:open-cluster-management:";
+/// The bootstrap service account, as OCM's gRPC server names it.
+const BOOTSTRAP: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+
+/// How a request is made for the cluster of this name; it returns the names of the requests.
+type Make = Box<dyn Fn(&Hub, &str) -> Vec<String>>;
+
+/// The cluster registers and asks for this.
+fn ask(ask: impl Fn(&str) -> Ask + 'static) -> Make {
+    Box::new(move |hub, name| {
+        hub.register(name);
+        vec![hub.ask(&ask(name))]
+    })
+}
+
+/// The cluster registers and asks rightly but for what its request holds.
+fn content(forge: impl Fn(&str, Forge) -> Forge + 'static) -> Make {
+    ask(move |name| Ask::with(name, &forge(name, Forge::agent(name, "a1"))))
+}
+
+/// The cluster registers and asks rightly but for how.
+fn manner(change: impl Fn(&mut Ask) + 'static) -> Make {
+    ask(move |name| {
+        let mut ask = Ask::agent(name);
+        change(&mut ask);
+        ask
+    })
+}
+
+/// Every attack: what it is, the reason code that is expected, and how it is made.
+fn attacks() -> Vec<(&'static str, &'static str, Make)> {
+    let named = |suffix: &'static str| {
+        content(move |name, forge| forge.without_common_names().common_name(&format!("{PREFIX}{name}{suffix}")))
+    };
+    let by = |who: Who| ask(move |name| Ask::agent(name).by(who));
+    let requests = |hub: &Hub, name: &str, keys: &[&Key]| -> Vec<String> {
+        keys.iter().map(|key| hub.ask(&Ask::with(name, &Forge::agent(name, "a1").key(key)))).collect()
+    };
+    vec![
+        // Another identity.
+        ("another cluster's subject", "CommonName", ask(|name| Ask::with(name, &Forge::agent("c2", "a1")))),
+        ("a cluster whose name goes on", "CommonName", named("0:a1")),
+        ("an agent whose name goes on", "CommonName", named(":a1:x")),
+        ("no agent", "CommonName", named("")),
+        ("a blank behind the name", "CommonName", named(":a1 ")),
+        ("a line break in the name", "CommonName", named(":a\n1")),
+        (
+            "something before the name",
+            "CommonName",
+            content(|name, forge| forge.without_common_names().common_name(&format!("x{PREFIX}{name}:a1"))),
+        ),
+        (
+            "the name in capitals",
+            "CommonName",
+            content(|name, forge| {
+                forge.without_common_names().common_name(&format!("{PREFIX}{}:a1", name.to_uppercase()))
+            }),
+        ),
+        ("a look-alike of the name", "CommonName", named(":а1")),
+        (
+            "an administrator's name",
+            "CommonName",
+            content(|_, forge| forge.without_common_names().common_name("kubernetes-admin")),
+        ),
+        ("a name and another one", "CommonNames", content(|_, forge| forge.common_name(&format!("{PREFIX}c2:a1")))),
+        (
+            "another name in front",
+            "CommonNames",
+            content(|name, forge| {
+                forge
+                    .without_common_names()
+                    .common_name(&format!("{PREFIX}c2:a1"))
+                    .common_name(&format!("{PREFIX}{name}:a1"))
+            }),
+        ),
+        ("no name", "CommonNames", content(|_, forge| forge.without_common_names())),
+        // More rights.
+        ("an administrators' group", "ForeignOrganization", content(|_, forge| forge.organization("platform-admins"))),
+        (
+            "another cluster's group",
+            "ForeignOrganization",
+            content(|_, forge| forge.organization(&format!("{PREFIX}c2"))),
+        ),
+        (
+            "a group whose name goes on",
+            "ForeignOrganization",
+            content(|name, forge| forge.organization(&format!("{PREFIX}{name}0"))),
+        ),
+        (
+            "a group in the set of the others",
+            "ForeignOrganization",
+            content(|name, _| {
+                let own = format!("{PREFIX}{name}");
+                let set = [(oid::ORGANIZATION, own.as_str()), (oid::ORGANIZATION, "platform-admins")];
+                Forge::empty().one_set(&set).common_name(&format!("{own}:a1"))
+            }),
+        ),
+        (
+            "the common group only",
+            "MissingOrganization",
+            content(|_, forge| forge.without_organizations().organization(&format!("{PREFIX}managed-clusters"))),
+        ),
+        ("no group", "MissingOrganization", content(|_, forge| forge.without_organizations())),
+        ("a unit", "SubjectAttributes", content(|_, forge| forge.subject(oid::ORGANIZATIONAL_UNIT, Text::Utf8, "x"))),
+        ("a UID", "SubjectAttributes", content(|_, forge| forge.subject(oid::KUBERNETES_UID, Text::Utf8, "x"))),
+        (
+            "a group in another alphabet",
+            "Unreadable",
+            content(|_, forge| forge.subject(oid::ORGANIZATION, Text::Bmp, "platform-admins")),
+        ),
+        ("a DNS name", "AlternativeNames", content(|_, forge| forge.dns("kubernetes.default.svc"))),
+        ("an address", "AlternativeNames", content(|_, forge| forge.ip([127, 0, 0, 1]))),
+        ("an email address", "AlternativeNames", content(|_, forge| forge.email("admin@example.com"))),
+        (
+            "to be an authority",
+            "Extensions",
+            content(|_, forge| forge.extension(oid::BASIC_CONSTRAINTS, b"\x30\x03\x01\x01\xff")),
+        ),
+        ("a challenge password", "Extensions", content(|_, forge| forge.challenge_password("x"))),
+        // Weak or foreign keys.
+        ("RSA 1024", "WeakKey", content(|_, forge| forge.kind(Kind::Rsa(1024)))),
+        ("a signature with SHA-1", "Signature", content(|_, forge| forge.kind(Kind::Rsa(2048)).hash(Hash::Sha1))),
+        // More than one block: which one is signed is the signer's choice.
+        (
+            "two blocks",
+            "Unreadable",
+            ask(|name| {
+                let both = Forge::agent(name, "a1").pem() + &Forge::agent("c2", "a1").pem();
+                Ask::raw(name, both.into_bytes())
+            }),
+        ),
+        (
+            "text in front of the block",
+            "Unreadable",
+            ask(|name| Ask::raw(name, format!("hello\n{}", Forge::agent(name, "a1").pem()).into_bytes())),
+        ),
+        (
+            "a header in the block",
+            "Unreadable",
+            ask(|name| {
+                let pem = Forge::agent(name, "a1").pem().replacen('\n', "\nX: y\n\n", 1);
+                Ask::raw(name, pem.into_bytes())
+            }),
+        ),
+        // Other signers, usages and lifetimes.
+        (
+            "the serving signer",
+            "Signer",
+            manner(|ask| {
+                ask.signer = "kubernetes.io/kubelet-serving".to_owned();
+                ask.usages = ["digital signature", "client auth"].map(str::to_owned).to_vec();
+            }),
+        ),
+        ("a signer of its own", "Signer", manner(|ask| ask.signer = "example.com/mine".to_owned())),
+        ("server auth too", "Usages", manner(|ask| ask.usages.push("server auth".to_owned()))),
+        ("to sign certificates", "Usages", manner(|ask| ask.usages.push("cert sign".to_owned()))),
+        ("client auth only", "Usages", manner(|ask| ask.usages = vec!["client auth".to_owned()])),
+        ("ten years", "Lifetime", manner(|ask| ask.seconds = Some(315_360_000))),
+        ("a second more than a year", "Lifetime", manner(|ask| ask.seconds = Some(31_536_001))),
+        // Other requesters.
+        ("a user", "Requester", by(Who::Eva)),
+        ("an administrator", "Requester", by(Who::Admin)),
+        ("another cluster's agent", "Requester", by(Who::AgentOfC2)),
+        ("a service account of another namespace", "Requester", by(Who::AccountElsewhere)),
+        ("a service account whose name goes on", "Requester", by(Who::LongerAccount)),
+        ("a bootstrap token without the group", "Requester", by(Who::TokenWithoutGroup)),
+        ("the service account by a certificate", "Impersonated", by(Who::CertificateOfAccount)),
+        ("a bootstrap token by a certificate", "Impersonated", by(Who::CertificateOfToken)),
+        // Claims of the gRPC path.
+        ("a forged annotation", "GrpcClaim", manner(|ask| ask.annotation = Some(BOOTSTRAP.to_owned()))),
+        ("the gRPC signer", "GrpcClaim", manner(|ask| ask.signer = "open-cluster-management.io/grpc".to_owned())),
+        ("both", "GrpcClaim", ask(|name| Ask::agent(name).grpc(BOOTSTRAP).by(Who::Bootstrap))),
+        (
+            "the gRPC server by a certificate",
+            "Impersonated",
+            ask(|name| Ask::agent(name).grpc(BOOTSTRAP).by(Who::CertificateOfGrpc)),
+        ),
+        ("the gRPC server for a user", "Requester", ask(|name| Ask::agent(name).grpc("eva"))),
+        (
+            "the gRPC server for nobody",
+            "GrpcClaim",
+            ask(|name| {
+                let mut ask = Ask::agent(name).grpc("");
+                ask.annotation = None;
+                ask
+            }),
+        ),
+        (
+            "the gRPC server with another signer",
+            "Signer",
+            ask(|name| {
+                let mut ask = Ask::agent(name).grpc(BOOTSTRAP);
+                ask.signer = "kubernetes.io/kube-apiserver-client".to_owned();
+                ask
+            }),
+        ),
+        // Labels that lie.
+        (
+            "an add-on's label",
+            "ForeignOrganization",
+            ask(|name| {
+                let mut ask = Ask::with(name, &Forge::agent(name, "a1").organization("platform-admins"));
+                ask.addon = Some("x".to_owned());
+                ask
+            }),
+        ),
+        (
+            "no label",
+            "NoRequest",
+            ask(|name| {
+                let mut ask = Ask::agent(name);
+                ask.label = None;
+                ask
+            }),
+        ),
+        (
+            "another cluster's label",
+            "NoRequest",
+            ask(|name| {
+                let mut ask = Ask::agent(name);
+                ask.label = Some(format!("{name}0"));
+                ask
+            }),
+        ),
+        (
+            "an add-on's request",
+            "NoRequest",
+            ask(|name| {
+                let mut ask = Ask::with(name, &Forge::addon(name, "x"));
+                ask.addon = Some("x".to_owned());
+                ask
+            }),
+        ),
+        // Names and clusters.
+        ("no managed cluster", "NoManagedCluster", Box::new(|hub, name| vec![hub.ask(&Ask::agent(name))])),
+        (
+            "two keys",
+            "TwoKeys",
+            Box::new(move |hub, name| {
+                hub.register(name);
+                requests(hub, name, &[&Key::new(Kind::P256), &Key::new(Kind::P256)])
+            }),
+        ),
+        (
+            "a namespace of somebody else",
+            "NamespaceTaken",
+            Box::new(|hub, name| {
+                hub.cluster.kubectl(&["create", "namespace", name]).expect("a namespace");
+                vec![hub.join(name)]
+            }),
+        ),
+        (
+            "a cluster that is being removed",
+            "Detaching",
+            Box::new(|hub, name| {
+                let request = hub.join(name);
+                hub.patch(name, json!({"metadata": {"finalizers": ["example.com/wait"]}}));
+                hub.remove(name);
+                vec![request]
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn no_attack_gets_through_and_each_is_told_its_reason() {
+    let hub = Hub::start("attacks");
+    let attacks = attacks();
+    assert!(attacks.len() >= 30, "{}", attacks.len());
+    let mut made = Vec::new();
+    for (index, (what, code, make)) in attacks.iter().enumerate() {
+        let name = format!("u{index}");
+        made.push((*what, *code, name.clone(), make(&hub, &name)));
+    }
+    let mut wrong = Vec::new();
+    let mut check = |what: &str, how: &str, name: &str, requests: &[String]| {
+        let approved = requests.iter().any(|request| hub.is("Approved", request));
+        if approved || hub.accepts(name) {
+            wrong.push(format!("{what}: got through, {how}"));
+        }
+    };
+    let mut reasons = Vec::new();
+    for (what, code, name, requests) in &made {
+        // --replace allows another key, and --yes needs no question; neither allows anything else.
+        let run = hub.accept(&[name, "--yes", "--replace", "--output", "json"]);
+        if (run.code, run.reason(name).as_str()) != (3, *code) {
+            reasons.push(format!("{what}: {} with exit code {} instead of {code}", run.reason(name), run.code));
+        }
+        check(what, "by its name", name, requests);
+    }
+    let run = hub.accept(&["--all-pending", "--yes", "--replace"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    for (what, _, name, requests) in &made {
+        check(what, "among all that wait", name, requests);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(reasons.is_empty(), "{reasons:#?}");
+    println!("{} attacks, none got through", made.len());
+}
+
+#[test]
+fn what_the_api_server_does_not_even_store_stays_refused_here_too() {
+    let hub = Hub::start("unstored");
+    for (index, (what, ask)) in [
+        ("garbage", Ask::raw("x", b"garbage".to_vec())),
+        (
+            "a certificate's block",
+            Ask::raw("x", forge::pem("CERTIFICATE", &Forge::agent("x", "a1").der()).into_bytes()),
+        ),
+        (
+            "bytes behind the request",
+            Ask::raw("x", {
+                let mut der = Forge::agent("x", "a1").der();
+                der.push(0);
+                forge::pem("CERTIFICATE REQUEST", &der).into_bytes()
+            }),
+        ),
+        ("another curve", Ask::with("x", &Forge::agent("x", "a1").kind(Kind::Secp256k1))),
+        ("another key's signature", Ask::with("x", &Forge::agent("x", "a1").signed_by(&Key::new(Kind::P256)))),
+        ("a subject that was not signed", Ask::with("x", &Forge::agent("x", "a1").sign_now().common_name("y"))),
+        ("no usage", Ask { usages: Vec::new(), ..Ask::agent("x") }),
+        (
+            "a usage twice",
+            Ask { usages: ["client auth", "client auth"].map(str::to_owned).to_vec(), ..Ask::agent("x") },
+        ),
+        ("a minute", Ask { seconds: Some(60), ..Ask::agent("x") }),
+        ("masters", Ask::with("x", &Forge::agent("x", "a1").organization("system:masters"))),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("n{index}");
+        hub.register(&name);
+        let ask = Ask { label: Some(name.clone()), ..ask };
+        let stored = hub.try_ask(&ask);
+        let run = hub.accept(&[&name, "--yes", "--output", "json"]);
+        assert_eq!(run.code, 3, "{what}: {run:?}");
+        assert!(!hub.accepts(&name), "{what}");
+        if let Ok(stored) = stored {
+            println!("the API server stores {what}; refused as {}", run.reason(&name));
+            assert!(!hub.is("Approved", &stored.metadata.name.unwrap_or_default()), "{what}");
+        }
+    }
+}
+
+/// Every right request and how it is made.
+fn right_ones() -> Vec<(&'static str, Make)> {
+    vec![
+        ("as agents ask", ask(Ask::agent)),
+        ("for a year", manner(|ask| ask.seconds = Some(31_536_000))),
+        ("P-384", content(|_, forge| forge.kind(Kind::P384))),
+        ("P-521", content(|_, forge| forge.kind(Kind::P521))),
+        ("Ed25519", content(|_, forge| forge.kind(Kind::Ed25519))),
+        ("RSA 2048", content(|_, forge| forge.kind(Kind::Rsa(2048)))),
+        (
+            "a name of 70 characters",
+            ask(|name| Ask::with(name, &Forge::agent(name, "3891282a-ae41-4537-991c-73e3e046fd56-0"))),
+        ),
+        ("a group twice", content(|name, forge| forge.organization(&format!("{PREFIX}{name}")))),
+        (
+            "without the common group",
+            content(|name, forge| forge.without_organizations().organization(&format!("{PREFIX}{name}"))),
+        ),
+        (
+            "without key encipherment",
+            manner(|ask| {
+                ask.usages = ["digital signature", "client auth"].map(str::to_owned).to_vec();
+            }),
+        ),
+        ("a whole name of its own", manner(|ask| ask.name = Some("whole-name".to_owned()))),
+        ("by a bootstrap token", ask(|name| Ask::agent(name).by(Who::Token))),
+        ("by gRPC", ask(|name| Ask::agent(name).grpc(BOOTSTRAP))),
+        ("by gRPC with a bootstrap token", ask(|name| Ask::agent(name).grpc("system:bootstrap:abcdef"))),
+        (
+            "beside an add-on's",
+            Box::new(|hub, name| {
+                let request = hub.join(name);
+                let mut addon = Ask::with(name, &Forge::addon(name, "x"));
+                addon.addon = Some("x".to_owned());
+                hub.ask(&addon);
+                vec![request]
+            }),
+        ),
+        (
+            "after it left and came back within the hour",
+            Box::new(|hub, name| {
+                let [approved, denied] = [(); 2].map(|()| Ask::agent(name)).map(|ask| hub.ask(&ask));
+                hub.conclude(&approved, "approve");
+                hub.conclude(&denied, "deny");
+                // Times of the API are whole seconds.
+                sleep(Duration::from_millis(1100));
+                vec![hub.join(name)]
+            }),
+        ),
+        ("a cluster called cluster", Box::new(|hub, _| vec![hub.join("cluster")])),
+    ]
+}
+
+#[test]
+fn right_requests_all_get_through() {
+    let hub = Hub::start("right");
+    let mut wrong = Vec::new();
+    let right = right_ones();
+    for (index, (what, make)) in right.iter().enumerate() {
+        let name = if *what == "a cluster called cluster" { "cluster".to_owned() } else { format!("g{index}") };
+        let requests = make(&hub, &name);
+        let run = hub.accept(&[&name, "--yes", "--output", "json"]);
+        let approved = requests.iter().all(|request| hub.is("Approved", request));
+        if run.code != 0 || run.reason(&name) != "Accepted" || !approved || !hub.accepts(&name) {
+            wrong.push(format!("{what}: {run:?}"));
+        }
+        // And the API server's own signer agrees that it is a request that can be signed.
+        if !what.contains("gRPC") {
+            let begun = Instant::now();
+            while hub.request(&requests[0]).status.and_then(|status| status.certificate).is_none() {
+                if begun.elapsed() > Duration::from_secs(10) {
+                    wrong.push(format!("{what}: not signed"));
+                    break;
+                }
+                sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    println!("{} right requests, all got through", right.len());
+}
+
+/// Runs a command and asserts that it leaves everything on the hub as it was.
+#[track_caller]
+fn leaves_all(hub: &Hub, arguments: &[&str]) -> Run {
+    let before = hub.versions();
+    let run = hub.accept(arguments);
+    assert_eq!(hub.versions(), before, "{arguments:?}: {run:?}");
+    run
+}
+
+#[test]
+fn people_and_scripts_can_rely_on_it() {
+    let hub = Hub::start("everyday");
+
+    // A dry run of either kind says what would be done and leaves everything.
+    let request = hub.join("d1");
+    for (way, word) in [("--dry-run", "client"), ("--dry-run=client", "client"), ("--dry-run=server", "server")] {
+        let run = leaves_all(&hub, &["d1", way, "--output", "json"]);
+        let document: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!(
+            (run.code, run.reason("d1").as_str(), &document["dryRun"]),
+            (0, "Accepted", &json!(word)),
+            "{run:?}"
+        );
+        let run = leaves_all(&hub, &["d1", "--deny", "no", way]);
+        assert_eq!(run.code, 0, "{run:?}");
+        let run = leaves_all(&hub, &["--all-pending", way]);
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+
+    // What is acted upon is said exactly; where nobody can be asked, also that it is meant.
+    for arguments in [
+        &[][..],
+        &["--all-pending"],
+        &["--selector", "a=b"],
+        &["--selector", " ", "--yes"],
+        &["d1", "--all-pending", "--yes"],
+        &["D1"],
+        &["d1", "--fingerprint", "sha256:ab"],
+        &["d1", "d2", "--fingerprint", &"ab".repeat(32)],
+        &["d1", "--output", "xml"],
+        &["d1", "--max-lifetime", "long"],
+    ] {
+        let run = leaves_all(&hub, arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {run:?}");
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty(), "{run:?}");
+    }
+
+    // A cluster that was named needs no --yes, and its row says everything.
+    let run = hub.accept(&["d1", "--output", "json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let row = run.row("d1");
+    let keys: Vec<&str> = row.as_object().expect("a row").keys().map(String::as_str).collect();
+    assert_eq!(keys, ["accepted", "code", "detail", "fingerprint", "hint", "name", "request", "requester"]);
+    assert_eq!(
+        (&row["code"], &row["accepted"], &row["requester"]),
+        (&json!("Accepted"), &json!(true), &json!(BOOTSTRAP))
+    );
+    assert_eq!(row["request"], json!(request));
+    assert!(row["fingerprint"].as_str().is_some_and(|text| text.starts_with("sha256:") && text.len() == 71), "{row}");
+
+    // The second run changes nothing. The signer must be through before, for it writes, too.
+    let begun = Instant::now();
+    while hub.request(&request).status.and_then(|status| status.certificate).is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "a certificate");
+        sleep(Duration::from_millis(20));
+    }
+    let run = leaves_all(&hub, &["d1"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "managedcluster/d1 already accepted\n"), "{run:?}");
+    let run = leaves_all(&hub, &["--all-pending", "--yes"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{run:?}");
+
+    // One line per cluster with a reason, in the order of the names.
+    hub.join("d2");
+    hub.register("d3");
+    let run = hub.accept(&["d4", "d2", "d3"]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(lines[0].starts_with("managedcluster/d4 refused, NoManagedCluster: "), "{run:?}");
+    assert_eq!(lines[1], "managedcluster/d2 accepted");
+    assert!(lines[2].starts_with("managedcluster/d3 not accepted, NoRequest: "), "{run:?}");
+    assert_eq!(lines.len(), 3);
+
+    // A person approved, or we were killed between the two writes: the next run finishes.
+    let request = hub.join("d5");
+    hub.conclude(&request, "approve");
+    let run = hub.accept(&["d5", "--output", "json"]);
+    assert_eq!((run.code, run.reason("d5").as_str()), (0, "Accepted"), "{run:?}");
+    assert!(hub.accepts("d5"));
+
+    // The hub does not answer.
+    let run = hub.accept(&["d1", "--server", "https://127.0.0.1:1"]);
+    assert_eq!(run.code, 1, "{run:?}");
+}
+
+#[test]
+fn keys_names_and_denials() {
+    let hub = Hub::start("names");
+    let wants = |name: &str, key: &Key| hub.ask(&Ask::with(name, &Forge::agent(name, "a1").key(key)));
+    let key = || Key::new(Kind::P256);
+
+    // Two keys: the one that is named by its fingerprint is let in.
+    hub.register("k1");
+    let (mine, other) = (key(), key());
+    let (my_request, other_request) = (wants("k1", &mine), wants("k1", &other));
+    let run = leaves_all(&hub, &["k1", "--output", "json"]);
+    assert_eq!((run.code, run.reason("k1").as_str()), (3, "TwoKeys"));
+    assert!(run.row("k1")["hint"].as_str().is_some_and(|hint| hint.contains(&mine.fingerprint())), "{run:?}");
+    let run = leaves_all(&hub, &["k1", "--fingerprint", &key().fingerprint(), "--output", "json"]);
+    assert_eq!((run.code, run.reason("k1").as_str()), (3, "NoSuchKey"));
+    let run = hub.accept(&["k1", "--fingerprint", &mine.fingerprint()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(hub.is("Approved", &my_request) && !hub.is("Approved", &other_request) && hub.accepts("k1"));
+
+    // A taken name: only with --replace.
+    hub.set_conditions("k1", &[("ManagedClusterJoined", "True"), ("HubAcceptedManagedCluster", "True")]);
+    let run = leaves_all(&hub, &["k1", "--output", "json"]);
+    assert_eq!((run.code, run.reason("k1").as_str()), (3, "NameTaken"), "{run:?}");
+    let run = hub.accept(&["k1", "--replace", "--output", "json"]);
+    assert_eq!((run.code, run.reason("k1").as_str()), (0, "Approved"), "{run:?}");
+    assert!(hub.is("Approved", &other_request));
+
+    // A denial: the request and the acceptance, with the reason; then nothing is left to deny.
+    let request = hub.join("k2");
+    let run = hub.accept(&["k2", "--deny", "not ours"]);
+    assert_eq!((run.code, hub.is("Denied", &request), hub.accepts("k2")), (0, true, false), "{run:?}");
+    let conditions = hub.request(&request).status.and_then(|status| status.conditions).unwrap_or_default();
+    assert!(conditions.iter().any(|condition| condition.message.as_deref() == Some("not ours")), "{conditions:?}");
+    let run = leaves_all(&hub, &["k2", "--deny", "not ours"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let run = leaves_all(&hub, &["k2", "--output", "json"]);
+    assert_eq!((run.code, run.reason("k2").as_str()), (3, "RequestDenied"), "{run:?}");
+
+    // A cluster that was accepted loses that, and gets it back by its name, not by a selector.
+    hub.join("k3");
+    assert_eq!(hub.accept(&["k3"]).code, 0);
+    hub.patch("k3", json!({"metadata": {"labels": {"env": "test"}}}));
+    hub.set_conditions("k3", &[("ManagedClusterJoined", "True"), ("HubAcceptedManagedCluster", "True")]);
+    assert_eq!(hub.accept(&["k3", "--deny", "for now"]).code, 0);
+    assert!(!hub.accepts("k3"));
+    hub.set_conditions("k3", &[("ManagedClusterJoined", "True"), ("HubAcceptedManagedCluster", "False")]);
+    let run = leaves_all(&hub, &["--selector", "env=test", "--yes", "--output", "json"]);
+    assert_eq!((run.code, run.reason("k3").as_str()), (3, "Denied"), "{run:?}");
+    let run = leaves_all(&hub, &["--all-pending", "--yes"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    let run = hub.accept(&["k3", "--output", "json"]);
+    assert_eq!((run.code, run.reason("k3").as_str(), hub.accepts("k3")), (0, "Accepted", true), "{run:?}");
+
+    // An administrator may allow other requesters and longer lifetimes, exactly.
+    hub.register("k4");
+    let mut ask = Ask::agent("k4").by(Who::Eva);
+    ask.seconds = Some(63_072_000);
+    hub.ask(&ask);
+    for (arguments, code) in [
+        (&["--max-lifetime", "730d"][..], "Requester"),
+        (&["--requester", "ev", "--max-lifetime", "730d"], "Requester"),
+        (&["--requester", "eva"], "Lifetime"),
+    ] {
+        let run = leaves_all(&hub, &[&["k4", "--output", "json"], arguments].concat());
+        assert_eq!((run.code, run.reason("k4").as_str()), (3, code), "{run:?}");
+    }
+    let run = hub.accept(&["k4", "--requester", "eva", "--max-lifetime", "730d"]);
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn a_request_that_appears_later_is_waited_for() {
+    let hub = Hub::start("later");
+    hub.register("w1");
+    let mut waiting = hub
+        .accept_command(&["w1", "w2", "--wait", "--timeout", "60s"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut said = BufReader::new(waiting.stderr.take().expect("a pipe")).lines();
+    let line = said.next().expect("a line").expect("text");
+    assert!(line.contains("waiting") && line.contains("w1") && line.contains("w2"), "{line}");
+    hub.ask(&Ask::agent("w1"));
+    hub.join("w2");
+    let done = waiting.wait().expect("it ends");
+    assert_eq!(done.code(), Some(0));
+    assert!(hub.accepts("w1") && hub.accepts("w2"));
+    // Neither registers, or only one of the two things happens: the time runs out.
+    hub.register("w3");
+    for name in ["w3", "w4"] {
+        let begun = Instant::now();
+        let run = leaves_all(&hub, &[name, "--wait", "--timeout", "2s"]);
+        assert_eq!(run.code, 124, "{run:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn two_hundred_clusters_at_once() {
+    let hub = Hub::start("many");
+    for index in 0..200 {
+        hub.join(&format!("m{index}"));
+    }
+    let run = hub.accept(&["--all-pending", "--yes"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.stdout.lines().filter(|line| line.ends_with(" accepted")).count(), 200);
+    assert!((0..200).all(|index| hub.accepts(&format!("m{index}"))));
+}
+
+#[test]
+fn what_changes_after_the_look_is_looked_at_again() {
+    let hub = Hub::start("conflicts");
+    let connection = hub.connection();
+    let requests: Api<k8s_openapi::api::certificates::v1::CertificateSigningRequest> = Api::all(hub.admin.clone());
+    // Looks, lets something happen, then acts.
+    let between = |name: &str, happens: &dyn Fn()| -> Row {
+        let (scope, wish) = (Scope::Names(vec![name.to_owned()]), Wish::default());
+        let found = hub.wait(survey(&connection, &scope, &wish)).expect("a look");
+        happens();
+        let rows = hub.wait(carry_out(&connection, found, &wish, DryRun::No, 4, Arc::new(Silent).as_ref(), |_| {}));
+        rows.into_iter().next().expect("a row")
+    };
+
+    // Somebody touched the request: the same decision comes out.
+    let request = hub.join("x1");
+    let row = between("x1", &|| {
+        hub.cluster.kubectl(&["label", "csr", &request, "touched=yes"]).expect("a label");
+    });
+    assert_eq!(row.outcome, Outcome::Accepted, "{row:?}");
+
+    // Somebody denied it.
+    let request = hub.join("x2");
+    let row = between("x2", &|| hub.conclude(&request, "deny"));
+    assert_eq!(row.outcome.code(), "RequestDenied", "{row:?}");
+    assert!(!hub.is("Approved", &request) && !hub.accepts("x2"));
+
+    // Somebody put another request in its place: the one that was shown is gone.
+    hub.register("x3");
+    let again = Ask { name: Some("x3-same".to_owned()), ..Ask::agent("x3") };
+    hub.ask(&again);
+    let row = between("x3", &|| {
+        hub.wait(requests.delete("x3-same", &DeleteParams::default())).expect("a deletion");
+        hub.ask(&Ask { name: Some("x3-same".to_owned()), ..Ask::agent("x3") });
+    });
+    assert_eq!(row.outcome.code(), "KeyChanged", "{row:?}");
+    assert!(!hub.is("Approved", "x3-same") && !hub.accepts("x3"));
+
+    // The cluster was removed and registered again: nobody looked at this registration.
+    let request = hub.join("x4");
+    let row = between("x4", &|| {
+        hub.remove("x4");
+        hub.register("x4");
+    });
+    assert_eq!(row.outcome.code(), "KeyChanged", "{row:?}");
+    assert!(!hub.accepts("x4"), "{request}");
+
+    // Everything is gone.
+    hub.join("x5");
+    let row = between("x5", &|| hub.remove("x5"));
+    assert!(matches!(row.outcome, Outcome::Failed(_)), "{row:?}");
+
+    // Two at the same time: one does it, the other one finds it done.
+    let request = hub.join("x6");
+    let mut runs: Vec<_> =
+        (0..4).map(|_| hub.accept_command(&["x6"]).stdout(Stdio::null()).spawn().expect("it starts")).collect();
+    assert!(runs.iter_mut().all(|run| run.wait().expect("it ends").success()));
+    assert!(hub.is("Approved", &request) && hub.accepts("x6"));
+    let approvals = hub.request(&request).status.and_then(|status| status.conditions).unwrap_or_default();
+    assert_eq!(approvals.len(), 1, "{approvals:?}");
+}
+
+#[test]
+fn rights_are_checked_before_anything_is_written() {
+    let hub = Hub::start("rights");
+    let request = hub.join("r1");
+    let viewer = hub.cluster.user_kubeconfig("viewer", &["hub-viewers"]).expect("a user");
+    for (what, verb, resource) in [
+        ("clusters", "get,list", "managedclusters.cluster.open-cluster-management.io"),
+        ("requests", "get,list", "certificatesigningrequests.certificates.k8s.io"),
+        ("namespaces", "get,list", "namespaces"),
+    ] {
+        let name = format!("view-{what}");
+        let (verb, resource) = (format!("--verb={verb}"), format!("--resource={resource}"));
+        hub.cluster.kubectl(&["create", "clusterrole", &name, &verb, &resource]).expect("a role");
+        let role = format!("--clusterrole={name}");
+        hub.cluster.kubectl(&["create", "clusterrolebinding", &name, &role, "--group=hub-viewers"]).expect("a binding");
+    }
+    let before = hub.versions();
+    let mut command = Command::new(e2e_tests::accept_support::accept_binary());
+    command.args(["r1", "--deny", "no", "--kubeconfig"]).arg(&viewer).stdin(Stdio::null());
+    let output = command.output().expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("certificatesigningrequests/approval") && stderr.contains("signers"), "{stderr}");
+    let mut command = Command::new(e2e_tests::accept_support::accept_binary());
+    let output = command.args(["r1", "--kubeconfig"]).arg(&viewer).stdin(Stdio::null()).output().expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    for right in ["certificatesigningrequests/approval", "signers", "managedclusters", "managedclusters/accept"] {
+        assert!(stderr.contains(right), "{stderr}");
+    }
+    assert_eq!(hub.versions(), before);
+    assert!(!hub.is("Approved", &request));
+}
+
+/// Runs a command line on a terminal of its own, types an answer, and returns the exit code and all that was shown.
+fn on_a_terminal(line: &str, answer: &str) -> (i32, String) {
+    let mut shell = Command::new("script")
+        .args(["--quiet", "--return", "--echo", "never", "--command", line, "/dev/null"])
+        .env("TERM", "xterm")
+        .env_remove("CI")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("script of util-linux");
+    let mut stdin = shell.stdin.take().expect("a pipe");
+    let mut stdout = shell.stdout.take().expect("a pipe");
+    // The question must be there before it is answered.
+    let mut shown = Vec::new();
+    let mut byte = [0];
+    while !String::from_utf8_lossy(&shown).contains("[y/N]") {
+        match std::io::Read::read(&mut stdout, &mut byte) {
+            Ok(1) => shown.push(byte[0]),
+            _ => break,
+        }
+    }
+    stdin.write_all(answer.as_bytes()).expect("an answer");
+    std::io::Read::read_to_end(&mut stdout, &mut shown).expect("what is shown");
+    drop(stdin);
+    let code = shell.wait().expect("it ends").code().unwrap_or(-1);
+    (code, String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn on_a_terminal_somebody_is_asked() {
+    let hub = Hub::start("terminal");
+    let request = hub.join("t1");
+    let program = e2e_tests::accept_support::accept_binary();
+    let line = |arguments: &str| {
+        format!("{} {arguments} --kubeconfig {}", program.display(), hub.cluster.kubeconfig().display())
+    };
+    for answer in ["n\n", "\n", "maybe\n"] {
+        let before = hub.versions();
+        let (code, shown) = on_a_terminal(&line("t1"), answer);
+        assert_eq!(code, 3, "{shown}");
+        assert_eq!(hub.versions(), before, "{shown}");
+        for part in ["t1", &request, BOOTSTRAP, "sha256:", "Accept this cluster?"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+    let (code, shown) = on_a_terminal(&line("--all-pending"), "y\n");
+    assert_eq!(code, 0, "{shown}");
+    assert!(hub.accepts("t1") && hub.is("Approved", &request));
+}

@@ -1,0 +1,198 @@
+//! `kubectl ocm join` on real clusters.
+
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use control_plane::{Cluster, Spec};
+use e2e_tests::join_support::{Ticket, hub, join, seat};
+use e2e_tests::{BUNDLE, Said, kubectl_ocm, object, resource_versions, run};
+
+/// Refused or failed with this exit code and these words, and nothing is different.
+fn nothing_happens<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, name: &str, flags: &[S], code: i32, words: &[&str]) {
+    let before = resource_versions(cluster);
+    let said = join(cluster, name, flags);
+    assert_eq!(said.code, Some(code), "{words:?}: {said:?}");
+    for word in words {
+        assert!(said.stderr.contains(word), "no {word:?} in {}", said.stderr);
+    }
+    assert_eq!(said.stdout, "", "{words:?}");
+    assert_eq!(resource_versions(cluster), before, "{words:?}");
+}
+
+/// Requests for certificates and managed clusters on the hub, whoever they are of.
+fn on_hub(name: &str) -> String {
+    let words = ["get", "managedclusters,csr", "--output=name"];
+    let all = hub().kubectl(&words).expect("the hub lists");
+    all.lines().filter(|line| line.contains(&format!("/{name}"))).collect()
+}
+
+fn is_available(said: &Said, name: &str) {
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = format!("managedcluster.cluster.open-cluster-management.io/{name} available\n");
+    assert!(said.stdout.ends_with(&line), "{said:?}");
+    let cluster = object(hub(), &["managedcluster", name]);
+    let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let is_true =
+        |kind: &str| conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == "True");
+    assert!(is_true("ManagedClusterJoined") && is_true("ManagedClusterConditionAvailable"), "{cluster}");
+}
+
+#[test]
+fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("seat")).expect("a cluster");
+    let seat = seat(hub);
+
+    let (before, tokens) = (resource_versions(&cluster), resource_versions(hub));
+    for promise in ["--dry-run=client", "--dry-run=server", "--render"] {
+        let said = join(&cluster, "seat", &[seat.as_str(), promise]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stdout.contains("bootstrap-hub-kubeconfig"), "{said:?}");
+        assert_eq!(resource_versions(&cluster), before, "{promise}");
+        assert_eq!(resource_versions(hub), tokens, "{promise}");
+    }
+
+    let begun = Instant::now();
+    let said = join(&cluster, "seat", &[seat.as_str(), "--accept", "--wait"]);
+    eprintln!("join --accept --wait took {:?}\n{}{}", begun.elapsed(), said.stdout, said.stderr);
+    is_available(&said, "seat");
+    assert!(!format!("{said:?}").contains("eyJ"), "a token is shown: {said:?}");
+
+    // The operator still writes for a moment.
+    sleep(Duration::from_secs(5));
+    let ticket = Ticket::create(hub, &[]).flags();
+    for flags in [vec![seat.clone(), "--accept".into(), "--wait".into()], ticket, vec![seat.clone()]] {
+        let before = resource_versions(&cluster);
+        let said = join(&cluster, "seat", &flags);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stderr.contains("already; nothing is changed"), "{said:?}");
+        assert_eq!(resource_versions(&cluster), before);
+    }
+    nothing_happens(&cluster, "other", &[&seat], 3, &["as \"seat\", not as \"other\"", "kubectl ocm join seat"]);
+
+    // Another hub: this cluster does not even have to be one to be recognised.
+    let other = Cluster::start(&Spec::api("other")).expect("a cluster");
+    let flag = format!("--hub-kubeconfig={}", other.kubeconfig().display());
+    let address = format!("--hub-apiserver={}", other.server().replace("127.0.0.1", "localhost"));
+    let said = join(&cluster, "seat", &[flag.as_str(), &address]);
+    assert_eq!(said.code, Some(2), "an address of this machine alone: {said:?}");
+    let itself = format!("--hub-kubeconfig={}", cluster.kubeconfig().display());
+    nothing_happens(
+        &cluster,
+        "seat",
+        &[itself],
+        3,
+        &["has joined another hub", "kubectl delete klusterlet klusterlet"],
+    );
+}
+
+#[test]
+fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("token")).expect("a cluster");
+    let ticket = Ticket::create(hub, &[]);
+    let flags = ticket.flags();
+    let with = |change: &dyn Fn(&mut Ticket)| {
+        let mut ticket = ticket.clone();
+        change(&mut ticket);
+        ticket.flags()
+    };
+
+    let claims = URL_SAFE_NO_PAD.encode(r#"{"exp":1000000000}"#);
+    let expired = with(&|ticket| ticket.token = format!("e30.{claims}.c2ln"));
+    nothing_happens(&cluster, "t1", &expired, 1, &["has expired", "2001-09-09", "kubectl ocm token create"]);
+    let unknown = with(&|ticket| ticket.token = "abcdef.0123456789abcdef".to_owned());
+    nothing_happens(&cluster, "t1", &unknown, 1, &["does not accept bootstrap token \"abcdef\""]);
+    let forged = with(&|ticket| ticket.token = ticket.token[..ticket.token.len() - 8].to_owned() + "AAAAAAAA");
+    nothing_happens(&cluster, "t1", &forged, 1, &["does not accept the token", "not copied whole"]);
+    let pin = with(&|ticket| ticket.pin = format!("sha256:{}", "0".repeat(64)));
+    nothing_happens(&cluster, "t1", &pin, 1, &["does not have the pinned key"]);
+    let other = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(other.path(), cluster.ca_pem()).expect("written");
+    let [token, server] = [&flags[0], &flags[1]];
+    let file = format!("--ca-file={}", other.path().display());
+    nothing_happens(&cluster, "t1", &[token, server, &file], 1, &["the given CA did not sign"]);
+    nothing_happens(
+        &cluster,
+        "t1",
+        &[token, server],
+        1,
+        &["is not verified, so the token was not sent", "--hub-ca-pin"],
+    );
+    let nobody = with(&|ticket| ticket.server = ticket.server.replace("6443", "6444"));
+    nothing_happens(&cluster, "t1", &nobody, 1, &["cannot be reached: nothing listens there"]);
+    let plain = with(&|ticket| ticket.server = ticket.server.replace("https", "http"));
+    nothing_happens(&cluster, "t1", &plain, 2, &["do not travel over plain http"]);
+    let itself = with(&|ticket| ticket.server = "https://127.0.0.1:6443".to_owned());
+    nothing_happens(&cluster, "t1", &itself, 2, &["agents cannot reach the hub"]);
+    for name in ["T1", "kube-system", "a.b", &"x".repeat(64)] {
+        nothing_happens(&cluster, name, &flags, 2, &["cannot be the name of a managed cluster"]);
+    }
+    let accept = [flags.clone(), vec!["--accept".to_owned()]].concat();
+    nothing_happens(&cluster, "t1", &accept, 2, &["--accept needs the hub's kubeconfig"]);
+    let no_hub = [format!("--hub-kubeconfig={}", cluster.kubeconfig().display())];
+    nothing_happens(&cluster, "t1", &no_hub, 1, &["but no hub", "kubectl ocm install"]);
+    assert_eq!(on_hub("t1"), "");
+
+    // A token that ends while the agent is on its way: the wait says so at once.
+    let registered = join(&cluster, "t1", &[flags.clone(), vec!["--wait".into(), "--singleton".into()]].concat());
+    assert_eq!(registered.code, Some(0), "{registered:?}");
+    assert!(registered.stdout.ends_with("/t1 registered, pending acceptance\n"), "{registered:?}");
+    assert!(registered.stderr.contains("kubectl ocm accept t1"), "{registered:?}");
+    let said = join(&cluster, "t1", &[flags.clone(), vec!["--wait=available".into(), "--timeout=3s".into()]].concat());
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("gave up waiting for acceptance"), "{said:?}");
+    let said = run(kubectl_ocm("accept", hub.kubeconfig()).args(["t1", "--yes"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    is_available(&join(&cluster, "t1", &[flags.clone(), vec!["--wait=available".into()]].concat()), "t1");
+    cluster
+        .kubectl(&["get", "deployment", "klusterlet-agent", "--namespace=open-cluster-management-agent"])
+        .expect("one agent");
+
+    // The name is taken for whoever comes next, by token and from one seat.
+    let late = Cluster::start(&Spec::node("late").ocm_images(false)).expect("a cluster");
+    nothing_happens(&late, "t1", &flags, 3, &["already, and it is available", "choose another name"]);
+    nothing_happens(&late, "t1", &[seat(hub)], 3, &["already, and it is available"]);
+}
+
+#[test]
+fn an_unclean_end_is_mended_by_the_same_command() {
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("again")).expect("a cluster");
+    let seat = seat(hub);
+    let bundle = format!("--bundle-version={BUNDLE}");
+    for milliseconds in [80, 250, 900] {
+        let mut child = kubectl_ocm("join", cluster.kubeconfig())
+            .args(["again", &seat, "--accept", "--wait", &bundle])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        sleep(Duration::from_millis(milliseconds));
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+    }
+    is_available(&join(&cluster, "again", &[seat.as_str(), "--accept", "--wait"]), "again");
+
+    // Detached while nobody looked: the operator is gone, its lease is not.
+    hub.kubectl(&["delete", "managedcluster", "again"]).expect("it goes");
+    cluster.kubectl(&["delete", "klusterlet", "klusterlet"]).expect("it goes");
+    let operator = "--namespace=open-cluster-management";
+    cluster
+        .kubectl(&["delete", "deployment", "klusterlet", operator, "--cascade=foreground", "--wait"])
+        .expect("it goes");
+    let gone = r#"{"spec": {"holderIdentity": "klusterlet-0123456789-abcde_7", "leaseDurationSeconds": 137}}"#;
+    cluster
+        .kubectl(&["patch", "lease", "klusterlet-lock", operator, "--type=merge", "--patch", gone])
+        .expect("patched");
+    let begun = Instant::now();
+    let said = join(&cluster, "again", &[seat.as_str(), "--accept", "--wait"]);
+    eprintln!("join after an unclean end took {:?}\n{}", begun.elapsed(), said.stderr);
+    is_available(&said, "again");
+    assert!(said.stderr.contains("cleared leader lease open-cluster-management/klusterlet-lock"), "{said:?}");
+    assert!(said.stderr.contains("klusterlet-0123456789-abcde"), "{said:?}");
+    assert!(begun.elapsed() < Duration::from_secs(100), "{said:?}");
+}

@@ -1,0 +1,210 @@
+//! The main job as people do it, each command run by a user who holds only the rights that the documentation names:
+//! install, token, join (with a token, and from one seat), accept, get; and every command a second time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use control_plane::{Cluster, Spec};
+use e2e_tests::{BUNDLE, Said, kubectl_ocm, resource_versions, run};
+use serde_json::Value;
+
+/// Applies the documented roles of a command and binds them to a new user, whose kubeconfig it returns.
+fn user_with(cluster: &Cluster, user: &str, files: &[&str]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac");
+    for file in files {
+        let path = folder.join(file);
+        let text = path.to_str().expect("the path is text");
+        cluster.kubectl(&["apply", "--filename", text]).expect("the documented roles can be applied");
+        let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
+        let listed = listed.expect("the documented roles can be read");
+        for role in serde_json::Deserializer::from_str(&listed).into_iter::<Value>() {
+            let role = role.expect("kubectl prints JSON");
+            let items = role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]);
+            for item in items {
+                bind(cluster, user, &item);
+            }
+        }
+    }
+    cluster.user_kubeconfig(user, &[]).expect("a user can be made")
+}
+
+fn bind(cluster: &Cluster, user: &str, role: &Value) {
+    let name = role.pointer("/metadata/name").and_then(Value::as_str).expect("a role has a name");
+    let user_flag = format!("--user={user}");
+    let binding = format!("{user}-{name}");
+    let bound = match role["kind"].as_str() {
+        Some("ClusterRole") => {
+            cluster.kubectl(&["create", "clusterrolebinding", &binding, "--clusterrole", name, &user_flag])
+        }
+        _ => {
+            let namespace = role.pointer("/metadata/namespace").and_then(Value::as_str).expect("a Role has a namespace");
+            cluster.kubectl(&["create", "rolebinding", &binding, "--role", name, &user_flag, "--namespace", namespace])
+        }
+    };
+    bound.expect("the role can be bound");
+}
+
+/// Both kubeconfigs in one file, with the contexts `hub` and `managed`.
+fn both(hub: &Path, managed: &Path, into: &Path) {
+    let one = |path: &Path, name: &str| -> Value {
+        let kubectl = control_plane::binaries().expect("the binaries are there").kubectl().to_owned();
+        let output = std::process::Command::new(kubectl)
+            .args(["config", "view", "--raw", "--output=json", "--kubeconfig"])
+            .arg(path)
+            .output()
+            .expect("kubectl runs");
+        let mut config: Value = serde_json::from_slice(&output.stdout).expect("kubectl prints JSON");
+        for list in ["clusters", "users", "contexts"] {
+            config[list][0]["name"] = name.into();
+        }
+        config["contexts"][0]["context"]["cluster"] = name.into();
+        config["contexts"][0]["context"]["user"] = name.into();
+        config
+    };
+    let (hub, managed) = (one(hub, "hub"), one(managed, "managed"));
+    let mut config = hub.clone();
+    for list in ["clusters", "users", "contexts"] {
+        config[list] = Value::Array(vec![hub[list][0].clone(), managed[list][0].clone()]);
+    }
+    config["current-context"] = "".into();
+    fs::write(into, config.to_string()).expect("the kubeconfig can be written");
+}
+
+#[track_caller]
+fn ok(said: &Said) {
+    assert_eq!(said.code, Some(0), "stdout:\n{}\nstderr:\n{}", said.stdout, said.stderr);
+}
+
+/// What changes by itself on a quiet cluster: nothing that the commands create.
+fn settled(cluster: &Cluster) -> BTreeMap<String, String> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut last = resource_versions(cluster);
+    loop {
+        thread::sleep(Duration::from_secs(3));
+        let now = resource_versions(cluster);
+        if now == last {
+            return now;
+        }
+        assert!(Instant::now() < deadline, "the cluster does not come to rest");
+        last = now;
+    }
+}
+
+fn available(hub: &Cluster, name: &str) {
+    let wanted = format!("managedcluster/{name}");
+    hub.kubectl(&["wait", &wanted, "--for=condition=ManagedClusterConditionAvailable", "--timeout=120s"])
+        .unwrap_or_else(|error| panic!("{name} does not become available: {error}"));
+}
+
+/// Lines of all container logs of a node that speak of a right that is missing.
+fn forbidden_lines(cluster: &Cluster) -> Vec<String> {
+    fn walk(folder: &Path, lines: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, lines);
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                lines.extend(text.lines().filter(|line| line.contains("forbidden")).map(str::to_owned));
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    walk(&cluster.pod_logs(), &mut lines);
+    lines
+}
+
+#[test]
+fn from_nothing_to_available_with_the_documented_rights() {
+    let specs = [Spec::node("story-hub"), Spec::node("story-one"), Spec::node("story-two")];
+    let clusters = Cluster::start_all(&specs).expect("the clusters start");
+    let [hub, one, two] = clusters.as_slice() else { panic!("three clusters were asked for") };
+    let scratch = tempfile::tempdir().expect("there is room for a file");
+
+    // A hub.
+    let installer = user_with(hub, "installer", &["install.yaml"]);
+    let install = || run(kubectl_ocm("install", &installer).args(["hub", "--bundle-version", BUNDLE, "--wait"]));
+    let said = install();
+    ok(&said);
+    assert!(said.stdout.contains("clustermanager.operator.open-cluster-management.io/cluster-manager created"), "{}", said.stdout);
+    let before = settled(hub);
+    ok(&install());
+    assert_eq!(resource_versions(hub), before, "a second install changes nothing");
+
+    // A token, and a cluster that joins with it.
+    let minter = user_with(hub, "minter", &["token.yaml"]);
+    let said = run(kubectl_ocm("token", &minter).args(["create", "-o", "json"]));
+    ok(&said);
+    let token: Value = serde_json::from_str(&said.stdout).expect("token create -o json prints JSON");
+    let text = |key: &str| token[key].as_str().unwrap_or_default().to_owned();
+    let joiner = user_with(one, "joiner", &["join.yaml"]);
+    let join = |wait: &str| {
+        let mut command = kubectl_ocm("join", &joiner);
+        command.args(["one", "--hub-apiserver", &text("hub-apiserver"), "--hub-ca-pin", &text("hub-ca-pin")]);
+        if !text("hub-ca-data").is_empty() {
+            command.args(["--hub-ca-data", &text("hub-ca-data")]);
+        }
+        // The token stands in no process list.
+        let file = scratch.path().join("token");
+        fs::write(&file, text("hub-token")).expect("the token can be written");
+        command.arg("--hub-token-file").arg(&file);
+        run(command.args(["--bundle-version", BUNDLE, wait]))
+    };
+    let said = join("--wait");
+    ok(&said);
+    assert!(!said.stdout.contains(&text("hub-token")) && !said.stderr.contains(&text("hub-token")), "the token is not told");
+
+    // The hub's administrator sees it, lets it in, and sees it available.
+    let viewer = user_with(hub, "viewer", &["get.yaml"]);
+    let phase = |name: &str| {
+        let said = run(kubectl_ocm("get", &viewer).args(["clusters", name, "-o", "json"]));
+        ok(&said);
+        let cluster: Value = serde_json::from_str(&said.stdout).expect("get -o json prints JSON");
+        cluster["standing"]["phase"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(phase("one"), "Pending");
+    let said = run(kubectl_ocm("get", &viewer).args(["csr", "one"]));
+    ok(&said);
+    assert!(said.stdout.contains("Sound"), "{}", said.stdout);
+    let acceptor = user_with(hub, "acceptor", &["accept.yaml"]);
+    let accept = || run(kubectl_ocm("accept", &acceptor).args(["one", "--wait"]));
+    ok(&accept());
+    available(hub, "one");
+    assert_eq!(phase("one"), "Available");
+    let said = accept();
+    ok(&said);
+    assert!(said.stdout.contains("already accepted"), "{}", said.stdout);
+
+    // Joining again changes nothing on either side.
+    let (hub_before, one_before) = (settled(hub), settled(one));
+    ok(&join("--wait=available"));
+    assert_eq!(resource_versions(one), one_before, "a second join changes nothing on the cluster");
+    assert_eq!(resource_versions(hub), hub_before, "a second join changes nothing on the hub");
+
+    // From one seat, as a single agent: one command from nothing to available.
+    let seat = scratch.path().join("seat");
+    let hub_joiner = user_with(hub, "hub-joiner", &["join-hub.yaml", "accept.yaml"]);
+    let two_joiner = user_with(two, "two-joiner", &["join.yaml"]);
+    both(&hub_joiner, &two_joiner, &seat);
+    let join_two = || {
+        let words =
+            ["two", "--context", "managed", "--hub-context", "hub", "--singleton", "--accept", "--wait", "--bundle-version", BUNDLE];
+        run(kubectl_ocm("join", &seat).args(words))
+    };
+    ok(&join_two());
+    assert_eq!(phase("two"), "Available");
+    let (hub_before, two_before) = (settled(hub), settled(two));
+    ok(&join_two());
+    assert_eq!(resource_versions(two), two_before, "a second join changes nothing on the cluster");
+    assert_eq!(resource_versions(hub), hub_before, "a second join changes nothing on the hub");
+
+    let said = run(kubectl_ocm("get", &viewer).args(["clusters"]));
+    ok(&said);
+    assert_eq!(said.stdout.lines().filter(|line| line.contains("Available")).count(), 2, "{}", said.stdout);
+    for cluster in [hub, one, two] {
+        let lines = forbidden_lines(cluster);
+        assert!(lines.is_empty(), "{}: somebody lacks a right:\n{}", cluster.name(), lines.join("\n"));
+    }
+}

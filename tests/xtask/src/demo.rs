@@ -1,0 +1,247 @@
+//! `cargo demo`: from nothing to two available clusters, told as it happens.
+
+use std::fs::{self, File};
+use std::io::{Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use control_plane::{Cluster, Spec, binaries};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::places::{state, target};
+use crate::prepare::both;
+use crate::story::{Managed, Scene, kubeconfig};
+
+/// Arguments of `cargo demo`.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// Use this context as the hub, instead of clusters that the demo starts
+    #[arg(long, value_name = "NAME", requires = "managed_context")]
+    pub hub_context: Option<String>,
+    /// Join the cluster of this context (repeatable)
+    #[arg(long, value_name = "NAME", requires = "hub_context")]
+    pub managed_context: Vec<String>,
+    /// The kubeconfig that holds the contexts
+    #[arg(long, value_name = "FILE", requires = "hub_context")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The release of Open Cluster Management that is installed
+    #[arg(long, value_name = "VERSION", default_value = "1.2.0")]
+    pub bundle_version: String,
+    /// End at once when the clusters are available, instead of leaving them running
+    #[arg(long, conflicts_with = "hub_context")]
+    pub exit: bool,
+    /// End the demo that is running
+    #[arg(long, conflicts_with_all = ["hub_context", "exit"])]
+    pub down: bool,
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// When a step of it fails.
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    if arguments.down {
+        return down();
+    }
+    match &arguments.hub_context {
+        Some(hub) => with_own_clusters_of_the_user(arguments, hub),
+        None => with_new_clusters(arguments),
+    }
+}
+
+fn with_own_clusters_of_the_user(arguments: &Arguments, hub: &str) -> Result<(), String> {
+    let begun = Instant::now();
+    let commands = cli_tests::build(&target()?, false, false)?;
+    // The user's kubectl knows the user's clusters; ours is for machines that have none.
+    let own = std::env::var_os("PATH")
+        .and_then(|path| std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.is_file()));
+    let kubectl = match own {
+        Some(kubectl) => kubectl,
+        None => binaries().map_err(|error| error.to_string())?.kubectl().to_owned(),
+    };
+    let scene = Scene {
+        kubeconfig: arguments.kubeconfig.clone(),
+        commands,
+        kubectl,
+        hub: hub.to_owned(),
+        bundle: arguments.bundle_version.clone(),
+        loud: true,
+    };
+    let managed: Vec<Managed> = arguments.managed_context.iter().map(|context| named_after(context)).collect();
+    play(&scene, &managed)?;
+    println!("\nTook {:.0} s. To leave: kubectl delete managedcluster NAME on the hub.", begun.elapsed().as_secs_f32());
+    Ok(())
+}
+
+/// A context may have any name, a managed cluster may not.
+fn named_after(context: &str) -> Managed {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = context.chars().map(plain).take(40).collect();
+    let name = name.trim_matches('-');
+    let name = if name.is_empty() { "cluster" } else { name };
+    Managed { name: name.to_owned(), context: context.to_owned() }
+}
+
+fn with_new_clusters(arguments: &Arguments) -> Result<(), String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("the demo starts nodes that run pods, which needs root on this machine; run it as root, or use \
+                    clusters of your own: cargo demo --hub-context NAME --managed-context NAME"
+            .to_owned());
+    }
+    let begun = Instant::now();
+    let folder = state()?;
+    let running = Running::begin(&folder)?;
+    println!("Building the commands, and what the clusters run; the first time on a machine takes minutes.");
+    let target = target()?;
+    let (found, commands) = both(binaries, || cli_tests::build(&target, false, false));
+    let (found, commands) = (found.map_err(|error| error.to_string())?, commands?);
+    println!("Starting three clusters: hub, c1, c2.");
+    let clusters = Cluster::start_all(&["hub", "c1", "c2"].map(Spec::node)).map_err(|error| error.to_string())?;
+    let file = folder.join("kubeconfig");
+    kubeconfig(&clusters, &file)?;
+    let ready = begun.elapsed();
+    println!("They are ready after {:.1} s. From here on, everything is what you would type.", ready.as_secs_f32());
+    let scene = Scene {
+        kubeconfig: Some(file.clone()),
+        commands,
+        kubectl: found.kubectl().to_owned(),
+        hub: "hub".to_owned(),
+        bundle: arguments.bundle_version.clone(),
+        loud: true,
+    };
+    let managed = ["c1", "c2"].map(|name| Managed { name: name.to_owned(), context: name.to_owned() });
+    let told = play(&scene, &managed);
+    let took = begun.elapsed();
+    match &told {
+        Ok(()) => println!(
+            "\nTook {:.0} s, of which {:.0} s are the commands above.",
+            took.as_secs_f32(),
+            (took - ready).as_secs_f32()
+        ),
+        Err(why) => println!("\nStopped after {:.0} s: {why}", took.as_secs_f32()),
+    }
+    if arguments.exit {
+        drop(clusters);
+        running.end(&folder);
+        return told;
+    }
+    println!("\nThe clusters run until you press Ctrl-C here, or run `cargo demo --down`. In another terminal:");
+    println!("  export KUBECONFIG={}", file.display());
+    println!("  export PATH={}:{}:$PATH", scene.commands.display(), parent(&scene.kubectl).display());
+    println!("  kubectl ocm get clusters --context hub");
+    println!("  kubectl get pods --all-namespaces --context c1");
+    wait_for_the_end()?;
+    println!("\nEnding the clusters.");
+    drop(clusters);
+    running.end(&folder);
+    told
+}
+
+fn parent(file: &Path) -> &Path {
+    file.parent().unwrap_or(file)
+}
+
+/// The first cluster joins with a token, as somebody without access to the hub would; the others from one seat.
+fn play(scene: &Scene, managed: &[Managed]) -> Result<(), String> {
+    println!("\n# A hub");
+    scene.install()?;
+    if let Some((first, others)) = managed.split_first() {
+        println!("\n# A cluster joins with a token, and the hub's administrator lets it in");
+        let ticket = scene.ticket()?;
+        scene.join(first, &ticket)?;
+        scene.accept(first)?;
+        for other in others {
+            println!("\n# Whoever has access to both does all of it at once");
+            scene.join_from_one_seat(other)?;
+        }
+        println!("\n# Where they stand");
+        scene.available(managed)?;
+    }
+    scene.run(&["kubectl", "ocm", "get", "clusters", "--context", &scene.hub])
+}
+
+/// Until Ctrl-C or SIGTERM.
+fn wait_for_the_end() -> Result<(), String> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |error: std::io::Error| format!("waiting for a signal: {error}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut hang_up = signal(SignalKind::hangup()).map_err(failed)?;
+        tokio::select! {
+            result = tokio::signal::ctrl_c() => result.map_err(failed),
+            _ = terminate.recv() => Ok(()),
+            _ = hang_up.recv() => Ok(()),
+        }
+    })
+}
+
+/// The mark of a running demo: a locked file with the number of its process. The kernel takes the lock away with the
+/// process, however that ends.
+struct Running {
+    _held: File,
+}
+
+fn mark(folder: &Path) -> Result<File, String> {
+    let file = folder.join("running");
+    let open = File::options().create(true).truncate(false).read(true).write(true).open(&file);
+    open.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+impl Running {
+    fn begin(folder: &Path) -> Result<Self, String> {
+        let mut file = mark(folder)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err("a demo is running already; end it with `cargo demo --down`".to_owned());
+        }
+        let write = |file: &mut File| {
+            file.set_len(0)?;
+            file.rewind()?;
+            write!(file, "{}", std::process::id())
+        };
+        write(&mut file).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Self { _held: file })
+    }
+
+    fn end(self, folder: &Path) {
+        // The clusters are gone; a kubeconfig of them would only mislead.
+        let _ = fs::remove_file(folder.join("kubeconfig"));
+    }
+}
+
+fn down() -> Result<(), String> {
+    let folder = state()?;
+    let file = mark(&folder)?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        println!("No demo is running.");
+        return Ok(());
+    }
+    let text = fs::read_to_string(folder.join("running")).unwrap_or_default();
+    let process = text.trim().parse().ok().and_then(Pid::from_raw).ok_or("the running demo does not say who it is")?;
+    kill_process(process, Signal::TERM).map_err(|error| format!("ending the demo: {error}"))?;
+    let begun = Instant::now();
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            return Err(format!("the demo (process {}) does not end", process.as_raw_nonzero()));
+        }
+        sleep(Duration::from_millis(50));
+    }
+    let _ = fs::remove_file(folder.join("kubeconfig"));
+    println!("The demo has ended.");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_become_names_of_clusters() {
+        assert_eq!(named_after("kind-C1").name, "kind-c1");
+        assert_eq!(named_after("arn:aws:eks:x/prod_").name, "arn-aws-eks-x-prod");
+        assert_eq!(named_after("::").name, "cluster");
+    }
+}

@@ -1,0 +1,232 @@
+//! `cargo verify`: everything that must hold, in the order in which it is cheapest to find out that it does not.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::prepare::Beside;
+
+/// Arguments of `cargo verify`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Arguments {
+    /// Leave out what needs clusters
+    #[arg(long)]
+    pub fast: bool,
+}
+
+/// Runs every step, and says at the end what did not hold.
+///
+/// # Errors
+/// The names of the steps that failed.
+pub fn run(arguments: Arguments) -> Result<(), String> {
+    let begun = Instant::now();
+    let mut report = Report::default();
+    // The longest of all on a new machine, so it begins first and goes on in the background.
+    let preparation = if arguments.fast { None } else { Some(Beside::start()?) };
+    report.step("format", &["fmt", "--all", "--", "--check"]);
+    if !report.step("lints", &["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"]) {
+        println!("(tests run all the same: a lint does not break them)");
+    }
+    // Everything is built with one selection of packages, so that no crate is compiled twice with other features.
+    let programs = report.build();
+    let (with_clusters, without): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| WITH_CLUSTERS.contains(&program.package.as_str()));
+    let (contracts, others): (Vec<_>, Vec<_>) = without.into_iter().partition(|program| program.package == CONTRACTS);
+    if programs.is_empty() {
+        println!("\nThe build is broken, so nothing else can be told.");
+    } else {
+        report.tests("floors, contracts, documents", &contracts);
+        report.tests("tests without clusters", &others);
+        report.step("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
+        report.documentation();
+    }
+    if let Some(preparation) = preparation {
+        match preparation.wait() {
+            Ok(took) if took > 60.0 => println!("\n(what the clusters run was ready after {took:.0} s)"),
+            Ok(_) => {}
+            Err(why) => report.failed.push(why),
+        }
+        if !programs.is_empty() {
+            report.tests("tests on real clusters", &with_clusters);
+        }
+    }
+    report.close(begun)
+}
+
+/// The packages whose tests start clusters.
+const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
+/// The package that keeps floors, schemas and documents.
+const CONTRACTS: &str = "contract-tests";
+
+/// One program of tests.
+struct Program {
+    package: String,
+    target: String,
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+/// What held and what did not.
+#[derive(Default)]
+struct Report {
+    passed: u32,
+    wrong: u32,
+    ignored: u32,
+    failed: Vec<String>,
+    took: Vec<(String, f32)>,
+}
+
+impl Report {
+    /// Runs Cargo under a heading; a failure is remembered.
+    fn step(&mut self, name: &str, arguments: &[&str]) -> bool {
+        let mut command = cli_tests::cargo();
+        command.args(arguments);
+        self.command(name, command)
+    }
+
+    /// Builds all tests; none when they do not compile.
+    fn build(&mut self) -> Vec<Program> {
+        let mut command = cli_tests::cargo();
+        command.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+        let mut programs = Vec::new();
+        let good = self
+            .timed("build", &command_line(&command), |_| watch(&mut command, |line| programs.extend(program(line))));
+        if good { programs } else { Vec::new() }
+    }
+
+    /// Runs programs of tests one after the other, as Cargo does.
+    fn tests(&mut self, name: &str, programs: &[&Program]) {
+        let packages: BTreeSet<&str> = programs.iter().map(|program| program.package.as_str()).collect();
+        let packages: Vec<&str> = packages.into_iter().collect();
+        self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
+            let mut good = true;
+            for program in programs {
+                println!("\n--- {}: {}", program.package, program.target);
+                let mut command = Command::new(&program.file);
+                command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
+                good &= watch(&mut command, |line| report.count(line))?;
+            }
+            Ok(good)
+        });
+    }
+
+    fn documentation(&mut self) {
+        let mut command = cli_tests::cargo();
+        command.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
+        self.command("documentation of the code", command);
+    }
+
+    fn command(&mut self, name: &str, mut command: Command) -> bool {
+        command.current_dir(cli_tests::root());
+        self.timed(name, &command_line(&command), |report| watch(&mut command, |line| report.count(line)))
+    }
+
+    fn timed(&mut self, name: &str, what: &str, step: impl FnOnce(&mut Self) -> Result<bool, String>) -> bool {
+        println!("\n=== {name}: {what}");
+        let begun = Instant::now();
+        let good = step(self).unwrap_or_else(|why| {
+            println!("{why}");
+            false
+        });
+        let took = begun.elapsed().as_secs_f32();
+        println!("=== {name}: {} in {took:.1} s", if good { "ok" } else { "FAILED" });
+        self.took.push((name.to_owned(), took));
+        if !good {
+            self.failed.push(name.to_owned());
+        }
+        good
+    }
+
+    /// Adds up what test runners say at their ends, and shows it.
+    fn count(&mut self, line: &str) {
+        println!("{line}");
+        if let Some([passed, wrong, ignored]) = counts(line) {
+            self.passed += passed;
+            self.wrong += wrong;
+            self.ignored += ignored;
+        }
+    }
+
+    fn close(self, begun: Instant) -> Result<(), String> {
+        println!("\n=== times");
+        for (name, took) in &self.took {
+            println!("{took:7.1} s  {name}");
+        }
+        println!("{:7.1} s  all in all", begun.elapsed().as_secs_f32());
+        println!();
+        match self.ignored {
+            0 => println!("{} passed, {} failed", self.passed, self.wrong),
+            ignored => println!("{} passed, {} failed, {ignored} skipped", self.passed, self.wrong),
+        }
+        // What follows goes to the other stream and must not overtake this.
+        let _ = std::io::stdout().flush();
+        match self.failed.as_slice() {
+            [] => Ok(()),
+            failed => Err(format!("failed: {}", failed.join("; "))),
+        }
+    }
+}
+
+/// Runs a command and hands over each line of its stdout; tells whether it ended well.
+fn watch(command: &mut Command, mut each: impl FnMut(&str)) -> Result<bool, String> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start {}: {error}", command.get_program().display()))?;
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+            each(&String::from_utf8_lossy(&line));
+        }
+    }
+    Ok(child.wait().map_err(|error| format!("waiting for a command: {error}"))?.success())
+}
+
+fn command_line(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("cargo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The program of tests that a message of Cargo tells of.
+fn program(line: &str) -> Option<Program> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
+    // path+file:///…/tests/cli#cli-tests@0.1.0, or …/kubectl-ocm#0.1.0 where folder and package have the same name.
+    let id = message["package_id"].as_str()?.rsplit_once('#')?.1;
+    let package = match id.split_once('@') {
+        Some((name, _)) => name.to_owned(),
+        None => folder.file_name()?.to_string_lossy().into_owned(),
+    };
+    let target = format!("{} {}", message["target"]["kind"][0].as_str()?, message["target"]["name"].as_str()?);
+    Some(Program { package, target, folder, file: message["executable"].as_str()?.into() })
+}
+
+/// The numbers of `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
+fn counts(line: &str) -> Option<[u32; 3]> {
+    let rest = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+    let number = |word: &str| {
+        let part = rest.split(';').find(|part| part.trim().ends_with(word))?;
+        part.split_whitespace().next()?.parse().ok()
+    };
+    Some([number(" passed")?, number(" failed")?, number(" ignored")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_counted() {
+        let line = "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+        assert_eq!(counts(line), Some([3, 2, 1]));
+        assert_eq!(counts("test a ... ok"), None);
+    }
+}
