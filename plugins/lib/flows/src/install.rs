@@ -19,7 +19,7 @@ use ocm_api::operator::ClusterManagerMode;
 use ocm_api::{ClusterManager, Condition, Manifest};
 use ocm_core::install::feature_gates::DEFAULT_CLUSTER_SET;
 use ocm_core::install::{self, Installation, Live, Options};
-use ocm_core::takeover::{Takeover, reconcile};
+use ocm_core::takeover::{Takeover, owned_by_us, reconcile};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::access::{self, Right};
 use ocm_kube::apply::{self, Applied, Mode, Outcome};
@@ -183,7 +183,7 @@ pub async fn client_dry_run(cluster: &Cluster, plan: &Plan) -> Result<Vec<Applie
         let (manifest, outcome) = match (reconcile(manifest, before.as_ref()), &before) {
             (Takeover::Keep(reason), _) => (manifest.clone(), Outcome::Kept(reason)),
             (Takeover::Apply(manifest), None) => (manifest, Outcome::Created),
-            (Takeover::Apply(manifest), Some(live)) if is_within(manifest.body(), live) => {
+            (Takeover::Apply(manifest), Some(live)) if is_there(manifest.body(), live) => {
                 (manifest, Outcome::Unchanged)
             }
             (Takeover::Apply(manifest), Some(_)) => (manifest, Outcome::Configured),
@@ -194,13 +194,19 @@ pub async fn client_dry_run(cluster: &Cluster, plan: &Plan) -> Result<Vec<Applie
     try_join_all(looks).await
 }
 
+/// Whether applying `body` would change nothing: all of it is there, and nothing that we set before is to go.
+fn is_there(body: &Value, live: &Value) -> bool {
+    let owned = owned_by_us(live);
+    is_within(body, live) && (owned.is_null() || is_within(&owned, body))
+}
+
 /// Whether everything that `part` says is so in `whole`.
 fn is_within(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
             part.iter().all(|(key, value)| whole.get(key).is_some_and(|whole| is_within(value, whole)))
         }
-        (Value::Array(part), Value::Array(whole)) if part.iter().all(Value::is_object) => {
+        (Value::Array(part), Value::Array(whole)) if !part.is_empty() && part.iter().all(Value::is_object) => {
             part.iter().all(|item| whole.iter().any(|whole| is_within(item, whole)))
         }
         (part, whole) => part == whole,

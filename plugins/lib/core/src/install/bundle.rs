@@ -48,11 +48,18 @@ impl Bundle {
         &self.tag
     }
 
+    /// Whether it is a release before `other`, as far as both are releases.
+    pub fn is_before(&self, other: &Self) -> bool {
+        self.version().zip(other.version()).is_some_and(|(own, other)| own < other)
+    }
+
+    fn version(&self) -> Option<Version> {
+        Version::parse(self.tag.strip_prefix('v')?).ok()
+    }
+
     /// Whether it lacks the fix of CVE-2026-4740, with which a joined cluster can pass for another one.
     pub fn is_vulnerable(&self) -> bool {
-        let Some(version) = self.tag.strip_prefix('v').and_then(|text| Version::parse(text).ok()) else {
-            return false;
-        };
+        let Some(version) = self.version() else { return false };
         match (version.major, version.minor, version.patch) {
             (0, _, _) => true,
             (1, 0, patch) => patch < 1,
@@ -197,6 +204,13 @@ mod tests {
         ] {
             assert_eq!(Bundle::parse(text).unwrap().is_vulnerable(), vulnerable, "{text}");
         }
+    }
+
+    #[test]
+    fn releases_have_an_order() {
+        let bundle = |text: &str| Bundle::parse(text).unwrap();
+        assert!(bundle("1.2.9").is_before(&bundle("1.10.0")) && bundle("1.3.0-rc.1").is_before(&bundle("1.3.0")));
+        assert!(!bundle("1.3.0").is_before(&bundle("1.3.0")) && !bundle("latest").is_before(&bundle("1.3.0")));
     }
 
     #[test]

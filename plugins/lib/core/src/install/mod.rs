@@ -137,11 +137,11 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, Failure> {
     if let Some(config) = &options.pull_credentials {
         check_credentials(config)?;
     }
-    let pictures = Images::of(options, live);
-    if let Some(text) = pictures.kept_note() {
+    let chosen = Images::of(options, live);
+    if let Some(text) = chosen.kept_note() {
         notes.push(text);
     }
-    let bundle = pictures.after();
+    let bundle = chosen.after();
     if let Some(bundle) = bundle.as_ref().filter(|bundle| bundle.is_vulnerable()) {
         warnings.push(format!(
             "{bundle} lacks the fix of CVE-2026-4740: a joined cluster can pass for another one; choose {} or newer",
@@ -149,8 +149,15 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, Failure> {
         ));
     }
 
+    if let (Some(after), Some(before)) = (&options.bundle, &chosen.installed)
+        && after.is_before(before)
+    {
+        warnings
+            .push(format!("{after} is older than {before}, which the hub runs; upstream does not test the way back"));
+    }
+
     let images: BTreeMap<Component, String> =
-        Component::ALL.into_iter().map(|component| (component, pictures.image(component))).collect();
+        Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
     let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), &images, options, &mut warnings)?;
     let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
     *manager.body_mut() = cluster_manager;
@@ -171,7 +178,7 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, Failure> {
     if options.use_bootstrap_token {
         second.push(Manifest::of(&rbac::token_binding()));
     }
-    let third = vec![operator_manifest(options, live, &pictures), manager];
+    let third = vec![operator_manifest(options, live, &chosen), manager];
     let plan = Plan::new([
         Stage::new("the namespace and the definition of ClusterManager", first),
         Stage::new("accounts and roles", second),
@@ -437,6 +444,8 @@ mod tests {
         assert!(again.notes[0].contains("v1.2.1"), "{:?}", again.notes);
         let newer = installed(&options(|o| o.bundle = Some(Bundle::default())), &old);
         assert_eq!(spec(&newer)["workImagePullSpec"], "registry.example/ocm/work:v1.3.1");
+        let back = plan(&options(|o| o.bundle = Some(Bundle::parse("1.2.1").unwrap())), &newer).unwrap();
+        assert!(back.warnings[0].contains("older than v1.3.1"), "{:?}", back.warnings);
         assert_eq!(operator_image(&newer), "registry.example/ocm/registration-operator:v1.3.1");
         let moved = installed(&options(|o| o.registry = Some("other.example".to_owned())), &old);
         assert_eq!(spec(&moved)["workImagePullSpec"], "other.example/work:v1.2.1");
