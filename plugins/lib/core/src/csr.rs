@@ -425,7 +425,7 @@ impl Requester {
     fn bootstraps(&self, allowance: &Allowance) -> bool {
         self.user == identity::BOOTSTRAP_USER
             || (bootstrap_token_id(&self.user).is_some() && self.is_in(bootstrap::TOKEN_GROUP))
-            || allowance.requesters.iter().any(|known| *known == self.user)
+            || allowance.requesters.contains(&self.user)
     }
 
     fn is_in(&self, group: &str) -> bool {

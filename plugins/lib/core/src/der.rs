@@ -99,13 +99,7 @@ fn value(tag: u8, content: &[u8], depth: usize) -> Option<()> {
         // Boolean.
         (0, 1) => !constructed && matches!(content, [0x00] | [0xff]),
         // Integer: no more bytes than needed.
-        (0, 2) => {
-            !constructed
-                && match content {
-                    [] | [0x00, 0x00..=0x7f, ..] | [0xff, 0x80..=0xff, ..] => false,
-                    _ => true,
-                }
-        }
+        (0, 2) => !constructed && !matches!(content, [] | [0x00, 0x00..=0x7f, ..] | [0xff, 0x80..=0xff, ..]),
         // Bit string: keys and signatures are whole bytes.
         (0, 3) => !constructed && content.first() == Some(&0),
         // Null.
