@@ -3,6 +3,8 @@
 //!
 //! `cargo test -p e2e-tests --test e2e_accept`; it needs no root.
 
+#![expect(clippy::print_stdout, reason = "how many attacks there were is part of the result")]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
