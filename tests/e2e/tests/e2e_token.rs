@@ -38,11 +38,12 @@ fn token(cluster: &Cluster, words: &[&str]) -> Said {
     run(kubectl_ocm("token", cluster.kubeconfig()).args(words))
 }
 
-/// The address of these clusters is one of this machine alone, so another name is told to agents.
+/// The address of these clusters is one of this machine alone, so agents are told another one; nobody is there, which
+/// is known at once.
 fn address(cluster: &Cluster) -> String {
     let server = cluster.server();
     let port = server.rsplit(':').next().unwrap_or_default();
-    format!("--hub-apiserver=https://hub.example:{port}")
+    format!("--hub-apiserver=https://0.0.0.1:{port}")
 }
 
 /// Who the API server takes the holder of a token for; none if it does not accept it.

@@ -40,11 +40,20 @@ pub struct AddressWish {
     pub flag: &'static str,
 }
 
+/// Where agents find the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address and who vouches for it.
+    pub address: HubAddress,
+    /// Whether it could be reached from here, and so was seen to be vouched for.
+    pub seen: bool,
+}
+
 /// Where agents find the hub, seen from somebody who holds its kubeconfig.
 ///
 /// # Errors
 /// When the address cannot be used by agents, or nothing that we hold vouches for it.
-pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<HubAddress, Failure> {
+pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<Place, Failure> {
     let given = wish.server.clone().unwrap_or_else(|| hub.server.clone());
     let mut endpoint = Endpoint::parse(&given, None)?;
     let mut server = given;
@@ -73,8 +82,8 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
         .hint(format!("name the address that other clusters reach: {} https://HOST:PORT", wish.flag)));
     }
     if !wish.ca.is_empty() {
-        vouches(&endpoint, &wish.ca, &server, hub, narrator).await?;
-        return Ok(HubAddress { server, ca: wish.ca.clone(), proxy: None });
+        let seen = vouches(&endpoint, &wish.ca, &server, hub, narrator).await?;
+        return Ok(Place { address: HubAddress { server, ca: wish.ca.clone(), proxy: None }, seen });
     }
     let mut candidates: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut propose = |ca: Vec<Vec<u8>>| {
@@ -90,14 +99,16 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     let mut trouble = None;
     for candidate in &candidates {
         match vouches(&endpoint, candidate, &server, hub, narrator).await {
-            Ok(()) => return Ok(HubAddress { server, ca: candidate.clone(), proxy: None }),
+            Ok(seen) => {
+                return Ok(Place { address: HubAddress { server, ca: candidate.clone(), proxy: None }, seen });
+            }
             Err(failure) => trouble = trouble.or(Some(failure)),
         }
     }
     match trouble {
         // The kubeconfig trusts what the system trusts, and so can the agents.
         _ if hub.ca.is_none() && !hub.insecure && server == hub.server => {
-            Ok(HubAddress { server, ca: Vec::new(), proxy: None })
+            Ok(Place { address: HubAddress { server, ca: Vec::new(), proxy: None }, seen: true })
         }
         Some(failure) => Err(failure.hint("give the CA of that address: --ca-file FILE")),
         None => Err(Failure::new(Reason::Tls, format!("no CA is known that vouches for {server}"))
@@ -105,20 +116,20 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     }
 }
 
-/// Whether `ca` vouches for the address. What cannot be reached from here may still be reachable for agents.
+/// Whether `ca` was seen to vouch for the address. What cannot be reached from here may still be reachable for agents.
 async fn vouches(
     endpoint: &Endpoint,
     ca: &[Vec<u8>],
     server: &str,
     hub: &Cluster,
     narrator: &dyn Narrator,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     match ocm_net::verify(endpoint, ca, HANDSHAKE).await {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(true),
         Err(failure) if failure.reason == Reason::Unreachable && (server != hub.server || hub.proxy.is_some()) => {
             narrator
                 .tell(Event::warning(format!("agents are told to dial {server}, which cannot be checked: {failure}")));
-            Ok(())
+            Ok(false)
         }
         Err(failure) => Err(failure),
     }

@@ -19,7 +19,7 @@ use ocm_net::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::accept::DryRun;
-use crate::hub::{self, AddressWish, HANDSHAKE};
+use crate::hub::{self, AddressWish, HANDSHAKE, Place};
 
 /// What kind of token is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,10 +175,10 @@ fn draw() -> Result<BootstrapToken, Failure> {
 /// Everything of a ticket but its token. The authority's certificate goes along only where a joiner who knows its key
 /// could not learn it from the hub.
 async fn line(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<Ticket, Failure> {
-    let HubAddress { server, ca, .. } = hub::address(hub, wish, narrator).await?;
+    let Place { address: HubAddress { server, ca, .. }, seen } = hub::address(hub, wish, narrator).await?;
     let endpoint = Endpoint::parse(&server, None)?;
     let mut vouching = Vec::new();
-    if let [_, _, ..] = ca.as_slice() {
+    if ca.len() > 1 && seen {
         // Of a bundle, only what vouches for this address matters.
         for certificate in &ca {
             if ocm_net::verify(&endpoint, std::slice::from_ref(certificate), HANDSHAKE).await.is_ok() {
@@ -188,10 +188,8 @@ async fn line(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Res
     }
     let ca = if vouching.is_empty() { ca } else { vouching };
     let pins: Vec<Pin> = ca.iter().filter_map(|certificate| Pin::of(certificate)).collect();
-    let learned = match pins.is_empty() {
-        true => true,
-        false => ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await.is_ok(),
-    };
+    let learned = pins.is_empty()
+        || (seen && ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await.is_ok());
     Ok(Ticket { token: String::new(), server, pins, ca: if learned { Vec::new() } else { ca } })
 }
 

@@ -69,7 +69,7 @@ pub(super) struct Hub {
 pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hub, Failure> {
     match &wish.way {
         Way::Seat { hub, address } => {
-            let address = hub::address(hub, address, narrator.as_ref()).await?;
+            let address = hub::address(hub, address, narrator.as_ref()).await?.address;
             Ok(Hub { address, admin: Some((**hub).clone()), token: None })
         }
         Way::Token { token, server, trust } => {
@@ -195,7 +195,7 @@ async fn internal(
     let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
     let hub = client(&bootstrap, narrator.clone()).await?;
     let wish = AddressWish { server: None, internal: true, ca: address.ca, flag: "--hub-apiserver" };
-    hub::address(&hub, &wish, narrator.as_ref()).await
+    Ok(hub::address(&hub, &wish, narrator.as_ref()).await?.address)
 }
 
 /// A client that is what an agent with this kubeconfig is to the hub.
