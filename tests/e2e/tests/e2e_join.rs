@@ -55,9 +55,7 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
         assert_eq!(resource_versions(hub), tokens, "{promise}");
     }
 
-    let begun = Instant::now();
     let said = join(&cluster, "seat", &[seat.as_str(), "--accept", "--wait"]);
-    eprintln!("join --accept --wait took {:?}\n{}{}", begun.elapsed(), said.stdout, said.stderr);
     is_available(&said, "seat");
     assert!(!format!("{said:?}").contains("eyJ"), "a token is shown: {said:?}");
 
@@ -190,7 +188,6 @@ fn an_unclean_end_is_mended_by_the_same_command() {
         .expect("patched");
     let begun = Instant::now();
     let said = join(&cluster, "again", &[seat.as_str(), "--accept", "--wait"]);
-    eprintln!("join after an unclean end took {:?}\n{}", begun.elapsed(), said.stderr);
     is_available(&said, "again");
     assert!(said.stderr.contains("cleared leader lease open-cluster-management/klusterlet-lock"), "{said:?}");
     assert!(said.stderr.contains("klusterlet-0123456789-abcde"), "{said:?}");

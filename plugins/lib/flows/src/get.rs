@@ -119,6 +119,10 @@ pub async fn requests(hub: &Cluster, names: &[String], selector: Option<&str>) -
     let selector =
         selector.map_or_else(|| labels::CLUSTER_NAME.to_owned(), |more| format!("{},{more}", labels::CLUSTER_NAME));
     let objects = registry::requests(hub, &selector).await?;
+    if objects.is_empty() {
+        // Every cluster serves requests: an empty list must not pass a cluster off as a hub.
+        registry::clusters(hub, Some("kubectl-ocm/none")).await?;
+    }
     let mut rows: Vec<RequestRow> = objects.into_iter().map(RequestRow::of).collect();
     if !names.is_empty() {
         let is = |row: &RequestRow, name: &String| {

@@ -44,7 +44,8 @@ fn api(status: &kube::core::Status) -> Failure {
     match status.code {
         401 => Failure::new(Reason::Unauthorized, "the cluster does not accept the credentials")
             .hint("they may have expired: log in again, or name another user or context"),
-        403 => said(Reason::Forbidden, "permission denied"),
+        403 => said(Reason::Forbidden, "permission denied")
+            .hint("docs/reference/rbac.md lists a ClusterRole per command; ask an administrator to bind it"),
         404 if kind_not_served(status) => said(Reason::KindNotServed, "the cluster does not serve this kind of object"),
         404 => said(Reason::NotFound, "not found"),
         409 => said(Reason::Conflict, "somebody else changed it, or owns it"),
