@@ -241,7 +241,8 @@ pub async fn carry_out(
             narrator.tell(Event::done(format!("accepted {}", row.name)));
         }
         rows.push(row);
-        if total > 1 {
+        // Each row is shown as it comes; of the count a few are enough where every one is a line of its own.
+        if rows.len().is_multiple_of(50) && rows.len() < total {
             narrator.tell(Event::now(format!("accepting clusters, {} of {total}", rows.len())));
         }
     }
