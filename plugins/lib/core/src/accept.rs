@@ -91,11 +91,27 @@ pub enum RefusalCode {
     /// The request was approved, but the signer failed.
     RequestFailed,
     /// The cluster was denied, and only its name, not a selector, lets it in again.
-    Denied,
+    DeniedBefore,
     /// Another key asks than the one that was shown.
     KeyChanged,
     /// The name is that of a namespace which is not this cluster's: its agent would get rights there.
     NamespaceTaken,
+}
+
+impl RefusalCode {
+    /// Every code that is about the cluster rather than its request, for documentation and tests.
+    pub const OWN: [Self; 10] = [
+        Self::NoManagedCluster,
+        Self::Detaching,
+        Self::TwoKeys,
+        Self::NameTaken,
+        Self::NoSuchKey,
+        Self::RequestDenied,
+        Self::RequestFailed,
+        Self::DeniedBefore,
+        Self::KeyChanged,
+        Self::NamespaceTaken,
+    ];
 }
 
 impl fmt::Display for RefusalCode {

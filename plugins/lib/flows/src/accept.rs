@@ -155,7 +155,7 @@ fn candidate(registry: &Registry, name: String, named: bool, wish: &Wish) -> Can
     let denied = cluster.as_ref().is_some_and(|cluster| standing(cluster).phase == Phase::Denied);
     if !named && denied && matches!(decision, Decision::Act { accept: true, .. }) {
         decision = Decision::Refused(Refusal {
-            code: RefusalCode::Denied,
+            code: RefusalCode::DeniedBefore,
             detail: "it was denied".to_owned(),
             hint: Some(format!("to let it in again: kubectl ocm accept {name}")),
         });
