@@ -590,7 +590,7 @@ fn keys_names_and_denials() {
     assert!(!hub.accepts("k3"));
     hub.set_conditions("k3", &[("ManagedClusterJoined", "True"), ("HubAcceptedManagedCluster", "False")]);
     let run = leaves_all(&hub, &["--selector", "env=test", "--yes", "--output", "json"]);
-    assert_eq!((run.code, run.reason("k3").as_str()), (3, "Denied"), "{run:?}");
+    assert_eq!((run.code, run.reason("k3").as_str()), (3, "DeniedBefore"), "{run:?}");
     let run = leaves_all(&hub, &["--all-pending", "--yes"]);
     assert_eq!(run.code, 3, "{run:?}");
     let run = hub.accept(&["k3", "--output", "json"]);
