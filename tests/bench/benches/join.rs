@@ -47,7 +47,7 @@ fn measure() -> Result<(), String> {
             commands: commands.clone(),
             kubectl: found.kubectl().to_owned(),
             hub: "hub".to_owned(),
-            bundle: "1.2.0".to_owned(),
+            bundle: Some("1.2.0".to_owned()),
             loud: false,
         };
         let figures = tell(&scene);

@@ -27,9 +27,10 @@ pub struct Arguments {
     /// The kubeconfig that holds the contexts
     #[arg(long, value_name = "FILE", requires = "hub_context")]
     pub kubeconfig: Option<PathBuf>,
-    /// The release of Open Cluster Management that is installed
-    #[arg(long, value_name = "VERSION", default_value = "1.2.0")]
-    pub bundle_version: String,
+    /// The release of Open Cluster Management that is installed (default: the one that the demo's clusters hold, 1.2.0;
+    /// on clusters of your own the commands' own default)
+    #[arg(long, value_name = "VERSION")]
+    pub bundle_version: Option<String>,
     /// End at once when the clusters are available, instead of leaving them running
     #[arg(long, conflicts_with = "hub_context")]
     pub exit: bool,
@@ -109,7 +110,7 @@ fn with_new_clusters(arguments: &Arguments) -> Result<(), String> {
         commands,
         kubectl: found.kubectl().to_owned(),
         hub: "hub".to_owned(),
-        bundle: arguments.bundle_version.clone(),
+        bundle: Some(arguments.bundle_version.clone().unwrap_or_else(|| "1.2.0".to_owned())),
         loud: true,
     };
     let managed = ["c1", "c2"].map(|name| Managed { name: name.to_owned(), context: name.to_owned() });

@@ -30,8 +30,8 @@ pub struct Scene {
     pub kubectl: PathBuf,
     /// The hub's context.
     pub hub: String,
-    /// The release of Open Cluster Management that is installed.
-    pub bundle: String,
+    /// The release of Open Cluster Management that is installed; none: the commands' own default.
+    pub bundle: Option<String>,
     /// Whether commands are shown before they run, and what they say.
     pub loud: bool,
 }
@@ -99,13 +99,19 @@ impl Scene {
         env::join_paths(folders).unwrap_or(path)
     }
 
+    /// The flag that names the release; none: the commands' own default.
+    fn release(&self) -> Vec<&str> {
+        self.bundle.as_deref().map_or_else(Vec::new, |bundle| vec!["--bundle-version", bundle])
+    }
+
     /// Makes the hub.
     ///
     /// # Errors
     /// When the command fails.
     pub fn install(&self) -> Result<(), String> {
         let mut words = vec!["kubectl", "ocm", "install", "hub", "--context", &self.hub];
-        words.extend(["--bundle-version", &self.bundle, "--wait"]);
+        words.extend(self.release());
+        words.push("--wait");
         self.run(&words)
     }
 
@@ -139,7 +145,8 @@ impl Scene {
             (None, Some(pin)) => words.extend(["--hub-ca-pin", pin]),
             (None, None) => {}
         }
-        words.extend(["--bundle-version", &self.bundle, "--wait"]);
+        words.extend(self.release());
+        words.push("--wait");
         self.play(&words, &[token], false).map(drop)
     }
 
@@ -158,7 +165,9 @@ impl Scene {
     /// When the command fails.
     pub fn join_from_one_seat(&self, managed: &Managed) -> Result<(), String> {
         let mut words = vec!["kubectl", "ocm", "join", &managed.name, "--context", &managed.context];
-        words.extend(["--hub-context", &self.hub, "--accept", "--bundle-version", &self.bundle, "--wait"]);
+        words.extend(["--hub-context", &self.hub, "--accept"]);
+        words.extend(self.release());
+        words.push("--wait");
         self.run(&words)
     }
 
