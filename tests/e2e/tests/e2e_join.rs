@@ -135,7 +135,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     nothing_happens(&cluster, "t1", &no_hub, 1, &["but no hub", "kubectl ocm install"]);
     assert_eq!(on_hub("t1"), "");
 
-    // A token that ends while the agent is on its way: the wait says so at once.
+    // With a token alone, the wait ends when the hub knows the cluster and its request.
     let registered = join(&cluster, "t1", &[flags.clone(), vec!["--wait".into(), "--singleton".into()]].concat());
     assert_eq!(registered.code, Some(0), "{registered:?}");
     assert!(registered.stdout.ends_with("/t1 registered, pending acceptance\n"), "{registered:?}");

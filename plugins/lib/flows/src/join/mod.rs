@@ -255,8 +255,8 @@ fn taken(wanted: &str, why: &str) -> Failure {
         Reason::Refused,
         format!("the hub has a managed cluster {wanted:?} already, and {why}; nothing was changed"),
     )
-    .hint(
+    .hint(format!(
         "choose another name; or, if that cluster is this one and was rebuilt, detach it on the hub first: \
-               kubectl delete managedcluster NAME",
-    )
+         kubectl delete managedcluster {wanted}"
+    ))
 }
