@@ -162,7 +162,7 @@ pub(crate) fn write_all(place: &Place) -> Result<(), Error> {
         "name": "pods",
         "plugins": [
             {
-                "type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+                "type": "bridge", "bridge": crate::node::PODS_BRIDGE, "isGateway": true, "ipMasq": true, "hairpinMode": true,
                 "ipam": {
                     "type": "host-local",
                     "dataDir": at("cni/ipam"),

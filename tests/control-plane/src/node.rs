@@ -339,6 +339,9 @@ fn mounts(place: &mut Place) -> Result<(), Error> {
     Ok(())
 }
 
+/// The bridge of the node's pods.
+pub(crate) const PODS_BRIDGE: &str = "cni0";
+
 fn network(place: &Place) -> Result<(), Error> {
     let begun = Instant::now();
     while !Path::new("/proc/sys/net/ipv4/conf/eth0").exists() {
@@ -349,8 +352,11 @@ fn network(place: &Place) -> Result<(), Error> {
     }
     let mut ip =
         Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().trying(|| "starting ip".into())?;
+    // The pods' bridge gets an address of its own before the network plugin finds it there: without one it takes the
+    // lowest of its pods', and each pod that comes or goes may cut the others off for half a minute.
     let lines = format!(
-        "link set lo up\naddress add {}/24 dev eth0\nlink set eth0 up\nroute add default via {}\n",
+        "link set lo up\naddress add {}/24 dev eth0\nlink set eth0 up\nroute add default via {}\n\
+         link add {PODS_BRIDGE} address 02:0a:c9:01:00:01 type bridge\n",
         place.address,
         supervise::gateway()
     );

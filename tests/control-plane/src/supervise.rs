@@ -172,6 +172,11 @@ fn veth(number: u8) -> String {
     format!("ocmv{number}")
 }
 
+/// The hardware address of a node's end of the wire; of number 0, the bridge's. Locally administered (IEEE 802 bit 1).
+fn hardware_address(number: u8) -> String {
+    format!("02:0a:c9:00:00:{number:02x}")
+}
+
 fn host_lock() -> Result<crate::binaries::Lock, Error> {
     lock(&slots::root()?.join("host.lock"), "")
 }
@@ -191,7 +196,9 @@ fn tie(place: &Place, child: &Child) -> Result<(), Error> {
     let _lock = host_lock()?;
     let ip = |arguments: &[&str]| run(Command::new("ip").args(arguments));
     if !Path::new("/sys/class/net").join(BRIDGE).exists() {
-        ip(&["link", "add", BRIDGE, "type", "bridge"])?;
+        // A bridge without an address of its own takes the lowest of its wires', which changes as they come and go, and
+        // everybody who remembers the former one sends into the void for half a minute.
+        ip(&["link", "add", BRIDGE, "address", &hardware_address(0), "type", "bridge"])?;
         ip(&["address", "add", &format!("{}/24", gateway()), "dev", BRIDGE])?;
         ip(&["link", "set", BRIDGE, "up"])?;
     }
@@ -206,7 +213,9 @@ fn tie(place: &Place, child: &Child) -> Result<(), Error> {
     let (wire, pid) = (veth(place.slot), child.id().to_string());
     // The wire of a cluster that died a moment ago may not have vanished with its namespace yet.
     let _ = ip(&["link", "delete", &wire]);
-    ip(&["link", "add", &wire, "type", "veth", "peer", "name", "eth0", "netns", &pid])?;
+    // A later cluster in this slot has the same IP address: with the same hardware address nobody has to relearn it.
+    let theirs = hardware_address(place.slot);
+    ip(&["link", "add", &wire, "type", "veth", "peer", "name", "eth0", "address", &theirs, "netns", &pid])?;
     ip(&["link", "set", &wire, "master", BRIDGE, "up"])?;
     Ok(())
 }

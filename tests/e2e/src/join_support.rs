@@ -1,11 +1,19 @@
 //! A hub and what its clusters join with.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use control_plane::{Cluster, Spec, shared};
 use serde_json::Value;
 
 use crate::{BUNDLE, Said, kubectl_ocm, run};
+
+/// Keeps other tests of this process off the shared hub for as long as it is held: who compares everything that a hub
+/// holds before and after must be alone with it.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed says so itself.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A hub that all tests of this process share, installed by our own command.
 ///

@@ -2,12 +2,12 @@
 
 use std::process::Stdio;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use control_plane::{Cluster, Spec};
-use e2e_tests::join_support::{Ticket, hub, join, seat};
+use e2e_tests::join_support::{Ticket, alone, hub, join, seat};
 use e2e_tests::{BUNDLE, Said, kubectl_ocm, object, resource_versions, run};
 
 /// Refused or failed with this exit code and these words, and nothing is different.
@@ -42,6 +42,7 @@ fn is_available(said: &Said, name: &str) {
 
 #[test]
 fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
+    let _alone = alone();
     let hub = hub();
     let cluster = Cluster::start(&Spec::node("seat")).expect("a cluster");
     let seat = seat(hub);
@@ -89,6 +90,7 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
 
 #[test]
 fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
+    let _alone = alone();
     let hub = hub();
     let cluster = Cluster::start(&Spec::node("token")).expect("a cluster");
     let ticket = Ticket::create(hub, &[]);
@@ -158,6 +160,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
 
 #[test]
 fn an_unclean_end_is_mended_by_the_same_command() {
+    let _alone = alone();
     let hub = hub();
     let cluster = Cluster::start(&Spec::node("again")).expect("a cluster");
     let seat = seat(hub);
@@ -186,10 +189,8 @@ fn an_unclean_end_is_mended_by_the_same_command() {
     cluster
         .kubectl(&["patch", "lease", "klusterlet-lock", operator, "--type=merge", "--patch", gone])
         .expect("patched");
-    let begun = Instant::now();
     let said = join(&cluster, "again", &[seat.as_str(), "--accept", "--wait"]);
     is_available(&said, "again");
     assert!(said.stderr.contains("cleared leader lease open-cluster-management/klusterlet-lock"), "{said:?}");
     assert!(said.stderr.contains("klusterlet-0123456789-abcde"), "{said:?}");
-    assert!(begun.elapsed() < Duration::from_secs(100), "{said:?}");
 }
