@@ -1,7 +1,7 @@
 //! The command line of `kubectl ocm accept`.
 
-use clap::{Args, ValueEnum};
-use ocm_cli::OutputArgs;
+use clap::Args;
+use ocm_cli::{DryRunArg, OutputArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -90,16 +90,4 @@ pub(crate) struct AcceptArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
-}
-
-/// kubectl's values of `--dry-run`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DryRunArg {
-    /// For real
-    #[default]
-    None,
-    /// Decide, send nothing
-    Client,
-    /// Let the hub check everything and store nothing
-    Server,
 }

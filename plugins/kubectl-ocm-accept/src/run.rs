@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use ocm_cli::Ui;
 use ocm_core::accept::{Decision, RefusalCode, Wish};
 use ocm_core::csr::Allowance;
-use ocm_core::{Event, Exit, Failure, Narrator, duration};
-use ocm_flows::accept::{self, Candidate, DryRun, Outcome, Row};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
+use ocm_flows::accept::{self, Candidate, Outcome, Row};
 use ocm_flows::registry::Scope;
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{AcceptArgs, DryRunArg};
+use crate::args::AcceptArgs;
 use crate::view::View;
 
 pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -41,11 +41,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
     };
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let connection = client.connection()?;
-    let dry_run = match dry_run {
-        DryRunArg::None => DryRun::No,
-        DryRunArg::Client => DryRun::Client,
-        DryRunArg::Server => DryRun::Server,
-    };
+    let dry_run = DryRun::from(dry_run);
     let named = matches!(scope, Scope::Names(_));
     if !named && !yes && dry_run == DryRun::No && !ui.can_ask() {
         return Err(Failure::usage("--all-pending and --selector need --yes where nobody can be asked")

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::accept::Decision;
-use ocm_core::{Failure, duration};
-use ocm_flows::accept::{Candidate, DryRun, Outcome, Row};
+use ocm_core::{DryRun, Failure, duration};
+use ocm_flows::accept::{Candidate, Outcome, Row};
 use serde_json::json;
 
 /// Prints rows as they come, or one document at the end.
@@ -26,11 +26,7 @@ impl View {
         match self.format {
             Format::Table | Format::Wide => {
                 let mut line = format!("managedcluster/{} {}", row.name, words(&row.outcome));
-                line += match self.dry_run {
-                    DryRun::No => "",
-                    DryRun::Client => " (dry run)",
-                    DryRun::Server => " (server dry run)",
-                };
+                line += self.dry_run.remark();
                 if !is_plain(&row.outcome) {
                     line += &format!(": {}", row.detail);
                 }
@@ -78,11 +74,7 @@ impl View {
                 })
             })
             .collect();
-        let dry_run = match self.dry_run {
-            DryRun::No => "none",
-            DryRun::Client => "client",
-            DryRun::Server => "server",
-        };
+        let dry_run = self.dry_run.word();
         self.ui.out(&document(self.format, &json!({ "dryRun": dry_run, "clusters": clusters }))?);
         Ok(())
     }

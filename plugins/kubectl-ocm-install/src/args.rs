@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::OutputArgs;
+use ocm_cli::{DryRunArg, OutputArgs};
 use ocm_kube::ClientArgs;
 
 /// What the help says before the flags.
@@ -72,7 +72,7 @@ pub(crate) struct HubInstallArgs {
     ///
     /// client compares here and sends nothing but reads; server has the server validate and default every object.
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
-    pub(crate) dry_run: Option<DryRun>,
+    pub(crate) dry_run: Option<DryRunArg>,
     /// Show what would change in each object as a diff, change nothing, and exit with 3 if anything would
     #[arg(long, conflicts_with_all = ["dry_run", "render", "wait"])]
     pub(crate) diff: bool,
@@ -164,17 +164,6 @@ pub(crate) struct HubInstallArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-}
-
-/// How a dry run is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DryRun {
-    /// For real after all
-    None,
-    /// Compare here
-    Client,
-    /// Ask the server
-    Server,
 }
 
 /// Words of `--registration-drivers`.

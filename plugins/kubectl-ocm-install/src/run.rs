@@ -8,12 +8,12 @@ use ocm_api::operator::ResourceQosClass;
 use ocm_cli::{Format, OutputArgs, Ui};
 use ocm_core::install::bundle::{Bundle, Component};
 use ocm_core::install::{self, Driver, GrpcEndpoint, Live, Options, feature_gates};
-use ocm_core::{Event, Exit, Failure, Narrator, duration, nearest};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, nearest};
 use ocm_flows::install as flow;
 use ocm_kube::apply::{self, Mode, Outcome};
 use ocm_kube::{ClientArgs, Cluster, connect};
 
-use crate::args::{DriverWord, DryRun, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
+use crate::args::{DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
 use crate::view;
 
 /// What is done with the plan.
@@ -61,12 +61,12 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         output: OutputArgs { output },
     } = arguments;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
-    let action = match dry_run {
+    let action = match DryRun::from(dry_run.unwrap_or_default()) {
         _ if render => Action::Render { show_secrets },
         _ if diff => Action::Diff,
-        Some(DryRun::Client) => Action::ClientDryRun,
-        Some(DryRun::Server) => Action::ServerDryRun,
-        Some(DryRun::None) | None => Action::Apply { wait: wait.then_some(timeout) },
+        DryRun::Client => Action::ClientDryRun,
+        DryRun::Server => Action::ServerDryRun,
+        DryRun::No => Action::Apply { wait: wait.then_some(timeout) },
     };
     let has_form = match action {
         Action::Render { .. } => output.is_human() || output == Format::Yaml,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
-use ocm_cli::OutputArgs;
+use ocm_cli::{DryRunArg, OutputArgs};
 use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the command is, for its help.
@@ -155,16 +155,4 @@ pub(crate) enum ModeArg {
     Default,
     /// One Deployment
     Singleton,
-}
-
-/// kubectl's values of `--dry-run`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DryRunArg {
-    /// For real
-    #[default]
-    None,
-    /// Decide, change nothing
-    Client,
-    /// Let the cluster check everything and store nothing
-    Server,
 }

@@ -12,14 +12,13 @@ use ocm_core::accept::Wish as AcceptWish;
 use ocm_core::install::bundle::Bundle;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::{Settings, gates};
-use ocm_core::{Event, Exit, Failure, Narrator, duration, pin};
-use ocm_flows::accept::DryRun;
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, pin};
 use ocm_flows::hub::AddressWish;
 use ocm_flows::join::{self, Trust, Way, Wish};
 use ocm_kube::{Connection, HubArgs, connect};
 use secrecy::SecretString;
 
-use crate::args::{DryRunArg, JoinArgs, ModeArg, WaitArg};
+use crate::args::{JoinArgs, ModeArg, WaitArg};
 use crate::view::View;
 
 pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -72,11 +71,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         resources: None,
         driver: None,
     };
-    let dry_run = match dry_run {
-        DryRunArg::None => DryRun::No,
-        DryRunArg::Client => DryRun::Client,
-        DryRunArg::Server => DryRun::Server,
-    };
+    let dry_run = DryRun::from(dry_run);
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let trust = trust(&hub_ca_pin, &hub_ca_data, ca_file, hub_insecure_skip_tls_verify)?;
     let connection = client.connection()?;

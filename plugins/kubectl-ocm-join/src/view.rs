@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ocm_cli::{Format, Ui, document};
 use ocm_core::phase::Phase;
-use ocm_core::{Event, Exit, Failure, Narrator, Plan};
-use ocm_flows::accept::DryRun;
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Plan};
 use ocm_flows::join::Joined;
 use ocm_kube::apply::{Applied, Outcome};
 use serde_json::{Value, json};
@@ -33,14 +32,14 @@ impl View {
         let word = applied.outcome.word();
         match self.format {
             Format::Name => self.ui.line(&reference),
-            Format::Table => self.ui.line(&format!("{reference} {word}{}", self.mark())),
+            Format::Table => self.ui.line(&format!("{reference} {word}{}", self.dry_run.remark())),
             Format::Wide => {
                 let namespace = applied.manifest.namespace().map(|name| format!(" -n {name}")).unwrap_or_default();
                 let why = match &applied.outcome {
                     Outcome::Kept(why) => format!(": {why}"),
                     _ => String::new(),
                 };
-                self.ui.line(&format!("{reference}{namespace} {word}{}{why}", self.mark()));
+                self.ui.line(&format!("{reference}{namespace} {word}{}{why}", self.dry_run.remark()));
             }
             Format::Json | Format::Yaml => self.rows.borrow_mut().push(json!({
                 "object": reference,
@@ -105,13 +104,5 @@ impl View {
             }
         }
         Ok(Exit::Ok)
-    }
-
-    fn mark(&self) -> &'static str {
-        match self.dry_run {
-            DryRun::No => "",
-            DryRun::Client => " (dry run)",
-            DryRun::Server => " (server dry run)",
-        }
     }
 }

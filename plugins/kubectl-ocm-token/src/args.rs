@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::OutputArgs;
+use ocm_cli::{DryRunArg, OutputArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -183,16 +183,4 @@ pub(crate) enum LineFormat {
     Ocm,
     /// clusteradm join …
     Clusteradm,
-}
-
-/// kubectl's values of `--dry-run`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DryRunArg {
-    /// For real
-    #[default]
-    None,
-    /// Decide, change nothing
-    Client,
-    /// Let the hub check too and store nothing
-    Server,
 }

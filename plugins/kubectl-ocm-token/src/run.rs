@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_cli::{Format, Ui};
-use ocm_core::{Event, Exit, Failure, Narrator, duration, pin};
-use ocm_flows::accept::DryRun;
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, pin};
 use ocm_flows::hub::AddressWish;
 use ocm_flows::token::{self, Kind, Revoked, Wish};
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{
-    CreateArgs, DryRunArg, KindArg, LineArgs, LineFormat, ListArgs, RevokeArgs, ShowArgs, TokenArgs, Verb,
-};
+use crate::args::{CreateArgs, KindArg, LineArgs, LineFormat, ListArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
 use crate::view;
 
 pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -87,7 +84,7 @@ async fn create(args: CreateArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Fai
         None => usual,
     };
     let wish = Wish { kind, ttl, description, address: shape.address.clone() };
-    if dry_run != DryRunArg::None {
+    if DryRun::from(dry_run) != DryRun::No {
         token::check(&hub, &wish).await?;
         ui.tell(Event::note(format!(
             "a token for {} would be made ({}); nothing was changed",
@@ -102,11 +99,7 @@ async fn create(args: CreateArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Fai
 
 async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let RevokeArgs { mut ids, all, service_account, yes, dry_run, output } = args;
-    let dry_run = match dry_run {
-        DryRunArg::None => DryRun::No,
-        DryRunArg::Client => DryRun::Client,
-        DryRunArg::Server => DryRun::Server,
-    };
+    let dry_run = DryRun::from(dry_run);
     if all {
         ids = token::list(&hub).await?.into_iter().map(|kept| kept.id).collect();
     }

@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::duration::human;
 use ocm_core::token::Kept;
-use ocm_core::{Event, Exit, Failure, Narrator, pin};
-use ocm_flows::accept::DryRun;
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, pin};
 use ocm_flows::token::{Minted, Revoked};
 use serde_json::{Map, Value, json};
 
@@ -158,7 +157,7 @@ pub(crate) fn identifier(word: &str) -> &str {
 pub(crate) fn revoked(ui: &Ui, id: &str, revoked: Revoked, dry_run: DryRun, format: Format) {
     if format == Format::Name || (format.is_human() && revoked == Revoked::Now) {
         let reference = format!("bootstrap-token/{}", identifier(id));
-        let word = if format == Format::Name { String::new() } else { format!(" revoked{}", mark(dry_run)) };
+        let word = if format == Format::Name { String::new() } else { format!(" revoked{}", dry_run.remark()) };
         ui.line(&(reference + &word));
     }
 }
@@ -168,7 +167,7 @@ pub(crate) fn account(ui: &Ui, dry_run: DryRun, format: Format) {
     let reference = "serviceaccount/agent-registration-bootstrap";
     match format {
         Format::Name => ui.line(reference),
-        Format::Table | Format::Wide => ui.line(&format!("{reference} made anew{}", mark(dry_run))),
+        Format::Table | Format::Wide => ui.line(&format!("{reference} made anew{}", dry_run.remark())),
         Format::Json | Format::Yaml => {}
     }
 }
@@ -186,12 +185,4 @@ pub(crate) fn revoked_document(
         ui.out(&document(format, &json!({ "dryRun": dry_run != DryRun::No, "tokens": rows }))?);
     }
     Ok(Exit::Ok)
-}
-
-fn mark(dry_run: DryRun) -> &'static str {
-    match dry_run {
-        DryRun::No => "",
-        DryRun::Client => " (dry run)",
-        DryRun::Server => " (server dry run)",
-    }
 }

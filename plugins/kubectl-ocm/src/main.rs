@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod dispatch;
 mod siblings;
+mod stamp;
 mod version;
 // The rule for "did you mean" is the suite's own; compiled in here, because this binary links nothing else.
 #[path = "../../lib/core/src/text.rs"]

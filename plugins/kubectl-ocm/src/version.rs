@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use crate::dispatch::{fail, show};
 use crate::siblings::{self, Origin};
+use crate::stamp;
 
 /// Tells a verb's binary which suite called it, so that it can warn when it is of another version.
 pub(crate) const SUITE: &str = "KUBECTL_OCM_SUITE";
@@ -32,7 +33,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     show(&if json { as_json(&rows) } else { as_table(&rows) })
 }
 
-/// Asks all binaries at once: each needs a few milliseconds, mostly for being loaded.
+/// Reads the stamps of all binaries; those that have none are asked, all at once.
 fn rows() -> Vec<Row> {
     let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let mut rows = vec![Row {
@@ -41,14 +42,16 @@ fn rows() -> Vec<Row> {
         path: own.display().to_string(),
         note: "",
     }];
-    let mut asked: Vec<(String, String, Origin, bool, Option<Child>)> = Vec::new();
+    let mut asked = Vec::new();
     for (verb, binaries) in siblings::all() {
         for (index, (path, origin)) in binaries.into_iter().enumerate() {
-            asked.push((verb.clone(), path.display().to_string(), origin, index > 0, ask(&path)));
+            let stamp = stamp::read(&path);
+            let child = if stamp.is_none() { ask(&path) } else { None };
+            asked.push((verb.clone(), path.display().to_string(), origin, index > 0, stamp, child));
         }
     }
-    for (verb, path, origin, shadowed, child) in asked {
-        let version = child.and_then(answer).unwrap_or_else(|| "unknown".to_owned());
+    for (verb, path, origin, shadowed, stamp, child) in asked {
+        let version = stamp.or_else(|| child.and_then(answer)).unwrap_or_else(|| "unknown".to_owned());
         let note = match (shadowed, origin) {
             (true, _) => "not run: the one above comes first",
             (false, Origin::Path) => "from PATH",

@@ -80,6 +80,25 @@ fn a_binary_of_another_version_is_told_apart() {
     check!("version-mixed", cli, cli.run_file(&store.join("kubectl-ocm"), ["version"]));
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn versions_are_read_without_starting_anybody() {
+    let cli = Cli::new();
+    let store = cli.home().join("store");
+    fs::create_dir_all(&store).expect("a folder can be made");
+    fs::copy(binary("kubectl-ocm"), store.join("kubectl-ocm")).expect("a binary can be copied");
+    for door in doors().iter().filter(|door| *door != "kubectl-ocm") {
+        let mut bytes = fs::read(binary(door)).expect("a binary can be read");
+        // A machine that does not exist: the kernel will not start it.
+        bytes[0x12..0x14].fill(0xee);
+        fs::write(store.join(file_name(door)), bytes).expect("a file can be written");
+        fs::set_permissions(store.join(file_name(door)), fs::Permissions::from_mode(0o755)).expect("a mode can be set");
+    }
+    let run = cli.run_file(&store.join("kubectl-ocm"), ["version"]);
+    let told = run.stdout.lines().filter(|line| line.contains(concat!(" ", env!("CARGO_PKG_VERSION"), " "))).count();
+    assert_eq!((run.exit, told), (0, doors().len()), "{run}");
+}
+
 fn with_path(cli: Cli, folder: &str) -> Cli {
     let path = format!("{}:/usr/bin:/bin", cli.home().join(folder).display());
     cli.env("PATH", path)

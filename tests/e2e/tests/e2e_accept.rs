@@ -15,9 +15,9 @@ use e2e_tests::accept_support::{Ask, Hub, Run, Who};
 use forge::{Forge, Hash, Key, Kind, Text, oid};
 use kube::Api;
 use kube::api::DeleteParams;
-use ocm_core::Silent;
 use ocm_core::accept::Wish;
-use ocm_flows::accept::{DryRun, Outcome, Row, carry_out, survey};
+use ocm_core::{DryRun, Silent};
+use ocm_flows::accept::{Outcome, Row, carry_out, survey};
 use ocm_flows::registry::Scope;
 use serde_json::{Value, json};
 

@@ -12,6 +12,12 @@ use crate::{Ui, UiArgs};
 /// The version of the suite: all binaries are built and shipped together.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The version once more, in a section of the file: the dispatcher reads it there, without starting anybody.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "naming a section is unsafe; nothing else has this name, and the bytes are only read")]
+#[unsafe(link_section = ".ocm.version")]
+static STAMP: [u8; VERSION.len()] = *VERSION.as_bytes().first_chunk().expect("an array of its own length");
+
 /// How the dispatcher tells its version to the binaries that it becomes.
 const SUITE: &str = "KUBECTL_OCM_SUITE";
 
@@ -32,6 +38,9 @@ where
     A: Args,
     F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,
 {
+    // A static that nobody uses would be dropped by the linker.
+    #[cfg(target_os = "linux")]
+    std::hint::black_box(&STAMP);
     let shown = name.replacen("kubectl-ocm-", "kubectl ocm ", 1).replace('_', "-");
     // The comments of the argument structs are for us; what people read was given.
     let (short, long) = (about.get_about().cloned(), about.get_long_about().cloned());

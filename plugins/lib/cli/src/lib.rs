@@ -7,6 +7,6 @@ mod table;
 mod ui;
 
 pub use door::{VERSION, door};
-pub use output::{Format, OutputArgs, document, object_list};
+pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
 pub use table::{Table, clean};
 pub use ui::{Ui, UiArgs};

@@ -1,7 +1,7 @@
 //! Formats of what goes to stdout.
 
 use clap::{Args, ValueEnum};
-use ocm_core::Failure;
+use ocm_core::{DryRun, Failure};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,6 +12,28 @@ pub struct OutputArgs {
     /// Format of stdout
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
+}
+
+/// kubectl's values of `--dry-run`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DryRunArg {
+    /// For real
+    #[default]
+    None,
+    /// Decide here, change nothing
+    Client,
+    /// Let the server check everything and store nothing
+    Server,
+}
+
+impl From<DryRunArg> for DryRun {
+    fn from(arg: DryRunArg) -> Self {
+        match arg {
+            DryRunArg::None => Self::No,
+            DryRunArg::Client => Self::Client,
+            DryRunArg::Server => Self::Server,
+        }
+    }
 }
 
 /// Formats of stdout.

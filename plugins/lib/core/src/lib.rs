@@ -10,9 +10,11 @@
 pub mod accept;
 pub mod csr;
 mod der;
+mod dry_run;
 pub mod duration;
 pub mod event;
 pub mod failure;
+pub mod gates;
 pub mod install;
 pub mod join;
 pub mod kubeconfig;
@@ -24,6 +26,7 @@ pub mod takeover;
 mod text;
 pub mod token;
 
+pub use dry_run::DryRun;
 pub use event::{Event, Narrator, Silent};
 pub use failure::{Exit, Failure, Reason};
 pub use plan::{Plan, Stage};

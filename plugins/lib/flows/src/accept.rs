@@ -14,7 +14,7 @@ use ocm_api::names::{hub as hub_names, signers};
 use ocm_core::accept::{Decision, Refusal, RefusalCode, Wish, decide};
 use ocm_core::csr::{Request, State};
 use ocm_core::phase::{Phase, standing};
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
 use ocm_kube::apply::FIELD_MANAGER;
@@ -110,18 +110,6 @@ impl Outcome {
             other => format!("{other:?}"),
         }
     }
-}
-
-/// How far decisions are carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DryRun {
-    /// For real.
-    #[default]
-    No,
-    /// Nothing is sent.
-    Client,
-    /// The hub checks everything and stores nothing.
-    Server,
 }
 
 /// Looks at every cluster of the scope and decides, without changing anything.

@@ -62,7 +62,9 @@ pub fn tell_about(installation: &Installation, narrator: &dyn Narrator) {
 pub async fn survey(cluster: &Cluster) -> Result<Live, Failure> {
     let managers: Api<DynamicObject> =
         Api::all_with(cluster.client.clone(), &ApiResource::erase::<ClusterManager>(&()));
-    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
+    // As it is, unread: what we do not know of it must not get lost.
+    let deployments: Api<DynamicObject> =
+        Api::namespaced_with(cluster.client.clone(), namespaces::OPERATOR, &ApiResource::erase::<Deployment>(&()));
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     let (all, two) = (ListParams::default(), ListParams::default().limit(2));
     let (managers, operator, nodes) =
@@ -93,14 +95,14 @@ pub async fn survey(cluster: &Cluster) -> Result<Live, Failure> {
 
 /// A hub whose operator runs elsewhere belongs to another installer: two operators would fight over it.
 async fn refuse_second_operator(cluster: &Cluster) -> Result<(), Failure> {
-    let api: Api<Deployment> = Api::all(cluster.client.clone());
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &ApiResource::erase::<Deployment>(&()));
     let list = api.list(&ListParams::default()).await;
     let list = list.map_err(|error| cluster.explain("look for the operator of this hub", error))?;
-    let runs = |deployment: &&Deployment| {
-        let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-        pod.into_iter().flat_map(|pod| &pod.containers).any(|container| {
-            let words = container.command.iter().chain(&container.args).flatten();
-            let words: Vec<&str> = words.map(String::as_str).collect();
+    let runs = |deployment: &&DynamicObject| {
+        let containers = deployment.data.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+        containers.into_iter().flatten().any(|container| {
+            let words = ["command", "args"].into_iter().filter_map(|part| container[part].as_array()).flatten();
+            let words: Vec<&str> = words.filter_map(Value::as_str).collect();
             words.iter().any(|word| word.ends_with("registration-operator")) && words.contains(&"hub")
         })
     };
@@ -243,7 +245,7 @@ async fn look(cluster: &Cluster, hub: &str) -> Result<Look<()>, Failure> {
     // In mode Hosted the pods run here, in a namespace of the hub's name, and everything else on another cluster.
     let hosted = mode == ClusterManagerMode::Hosted;
     let namespace = if hosted { hub } else { namespaces::HUB };
-    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
+    let deployments = workload::deployments(cluster, namespace);
     let listed = deployments.list(&ListParams::default()).await;
     let listed = listed.map_err(|error| cluster.explain(format_args!("list the Deployments of {namespace}"), error))?;
     for deployment in &listed.items {
@@ -317,7 +319,7 @@ async fn held_up_by_lease(cluster: &Cluster) -> Option<String> {
     let holder = lease.spec?.holder_identity.filter(|holder| !holder.is_empty())?;
     let pod = holder.split('_').next()?;
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
-    pods.get_opt(pod).await.ok()?.is_none().then(|| {
+    pods.get_metadata_opt(pod).await.ok()?.is_none().then(|| {
         format!(
             "the operator waits, for up to 137 s, for Lease {}/{} that the pod {pod} held, which is gone",
             namespaces::OPERATOR,

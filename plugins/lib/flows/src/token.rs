@@ -11,14 +11,13 @@ use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
 use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX, Ticket};
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
 use ocm_kube::apply::{self, FIELD_MANAGER, Mode};
 use ocm_net::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::accept::DryRun;
 use crate::hub::{self, AddressWish, HANDSHAKE, Place};
 
 /// What kind of token is wanted.

@@ -1,13 +1,44 @@
 //! Whether a Deployment is ready and, if not, why: in the words of the scheduler, the kubelet, the quota or the
 //! container itself.
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use k8s_openapi::api::apps::v1::{self as apps, DeploymentStatus};
+use k8s_openapi::api::core::v1::{self as core, ContainerStatus, Event, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
+use kube::core::{ApiResource, Object};
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
+use serde::{Deserialize, Serialize};
+
+/// A Deployment without its pod template: reading whole ones would bring the code for every kind of volume into every
+/// binary.
+pub type Deployment = Object<DeploymentSpec, DeploymentStatus>;
+
+/// What of a Deployment's spec tells how it is.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentSpec {
+    /// How many pods are wanted; one where it says nothing.
+    pub replicas: Option<i32>,
+    /// Which pods are its own.
+    #[serde(default)]
+    pub selector: LabelSelector,
+}
+
+/// A pod with nothing of its spec but the node.
+type Pod = Object<PodSpec, PodStatus>;
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PodSpec {
+    node_name: Option<String>,
+}
+
+/// The Deployments of a namespace.
+pub fn deployments(cluster: &Cluster, namespace: &str) -> Api<Deployment> {
+    Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<apps::Deployment>(&()))
+}
 
 /// How a Deployment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +73,7 @@ impl Health {
 /// The failure of a request; but a Deployment that is not there is [`Health::NotYet`], and reasons that we may not read
 /// are left out.
 pub async fn deployment(cluster: &Cluster, namespace: &str, name: &str) -> Result<Health, Failure> {
-    let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespace);
-    match api.get_opt(name).await {
+    match deployments(cluster, namespace).get_opt(name).await {
         Ok(Some(found)) => of(cluster, &found).await,
         Ok(None) => Ok(Health::NotYet { because: "it does not exist yet".to_owned() }),
         Err(error) => Err(cluster.explain(format_args!("read Deployment {namespace}/{name}"), error)),
@@ -60,8 +90,8 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
         return Ok(Health::Stuck { because: format!("{count}; its pods cannot be created: {refused}") });
     }
     let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
-    let selector = deployment.spec.as_ref().map(|spec| selector(&spec.selector)).unwrap_or_default();
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+    let selector = selector(&deployment.spec.selector);
+    let pods: Api<Pod> = Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()));
     let list = match pods.list(&ListParams::default().labels(&selector)).await {
         Ok(list) => list.items,
         Err(error) => {
@@ -83,7 +113,7 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let mut because = format!("{count}; pod {name}: {}", worst.text);
     if let Some(container) = &worst.speaker {
-        if let Some(words) = last_words(&pods, name, container).await {
+        if let Some(words) = last_words(cluster, namespace, name, container).await {
             because += &format!("; its last words: {words}");
         }
     } else if worst.ask_events
@@ -101,7 +131,7 @@ fn state(pod: &Pod) -> Option<&String> {
 
 /// What is missing of a rollout, as numbers; none if it is complete.
 fn rollout(deployment: &Deployment) -> Option<String> {
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let wanted = deployment.spec.replicas.unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
     let generation = deployment.metadata.generation.unwrap_or_default();
     if status.observed_generation.unwrap_or_default() < generation {
@@ -185,7 +215,7 @@ fn trouble(pod: &Pod) -> Option<Trouble> {
         let message = scheduled.message.as_deref().unwrap_or_default();
         return plain(format!("it cannot be scheduled: {message}"), true);
     }
-    if pod.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) {
+    if pod.spec.node_name.is_none() {
         return plain("it waits for the scheduler, which has not looked at it yet".to_owned(), false);
     }
     if matches!(status.phase.as_deref(), Some("Failed")) && status.container_statuses.is_none() {
@@ -266,7 +296,7 @@ fn of_container(status: &ContainerStatus) -> Option<Trouble> {
 const WORDS: usize = 400;
 
 /// What a container left behind: its termination message or the end of its log.
-async fn last_words(pods: &Api<Pod>, pod: &str, spoken: &Spoken) -> Option<String> {
+async fn last_words(cluster: &Cluster, namespace: &str, pod: &str, spoken: &Spoken) -> Option<String> {
     if let Some(message) = &spoken.message {
         return Some(tail(message));
     }
@@ -277,6 +307,7 @@ async fn last_words(pods: &Api<Pod>, pod: &str, spoken: &Spoken) -> Option<Strin
         ..LogParams::default()
     };
     // Logs are a courtesy: whoever may not read them, or comes too early, still hears the exit code.
+    let pods: Api<core::Pod> = Api::namespaced(cluster.client.clone(), namespace);
     let log = pods.logs(pod, &parameters).await.ok()?;
     Some(tail(&log)).filter(|words| !words.is_empty() && !is_excuse(words))
 }
@@ -315,7 +346,7 @@ mod tests {
 
     fn pod(status: serde_json::Value) -> Pod {
         serde_json::from_value(
-            json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": []}, "status": status}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": []}, "status": status}),
         )
         .unwrap()
     }
@@ -352,8 +383,10 @@ mod tests {
     #[test]
     fn a_rollout_is_complete_when_nothing_old_is_left() {
         let deployment = |generation: i64, status: serde_json::Value| -> Deployment {
-            serde_json::from_value(json!({"metadata": {"generation": generation},
-                "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}))
+            serde_json::from_value(
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"generation": generation},
+                "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}),
+            )
             .unwrap()
         };
         let done = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});

@@ -17,9 +17,9 @@ use ocm_api::operator::ResourceQosClass;
 use ocm_api::{Manifest, crds};
 use serde_json::Value;
 
+use crate::gates::Gate;
 use crate::{Failure, Plan, Stage, takeover};
 use bundle::{Bundle, Component, Image, REGISTRY};
-use feature_gates::Gate;
 
 /// What was typed. Whatever is empty was not.
 #[derive(Clone, Debug, Default)]

@@ -14,8 +14,9 @@ use ocm_api::operator::{
 use ocm_api::{Klusterlet, Manifest, crds};
 use serde_json::{Value, json};
 
-use super::gates::{GATES, Gate, Part};
+use super::gates::GATES;
 use super::rbac;
+use crate::gates::{Gate, Part};
 use crate::install::bundle::{self, Bundle, Component, Image};
 use crate::install::{check_credentials, operator};
 use crate::kubeconfig::Bootstrap;

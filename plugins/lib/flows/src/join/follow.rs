@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -138,7 +137,7 @@ impl Follower<'_> {
             KlusterletMode::Singleton | KlusterletMode::SingletonHosted => vec![format!("{object}-agent")],
             _ => vec![format!("{object}-registration-agent"), format!("{object}-work-agent")],
         };
-        let api: Api<Deployment> = Api::namespaced(self.managed.client.clone(), &self.survey.agent_namespace);
+        let api = workload::deployments(self.managed, &self.survey.agent_namespace);
         let mut agents = Vec::new();
         for name in names {
             let found = api.get_opt(&name).await;

@@ -20,7 +20,7 @@ use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::join::{self, Settings};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::phase::Phase;
-use ocm_core::{Event, Failure, Narrator, Plan, Reason, name};
+use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason, name};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
 use ocm_kube::apply::{self, Applied, Mode};
@@ -28,7 +28,6 @@ use secrecy::ExposeSecret as _;
 
 pub use reach::{Trust, Way};
 
-use crate::accept::DryRun;
 use crate::{hub, install, token};
 use reach::Hub;
 use survey::Survey;

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_core::join::Live;
@@ -54,7 +54,9 @@ pub(super) async fn survey(managed: &Cluster) -> Result<Survey, Failure> {
     let agent_namespace = named.unwrap_or_else(|| namespaces::AGENT.to_owned());
     let klusterlet = first.as_ref().and_then(|first| first.metadata.name.clone());
     let klusterlet = klusterlet.unwrap_or_else(|| operators::KLUSTERLET_OBJECT.to_owned());
-    let deployments: Api<Deployment> = Api::namespaced(managed.client.clone(), namespaces::OPERATOR);
+    // As it is, unread: what we do not know of it must not get lost.
+    let deployments: Api<DynamicObject> =
+        Api::namespaced_with(managed.client.clone(), namespaces::OPERATOR, &ApiResource::erase::<Deployment>(&()));
     let spaces: Api<Namespace> = Api::all(managed.client.clone());
     let (operator, bootstrap, identity, namespace, stale) = futures::join!(
         deployments.get_opt(operators::KLUSTERLET),
