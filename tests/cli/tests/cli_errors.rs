@@ -35,6 +35,16 @@ fn no_kubeconfig() {
 #[test]
 fn a_kubeconfig_that_cannot_be_read() {
     each("error-malformed-kubeconfig", &Cli::with_kubeconfig("clusters: [\n"), &[]);
+    // What is wrong stands beside a secret more often than not: the line is named, never quoted.
+    for (case, user) in [("list", "token: [s3cret"), ("escape", "token: \"s3cret \\q\""), ("flow", "exec: s3cret")] {
+        let text = format!("kind: Config\nusers:\n- name: u\n  user:\n    {user}\n");
+        for run in
+            [Cli::with_kubeconfig(&text).run(["get", "clusters"]), Cli::with_kubeconfig(&text).run(["accept", "c1"])]
+        {
+            assert!(run.exit == 2 && run.stderr.contains("line 5"), "{case}: {run}");
+            assert!(!format!("{}{}", run.stdout, run.stderr).contains("s3cret"), "{case}: {run}");
+        }
+    }
     each("error-kubeconfig-of-another-kind", &Cli::with_kubeconfig("just words\n"), &[]);
     let cli = Cli::new();
     std::fs::create_dir_all(cli.home().join("folder")).expect("a folder can be made");

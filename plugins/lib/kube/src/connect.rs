@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, Context, KubeConfigOptions, Kubeconfig};
-use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
+use kube::config::{KubeconfigError, NamedAuthInfo, NamedCluster, NamedContext};
 use kube::{Client, Config};
 use ocm_core::{Failure, Narrator, Reason, nearest};
 
@@ -157,7 +157,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     };
     if let Some(path) = &connection.kubeconfig {
         let shown = path.display().to_string();
-        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&shown, &innermost(&error)))?;
+        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
         return Ok((kubeconfig, shown));
     }
     let paths: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
@@ -168,7 +168,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
         let shown = path.display().to_string();
-        let one = Kubeconfig::read_from(path).map_err(|error| unreadable(&shown, &innermost(&error)))?;
+        let one = Kubeconfig::read_from(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
         merged = Some(match merged {
             None => one,
             Some(before) => before.merge(one).map_err(|error| unreadable(&shown, &error))?,
@@ -300,6 +300,14 @@ fn overlay(
         entry.impersonate_user_extra = (!extra.is_empty()).then_some(extra);
     }
     Ok(())
+}
+
+/// What is wrong with a kubeconfig, and where. The parser would quote the lines around it too, tokens and keys included.
+fn without_content(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => error.without_snippet().to_string(),
+        other => innermost(other),
+    }
 }
 
 /// The last cause of an error: kube's kubeconfig errors repeat each other on the way out.
