@@ -1,0 +1,30 @@
+//! The words between a hub and its policies, `ocm:policy@0.1.0`: what is asked, what is answered, what a policy says of
+//! itself. Hosts write requests and read decisions with these types, guests the other way round.
+//!
+//! ```text
+//! Request { operation, requester, cluster, previous, csr, object, evidence, now … } ─▶ policy ─▶ Decision
+//!                                                                                         │ describe
+//!                                                                                         ▼
+//!                                                                                      Manifest
+//! ```
+//!
+//! All of them are JSON. Readers pass over members that they do not know, so that members can be added.
+
+mod decision;
+mod manifest;
+mod request;
+mod text;
+
+pub use decision::{Decision, Edit, Obligation, Reason, TaintEffect, Verdict};
+pub use manifest::{EditGrant, EvidenceSource, LimitsAsked, Manifest, Query, ReasonDoc};
+pub use request::{
+    Claim, ClientConfig, Cluster, Condition, Csr, Key, Operation, Owner, Request, Requester, Resource, Row, Signature,
+    Table, Taint,
+};
+pub use text::{Map, Text};
+
+/// Name and version of the contract, as manifests and records state it.
+pub const CONTRACT: &str = "ocm:policy@0.1.0";
+
+/// The interface that a component of this contract exports.
+pub const INTERFACE: &str = "ocm:policy/policy@0.1.0";

@@ -1,0 +1,181 @@
+//! What a policy says of itself.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::decision::Edit;
+use crate::request::Operation;
+
+/// What a policy is, answers and needs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The contract that it was written for, [`crate::CONTRACT`].
+    pub contract: String,
+    /// Its name, a DNS label.
+    pub name: String,
+    /// Its version (semver).
+    pub version: String,
+    /// What it does, in one sentence.
+    #[serde(default)]
+    pub description: String,
+    /// The operations that it has an opinion about; it is not asked about others.
+    pub operations: Vec<Operation>,
+    /// Whether it needs whole objects as JSON, besides the facts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_object: bool,
+    /// What of the hub it needs to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Query>,
+    /// The edits that it may make. Others make its answer an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<EditGrant>,
+    /// Every code that its reasons may have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<ReasonDoc>,
+    /// JSON Schema of its settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_schema: Option<Value>,
+    /// What it needs to run; the administrator's ceiling stands above it.
+    #[serde(default)]
+    pub limits: LimitsAsked,
+}
+
+/// What a policy asks to be allowed to use. None: the usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitsAsked {
+    /// Fuel of one decision: about one unit for each WebAssembly instruction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+    /// Bytes of linear memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+}
+
+/// A question about the state of the hub that is answered with every request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Query {
+    /// The name of its table in requests.
+    pub name: String,
+    /// Which objects.
+    pub source: EvidenceSource,
+    /// Label selector.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+    /// JSON pointers (RFC 6901) of the fields that become the values of a row.
+    #[serde(default)]
+    pub fields: Vec<String>,
+    /// At most so many rows; more make the table incomplete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Which objects a query reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum EvidenceSource {
+    /// The ManagedClusters of the hub.
+    Clusters,
+    /// The ManagedClusterSets of the hub.
+    ClusterSets,
+    /// The entries of a ConfigMap: a row per key, its value is `/value`.
+    ConfigMap {
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+    },
+    /// The namespaces of the hub.
+    Namespaces,
+    /// The certificate requests of the hub, as facts.
+    Csrs,
+    /// Objects of another kind.
+    Objects {
+        /// Group and version.
+        api_version: String,
+        /// Plural name.
+        resource: String,
+        /// Namespace; none: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+    },
+}
+
+/// Leave to edit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "edit", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum EditGrant {
+    /// Labels of this key, or with this prefix where it ends with `*`.
+    Label {
+        /// Key or prefix.
+        key: String,
+    },
+    /// Annotations of this key, or with this prefix where it ends with `*`.
+    Annotation {
+        /// Key or prefix.
+        key: String,
+    },
+    /// Taints of this key, or with this prefix where it ends with `*`.
+    Taint {
+        /// Key or prefix.
+        key: String,
+    },
+    /// The cluster set.
+    ClusterSet,
+    /// The lease duration.
+    LeaseDuration,
+}
+
+/// The label that says which set a cluster belongs to. Only [`EditGrant::ClusterSet`] reaches it, never a grant of labels.
+pub(crate) const CLUSTER_SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
+
+impl EditGrant {
+    /// Whether this grant covers an edit.
+    pub fn covers(&self, edit: &Edit) -> bool {
+        let fits = |grant: &str, key: &str| match grant.strip_suffix('*') {
+            Some(prefix) => key.starts_with(prefix),
+            None => grant == key,
+        };
+        match (self, edit) {
+            (Self::Label { key: grant }, Edit::SetLabel { key, .. } | Edit::RemoveLabel { key }) => {
+                key != CLUSTER_SET_LABEL && fits(grant, key)
+            }
+            (Self::Annotation { key: grant }, Edit::SetAnnotation { key, .. } | Edit::RemoveAnnotation { key })
+            | (Self::Taint { key: grant }, Edit::AddTaint { key, .. } | Edit::RemoveTaint { key }) => fits(grant, key),
+            (Self::ClusterSet, Edit::SetClusterSet { .. }) | (Self::LeaseDuration, Edit::SetLeaseDuration { .. }) => {
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A code that reasons may have, and what it means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReasonDoc {
+    /// The code.
+    pub code: String,
+    /// What it means.
+    pub description: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_cover_their_own_and_nothing_else() {
+        let label = |key: &str| Edit::SetLabel { key: key.into(), value: "v".into() };
+        let team = EditGrant::Label { key: "example.com/*".into() };
+        assert!(team.covers(&label("example.com/team")) && !team.covers(&label("example.org/team")));
+        assert!(!team.covers(&Edit::SetAnnotation { key: "example.com/team".into(), value: String::new() }));
+        assert!(EditGrant::Label { key: "region".into() }.covers(&Edit::RemoveLabel { key: "region".into() }));
+        assert!(!EditGrant::Label { key: "region".into() }.covers(&label("region2")));
+        let all = EditGrant::Label { key: "*".into() };
+        assert!(!all.covers(&label(CLUSTER_SET_LABEL)), "a set is rights: it has a grant of its own");
+        assert!(EditGrant::ClusterSet.covers(&Edit::SetClusterSet { name: "s".into() }));
+    }
+}
