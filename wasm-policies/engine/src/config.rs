@@ -1,0 +1,98 @@
+//! The engine below all policies of a process.
+
+use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
+
+use ocm_policy_rules::outcome::Fault;
+
+use crate::lanes::Lanes;
+
+/// How much an engine keeps ready.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineSettings {
+    /// How many instances of policies there may be at once, those that wait for their request included.
+    pub instances: u32,
+    /// The largest memory that any policy may be given, in bytes.
+    pub memory_bytes: usize,
+    /// How many decisions of policies that are slow, or not known to be quick, run at once. At least one core should be
+    /// left to the others.
+    pub slow_decisions: usize,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Self { instances: 256, memory_bytes: 64 << 20, slow_decisions: cores.saturating_sub(1).max(1) }
+    }
+}
+
+/// Runs policies. Clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: wasmtime::Engine,
+    pub(crate) lanes: std::sync::Arc<Lanes>,
+}
+
+/// How much of a memory is set back by writing instead of by asking the kernel. Policies made with our SDK need no more
+/// than two pages of 64 KiB, and then no decision makes a system call.
+const RESIDENT: usize = 128 << 10;
+
+impl Engine {
+    /// Makes an engine. Where so much address space cannot be had, memory is taken from the system as it is needed.
+    ///
+    /// # Errors
+    /// When this machine cannot run WebAssembly at all.
+    pub fn new(settings: &EngineSettings) -> Result<Self, Fault> {
+        let mut pool = PoolingAllocationConfig::new();
+        pool.total_component_instances(settings.instances)
+            .total_core_instances(settings.instances * 2)
+            .total_memories(settings.instances)
+            .total_tables(settings.instances * 2)
+            .max_core_instances_per_component(64)
+            .max_memories_per_component(1)
+            .max_memories_per_module(1)
+            .max_tables_per_component(8)
+            .max_tables_per_module(4)
+            .max_memory_size(settings.memory_bytes)
+            .table_elements(100_000)
+            .linear_memory_keep_resident(RESIDENT)
+            .table_keep_resident(8 << 10)
+            .max_unused_warm_slots(settings.instances);
+        let mut config = config();
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+        let inner = wasmtime::Engine::new(&config)
+            .or_else(|_| wasmtime::Engine::new(&self::config()))
+            .map_err(|error| Fault::Load(format!("WebAssembly cannot be run here: {error:#}")))?;
+        Ok(Self { inner, lanes: std::sync::Arc::new(Lanes::new(settings.slow_decisions)) })
+    }
+
+    /// Lets time pass: whoever runs policies calls this once a millisecond.
+    pub fn tick(&self) {
+        self.inner.increment_epoch();
+    }
+}
+
+/// What code is compiled for: equal in the process that compiles and in the one that runs.
+pub(crate) fn config() -> Config {
+    let mut config = Config::new();
+    config
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(256 << 10)
+        .cranelift_opt_level(OptLevel::Speed)
+        // The same request gets the same answer on every machine.
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .relaxed_simd_deterministic(true)
+        .wasm_multi_memory(false)
+        .wasm_memory64(false)
+        .concurrency_support(false)
+        .generate_address_map(false)
+        .wasm_backtrace_max_frames(None);
+    config
+}
+
+/// An engine that compiles and runs what has to be run for that.
+pub(crate) fn compiling() -> Result<wasmtime::Engine, Fault> {
+    wasmtime::Engine::new(&config())
+        .map_err(|error| Fault::Load(format!("WebAssembly cannot be compiled here: {error:#}")))
+}

@@ -1,0 +1,124 @@
+//! Policies of our own contract.
+
+use std::sync::Arc;
+
+use ocm_policy_abi::{Decision, INTERFACE, Manifest};
+use ocm_policy_rules::outcome::{Bounds, Fault, read_decision};
+use wasmtime::Store;
+use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre, Linker, TypedFunc, WasmStr};
+
+use crate::compile::Artifact;
+use crate::config::Engine;
+use crate::limits::Limits;
+use crate::program::{Guarded, Program, Ready, fault, fill, store};
+use crate::question::Question;
+
+/// `decide` of the contract. A request that several policies get is not copied for each.
+type Decide = TypedFunc<(Arc<str>,), (WasmStr,)>;
+/// `configure` of the contract.
+type Configure = TypedFunc<(String,), (Result<(), Vec<String>>,)>;
+/// `describe` of the contract.
+type Describe = TypedFunc<(), (WasmStr,)>;
+
+/// The functions of the contract in a component.
+#[derive(Clone, Copy)]
+pub(crate) struct Exports {
+    pub(crate) describe: ComponentExportIndex,
+    pub(crate) configure: ComponentExportIndex,
+    pub(crate) decide: ComponentExportIndex,
+}
+
+impl Exports {
+    pub(crate) fn find(component: &Component) -> Result<Self, Fault> {
+        let missing = |what: &str| Fault::Load(format!("the component does not export {what}"));
+        let interface = component.get_export_index(None, INTERFACE).ok_or_else(|| missing(INTERFACE))?;
+        let function = |name: &str| {
+            component.get_export_index(Some(&interface), name).ok_or_else(|| missing(&format!("{INTERFACE}.{name}")))
+        };
+        Ok(Self { describe: function("describe")?, configure: function("configure")?, decide: function("decide")? })
+    }
+}
+
+/// A component that can be instantiated, because it imports nothing.
+pub(crate) fn link(engine: &wasmtime::Engine, component: &Component) -> Result<InstancePre<Guarded<()>>, Fault> {
+    let imports: Vec<String> = component.component_type().imports(engine).map(|(name, _)| name.to_string()).collect();
+    if !imports.is_empty() {
+        return Err(Fault::Load(format!("a policy must import nothing, and this one imports {}", imports.join(", "))));
+    }
+    Linker::new(engine).instantiate_pre(component).map_err(fault)
+}
+
+/// Asks a policy what it is.
+pub(crate) fn describe(
+    store: &mut Store<Guarded<()>>,
+    instance: &Instance,
+    exports: &Exports,
+) -> Result<Manifest, Fault> {
+    let describe: Describe = instance.get_typed_func(&mut *store, exports.describe).map_err(fault)?;
+    let (text,) = describe.call(&mut *store, ()).map_err(fault)?;
+    let text = text.to_str(&*store).map_err(fault)?;
+    serde_json::from_str(&text).map_err(|error| Fault::Load(format!("its manifest cannot be read: {error}")))
+}
+
+/// Gives a policy its settings.
+pub(crate) fn configure(
+    store: &mut Store<Guarded<()>>,
+    instance: &Instance,
+    exports: &Exports,
+    settings: &str,
+) -> Result<(), Fault> {
+    let configure: Configure = instance.get_typed_func(&mut *store, exports.configure).map_err(fault)?;
+    let (answer,) = configure.call(&mut *store, (settings.to_owned(),)).map_err(fault)?;
+    answer.map_err(|errors| Fault::Load(format!("it refuses its settings: {}", crate::compile::sentences(&errors))))
+}
+
+/// Compiled code of a policy of our contract.
+pub(crate) struct Loaded {
+    pre: InstancePre<Guarded<()>>,
+    exports: Exports,
+    /// The settings, where they could not be made part of the code.
+    settings: Option<String>,
+}
+
+impl Loaded {
+    pub(crate) fn new(engine: &Engine, artifact: &Artifact) -> Result<Self, Fault> {
+        let component = artifact.component(&engine.inner)?;
+        let exports = Exports::find(&component)?;
+        let pre = link(&engine.inner, &component)?;
+        Ok(Self { pre, exports, settings: artifact.header().settings.clone() })
+    }
+}
+
+impl Program for Loaded {
+    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        let mut store = store(&engine.inner, limits, ())?;
+        let instance = self.pre.instantiate(&mut store).map_err(fault)?;
+        if let Some(settings) = &self.settings {
+            configure(&mut store, &instance, &self.exports, settings)?;
+        }
+        let decide: Decide = instance.get_typed_func(&mut store, self.exports.decide).map_err(fault)?;
+        Ok(Box::new(Waiting { store, decide, fuel: 0 }))
+    }
+}
+
+struct Waiting {
+    store: Store<Guarded<()>>,
+    decide: Decide,
+    fuel: u64,
+}
+
+impl Ready for Waiting {
+    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
+        let text = question.text_for(manifest)?;
+        fill(&mut self.store, limits)?;
+        let answer = self.decide.call(&mut self.store, (text,));
+        self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        let (answer,) = answer.map_err(fault)?;
+        let answer = answer.to_str(&self.store).map_err(|_| Fault::Malformed("the answer is not UTF-8".to_owned()))?;
+        read_decision(answer.as_bytes(), &Bounds::default())
+    }
+
+    fn fuel_used(&self) -> u64 {
+        self.fuel
+    }
+}

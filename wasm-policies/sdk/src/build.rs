@@ -1,0 +1,178 @@
+//! Short ways to say what a policy decides and what it is.
+
+use ocm_policy_abi::{
+    CONTRACT, Decision, Edit, EditGrant, EvidenceSource, Manifest, Obligation, Operation, Query, Reason, ReasonDoc,
+    Verdict,
+};
+
+/// A decision that is being put together. It becomes a [`Decision`] where one is wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer(Decision);
+
+/// It may happen.
+pub fn allow() -> Answer {
+    Answer(Decision { verdict: Verdict::Allow, ..Decision::default() })
+}
+
+/// It must not happen, for a reason: its stable code and one sentence.
+pub fn deny(code: &str, message: impl Into<String>) -> Answer {
+    Answer(Decision { verdict: Verdict::Deny, ..Decision::default() }).because(code, message)
+}
+
+/// Not now, for a reason: its stable code and one sentence.
+pub fn hold(code: &str, message: impl Into<String>) -> Answer {
+    Answer(Decision { verdict: Verdict::Hold, ..Decision::default() }).because(code, message)
+}
+
+/// The policy has nothing to say.
+pub fn no_opinion() -> Answer {
+    Answer::default()
+}
+
+impl Answer {
+    /// Adds a reason.
+    #[must_use]
+    pub fn because(mut self, code: &str, message: impl Into<String>) -> Self {
+        self.0.reasons.push(Reason { code: code.to_owned(), message: message.into(), field: None });
+        self
+    }
+
+    /// Names the field that the last reason is about.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        if let Some(reason) = self.0.reasons.last_mut() {
+            reason.field = Some(field.into());
+        }
+        self
+    }
+
+    /// Tells the requester something that changes nothing.
+    #[must_use]
+    pub fn warn(mut self, text: impl Into<String>) -> Self {
+        self.0.warnings.push(text.into());
+        self
+    }
+
+    /// Changes the object.
+    #[must_use]
+    pub fn edit(mut self, edit: Edit) -> Self {
+        self.0.edits.push(edit);
+        self
+    }
+
+    /// Sets a label of the object.
+    #[must_use]
+    pub fn label(self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.edit(Edit::SetLabel { key: key.into(), value: value.into() })
+    }
+
+    /// Sets an annotation of the object.
+    #[must_use]
+    pub fn annotate(self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.edit(Edit::SetAnnotation { key: key.into(), value: value.into() })
+    }
+
+    /// Asks to be asked again.
+    #[must_use]
+    pub fn again_in(mut self, seconds: u32) -> Self {
+        self.0.ask_again_seconds = Some(seconds);
+        self
+    }
+
+    /// Has the hub do something because of the answer.
+    #[must_use]
+    pub fn oblige(mut self, obligation: Obligation) -> Self {
+        self.0.obligations.push(obligation);
+        self
+    }
+
+    /// Adds to the audit log.
+    #[must_use]
+    pub fn audit(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.0.audit.insert(key.into(), value.into());
+        self
+    }
+}
+
+impl From<Answer> for Decision {
+    fn from(answer: Answer) -> Self {
+        answer.0
+    }
+}
+
+/// A manifest that is being put together. It becomes a [`Manifest`] where one is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManifestBuilder(Manifest);
+
+/// Begins a manifest: name, version, and what the policy does in one sentence.
+pub fn manifest(name: &str, version: &str, description: &str) -> ManifestBuilder {
+    ManifestBuilder(Manifest {
+        contract: CONTRACT.to_owned(),
+        name: name.to_owned(),
+        version: version.to_owned(),
+        description: description.to_owned(),
+        ..Manifest::default()
+    })
+}
+
+impl ManifestBuilder {
+    /// The operations that the policy has an opinion about.
+    #[must_use]
+    pub fn judges(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
+        self.0.operations.extend(operations);
+        self
+    }
+
+    /// A code that its reasons may have, and what it means.
+    #[must_use]
+    pub fn gives(mut self, code: &str, description: &str) -> Self {
+        self.0.reasons.push(ReasonDoc { code: code.to_owned(), description: description.to_owned() });
+        self
+    }
+
+    /// An edit that it may make.
+    #[must_use]
+    pub fn may_edit(mut self, grant: EditGrant) -> Self {
+        self.0.edits.push(grant);
+        self
+    }
+
+    /// Something of the hub that it needs to know: the name of the table, where it comes from, and the JSON pointers of
+    /// the values of a row.
+    #[must_use]
+    pub fn needs(mut self, name: &str, source: EvidenceSource, fields: &[&str]) -> Self {
+        let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        self.0.evidence.push(Query { name: name.to_owned(), source, selector: None, fields, limit: None });
+        self
+    }
+
+    /// Asks for whole objects as JSON.
+    #[must_use]
+    pub fn wants_object(mut self) -> Self {
+        self.0.wants_object = true;
+        self
+    }
+
+    /// JSON Schema of the settings, as text.
+    ///
+    /// # Panics
+    /// When the text is no JSON: that is a mistake in the policy, and every test of it finds it.
+    #[must_use]
+    pub fn settings_schema(mut self, json: &str) -> Self {
+        self.0.settings_schema = Some(serde_json::from_str(json).expect("the schema of the settings is JSON"));
+        self
+    }
+
+    /// Fuel of one decision, where the usual does not do.
+    #[must_use]
+    pub fn fuel(mut self, fuel: u64) -> Self {
+        self.0.limits.fuel = Some(fuel);
+        self
+    }
+}
+
+impl From<ManifestBuilder> for Manifest {
+    fn from(builder: ManifestBuilder) -> Self {
+        builder.0
+    }
+}

@@ -1,0 +1,65 @@
+//! For authors of policies in Rust.
+//!
+//! A policy is a type with settings, a manifest and one function. [`export!`] makes a WebAssembly module of it that
+//! exports `ocm:policy/policy@0.1.0` and imports nothing:
+//!
+//! ```
+//! use ocm_policy_sdk::{Decision, Manifest, Operation, Policy, Request, allow, deny, manifest};
+//!
+//! struct OnlyProd;
+//!
+//! impl Policy for OnlyProd {
+//!     type Settings = ();
+//!
+//!     fn manifest() -> Manifest {
+//!         manifest("only-prod", "0.1.0", "Lets in clusters whose names begin with prod-")
+//!             .judges([Operation::Create])
+//!             .gives("name", "The name does not begin with prod-")
+//!     }
+//!
+//!     fn configure((): ()) -> Result<Self, Vec<String>> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn decide(&self, request: &Request<'_>) -> Decision {
+//!         match &request.cluster {
+//!             Some(cluster) if cluster.name.starts_with("prod-") => allow(),
+//!             _ => deny("name", "the name does not begin with prod-").at("metadata.name"),
+//!         }
+//!     }
+//! }
+//!
+//! ocm_policy_sdk::export!(OnlyProd);
+//! # assert_eq!(OnlyProd::manifest().name, "only-prod");
+//! ```
+//!
+//! Every decision is made by a fresh copy of the memory that `configure` left behind, so nothing survives a decision and
+//! nothing has to be freed: the allocator only ever moves forward, which is what makes small modules fast.
+
+mod build;
+#[cfg(target_family = "wasm")]
+mod bump;
+pub mod guest;
+
+pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};
+pub use ocm_policy_abi::*;
+pub use serde;
+pub use serde_json;
+
+/// A policy.
+pub trait Policy: Sized + Send + Sync + 'static {
+    /// Its settings as JSON. `()` for a policy without any.
+    type Settings: serde::de::DeserializeOwned;
+
+    /// What it is, answers and needs.
+    fn manifest() -> impl Into<Manifest>;
+
+    /// Takes the settings.
+    ///
+    /// # Errors
+    /// What is wrong with them, one sentence each.
+    fn configure(settings: Self::Settings) -> Result<Self, Vec<String>>;
+
+    /// Decides.
+    fn decide(&self, request: &Request<'_>) -> impl Into<Decision>;
+}
