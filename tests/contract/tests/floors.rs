@@ -42,6 +42,14 @@ const WORLD: &[&str] = &["clap", "hyper", "indicatif", "kube-client", "mio", "ru
 const RULES: &[Rule] = &[
     Rule { name: "ocm-api", floor: Floor::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
     Rule { name: "ocm-core", floor: Floor::Rules, ours: &["ocm-api"], never: WORLD, not_itself: &[] },
+    Rule { name: "ocm-policy-abi", floor: Floor::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
+    Rule {
+        name: "ocm-policy-rules",
+        floor: Floor::Rules,
+        ours: &["ocm-api", "ocm-core", "ocm-policy-abi"],
+        never: WORLD,
+        not_itself: &[],
+    },
     Rule {
         name: "ocm-kube",
         floor: Floor::Edge,

@@ -1,0 +1,246 @@
+//! One answer of several policies.
+//!
+//! Deny beats error, error beats hold, hold beats allow, and allow beats having no opinion. Where nobody allows, the
+//! answer is hold. The order in which the policies were asked does not matter.
+
+use std::collections::BTreeMap;
+
+use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::edits::{Conflict, merge};
+use crate::json::canonical_of;
+use crate::outcome::{Fault, Outcome};
+
+/// The code of the reason that stands alone where no policy allows.
+pub const NOBODY_ALLOWS: &str = "no-policy-allows";
+
+/// The answer of all policies together. The weakest stands first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It may happen.
+    Allow,
+    /// Not now.
+    Hold,
+    /// A policy is broken, or two disagree: it does not happen, and somebody has to look.
+    Error,
+    /// It must not happen.
+    Deny,
+}
+
+impl Answer {
+    /// Its word in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Hold => "hold",
+            Self::Error => "error",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// What one policy's outcome counts for; none: it has no opinion.
+    pub const fn of(result: &Result<Decision, Fault>) -> Option<Self> {
+        match result {
+            Err(_) => Some(Self::Error),
+            Ok(Decision { verdict: Verdict::Deny, .. }) => Some(Self::Deny),
+            Ok(Decision { verdict: Verdict::Hold, .. }) => Some(Self::Hold),
+            Ok(Decision { verdict: Verdict::Allow, .. }) => Some(Self::Allow),
+            Ok(Decision { verdict: Verdict::NoOpinion, .. }) => None,
+        }
+    }
+}
+
+/// One answer, and what each policy had to do with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Combined {
+    /// The answer.
+    pub verdict: Answer,
+    /// The policies that it comes from. None: nobody had an opinion.
+    pub deciding: Vec<String>,
+    /// The reasons of all policies, those that decide first.
+    pub reasons: Vec<GivenReason>,
+    /// What the requester should know.
+    pub warnings: Vec<GivenWarning>,
+    /// Changes to the object; only with allow.
+    pub edits: Vec<Edit>,
+    /// What any of the policies wants to follow; [`Combined::due`] are those that the answer is about.
+    pub obligations: Vec<GivenObligation>,
+    /// For the audit log, `<policy>.<key>`.
+    pub audit: BTreeMap<String, String>,
+    /// What went wrong.
+    pub errors: Vec<Problem>,
+    /// With hold: after how many seconds to ask again, the smallest number that a policy gave.
+    pub ask_again_seconds: Option<u32>,
+}
+
+/// A reason and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GivenReason {
+    /// Whose; none: it follows from the combination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// What that policy decided.
+    pub verdict: Verdict,
+    /// The reason.
+    #[serde(flatten)]
+    pub reason: Reason,
+}
+
+/// A warning and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GivenWarning {
+    /// Whose.
+    pub policy: String,
+    /// The warning.
+    pub message: String,
+}
+
+/// An obligation and who wants it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GivenObligation {
+    /// Who wants it.
+    pub policies: Vec<String>,
+    /// What those policies decided.
+    pub verdict: Verdict,
+    /// The obligation.
+    pub obligation: Obligation,
+}
+
+/// Something that went wrong, and with whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Problem {
+    /// The policies.
+    pub policies: Vec<String>,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+impl Combined {
+    /// The obligations of the policies that decided: what an overruled policy wanted to follow from its own answer
+    /// does not follow from this one.
+    pub fn due(&self) -> impl Iterator<Item = &GivenObligation> {
+        let verdict = match self.verdict {
+            Answer::Allow => Some(Verdict::Allow),
+            Answer::Hold => Some(Verdict::Hold),
+            Answer::Deny => Some(Verdict::Deny),
+            Answer::Error => None,
+        };
+        self.obligations.iter().filter(move |given| Some(given.verdict) == verdict)
+    }
+}
+
+/// Combines what came of asking several policies. Edits must have been checked before, see [`Outcome::permit`].
+pub fn combine(outcomes: &[Outcome]) -> Combined {
+    let mut sorted: Vec<(&Outcome, String)> = outcomes.iter().map(|outcome| (outcome, tie(outcome))).collect();
+    sorted.sort_by(|(one, tie), (other, tie_too)| (&one.policy, tie).cmp(&(&other.policy, tie_too)));
+    let outcomes: Vec<&Outcome> = sorted.into_iter().map(|(outcome, _)| outcome).collect();
+
+    let allowed = decisions(&outcomes).filter(|(_, decision)| decision.verdict == Verdict::Allow);
+    let merged = merge(allowed.map(|(policy, decision)| (policy, decision.edits.as_slice())));
+    let (edits, conflicts) = merged.map_or_else(|conflicts| (Vec::new(), conflicts), |edits| (edits, Vec::new()));
+
+    let strongest = outcomes.iter().filter_map(|outcome| Answer::of(&outcome.result)).max();
+    let verdict = match strongest {
+        // Without an opinion there are no edits, so there can be no conflict either.
+        None => Answer::Hold,
+        Some(strongest) if !conflicts.is_empty() => strongest.max(Answer::Error),
+        Some(strongest) => strongest,
+    };
+    let ask_again = decisions(&outcomes).filter_map(|(_, decision)| decision.ask_again_seconds).min();
+    Combined {
+        verdict,
+        deciding: deciding(&outcomes, verdict, &conflicts),
+        reasons: reasons(&outcomes, verdict, strongest.is_none()),
+        warnings: decisions(&outcomes)
+            .flat_map(|(policy, decision)| decision.warnings.iter().map(move |warning| (policy, warning)))
+            .map(|(policy, message)| GivenWarning { policy: policy.to_owned(), message: message.clone() })
+            .collect(),
+        edits: if verdict == Answer::Allow { edits } else { Vec::new() },
+        obligations: obligations(&outcomes),
+        audit: decisions(&outcomes)
+            .flat_map(|(policy, decision)| decision.audit.iter().map(move |entry| (policy, entry)))
+            .map(|(policy, (key, value))| (format!("{policy}.{key}"), value.clone()))
+            .collect(),
+        errors: problems(&outcomes, &conflicts),
+        ask_again_seconds: ask_again.filter(|_| verdict == Answer::Hold),
+    }
+}
+
+/// What tells outcomes of the same policy apart, so that even their order is not left to chance.
+fn tie(outcome: &Outcome) -> String {
+    match &outcome.result {
+        Ok(decision) => canonical_of(decision),
+        Err(fault) => canonical_of(fault),
+    }
+}
+
+fn decisions<'o>(outcomes: &'o [&'o Outcome]) -> impl Iterator<Item = (&'o str, &'o Decision)> {
+    outcomes.iter().filter_map(|outcome| Some((outcome.policy.name.as_str(), outcome.result.as_ref().ok()?)))
+}
+
+fn deciding(outcomes: &[&Outcome], verdict: Answer, conflicts: &[Conflict]) -> Vec<String> {
+    let mut names: Vec<String> = outcomes
+        .iter()
+        .filter(|outcome| Answer::of(&outcome.result) == Some(verdict))
+        .map(|outcome| outcome.policy.name.clone())
+        .collect();
+    if verdict == Answer::Error {
+        names.extend(conflicts.iter().flat_map(|conflict| conflict.policies.iter().cloned()));
+        names.sort();
+    }
+    names.dedup();
+    names
+}
+
+fn reasons(outcomes: &[&Outcome], verdict: Answer, nobody: bool) -> Vec<GivenReason> {
+    let mut reasons: Vec<GivenReason> = decisions(outcomes)
+        .flat_map(|(policy, decision)| decision.reasons.iter().map(move |reason| (policy, decision.verdict, reason)))
+        .map(|(policy, verdict, reason)| GivenReason {
+            policy: Some(policy.to_owned()),
+            verdict,
+            reason: reason.clone(),
+        })
+        .collect();
+    // Stable: within a verdict the policies stay in the order of their names, and each one's reasons in its own.
+    reasons.sort_by_key(|given| (given.verdict.word() != verdict.word(), std::cmp::Reverse(given.verdict)));
+    if nobody {
+        let message = "no policy allows it".to_owned();
+        let reason = Reason { code: NOBODY_ALLOWS.to_owned(), message, field: None };
+        reasons.insert(0, GivenReason { policy: None, verdict: Verdict::Hold, reason });
+    }
+    reasons
+}
+
+fn obligations(outcomes: &[&Outcome]) -> Vec<GivenObligation> {
+    let mut found: BTreeMap<(String, Verdict), GivenObligation> = BTreeMap::new();
+    for (policy, decision) in decisions(outcomes) {
+        for obligation in &decision.obligations {
+            let given = found.entry((canonical_of(obligation), decision.verdict)).or_insert_with(|| GivenObligation {
+                policies: Vec::new(),
+                verdict: decision.verdict,
+                obligation: obligation.clone(),
+            });
+            given.policies.push(policy.to_owned());
+            given.policies.dedup();
+        }
+    }
+    found.into_values().collect()
+}
+
+fn problems(outcomes: &[&Outcome], conflicts: &[Conflict]) -> Vec<Problem> {
+    let faults = outcomes.iter().filter_map(|outcome| {
+        let fault = outcome.result.as_ref().err()?.clone();
+        Some(Problem { policies: vec![outcome.policy.name.clone()], fault })
+    });
+    let conflicts = conflicts
+        .iter()
+        .map(|conflict| Problem { policies: conflict.policies.to_vec(), fault: Fault::from(conflict) });
+    faults.chain(conflicts).collect()
+}

@@ -1,0 +1,27 @@
+//! What becomes of a policy's answer: everything about deciding that needs neither an engine nor a hub.
+//!
+//! ```text
+//! AdmissionReview, objects ─▶ review ─▶ Request ─▶ (a policy runs elsewhere) ─▶ bytes
+//!         evidence ─▶ Table ──────────────┘                                       │
+//!                                             outcome::read_decision, adapt ◀─────┘
+//!                                                           │
+//!                       cohort decides who counts ─▶ combine ─▶ Combined ─▶ edits::render ─▶ JSON patch
+//!                                                           └──▶ record
+//! ```
+//!
+//! No clock, environment, network or threads: the time and the state of the hub are handed in as values. A broken
+//! policy is a [`Fault`], and no way leads from a fault to [`Answer::Allow`].
+
+pub mod adapt;
+pub mod cohort;
+pub mod combine;
+pub mod edits;
+pub mod evidence;
+mod json;
+pub mod outcome;
+pub mod record;
+pub mod review;
+pub mod syntax;
+
+pub use combine::{Answer, Combined, combine};
+pub use outcome::{Bounds, Fault, Outcome, PolicyId, read_decision};

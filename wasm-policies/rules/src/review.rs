@@ -1,0 +1,552 @@
+//! Questions to policies: from admission reviews, from plain objects, and back into the form of Kubernetes.
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use ocm_core::csr;
+use ocm_policy_abi::{
+    Claim, ClientConfig, Cluster, Condition, Csr, Key, Map, Operation, Owner, Request, Requester, Resource, Signature,
+    Taint, Text,
+};
+use serde_json::{Value, json};
+
+use crate::json::sha256_hex;
+
+const CLUSTER_GROUP: &str = "cluster.open-cluster-management.io";
+const CLUSTERS: &str = "managedclusters";
+const CSR_GROUP: &str = "certificates.k8s.io";
+const CSRS: &str = "certificatesigningrequests";
+
+/// Why something cannot be made a question of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {wrong}")]
+pub struct Unusable {
+    /// The field, such as `object.metadata.name`.
+    pub path: String,
+    /// What is wrong with it.
+    pub wrong: String,
+}
+
+fn unusable(path: impl Into<String>, wrong: impl Into<String>) -> Unusable {
+    Unusable { path: path.into(), wrong: wrong.into() }
+}
+
+/// What a question is asked with, besides the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asking {
+    /// Names the question. Of an admission review its own UID counts.
+    pub id: String,
+    /// The time, in milliseconds since 1970.
+    pub now: i64,
+    /// How often the same question was answered with `hold` before.
+    pub attempt: u32,
+    /// Whether nothing will be stored. Of an admission review its own word counts.
+    pub dry_run: bool,
+    /// Whether the policy's manifest asks for whole objects.
+    pub wants_object: bool,
+}
+
+/// The request inside of an AdmissionReview, `admission.k8s.io/v1`.
+///
+/// # Errors
+/// Says what the review lacks.
+pub fn request_of(review: &Value) -> Result<&Value, Unusable> {
+    let word = |name: &str| review.get(name).and_then(Value::as_str);
+    if word("kind") != Some("AdmissionReview") || word("apiVersion") != Some("admission.k8s.io/v1") {
+        return Err(unusable("kind", "it is no AdmissionReview of admission.k8s.io/v1"));
+    }
+    review.get("request").filter(|request| request.is_object()).ok_or_else(|| unusable("request", "there is none"))
+}
+
+/// Makes a question of the request of an admission review.
+///
+/// A ManagedCluster that is created, updated or deleted is asked about as such; writes to its subresources are updates.
+/// A certificate request that is created, or written through `approval`, is asked about with [`Operation::Approve`];
+/// all else is [`Operation::Admit`].
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request<'a>, Unusable> {
+    let request = At { value: request, path: "request".to_owned() };
+    let new = request.member("object")?;
+    let old = request.member("oldObject")?;
+    // A deletion of many names none of them, and has no object but the old one.
+    let subject = new.as_ref().or(old.as_ref());
+    let resource = resource(&request, subject)?;
+    let place = (&*resource.group, &*resource.version, &*resource.resource);
+    let subresource = resource.subresource.as_deref();
+    let verb = &*resource.operation;
+    let (mut cluster, mut previous, mut certificate) = (None, None, None);
+    let user = request.needed("userInfo")?;
+    let requester = requester(&user)?;
+    let operation = match place {
+        (CLUSTER_GROUP, "v1", CLUSTERS) if matches!(verb, "CREATE" | "UPDATE" | "DELETE") => {
+            cluster = subject.map(read_cluster).transpose()?;
+            previous = old.as_ref().filter(|_| new.is_some()).map(read_cluster).transpose()?;
+            match verb {
+                "CREATE" => Operation::Create,
+                "DELETE" => Operation::Delete,
+                _ => Operation::Update,
+            }
+        }
+        (CSR_GROUP, "v1", CSRS) => {
+            certificate = subject
+                .map(|subject| match (verb, &old) {
+                    ("CREATE", _) => created_csr(subject, &requester),
+                    ("UPDATE", Some(old)) => updated_csr(subject, old, subresource),
+                    _ => read_csr(subject),
+                })
+                .transpose()?;
+            match (verb, subresource) {
+                ("CREATE", None) | ("UPDATE", Some("approval")) => Operation::Approve,
+                _ => Operation::Admit,
+            }
+        }
+        _ => Operation::Admit,
+    };
+    let needs_subject = matches!(verb, "CREATE" | "UPDATE" | "DELETE") && operation != Operation::Admit;
+    if needs_subject && subject.is_none() {
+        return Err(unusable("request.object", "there is none"));
+    }
+    let object = |at: &Option<At<'a>>| at.as_ref().filter(|_| asking.wants_object).map(|at| at.value.clone());
+    Ok(Request {
+        id: request.text("uid")?.unwrap_or_default().into(),
+        operation,
+        now: asking.now,
+        dry_run: request.flag("dryRun")?.unwrap_or(false),
+        attempt: asking.attempt,
+        requester,
+        object: object(&new),
+        previous_object: object(&old),
+        resource: Some(resource),
+        cluster,
+        previous,
+        csr: certificate,
+        evidence: Map::default(),
+    })
+}
+
+/// Makes a question about a ManagedCluster that no admission review is about: whether it may be accepted
+/// ([`Operation::Accept`]), or would pass as if it were created, updated or deleted now. The object does not tell who
+/// created it, so whoever knows says it.
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn of_cluster<'a>(
+    operation: Operation,
+    cluster: &'a Value,
+    requester: Requester<'a>,
+    asking: &Asking,
+) -> Result<Request<'a>, Unusable> {
+    let verb = match operation {
+        Operation::Create => "CREATE",
+        Operation::Update | Operation::Accept => "UPDATE",
+        Operation::Delete => "DELETE",
+        other => return Err(unusable("operation", format!("{} is not about a ManagedCluster alone", other.word()))),
+    };
+    let facts = read_cluster(&At { value: cluster, path: "object".to_owned() })?;
+    let name = Some(facts.name.clone()).filter(|name| !name.is_empty());
+    let deleted = operation == Operation::Delete;
+    let object = asking.wants_object.then(|| cluster.clone());
+    Ok(Request {
+        resource: Some(cluster_resource(name, verb)),
+        cluster: Some(facts),
+        object: object.clone().filter(|_| !deleted),
+        previous_object: object.filter(|_| deleted),
+        ..plain(operation, requester, asking)
+    })
+}
+
+/// Makes a question about a CertificateSigningRequest that waits for approval. Whoever created it is the requester.
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn approve<'a>(object: &'a Value, asking: &Asking) -> Result<Request<'a>, Unusable> {
+    let csr = read_csr(&At { value: object, path: "object".to_owned() })?;
+    Ok(Request {
+        resource: Some(Resource {
+            group: CSR_GROUP.into(),
+            version: "v1".into(),
+            kind: "CertificateSigningRequest".into(),
+            resource: CSRS.into(),
+            subresource: Some("approval".into()),
+            name: csr.name.clone(),
+            operation: "UPDATE".into(),
+            ..Resource::default()
+        }),
+        object: asking.wants_object.then(|| object.clone()),
+        requester: csr.requester.clone(),
+        csr: Some(csr),
+        ..plain(Operation::Approve, Requester::default(), asking)
+    })
+}
+
+/// Makes one question about a CertificateSigningRequest and the ManagedCluster that it is for. The whole object, if
+/// asked for, is the ManagedCluster.
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn join<'a>(csr: &'a Value, cluster: &'a Value, asking: &Asking) -> Result<Request<'a>, Unusable> {
+    let csr = read_csr(&At { value: csr, path: "csr".to_owned() })?;
+    let about = of_cluster(Operation::Accept, cluster, csr.requester.clone(), asking)?;
+    Ok(Request { operation: Operation::Join, csr: Some(csr), ..about })
+}
+
+fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) -> Request<'a> {
+    Request {
+        id: asking.id.clone().into(),
+        operation,
+        now: asking.now,
+        dry_run: asking.dry_run,
+        attempt: asking.attempt,
+        requester,
+        resource: None,
+        cluster: None,
+        previous: None,
+        csr: None,
+        object: None,
+        previous_object: None,
+        evidence: Map::default(),
+    }
+}
+
+fn cluster_resource<'a>(name: Option<Text<'a>>, verb: &'static str) -> Resource<'a> {
+    Resource {
+        group: CLUSTER_GROUP.into(),
+        version: "v1".into(),
+        kind: "ManagedCluster".into(),
+        resource: CLUSTERS.into(),
+        name,
+        operation: verb.into(),
+        ..Resource::default()
+    }
+}
+
+/// The question as Kubernetes would put it in `request` of an AdmissionReview, for policies that know no other form.
+/// `object` stands in where the question carries none.
+pub fn admission_request(request: &Request<'_>, object: Option<&Value>) -> Value {
+    let assumed = cluster_resource(None, "UPDATE");
+    let resource = request.resource.as_ref().unwrap_or(&assumed);
+    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    let plural = json!({"group": resource.group, "version": resource.version, "resource": resource.resource});
+    let deleted = &*resource.operation == "DELETE";
+    let (mut new, mut old) = (request.object.as_ref(), request.previous_object.as_ref());
+    match deleted {
+        true => old = old.or(object),
+        false => new = new.or(object),
+    }
+    let options = match &*resource.operation {
+        "CREATE" => "CreateOptions",
+        "DELETE" => "DeleteOptions",
+        _ => "UpdateOptions",
+    };
+    let mut options = json!({"apiVersion": "meta.k8s.io/v1", "kind": options});
+    if let Some(manager) = &resource.field_manager {
+        options["fieldManager"] = json!(manager);
+    }
+    let mut out = json!({
+        "uid": request.id,
+        "kind": kind, "requestKind": kind,
+        "resource": plural, "requestResource": plural,
+        "operation": resource.operation,
+        "userInfo": request.requester,
+        "object": new, "oldObject": old,
+        "dryRun": request.dry_run,
+        "options": options,
+    });
+    let optional = [
+        ("name", &resource.name),
+        ("namespace", &resource.namespace),
+        ("subResource", &resource.subresource),
+        ("requestSubResource", &resource.subresource),
+    ];
+    for (key, value) in optional {
+        if let Some(value) = value {
+            out[key] = json!(value);
+        }
+    }
+    out
+}
+
+/// The facts of a ManagedCluster.
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn cluster(object: &Value) -> Result<Cluster<'_>, Unusable> {
+    read_cluster(&At { value: object, path: "object".to_owned() })
+}
+
+/// The facts of a CertificateSigningRequest as it is stored.
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn certificate_request(object: &Value) -> Result<Csr<'_>, Unusable> {
+    read_csr(&At { value: object, path: "object".to_owned() })
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+struct At<'a> {
+    value: &'a Value,
+    path: String,
+}
+
+impl<'a> At<'a> {
+    fn at(&self, name: &str) -> String {
+        format!("{}.{name}", self.path)
+    }
+
+    /// What a member holds; null is nothing.
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.value.get(name).filter(|value| !value.is_null())
+    }
+
+    fn typed<T>(
+        &self,
+        name: &str,
+        what: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, Unusable> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        read(value).map(Some).ok_or_else(|| unusable(self.at(name), format!("it is no {what}")))
+    }
+
+    fn member(&self, name: &str) -> Result<Option<Self>, Unusable> {
+        let value = self.typed(name, "object", |value| value.is_object().then_some(value))?;
+        Ok(value.map(|value| Self { value, path: self.at(name) }))
+    }
+
+    fn needed(&self, name: &str) -> Result<Self, Unusable> {
+        self.member(name)?.ok_or_else(|| unusable(self.at(name), "there is none"))
+    }
+
+    /// A text; an empty one is none, as Go writes it.
+    fn text(&self, name: &str) -> Result<Option<&'a str>, Unusable> {
+        Ok(self.typed(name, "text", Value::as_str)?.filter(|text| !text.is_empty()))
+    }
+
+    fn flag(&self, name: &str) -> Result<Option<bool>, Unusable> {
+        self.typed(name, "boolean", Value::as_bool)
+    }
+
+    fn number(&self, name: &str) -> Result<Option<i64>, Unusable> {
+        self.typed(name, "whole number", Value::as_i64)
+    }
+
+    fn time(&self, name: &str) -> Result<Option<i64>, Unusable> {
+        self.typed(name, "time", |value| Some(value.as_str()?.parse::<Timestamp>().ok()?.as_millisecond()))
+    }
+
+    fn items(&self, name: &str) -> Result<Vec<Self>, Unusable> {
+        let items = self.typed(name, "list", Value::as_array)?.map(Vec::as_slice).unwrap_or_default();
+        let path = |index| format!("{}[{index}]", self.at(name));
+        Ok(items.iter().enumerate().map(|(index, value)| Self { value, path: path(index) }).collect())
+    }
+
+    fn texts(&self, name: &str) -> Result<Vec<Text<'a>>, Unusable> {
+        let text = |item: Self| item.value.as_str().map(Text::from).ok_or_else(|| unusable(item.path, "it is no text"));
+        self.items(name)?.into_iter().map(text).collect()
+    }
+
+    /// The entries of a map of texts, sorted by key.
+    fn map(&self, name: &str) -> Result<Map<'a, Text<'a>>, Unusable> {
+        let Some(member) = self.member(name)? else { return Ok(Map::default()) };
+        let mut entries = Vec::new();
+        for (key, value) in member.value.as_object().into_iter().flatten() {
+            let value = value.as_str().ok_or_else(|| unusable(member.at(key), "it is no text"))?;
+            entries.push((key.as_str(), Text::from(value)));
+        }
+        entries.sort_by_key(|(key, _)| *key);
+        Ok(entries.into_iter().collect())
+    }
+}
+
+fn resource<'a>(request: &At<'a>, subject: Option<&At<'a>>) -> Result<Resource<'a>, Unusable> {
+    let kind = request.needed("kind")?;
+    let plural = request.needed("resource")?;
+    let needed = |at: &At<'a>, name: &str| at.text(name)?.ok_or_else(|| unusable(at.at(name), "there is none"));
+    let metadata = subject.map(|subject| subject.member("metadata")).transpose()?.flatten();
+    let named = |name: &str| -> Result<Option<Text<'a>>, Unusable> {
+        let of_object = metadata.as_ref().map(|metadata| metadata.text(name)).transpose()?.flatten();
+        Ok(request.text(name)?.or(of_object).map(Text::from))
+    };
+    let options = request.member("options")?;
+    let manager = options.map(|options| options.text("fieldManager")).transpose()?.flatten();
+    Ok(Resource {
+        group: plural.text("group")?.unwrap_or_default().into(),
+        version: needed(&plural, "version")?.into(),
+        kind: needed(&kind, "kind")?.into(),
+        resource: needed(&plural, "resource")?.into(),
+        subresource: request.text("subResource")?.map(Text::from),
+        namespace: named("namespace")?,
+        name: named("name")?,
+        operation: needed(request, "operation")?.into(),
+        field_manager: manager.map(Text::from),
+    })
+}
+
+/// `userInfo` of a review and the spec of a certificate request name their members alike.
+fn requester<'a>(at: &At<'a>) -> Result<Requester<'a>, Unusable> {
+    let mut entries = Vec::new();
+    if let Some(extra) = at.member("extra")? {
+        for key in extra.value.as_object().into_iter().flat_map(|members| members.keys()) {
+            entries.push((key.as_str(), extra.texts(key)?));
+        }
+    }
+    entries.sort_by_key(|(key, _)| *key);
+    Ok(Requester {
+        username: at.text("username")?.unwrap_or_default().into(),
+        uid: at.text("uid")?.map(Text::from),
+        groups: at.texts("groups")?,
+        extra: entries.into_iter().collect(),
+    })
+}
+
+fn read_cluster<'a>(at: &At<'a>) -> Result<Cluster<'a>, Unusable> {
+    let metadata = at.needed("metadata")?;
+    let nothing = At { value: &Value::Null, path: String::new() };
+    let spec = at.member("spec")?.unwrap_or_else(|| nothing.clone());
+    let status = at.member("status")?.unwrap_or(nothing);
+    let mut cluster = Cluster {
+        // Empty where the server has yet to generate it.
+        name: metadata.text("name")?.unwrap_or_default().into(),
+        uid: metadata.text("uid")?.map(Text::from),
+        labels: metadata.map("labels")?,
+        annotations: metadata.map("annotations")?,
+        finalizers: metadata.texts("finalizers")?,
+        created: metadata.time("creationTimestamp")?,
+        deleting: metadata.time("deletionTimestamp")?.is_some(),
+        accepted: spec.flag("hubAcceptsClient")?.unwrap_or(false),
+        lease_duration_seconds: spec.number("leaseDurationSeconds")?,
+        ..Cluster::default()
+    };
+    let text = |at: &At<'a>, name: &str| at.text(name).map(|text| Text::from(text.unwrap_or_default()));
+    for owner in metadata.items("ownerReferences")? {
+        cluster.owners.push(Owner {
+            api_version: text(&owner, "apiVersion")?,
+            kind: text(&owner, "kind")?,
+            name: text(&owner, "name")?,
+        });
+    }
+    for taint in spec.items("taints")? {
+        cluster.taints.push(Taint {
+            key: text(&taint, "key")?,
+            value: text(&taint, "value")?,
+            effect: text(&taint, "effect")?,
+        });
+    }
+    for config in spec.items("managedClusterClientConfigs")? {
+        let bundle = config.typed("caBundle", "base64", |value| serde_json::from_value(value.clone()).ok())?;
+        let bundle = bundle.map(|ByteString(bytes)| bytes).filter(|bytes| !bytes.is_empty());
+        cluster.client_configs.push(ClientConfig {
+            url: text(&config, "url")?,
+            ca_sha256: bundle.map(|bytes| sha256_hex(&bytes).into()),
+        });
+    }
+    for claim in status.items("clusterClaims")? {
+        cluster.claims.push(Claim { name: text(&claim, "name")?, value: text(&claim, "value")? });
+    }
+    for condition in status.items("conditions")? {
+        cluster.conditions.push(Condition {
+            kind: text(&condition, "type")?,
+            status: text(&condition, "status")?,
+            reason: text(&condition, "reason")?,
+            since: condition.time("lastTransitionTime")?,
+        });
+    }
+    Ok(cluster)
+}
+
+/// A certificate request that is being created. What only the server may write is not there yet, or is a claim of the
+/// client: who asks is who makes the API request, and nobody has decided.
+fn created_csr<'a>(at: &At<'a>, requester: &Requester<'a>) -> Result<Csr<'a>, Unusable> {
+    Ok(Csr { requester: requester.clone(), state: state_word(csr::State::Pending), ..read_csr(at)? })
+}
+
+/// A certificate request that is written again. Its spec never changes, so the stored one counts, and so does what has
+/// become of it so far.
+fn updated_csr<'a>(new: &At<'a>, old: &At<'a>, subresource: Option<&str>) -> Result<Csr<'a>, Unusable> {
+    let stored = read_csr(old)?;
+    let metadata = new.needed("metadata")?;
+    let adds_condition = match subresource {
+        Some("approval" | "status") => added_condition(new, old)?,
+        _ => None,
+    };
+    Ok(Csr { labels: metadata.map("labels")?, annotations: metadata.map("annotations")?, adds_condition, ..stored })
+}
+
+/// The condition that is new. If there were several, the most consequential one: a rule for approvals must see it.
+fn added_condition<'a>(new: &At<'a>, old: &At<'a>) -> Result<Option<Text<'a>>, Unusable> {
+    let types = |at: &At<'a>| -> Result<Vec<&'a str>, Unusable> {
+        let Some(status) = at.member("status")? else { return Ok(Vec::new()) };
+        Ok(status.items("conditions")?.iter().filter_map(|item| item.value.get("type")?.as_str()).collect())
+    };
+    let before = types(old)?;
+    let added: Vec<&str> = types(new)?.into_iter().filter(|kind| !before.contains(kind)).collect();
+    let first = ["Approved", "Denied", "Failed"].into_iter().find(|kind| added.contains(kind));
+    Ok(first.or(added.first().copied()).map(Text::from))
+}
+
+fn state_word<'a>(state: csr::State) -> Text<'a> {
+    state.to_string().into()
+}
+
+fn read_csr<'a>(at: &At<'a>) -> Result<Csr<'a>, Unusable> {
+    let metadata = at.needed("metadata")?;
+    let spec = at.needed("spec")?;
+    let object: CertificateSigningRequest =
+        serde_json::from_value(at.value.clone()).map_err(|error| unusable(at.path.clone(), error.to_string()))?;
+    let read = csr::Request::read(&object);
+    let mut csr = Csr {
+        name: metadata.text("name")?.map(Text::from),
+        labels: metadata.map("labels")?,
+        annotations: metadata.map("annotations")?,
+        signer: spec.text("signerName")?.unwrap_or_default().into(),
+        usages: spec.texts("usages")?,
+        lifetime_seconds: spec.number("expirationSeconds")?,
+        requester: requester(&spec)?,
+        created: metadata.time("creationTimestamp")?,
+        unreadable: None,
+        common_names: Vec::new(),
+        organizations: Vec::new(),
+        other_attributes: Vec::new(),
+        alternative_names: Vec::new(),
+        extensions: Vec::new(),
+        key: Key::default(),
+        spki_sha256: Text::default(),
+        signature: Signature::default(),
+        adds_condition: None,
+        state: state_word(read.state),
+    };
+    match read.content {
+        Err(error) => csr.unreadable = Some(error.to_string().into()),
+        Ok(content) => {
+            let owned = |texts: Vec<String>| texts.into_iter().map(Text::from).collect();
+            csr.common_names = owned(content.common_names);
+            csr.organizations = owned(content.organizations);
+            csr.other_attributes = owned(content.other_attributes);
+            csr.alternative_names = owned(content.alternative_names);
+            csr.extensions = owned(content.extensions);
+            csr.key = key(content.key);
+            csr.spki_sha256 = content.spki_sha256.into();
+            csr.signature = match content.signature {
+                csr::Signature::Valid => Signature::Valid,
+                csr::Signature::Invalid => Signature::Invalid,
+                csr::Signature::Unverifiable => Signature::Unverifiable,
+            };
+        }
+    }
+    Ok(csr)
+}
+
+fn key<'a>(key: csr::Key) -> Key<'a> {
+    let (algorithm, bits) = match key {
+        csr::Key::P256 => ("ECDSA".to_owned(), 256),
+        csr::Key::P384 => ("ECDSA".to_owned(), 384),
+        csr::Key::P521 => ("ECDSA".to_owned(), 521),
+        csr::Key::Ed25519 => ("Ed25519".to_owned(), 256),
+        csr::Key::Rsa(bits) => ("RSA".to_owned(), u32::try_from(bits).unwrap_or(u32::MAX)),
+        csr::Key::Other(name) => (name, 0),
+    };
+    Key { algorithm: algorithm.into(), bits }
+}

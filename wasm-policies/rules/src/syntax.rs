@@ -1,0 +1,77 @@
+//! The forms that Kubernetes gives to names, keys and values.
+
+/// Bytes that all annotations of an object may have together, keys and values.
+pub const ANNOTATIONS_BYTES: usize = 256 * 1024;
+
+/// A DNS label (RFC 1123).
+pub fn is_dns_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty()
+        && text.len() <= 63
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// A DNS subdomain (RFC 1123): labels with dots between them.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let label = |part: &str| {
+        !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+    };
+    // Kubernetes bounds the whole, not each part.
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+/// The part of a key behind the slash.
+pub fn is_name_part(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+/// A key of labels, annotations and taints: a name, with or without a DNS subdomain and a slash before it.
+pub fn is_qualified_name(text: &str) -> bool {
+    match text.split_once('/') {
+        Some((domain, name)) => is_dns_subdomain(domain) && is_name_part(name),
+        None => is_name_part(text),
+    }
+}
+
+/// A value of a label.
+pub fn is_label_value(text: &str) -> bool {
+    text.is_empty() || is_name_part(text)
+}
+
+/// Lower-case words of letters and digits with single hyphens between them.
+pub fn is_kebab(text: &str) -> bool {
+    let word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    text.split('-').all(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_qualified_names() {
+        for good in ["a", "A.b_c-1", "example.com/team", "1.2/x", &format!("{}/y", "a".repeat(253))] {
+            assert!(is_qualified_name(good), "{good}");
+        }
+        for bad in ["", "/a", "a/", "a/b/c", "-a", "a.", "Example.com/a", "a b", "ä", &"x".repeat(64), "a..b/c"] {
+            assert!(!is_qualified_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_may_be_empty_and_codes_may_not() {
+        assert!(is_label_value("") && is_label_value("eu-1") && !is_label_value("a b") && !is_label_value("-"));
+        assert!(is_kebab("wrong-region-2") && !is_kebab("") && !is_kebab("a--b") && !is_kebab("A") && !is_kebab("a-"));
+        assert!(is_dns_label("c1") && !is_dns_label("c.1") && !is_dns_label(&"c".repeat(64)));
+    }
+}
