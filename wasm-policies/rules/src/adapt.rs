@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use ocm_api::names::labels::CLUSTER_SET;
-use ocm_policy_abi::{Decision, Edit, EditGrant, Manifest, Operation, Reason, ReasonDoc, Request, TaintEffect, Verdict};
+use ocm_policy_abi::{
+    Decision, Edit, EditGrant, Manifest, Operation, Reason, ReasonDoc, Request, TaintEffect, Verdict,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -113,8 +115,7 @@ pub fn kubewarden_response(json: &[u8], original: Option<&Value>, bounds: &Bound
     if response.accepted {
         decision.verdict = Verdict::Allow;
         if let Some(mutated) = response.mutated_object.filter(|mutated| !mutated.is_null()) {
-            let original =
-                original.ok_or_else(|| Fault::EditRefused("/: there is no object to change".to_owned()))?;
+            let original = original.ok_or_else(|| Fault::EditRefused("/: there is no object to change".to_owned()))?;
             decision.edits = diff(original, &mutated)?;
         }
     } else {
@@ -204,12 +205,7 @@ fn refused(path: &str) -> Fault {
 }
 
 /// Refuses any change below `path`, except where edits look themselves.
-fn unchanged(
-    path: &str,
-    old: Option<&Value>,
-    new: Option<&Value>,
-    skip: &impl Fn(&str) -> bool,
-) -> Result<(), Fault> {
+fn unchanged(path: &str, old: Option<&Value>, new: Option<&Value>, skip: &impl Fn(&str) -> bool) -> Result<(), Fault> {
     if skip(path) || old == new || (is_empty(old) && is_empty(new)) {
         return Ok(());
     }
@@ -416,7 +412,8 @@ impl Rule {
         let resource =
             |word: &str, any: &str| self.resources.iter().any(|known| known == word || known == any || known == "*/*");
         let mut found = Vec::new();
-        let mut rest = self.api_groups.iter().any(|group| group == "*") || self.resources.iter().any(|r| r.contains('*'));
+        let mut rest =
+            self.api_groups.iter().any(|group| group == "*") || self.resources.iter().any(|r| r.contains('*'));
         if has(&self.api_groups, "cluster.open-cluster-management.io") && resource("managedclusters", "*") {
             let pairs = [("CREATE", Operation::Create), ("UPDATE", Operation::Update), ("DELETE", Operation::Delete)];
             found.extend(pairs.into_iter().filter(|(word, _)| verb(word)).map(|(_, operation)| operation));

@@ -239,8 +239,7 @@ fn problems(outcomes: &[&Outcome], conflicts: &[Conflict]) -> Vec<Problem> {
         let fault = outcome.result.as_ref().err()?.clone();
         Some(Problem { policies: vec![outcome.policy.name.clone()], fault })
     });
-    let conflicts = conflicts
-        .iter()
-        .map(|conflict| Problem { policies: conflict.policies.to_vec(), fault: Fault::from(conflict) });
+    let conflicts =
+        conflicts.iter().map(|conflict| Problem { policies: conflict.policies.to_vec(), fault: Fault::from(conflict) });
     faults.chain(conflicts).collect()
 }

@@ -365,10 +365,8 @@ mod tests {
             |d| d.audit = (0..33).map(|n| (format!("k{n}"), String::new())).collect(),
             |d| d.obligations = vec![Obligation { name: "a".into(), ..Obligation::default() }; 17],
             |d| {
-                (d.verdict, d.edits) = (
-                    Verdict::Allow,
-                    (0..65).map(|n| Edit::RemoveLabel { key: format!("k{n}") }).collect(),
-                );
+                (d.verdict, d.edits) =
+                    (Verdict::Allow, (0..65).map(|n| Edit::RemoveLabel { key: format!("k{n}") }).collect());
             },
         ] {
             let mut spoilt = decision.clone();

@@ -94,6 +94,13 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// The decision as it stands.
+    pub fn decision(&self) -> &Decision {
+        &self.0
+    }
+}
+
 impl From<Answer> for Decision {
     fn from(answer: Answer) -> Self {
         answer.0
@@ -102,38 +109,43 @@ impl From<Answer> for Decision {
 
 /// A manifest that is being put together. It becomes a [`Manifest`] where one is wanted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ManifestBuilder(Manifest);
+pub struct ManifestBuilder {
+    manifest: Manifest,
+    /// As text: policies that only hand it on need no parser for it.
+    schema: Option<&'static str>,
+}
 
 /// Begins a manifest: name, version, and what the policy does in one sentence.
 pub fn manifest(name: &str, version: &str, description: &str) -> ManifestBuilder {
-    ManifestBuilder(Manifest {
+    let manifest = Manifest {
         contract: CONTRACT.to_owned(),
         name: name.to_owned(),
         version: version.to_owned(),
         description: description.to_owned(),
         ..Manifest::default()
-    })
+    };
+    ManifestBuilder { manifest, schema: None }
 }
 
 impl ManifestBuilder {
     /// The operations that the policy has an opinion about.
     #[must_use]
     pub fn judges(mut self, operations: impl IntoIterator<Item = Operation>) -> Self {
-        self.0.operations.extend(operations);
+        self.manifest.operations.extend(operations);
         self
     }
 
     /// A code that its reasons may have, and what it means.
     #[must_use]
     pub fn gives(mut self, code: &str, description: &str) -> Self {
-        self.0.reasons.push(ReasonDoc { code: code.to_owned(), description: description.to_owned() });
+        self.manifest.reasons.push(ReasonDoc { code: code.to_owned(), description: description.to_owned() });
         self
     }
 
     /// An edit that it may make.
     #[must_use]
     pub fn may_edit(mut self, grant: EditGrant) -> Self {
-        self.0.edits.push(grant);
+        self.manifest.edits.push(grant);
         self
     }
 
@@ -142,37 +154,51 @@ impl ManifestBuilder {
     #[must_use]
     pub fn needs(mut self, name: &str, source: EvidenceSource, fields: &[&str]) -> Self {
         let fields = fields.iter().map(|field| (*field).to_owned()).collect();
-        self.0.evidence.push(Query { name: name.to_owned(), source, selector: None, fields, limit: None });
+        self.manifest.evidence.push(Query { name: name.to_owned(), source, selector: None, fields, limit: None });
         self
     }
 
     /// Asks for whole objects as JSON.
     #[must_use]
     pub fn wants_object(mut self) -> Self {
-        self.0.wants_object = true;
+        self.manifest.wants_object = true;
         self
     }
 
     /// JSON Schema of the settings, as text.
-    ///
-    /// # Panics
-    /// When the text is no JSON: that is a mistake in the policy, and every test of it finds it.
     #[must_use]
-    pub fn settings_schema(mut self, json: &str) -> Self {
-        self.0.settings_schema = Some(serde_json::from_str(json).expect("the schema of the settings is JSON"));
+    pub fn settings_schema(mut self, json: &'static str) -> Self {
+        self.schema = Some(json);
         self
     }
 
     /// Fuel of one decision, where the usual does not do.
     #[must_use]
     pub fn fuel(mut self, fuel: u64) -> Self {
-        self.0.limits.fuel = Some(fuel);
+        self.manifest.limits.fuel = Some(fuel);
         self
     }
 }
 
+impl ManifestBuilder {
+    /// The manifest as JSON.
+    pub(crate) fn into_json(self) -> String {
+        // No host takes an empty text for a manifest.
+        let mut json = serde_json::to_string(&self.manifest).unwrap_or_default();
+        if let (Some(schema), Some('}')) = (self.schema, json.pop()) {
+            json += ",\"settingsSchema\":";
+            json += schema;
+        }
+        json + "}"
+    }
+}
+
 impl From<ManifestBuilder> for Manifest {
+    /// # Panics
+    /// When the schema of the settings is no JSON: that is a mistake in the policy, and the first look at it finds it.
     fn from(builder: ManifestBuilder) -> Self {
-        builder.0
+        let settings_schema =
+            builder.schema.map(|text| serde_json::from_str(text).expect("the schema of the settings is JSON"));
+        Self { settings_schema, ..builder.manifest }
     }
 }

@@ -2,14 +2,11 @@
 
 use std::sync::OnceLock;
 
-use ocm_policy_abi::{Decision, Manifest, Reason, Request, Verdict};
-
-use crate::Policy;
+use crate::{Policy, Request, deny};
 
 /// `describe` of the contract.
 pub fn describe<P: Policy>() -> String {
-    let manifest: Manifest = P::manifest().into();
-    to_json(&manifest)
+    P::manifest().into_json()
 }
 
 /// `configure` of the contract. Empty settings are `null`, or an empty object.
@@ -31,22 +28,13 @@ pub fn configure<P: Policy>(state: &OnceLock<P>, settings: &str) -> Result<(), V
 
 /// `decide` of the contract.
 pub fn decide<P: Policy>(state: &OnceLock<P>, request: &str) -> String {
-    let decision = match (state.get(), serde_json::from_str::<Request<'_>>(request)) {
-        (Some(policy), Ok(request)) => policy.decide(&request).into(),
-        (None, _) => refusal("not-configured", "the policy was not configured".to_owned()),
-        (_, Err(error)) => refusal("request-unreadable", format!("the request cannot be read: {error}")),
+    let answer = match (state.get(), Request::read(request)) {
+        (Some(policy), Ok(request)) => policy.decide(&request),
+        (None, _) => deny("not-configured", "the policy was not configured"),
+        (_, Err(error)) => deny("request-unreadable", format!("the request cannot be read: {error}")),
     };
-    to_json(&decision)
-}
-
-fn refusal(code: &str, message: String) -> Decision {
-    let reason = Reason { code: code.to_owned(), message, field: None };
-    Decision { verdict: Verdict::Deny, reasons: vec![reason], ..Decision::default() }
-}
-
-/// An empty text stands for what cannot be written as JSON; no host takes it for an answer.
-fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    // No host takes an empty text for an answer.
+    serde_json::to_string(answer.decision()).unwrap_or_default()
 }
 
 /// The canonical form of texts and lists on their way out, and the way of texts in (Component Model, Canonical ABI).
@@ -164,10 +152,8 @@ macro_rules! export {
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::Operation;
-
     use super::*;
-    use crate::{allow, deny, manifest};
+    use crate::{Answer, ManifestBuilder, Operation, allow, manifest};
 
     struct Named(String);
 
@@ -180,7 +166,7 @@ mod tests {
     impl Policy for Named {
         type Settings = Settings;
 
-        fn manifest() -> impl Into<Manifest> {
+        fn manifest() -> ManifestBuilder {
             manifest("named", "1.0.0", "Test").judges([Operation::Create]).gives("name", "Wrong")
         }
 
@@ -188,8 +174,8 @@ mod tests {
             if settings.prefix == "!" { Err(vec!["no".to_owned()]) } else { Ok(Self(settings.prefix)) }
         }
 
-        fn decide(&self, request: &Request<'_>) -> impl Into<Decision> {
-            match &request.cluster {
+        fn decide(&self, request: &Request<'_>) -> Answer {
+            match request.cluster() {
                 Some(cluster) if cluster.name.starts_with(&self.0) => allow(),
                 _ => deny("name", "wrong name").at("metadata.name"),
             }

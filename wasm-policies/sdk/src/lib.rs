@@ -4,14 +4,14 @@
 //! exports `ocm:policy/policy@0.1.0` and imports nothing:
 //!
 //! ```
-//! use ocm_policy_sdk::{Decision, Manifest, Operation, Policy, Request, allow, deny, manifest};
+//! use ocm_policy_sdk::{Answer, ManifestBuilder, Operation, Policy, Request, allow, deny, manifest};
 //!
 //! struct OnlyProd;
 //!
 //! impl Policy for OnlyProd {
 //!     type Settings = ();
 //!
-//!     fn manifest() -> Manifest {
+//!     fn manifest() -> ManifestBuilder {
 //!         manifest("only-prod", "0.1.0", "Lets in clusters whose names begin with prod-")
 //!             .judges([Operation::Create])
 //!             .gives("name", "The name does not begin with prod-")
@@ -21,8 +21,8 @@
 //!         Ok(Self)
 //!     }
 //!
-//!     fn decide(&self, request: &Request<'_>) -> Decision {
-//!         match &request.cluster {
+//!     fn decide(&self, request: &Request<'_>) -> Answer {
+//!         match request.cluster() {
 //!             Some(cluster) if cluster.name.starts_with("prod-") => allow(),
 //!             _ => deny("name", "the name does not begin with prod-").at("metadata.name"),
 //!         }
@@ -30,7 +30,7 @@
 //! }
 //!
 //! ocm_policy_sdk::export!(OnlyProd);
-//! # assert_eq!(OnlyProd::manifest().name, "only-prod");
+//! # assert_eq!(ocm_policy_sdk::Manifest::from(OnlyProd::manifest()).name, "only-prod");
 //! ```
 //!
 //! Every decision is made by a fresh copy of the memory that `configure` left behind, so nothing survives a decision and
@@ -40,9 +40,15 @@ mod build;
 #[cfg(target_family = "wasm")]
 mod bump;
 pub mod guest;
+mod request;
 
 pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};
-pub use ocm_policy_abi::*;
+pub use ocm_policy_abi::{
+    CONTRACT, Claim, ClientConfig, Cluster, Condition, Csr, Decision, Edit, EditGrant, EvidenceSource, INTERFACE, Key,
+    LimitsAsked, Manifest, Map, Obligation, Operation, Owner, Query, Reason, ReasonDoc, Requester, Resource, Row,
+    Signature, Table, Taint, TaintEffect, Text, Verdict,
+};
+pub use request::Request;
 pub use serde;
 pub use serde_json;
 
@@ -52,7 +58,7 @@ pub trait Policy: Sized + Send + Sync + 'static {
     type Settings: serde::de::DeserializeOwned;
 
     /// What it is, answers and needs.
-    fn manifest() -> impl Into<Manifest>;
+    fn manifest() -> ManifestBuilder;
 
     /// Takes the settings.
     ///
@@ -61,5 +67,5 @@ pub trait Policy: Sized + Send + Sync + 'static {
     fn configure(settings: Self::Settings) -> Result<Self, Vec<String>>;
 
     /// Decides.
-    fn decide(&self, request: &Request<'_>) -> impl Into<Decision>;
+    fn decide(&self, request: &Request<'_>) -> Answer;
 }

@@ -1,6 +1,6 @@
 //! Clusters have names of a certain form.
 
-use ocm_policy_sdk::{Decision, Manifest, Operation, Policy, Request, allow, deny, manifest, no_opinion};
+use ocm_policy_sdk::{Answer, ManifestBuilder, Operation, Policy, Request, allow, deny, manifest, no_opinion};
 use serde::Deserialize;
 
 /// The policy with its settings.
@@ -24,7 +24,7 @@ pub struct Settings {
 impl Policy for NamePattern {
     type Settings = Settings;
 
-    fn manifest() -> impl Into<Manifest> {
+    fn manifest() -> ManifestBuilder {
         manifest("name-pattern", env!("CARGO_PKG_VERSION"), "Lets in clusters whose names have a certain form")
             .judges([Operation::Create, Operation::Join, Operation::Accept])
             .gives("name-prefix", "The name does not begin as it must")
@@ -35,10 +35,11 @@ impl Policy for NamePattern {
         Ok(Self { prefixes: settings.prefixes, max_length: settings.max_length.unwrap_or(63) })
     }
 
-    fn decide(&self, request: &Request<'_>) -> impl Into<Decision> {
-        let Some(cluster) = &request.cluster else { return no_opinion() };
+    fn decide(&self, request: &Request<'_>) -> Answer {
+        let Some(cluster) = request.cluster() else { return no_opinion() };
         if cluster.name.len() > self.max_length {
-            return deny("name-length", format!("the name is longer than {} characters", self.max_length)).at("metadata.name");
+            return deny("name-length", format!("the name is longer than {} characters", self.max_length))
+                .at("metadata.name");
         }
         if !self.prefixes.is_empty() && !self.prefixes.iter().any(|prefix| cluster.name.starts_with(prefix)) {
             let known = self.prefixes.join(", ");
