@@ -98,7 +98,8 @@ pub fn table<'v>(
 pub fn entries(config_map: &Value) -> Vec<Value> {
     let namespace = config_map.pointer("/metadata/namespace");
     let data = config_map.get("data").and_then(Value::as_object);
-    let entry = |(key, value): (&String, &Value)| json!({"metadata": {"name": key, "namespace": namespace}, "value": value});
+    let entry =
+        |(key, value): (&String, &Value)| json!({"metadata": {"name": key, "namespace": namespace}, "value": value});
     data.into_iter().flatten().map(entry).collect()
 }
 
@@ -233,8 +234,20 @@ mod tests {
     fn selectors_mean_what_they_mean_in_kubernetes() {
         let labels = [("env", "prod"), ("example.com/tier", "1"), ("empty", "")];
         for yes in [
-            "", "env", "env=prod", "env == prod", "env!=dev", "absent!=dev", "!absent", "env in (dev, prod)",
-            "env in(prod)", "env notin (dev)", "absent notin (dev)", "example.com/tier=1,env=prod", "empty=", "empty",
+            "",
+            "env",
+            "env=prod",
+            "env == prod",
+            "env!=dev",
+            "absent!=dev",
+            "!absent",
+            "env in (dev, prod)",
+            "env in(prod)",
+            "env notin (dev)",
+            "absent notin (dev)",
+            "example.com/tier=1,env=prod",
+            "empty=",
+            "empty",
             "env in (a,prod),!absent",
         ] {
             assert!(selects(yes, &labels), "{yes}");
@@ -246,7 +259,9 @@ mod tests {
 
     #[test]
     fn what_is_no_selector_selects_nothing() {
-        for bad in ["=a", "a b", "a in", "a in (b", "a in b)", "a=b c", "a,,b", "a in (b))", "(a)", "a>1", "!!a", "a/b/c"] {
+        for bad in
+            ["=a", "a b", "a in", "a in (b", "a in b)", "a=b c", "a,,b", "a in (b))", "(a)", "a>1", "!!a", "a/b/c"]
+        {
             assert!(Selector::parse(bad).is_err(), "{bad}");
         }
     }
@@ -262,7 +277,8 @@ mod tests {
     }
 
     fn objects() -> Vec<Value> {
-        let object = |name: &str, env: &str| json!({"metadata": {"name": name, "labels": {"env": env}}, "spec": {"n": 1}});
+        let object =
+            |name: &str, env: &str| json!({"metadata": {"name": name, "labels": {"env": env}}, "spec": {"n": 1}});
         vec![object("c", "prod"), object("a", "prod"), object("x", "dev"), object("b", "prod")]
     }
 

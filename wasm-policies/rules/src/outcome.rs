@@ -1,6 +1,9 @@
 //! What came of asking one policy: a decision that keeps to the rules, or a fault.
 
+use std::collections::BTreeMap;
+
 use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::{edits, syntax};
@@ -138,6 +141,17 @@ impl Default for Bounds {
     }
 }
 
+/// Where a decision holds objects.
+#[derive(Deserialize)]
+struct Shape {
+    #[serde(default, rename = "reasons")]
+    _reasons: Vec<BTreeMap<String, IgnoredAny>>,
+    #[serde(default, rename = "edits")]
+    _edits: Vec<BTreeMap<String, IgnoredAny>>,
+    #[serde(default, rename = "obligations")]
+    _obligations: Vec<BTreeMap<String, IgnoredAny>>,
+}
+
 /// Reads a policy's answer.
 ///
 /// # Errors
@@ -146,7 +160,11 @@ pub fn read_decision(json: &[u8], bounds: &Bounds) -> Result<Decision, Fault> {
     if json.len() > bounds.bytes {
         return Err(Fault::TooLarge(format!("{} bytes, {} allowed", json.len(), bounds.bytes)));
     }
-    let decision: Decision = serde_json::from_slice(json).map_err(|error| Fault::Malformed(error.to_string()))?;
+    let malformed = |error: serde_json::Error| Fault::Malformed(error.to_string());
+    let decision: Decision = serde_json::from_slice(json).map_err(malformed)?;
+    // Serde takes a list for a struct as well, by position. Only words that are named are an answer.
+    must(json.trim_ascii_start().first() == Some(&b'{'), || "it is no object".to_owned())?;
+    serde_json::from_slice::<Shape>(json).map_err(malformed)?;
     bounds.check(&decision)?;
     Ok(decision)
 }
@@ -297,6 +315,11 @@ mod tests {
             "null",
             "{}",
             "true",
+            r#"["allow"]"#,
+            r#"["allow", null, [], [], [], [], {}]"#,
+            r#"{"verdict": "allow", "reasons": [["a", "b", null]]}"#,
+            r#"{"verdict": "allow", "edits": [["set-label", "a", "b"]]}"#,
+            r#"{"verdict": "allow", "obligations": [["a", null, {}]]}"#,
             r#"{"verdict": "allow"} x"#,
             r#"{"verdict": "allow"}{"verdict": "deny"}"#,
             r#"{"verdict": "Allow"}"#,
@@ -365,10 +388,8 @@ mod tests {
             |d| d.audit = (0..33).map(|n| (format!("k{n}"), String::new())).collect(),
             |d| d.obligations = vec![Obligation { name: "a".into(), ..Obligation::default() }; 17],
             |d| {
-                (d.verdict, d.edits) = (
-                    Verdict::Allow,
-                    (0..65).map(|n| Edit::RemoveLabel { key: format!("k{n}") }).collect(),
-                );
+                (d.verdict, d.edits) =
+                    (Verdict::Allow, (0..65).map(|n| Edit::RemoveLabel { key: format!("k{n}") }).collect());
             },
         ] {
             let mut spoilt = decision.clone();

@@ -167,11 +167,7 @@ fn compare(at: &str, ours: Option<&Value>, theirs: Option<&Value>, found: &mut V
                 compare(&format!("{at}/{index}"), one.get(index), other.get(index), found);
             }
         }
-        _ => found.push(Difference {
-            at: at.to_owned(),
-            ours: ours.map(canonical),
-            theirs: theirs.map(canonical),
-        }),
+        _ => found.push(Difference { at: at.to_owned(), ours: ours.map(canonical), theirs: theirs.map(canonical) }),
     }
 }
 

@@ -6,19 +6,14 @@ pub const ANNOTATIONS_BYTES: usize = 256 * 1024;
 /// A DNS label (RFC 1123).
 pub fn is_dns_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !text.is_empty()
-        && text.len() <= 63
-        && text.bytes().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    !text.is_empty() && text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// A DNS subdomain (RFC 1123): labels with dots between them.
 pub fn is_dns_subdomain(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let label = |part: &str| {
-        !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
-    };
+    let label =
+        |part: &str| !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-');
     // Kubernetes bounds the whole, not each part.
     text.len() <= 253 && text.split('.').all(label)
 }
@@ -48,9 +43,8 @@ pub fn is_label_value(text: &str) -> bool {
 
 /// Lower-case words of letters and digits with single hyphens between them.
 pub fn is_kebab(text: &str) -> bool {
-    let word = |word: &str| {
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
+    let word =
+        |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     text.split('-').all(word)
 }
 
