@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::json::{is_empty, step};
-use crate::outcome::{Bounds, Fault, read_decision};
+use crate::json::{is_empty, shorten, step};
+use crate::outcome::{Bounds, FAULT_BYTES, Fault, read_decision};
 use crate::review::admission_request;
 
 /// What the manifest of a Kubewarden policy names as its contract.
@@ -30,7 +30,7 @@ pub const REGO_HOLDS: &str = "rego-holds";
 pub const VIOLATION: &str = "gatekeeper-violation";
 
 fn malformed(wrong: impl Into<String>) -> Fault {
-    Fault::Malformed(wrong.into())
+    Fault::Malformed(shorten(&wrong.into(), FAULT_BYTES))
 }
 
 /// Reads an answer of at most so many bytes.
@@ -45,18 +45,6 @@ fn read<T: DeserializeOwned>(json: &[u8], most: usize) -> Result<T, Fault> {
 fn read_object<T: DeserializeOwned>(json: &[u8], most: usize) -> Result<T, Fault> {
     let members: Map<String, Value> = read(json, most)?;
     serde_json::from_value(Value::Object(members)).map_err(|error| malformed(error.to_string()))
-}
-
-/// A text within bounds for people: control characters become spaces, and what is too long ends with `…`.
-fn shorten(text: &str, bytes: usize) -> String {
-    const MORE: &str = "…";
-    let mut clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    if clean.len() > bytes {
-        let end = (0..=bytes.saturating_sub(MORE.len())).rev().find(|end| clean.is_char_boundary(*end)).unwrap_or(0);
-        clean.truncate(end);
-        clean.push_str(MORE);
-    }
-    clean
 }
 
 fn reason(code: &str, message: &str, bounds: &Bounds) -> Reason {
@@ -208,7 +196,7 @@ const LEASE: &str = "/spec/leaseDurationSeconds";
 const EDITABLE: [&str; 4] = ["/metadata/labels", "/metadata/annotations", "/spec/taints", LEASE];
 
 fn refused(path: &str) -> Fault {
-    Fault::EditRefused(format!("{path}: it is changed, and no edit can do that"))
+    Fault::EditRefused(format!("{}: it is changed, and no edit can do that", shorten(path, FAULT_BYTES)))
 }
 
 /// Refuses any change below `path`, except where edits look themselves.

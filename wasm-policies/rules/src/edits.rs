@@ -494,8 +494,9 @@ pub(crate) mod tests {
     #[test]
     fn the_same_edits_merge_and_others_conflict() {
         let [one, two] = [label("team", "a"), label("team", "b")];
-        assert_eq!(merge([("p", &[one.clone()][..]), ("q", &[one.clone()])]).unwrap(), [one.clone()]);
-        let conflicts = merge([("q", &[one.clone()][..]), ("p", &[two])]).unwrap_err();
+        let (one, two) = ([one], [two]);
+        assert_eq!(merge([("p", &one[..]), ("q", &one)]).unwrap(), one);
+        let conflicts = merge([("q", &one[..]), ("p", &two)]).unwrap_err();
         assert_eq!(conflicts, [Conflict { policies: ["p".into(), "q".into()], target: "label team".into() }]);
         assert_eq!(
             Fault::from(&conflicts[0]).to_string(),

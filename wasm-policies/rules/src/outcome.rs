@@ -6,7 +6,11 @@ use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::json::shorten;
 use crate::{edits, syntax};
+
+/// Bytes of what a fault quotes; logs and events hold it.
+pub(crate) const FAULT_BYTES: usize = 512;
 
 /// Why there is no decision. A fault never allows anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -160,7 +164,8 @@ pub fn read_decision(json: &[u8], bounds: &Bounds) -> Result<Decision, Fault> {
     if json.len() > bounds.bytes {
         return Err(Fault::TooLarge(format!("{} bytes, {} allowed", json.len(), bounds.bytes)));
     }
-    let malformed = |error: serde_json::Error| Fault::Malformed(error.to_string());
+    // Errors quote what the policy wrote.
+    let malformed = |error: serde_json::Error| Fault::Malformed(shorten(&error.to_string(), FAULT_BYTES));
     let decision: Decision = serde_json::from_slice(json).map_err(malformed)?;
     // Serde takes a list for a struct as well, by position. Only words that are named are an answer.
     must(json.trim_ascii_start().first() == Some(&b'{'), || "it is no object".to_owned())?;
@@ -262,7 +267,7 @@ fn check_edit(edit: &Edit) -> Result<(), Fault> {
 }
 
 fn must(right: bool, wrong: impl FnOnce() -> String) -> Result<(), Fault> {
-    if right { Ok(()) } else { Err(Fault::Malformed(wrong())) }
+    if right { Ok(()) } else { Err(Fault::Malformed(shorten(&wrong(), FAULT_BYTES))) }
 }
 
 fn at_most(what: &str, found: usize, allowed: usize) -> Result<(), Fault> {
@@ -330,6 +335,20 @@ mod tests {
             r#"{"verdict": "allow", "edits": [{"op": "replace", "path": "/spec"}]}"#,
         ] {
             assert_eq!(code(json), "malformed", "{json}");
+        }
+    }
+
+    #[test]
+    fn a_fault_does_not_carry_what_a_policy_wrote_to_terminals() {
+        let long = "\u{9b}".repeat(2000);
+        for json in [
+            format!(r#"{{"verdict": "allow", "{long}": 1}}"#),
+            format!(r#"{{"verdict": "deny", "reasons": [{{"code": "{long}x", "message": "m"}}]}}"#),
+            format!(r#"{{"verdict": "allow", "audit": {{"{long}": ""}}}}"#),
+            format!(r#"{{"verdict": "allow", "edits": [{{"op": "remove-label", "key": "{long}"}}]}}"#),
+        ] {
+            let said = read(&json).unwrap_err().to_string();
+            assert!(said.len() < 600 && !said.chars().any(char::is_control), "{said}");
         }
     }
 
