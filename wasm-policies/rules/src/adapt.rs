@@ -271,7 +271,8 @@ fn diff_taints((old, new): (Option<&Value>, Option<&Value>), edits: &mut Vec<Edi
     for (key, effect) in old.keys().filter(|name| !new.contains_key(*name)) {
         if let Some((_, (index, _))) = new.iter().find(|((other, _), _)| other == key) {
             // An edit removes all taints of a key, and here one of them stays or comes.
-            return Err(Fault::EditRefused(format!("{}: not all taints {key} are removed, {effect} is", at(*index))));
+            let wrong = format!("{}: not all taints {key} are removed, {effect} is", at(*index));
+            return Err(Fault::EditRefused(shorten(&wrong, FAULT_BYTES)));
         }
         if removed.last() != Some(key) {
             removed.push(key);
