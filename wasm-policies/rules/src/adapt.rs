@@ -10,10 +10,11 @@ use ocm_policy_abi::{
     Decision, Edit, EditGrant, Manifest, Operation, Reason, ReasonDoc, Request, TaintEffect, Verdict,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
-use crate::json::{is_empty, step};
-use crate::outcome::{Bounds, Fault, read_decision};
+use crate::json::{is_empty, shorten, step};
+use crate::outcome::{Bounds, FAULT_BYTES, Fault, read_decision};
 use crate::review::admission_request;
 
 /// What the manifest of a Kubewarden policy names as its contract.
@@ -29,27 +30,21 @@ pub const REGO_HOLDS: &str = "rego-holds";
 pub const VIOLATION: &str = "gatekeeper-violation";
 
 fn malformed(wrong: impl Into<String>) -> Fault {
-    Fault::Malformed(wrong.into())
+    Fault::Malformed(shorten(&wrong.into(), FAULT_BYTES))
 }
 
-/// Reads JSON that is no larger than an answer with the object of `original` in it may be.
-fn read<'j, T: Deserialize<'j>>(json: &'j [u8], most: usize) -> Result<T, Fault> {
+/// Reads an answer of at most so many bytes.
+fn read<T: DeserializeOwned>(json: &[u8], most: usize) -> Result<T, Fault> {
     if json.len() > most {
         return Err(Fault::TooLarge(format!("{} bytes, {most} allowed", json.len())));
     }
     serde_json::from_slice(json).map_err(|error| malformed(error.to_string()))
 }
 
-/// A text within bounds for people: control characters become spaces, and what is too long ends with `…`.
-fn shorten(text: &str, bytes: usize) -> String {
-    const MORE: &str = "…";
-    let mut clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    if clean.len() > bytes {
-        let end = (0..=bytes.saturating_sub(MORE.len())).rev().find(|end| clean.is_char_boundary(*end)).unwrap_or(0);
-        clean.truncate(end);
-        clean.push_str(MORE);
-    }
-    clean
+/// Reads an answer that has to be an object: serde takes a list for a struct as well, by position.
+fn read_object<T: DeserializeOwned>(json: &[u8], most: usize) -> Result<T, Fault> {
+    let members: Map<String, Value> = read(json, most)?;
+    serde_json::from_value(Value::Object(members)).map_err(|error| malformed(error.to_string()))
 }
 
 fn reason(code: &str, message: &str, bounds: &Bounds) -> Reason {
@@ -93,7 +88,7 @@ struct ValidationResponse {
 pub fn kubewarden_response(json: &[u8], original: Option<&Value>, bounds: &Bounds) -> Result<Decision, Fault> {
     // A mutated object comes back whole.
     let object = original.map_or(0, |object| object.to_string().len());
-    let response: ValidationResponse = read(json, bounds.bytes.saturating_add(object.saturating_mul(2)))?;
+    let response: ValidationResponse = read_object(json, bounds.bytes.saturating_add(object.saturating_mul(2)))?;
     let mut decision = Decision {
         warnings: response
             .warnings
@@ -158,7 +153,7 @@ pub fn kubewarden_settings(json: &[u8], bounds: &Bounds) -> Result<Settings, Fau
         #[serde(default)]
         message: Option<String>,
     }
-    let response: Response = read(json, bounds.bytes)?;
+    let response: Response = read_object(json, bounds.bytes)?;
     Ok(match response.valid {
         true => Settings::Valid,
         false => Settings::Invalid(reason(REJECTED, response.message.as_deref().unwrap_or_default(), bounds).message),
@@ -201,7 +196,7 @@ const LEASE: &str = "/spec/leaseDurationSeconds";
 const EDITABLE: [&str; 4] = ["/metadata/labels", "/metadata/annotations", "/spec/taints", LEASE];
 
 fn refused(path: &str) -> Fault {
-    Fault::EditRefused(format!("{path}: it is changed, and no edit can do that"))
+    Fault::EditRefused(format!("{}: it is changed, and no edit can do that", shorten(path, FAULT_BYTES)))
 }
 
 /// Refuses any change below `path`, except where edits look themselves.
@@ -210,7 +205,7 @@ fn unchanged(path: &str, old: Option<&Value>, new: Option<&Value>, skip: &impl F
         return Ok(());
     }
     // An empty object and none are the same, so that what is below may be added or left out.
-    let nothing = serde_json::Map::new();
+    let nothing = Map::new();
     let members = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Some(nothing.clone()),
         Some(Value::Object(members)) => Some(members.clone()),
@@ -276,7 +271,8 @@ fn diff_taints((old, new): (Option<&Value>, Option<&Value>), edits: &mut Vec<Edi
     for (key, effect) in old.keys().filter(|name| !new.contains_key(*name)) {
         if let Some((_, (index, _))) = new.iter().find(|((other, _), _)| other == key) {
             // An edit removes all taints of a key, and here one of them stays or comes.
-            return Err(Fault::EditRefused(format!("{}: not all taints {key} are removed, {effect} is", at(*index))));
+            let wrong = format!("{}: not all taints {key} are removed, {effect} is", at(*index));
+            return Err(Fault::EditRefused(shorten(&wrong, FAULT_BYTES)));
         }
         if removed.last() != Some(key) {
             removed.push(key);
@@ -346,7 +342,8 @@ pub fn kubewarden_manifest(section: &[u8]) -> Result<Manifest, Fault> {
         #[serde(default)]
         policy_type: Option<String>,
     }
-    let metadata: Metadata = serde_json::from_slice(section).map_err(|error| Fault::Load(error.to_string()))?;
+    let metadata: Metadata =
+        read_object(section, usize::MAX).map_err(|fault| Fault::Load(format!("io.kubewarden.metadata: {fault}")))?;
     if let Some(version) = metadata.protocol_version.filter(|version| version != "v1") {
         return Err(Fault::Load(format!("protocol version {version:?} is not known")));
     }
@@ -446,17 +443,15 @@ pub fn gatekeeper_input(request: &Request<'_>, parameters: &Value) -> Value {
     json!({"review": admission_request(request, None), "parameters": parameters})
 }
 
-#[derive(Deserialize)]
-struct Found {
-    result: Value,
-}
-
 /// The one value of a result set; none where the rule is undefined.
 fn one_result(json: &[u8], bounds: &Bounds) -> Result<Option<Value>, Fault> {
-    let mut results: Vec<Found> = read(json, bounds.bytes)?;
-    match results.len() {
-        0 | 1 => Ok(results.pop().map(|found| found.result)),
-        more => Err(malformed(format!("{more} results instead of one"))),
+    let mut results: Vec<Map<String, Value>> = read(json, bounds.bytes)?;
+    match (results.len(), results.pop()) {
+        (_, None) => Ok(None),
+        (1, Some(mut found)) => {
+            found.remove("result").map(Some).ok_or_else(|| malformed("a result set without result"))
+        }
+        (more, _) => Err(malformed(format!("{more} results instead of one"))),
     }
 }
 
@@ -546,4 +541,221 @@ pub fn gatekeeper_result(json: &[u8], bounds: &Bounds) -> Result<Decision, Fault
     reasons.truncate(bounds.reasons);
     let verdict = if reasons.is_empty() { Verdict::Allow } else { Verdict::Deny };
     checked(Decision { verdict, reasons, ..Decision::default() }, bounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "metadata": {"name": "c1", "labels": {"team": "a", CLUSTER_SET: "default"}, "annotations": {"n": "1"}},
+            "spec": {
+                "hubAcceptsClient": false,
+                "leaseDurationSeconds": 60,
+                "taints": [
+                    {"key": "k", "effect": "NoSelect", "timeAdded": "2026-11-20T23:04:52Z"},
+                    {"key": "k", "effect": "PreferNoSelect"},
+                    {"key": "l", "value": "1", "effect": "NoSelect"},
+                ],
+            },
+        })
+    }
+
+    fn kubewarden(response: Value, original: Option<&Value>) -> Result<Decision, Fault> {
+        kubewarden_response(response.to_string().as_bytes(), original, &Bounds::default())
+    }
+
+    fn mutated(change: impl FnOnce(&mut Value)) -> Result<Vec<Edit>, Fault> {
+        let mut mutated = object();
+        change(&mut mutated);
+        let response = json!({"accepted": true, "mutated_object": mutated});
+        kubewarden(response, Some(&object())).map(|decision| decision.edits)
+    }
+
+    #[test]
+    fn kubewarden_accepts_and_rejects() {
+        let allow = kubewarden(json!({"accepted": true, "mutated_object": null}), None).unwrap();
+        assert_eq!(allow, Decision { verdict: Verdict::Allow, ..Decision::default() });
+        let response = json!({
+            "accepted": false, "message": "no\nreason ", "code": 403,
+            "audit_annotations": {"a/b": "c", "//": "d"}, "warnings": ["w".repeat(300), ""],
+        });
+        let deny = kubewarden(response, None).unwrap();
+        assert_eq!((deny.verdict, &*deny.reasons[0].code), (Verdict::Deny, REJECTED));
+        assert_eq!(deny.reasons[0].message, "no reason");
+        assert_eq!(deny.audit, [("a-b".into(), "c".into()), ("code".into(), "403".into())].into());
+        assert_eq!((deny.warnings.len(), deny.warnings[0].len()), (1, 256));
+        let silent = kubewarden(json!({"accepted": false}), None).unwrap();
+        assert_eq!(silent.reasons[0].message, "the policy does not say why");
+        for wrong in [json!({}), json!({"accepted": "true"}), json!({"accepted": 1}), json!([true]), json!(null)] {
+            assert_eq!(kubewarden(wrong.clone(), None).unwrap_err().code(), "malformed", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn mutations_become_edits() {
+        let edits = mutated(|object| {
+            object["metadata"]["labels"] = json!({"team": "b", CLUSTER_SET: "prod"});
+            object["metadata"]["annotations"] = Value::Null;
+            object["metadata"]["creationTimestamp"] = Value::Null;
+            object["spec"]["leaseDurationSeconds"] = json!(30);
+            object["status"] = json!({});
+            object["spec"]["taints"] = json!([
+                {"key": "new", "effect": "NoSelect"},
+                {"key": "k", "effect": "PreferNoSelect", "value": "v"},
+                {"key": "k", "effect": "NoSelect", "timeAdded": "2026-11-20T23:04:52Z"},
+            ]);
+        });
+        let key = String::from;
+        assert_eq!(
+            edits.unwrap(),
+            [
+                Edit::SetClusterSet { name: "prod".into() },
+                Edit::SetLabel { key: key("team"), value: "b".into() },
+                Edit::RemoveAnnotation { key: key("n") },
+                Edit::RemoveTaint { key: key("l") },
+                Edit::AddTaint { key: key("k"), value: "v".into(), effect: TaintEffect::PreferNoSelect },
+                Edit::AddTaint { key: key("new"), value: String::new(), effect: TaintEffect::NoSelect },
+                Edit::SetLeaseDuration { seconds: 30 },
+            ]
+        );
+        assert_eq!(mutated(|_| {}).unwrap(), []);
+    }
+
+    #[test]
+    fn other_mutations_are_refused_by_path() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 12] = [
+            (|object| object["spec"]["hubAcceptsClient"] = json!(true), "/spec/hubAcceptsClient"),
+            (|object| object["metadata"]["finalizers"] = json!(["x"]), "/metadata/finalizers"),
+            (|object| object["metadata"]["name"] = json!("c2"), "/metadata/name"),
+            (|object| object["status"] = json!({"a": {"b": 1}}), "/status/a/b"),
+            (|object| object["spec"] = Value::Null, "/spec/hubAcceptsClient"),
+            (|object| *object = json!([]), "/"),
+            (|object| object["metadata"]["labels"]["team"] = json!(1), "/metadata/labels/team"),
+            (
+                |object| object["metadata"]["labels"] = json!({"team": "a"}),
+                "/metadata/labels/cluster.open-cluster-management.io~1clusterset",
+            ),
+            (
+                |object| object["spec"]["taints"][0]["timeAdded"] = json!("2020-01-01T00:00:00Z"),
+                "/spec/taints/0/timeAdded",
+            ),
+            (|object| object["spec"]["taints"][0]["more"] = json!(1), "/spec/taints/0/more"),
+            (|object| object["spec"]["taints"][1]["effect"] = json!("NoSelectIfNew"), "/spec/taints/0"),
+            (|object| object["spec"]["leaseDurationSeconds"] = json!(-1), "/spec/leaseDurationSeconds"),
+        ];
+        for (change, path) in cases {
+            let fault = mutated(change).unwrap_err();
+            assert!(
+                matches!(&fault, Fault::EditRefused(what) if what.starts_with(&format!("{path}: "))),
+                "{path}: {fault}"
+            );
+        }
+        let deleted = kubewarden(json!({"accepted": true, "mutated_object": object()}), None);
+        assert_eq!(deleted.unwrap_err().code(), "edit-refused");
+    }
+
+    #[test]
+    fn kubewarden_settings_and_metadata() {
+        let bounds = Bounds::default();
+        assert_eq!(kubewarden_settings(br#"{"valid": true}"#, &bounds), Ok(Settings::Valid));
+        let invalid = kubewarden_settings(br#"{"valid": false, "message": "no"}"#, &bounds);
+        assert_eq!(invalid, Ok(Settings::Invalid("no".into())));
+        assert!(kubewarden_settings(b"{}", &bounds).is_err());
+        let section = json!({
+            "protocolVersion": "v1", "mutating": true, "executionMode": "kubewarden-wapc",
+            "annotations": {"io.kubewarden.policy.title": "Team Labels!", "io.kubewarden.policy.version": "1.2.3"},
+            "rules": [
+                {"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["v1"],
+                 "resources": ["managedclusters"], "operations": ["CREATE", "UPDATE"]},
+                {"apiGroups": ["certificates.k8s.io"], "apiVersions": ["v1"],
+                 "resources": ["certificatesigningrequests/approval"], "operations": ["UPDATE"]},
+            ],
+        });
+        let manifest = kubewarden_manifest(section.to_string().as_bytes()).unwrap();
+        assert_eq!((&*manifest.name, &*manifest.version), ("team-labels", "1.2.3"));
+        assert_eq!(manifest.operations[..3], [Operation::Create, Operation::Update, Operation::Approve]);
+        assert!(manifest.wants_object && manifest.edits.len() == 5);
+        let pods = br#"{"rules": [{"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}]}"#;
+        let manifest = kubewarden_manifest(pods).unwrap();
+        assert_eq!((&manifest.operations[..], &manifest.edits[..]), (&[Operation::Admit][..], &[][..]));
+        assert_eq!(kubewarden_manifest(br#"{"policyType": "raw"}"#).unwrap_err().code(), "load");
+        assert_eq!(kubewarden_manifest(br#"{"protocolVersion": "v9"}"#).unwrap_err().code(), "load");
+    }
+
+    #[test]
+    fn rego_says_it_in_many_ways() {
+        let bounds = Bounds::default();
+        let ask = |result: Value, entry: &str| {
+            let set = json!([{"result": result}]).to_string();
+            opa_result(set.as_bytes(), entry, &bounds).map(|decision| decision.verdict)
+        };
+        for (result, entry, verdict) in [
+            (json!(true), "ocm/allow", Verdict::Allow),
+            (json!(false), "ocm/allow", Verdict::Deny),
+            (json!(true), "ocm/deny", Verdict::Deny),
+            (json!(false), "ocm/deny", Verdict::NoOpinion),
+            (json!(["no"]), "ocm/deny", Verdict::Deny),
+            (json!([]), "ocm/deny", Verdict::NoOpinion),
+            (json!(["later"]), "ocm/hold", Verdict::Hold),
+            (json!([{"msg": "no"}]), "ocm/violation", Verdict::Deny),
+            (json!({"allow": true}), "ocm", Verdict::Allow),
+            (json!({"allow": false}), "ocm", Verdict::Deny),
+            (json!({"allow": true, "deny": ["no"]}), "ocm", Verdict::Deny),
+            (json!({"allow": true, "hold": ["later"]}), "ocm", Verdict::Hold),
+            (json!({"allow": false, "hold": ["later"]}), "ocm", Verdict::Hold),
+            (json!({"allow": true, "deny": [], "helper": 1}), "ocm", Verdict::Allow),
+            (json!({"deny": []}), "ocm", Verdict::NoOpinion),
+            (json!({}), "ocm", Verdict::NoOpinion),
+            (json!({"verdict": "allow"}), "ocm/decision", Verdict::Allow),
+        ] {
+            assert_eq!(ask(result.clone(), entry), Ok(verdict), "{result} {entry}");
+        }
+        for (result, entry) in [
+            (json!("yes"), "ocm/allow"),
+            (json!(["yes"]), "ocm/allow"),
+            (json!({"allow": "true"}), "ocm"),
+            (json!({"deny": [1]}), "ocm"),
+            (json!({"deny": 0}), "ocm"),
+            (json!({"verdict": "allow", "more": 1}), "ocm"),
+            (json!({"verdict": "deny"}), "ocm"),
+        ] {
+            assert_eq!(ask(result.clone(), entry).unwrap_err().code(), "malformed", "{result} {entry}");
+        }
+        for set in ["[[true]]", "[{}]", "true", r#"[{"result": true}, {"result": true}]"#, r#"{"result": true}"#] {
+            assert_eq!(opa_result(set.as_bytes(), "ocm/allow", &bounds).unwrap_err().code(), "malformed", "{set}");
+        }
+        assert_eq!(opa_result(b"[]", "ocm/allow", &bounds), Ok(Decision::default()));
+        let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+        assert_eq!(ask(json!(many), "ocm/deny"), Ok(Verdict::Deny));
+    }
+
+    #[test]
+    fn gatekeeper_denies_by_violations_alone() {
+        let ask = |result: Value| gatekeeper_result(result.to_string().as_bytes(), &Bounds::default());
+        assert_eq!(ask(json!([{"result": []}])).unwrap().verdict, Verdict::Allow);
+        let deny = ask(json!([{"result": [{"msg": "no", "details": {"a": 1}}, {}]}])).unwrap();
+        assert_eq!((deny.verdict, deny.reasons.len()), (Verdict::Deny, 2));
+        assert_eq!((&*deny.reasons[0].code, &*deny.reasons[0].message), (VIOLATION, "no"));
+        assert_eq!(ask(json!([])).unwrap().verdict, Verdict::NoOpinion);
+        for wrong in [json!([{"result": true}]), json!([{"result": ["no"]}]), json!([{"result": {}}]), json!({})] {
+            assert_eq!(ask(wrong.clone()).unwrap_err().code(), "malformed", "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_made_of_foreign_answers_keeps_to_the_bounds(
+            message in ".{0,600}", warning in ".{0,200}", key in ".{0,80}",
+        ) {
+            let response = json!({
+                "accepted": false, "message": message, "warnings": [warning], "audit_annotations": {key: message},
+            });
+            prop_assert!(kubewarden(response, None).is_ok());
+        }
+    }
 }

@@ -243,3 +243,156 @@ fn problems(outcomes: &[&Outcome], conflicts: &[Conflict]) -> Vec<Problem> {
         conflicts.iter().map(|conflict| Problem { policies: conflict.policies.to_vec(), fault: Fault::from(conflict) });
     faults.chain(conflicts).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::edits::tests::{any_edit, label};
+    use crate::outcome::PolicyId;
+
+    fn outcome(name: &str, result: Result<Decision, Fault>) -> Outcome {
+        Outcome { policy: PolicyId { name: name.into(), version: "1.0.0".into() }, result, fuel: 1 }
+    }
+
+    fn says(name: &str, verdict: Verdict) -> Outcome {
+        let reason = Reason { code: "because".into(), message: name.into(), field: None };
+        outcome(name, Ok(Decision { verdict, reasons: vec![reason], ..Decision::default() }))
+    }
+
+    fn edits(name: &str, edits: Vec<Edit>) -> Outcome {
+        outcome(name, Ok(Decision { verdict: Verdict::Allow, edits, ..Decision::default() }))
+    }
+
+    #[test]
+    fn the_strongest_decides() {
+        let all = [
+            outcome("broken", Err(Fault::OutOfFuel)),
+            says("yes", Verdict::Allow),
+            says("wait", Verdict::Hold),
+            says("no", Verdict::Deny),
+            says("silent", Verdict::NoOpinion),
+        ];
+        let without = |names: &[&str]| {
+            let left: Vec<_> =
+                all.iter().filter(|outcome| !names.contains(&outcome.policy.name.as_str())).cloned().collect();
+            let combined = combine(&left);
+            (combined.verdict, combined.deciding)
+        };
+        assert_eq!(without(&[]), (Answer::Deny, vec!["no".to_owned()]));
+        assert_eq!(without(&["no"]), (Answer::Error, vec!["broken".to_owned()]));
+        assert_eq!(without(&["no", "broken"]), (Answer::Hold, vec!["wait".to_owned()]));
+        assert_eq!(without(&["no", "broken", "wait"]), (Answer::Allow, vec!["yes".to_owned()]));
+        assert_eq!(without(&["no", "broken", "wait", "yes"]), (Answer::Hold, vec![]));
+    }
+
+    #[test]
+    fn where_nobody_allows_it_is_held() {
+        for outcomes in [vec![], vec![outcome("silent", Ok(Decision::default()))]] {
+            let combined = combine(&outcomes);
+            assert_eq!((combined.verdict, &*combined.reasons[0].reason.code), (Answer::Hold, NOBODY_ALLOWS));
+        }
+    }
+
+    #[test]
+    fn a_conflict_is_an_error_that_names_both() {
+        let (one, other) = (edits("p", vec![label("team", "a")]), edits("q", vec![label("team", "b")]));
+        let combined = combine(&[one.clone(), other.clone()]);
+        assert_eq!((combined.verdict, &combined.edits[..]), (Answer::Error, &[][..]));
+        assert_eq!(combined.deciding, ["p", "q"]);
+        assert_eq!(
+            (&combined.errors[0].policies[..], combined.errors[0].fault.code()),
+            (&["p".to_owned(), "q".to_owned()][..], "edit-conflict")
+        );
+        // Whoever holds does not hide that two disagree; whoever denies does not need them to agree.
+        assert_eq!(combine(&[one.clone(), other.clone(), says("r", Verdict::Hold)]).verdict, Answer::Error);
+        assert_eq!(combine(&[one.clone(), other, says("r", Verdict::Deny)]).verdict, Answer::Deny);
+        assert_eq!(combine(&[one.clone(), edits("q", vec![label("team", "a")])]).edits, [label("team", "a")]);
+        assert_eq!(combine(&[one, says("r", Verdict::Hold)]).edits, []);
+    }
+
+    #[test]
+    fn what_belongs_to_answers_stays_with_whose_it_is() {
+        let obligation = Obligation { name: "expire-acceptance".into(), ..Obligation::default() };
+        let mut yes = Decision { verdict: Verdict::Allow, obligations: vec![obligation], ..Decision::default() };
+        yes.audit.insert("team".into(), "a".into());
+        yes.warnings.push("soon full".into());
+        let wait = |name: &str, seconds| {
+            let mut outcome = says(name, Verdict::Hold);
+            if let Ok(decision) = &mut outcome.result {
+                decision.ask_again_seconds = seconds;
+            }
+            outcome
+        };
+        let [p, q] = ["p", "q"].map(|name| outcome(name, Ok(yes.clone())));
+        let allowed = combine(&[q.clone(), p.clone()]);
+        assert_eq!(allowed.obligations.len(), 1);
+        assert_eq!(allowed.due().next().unwrap().policies, ["p", "q"]);
+        assert_eq!(allowed.audit.keys().collect::<Vec<_>>(), ["p.team", "q.team"]);
+        assert_eq!(allowed.warnings[0].policy, "p");
+        let held = combine(&[p.clone(), wait("r", Some(60)), wait("s", Some(30)), wait("t", None)]);
+        assert_eq!((held.ask_again_seconds, held.obligations.len(), held.due().count()), (Some(30), 1, 0));
+        let denied = combine(&[p, wait("r", Some(60)), says("x", Verdict::Deny)]);
+        assert_eq!((denied.ask_again_seconds, denied.reasons[0].policy.as_deref()), (None, Some("x")));
+    }
+
+    fn any_outcome() -> impl Strategy<Value = Outcome> {
+        let verdict = prop::sample::select(Verdict::ALL.to_vec());
+        let name = prop::sample::select(vec!["p", "q", "r"]);
+        (name, prop::option::weighted(0.8, verdict), prop::collection::vec(any_edit(), 0..3), 1u32..4).prop_map(
+            |(name, verdict, mut edits, number)| {
+                if verdict != Some(Verdict::Allow) {
+                    edits.clear();
+                }
+                let result = verdict.ok_or(Fault::Exit(number as i32)).map(|verdict| Decision {
+                    verdict,
+                    edits,
+                    ask_again_seconds: Some(number).filter(|_| verdict == Verdict::Hold),
+                    reasons: vec![Reason { code: "c".into(), message: format!("m{number}"), field: None }],
+                    audit: [("k".to_owned(), number.to_string())].into(),
+                    obligations: vec![Obligation { name: format!("o{number}"), ..Obligation::default() }],
+                    ..Decision::default()
+                });
+                outcome(name, result)
+            },
+        )
+    }
+
+    fn several() -> impl Strategy<Value = Vec<Outcome>> {
+        prop::collection::vec(any_outcome(), 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn order_does_not_matter((outcomes, shuffled) in several().prop_flat_map(|all| {
+            (Just(all.clone()), Just(all).prop_shuffle())
+        })) {
+            prop_assert_eq!(combine(&outcomes), combine(&shuffled));
+        }
+
+        #[test]
+        fn one_more_policy_never_opens_what_was_shut(outcomes in several(), more in any_outcome()) {
+            let before = combine(&outcomes).verdict;
+            let mut outcomes = outcomes;
+            outcomes.push(more);
+            let after = combine(&outcomes).verdict;
+            if before == Answer::Deny { prop_assert_eq!(after, Answer::Deny) }
+            if before == Answer::Error { prop_assert!(after >= Answer::Error) }
+        }
+
+        #[test]
+        fn only_allow_allows_and_edits(outcomes in several()) {
+            let combined = combine(&outcomes);
+            let clean = outcomes.iter().all(|outcome| match &outcome.result {
+                Ok(decision) => matches!(decision.verdict, Verdict::Allow | Verdict::NoOpinion),
+                Err(_) => false,
+            });
+            if combined.verdict == Answer::Allow {
+                prop_assert!(clean && combined.errors.is_empty() && !combined.deciding.is_empty());
+            } else {
+                prop_assert!(combined.edits.is_empty());
+            }
+        }
+    }
+}

@@ -9,6 +9,18 @@ pub(crate) fn step(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
+/// A text within bounds for people: control characters become spaces, and what is too long ends with `…`.
+pub(crate) fn shorten(text: &str, bytes: usize) -> String {
+    const MORE: &str = "…";
+    let mut clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    if clean.len() > bytes {
+        let end = (0..=bytes.saturating_sub(MORE.len())).rev().find(|end| clean.is_char_boundary(*end)).unwrap_or(0);
+        clean.truncate(end);
+        clean.push_str(MORE);
+    }
+    clean
+}
+
 /// SHA-256 in lower-case hex.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
@@ -81,6 +93,7 @@ mod tests {
         let value = serde_json::json!({"b": [1, {"d": null, "c": "x\"y"}], "a": true});
         assert_eq!(canonical(&value), r#"{"a":true,"b":[1,{"c":"x\"y","d":null}]}"#);
         assert_eq!(step("a/b~c"), "a~1b~0c");
+        assert_eq!((shorten("äääää", 8), shorten("a\nb", 8)), ("ää…".to_owned(), "a b".to_owned()));
         assert_eq!(sha256_hex(b"")[..8], *"e3b0c442");
     }
 }

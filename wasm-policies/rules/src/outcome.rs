@@ -1,9 +1,16 @@
 //! What came of asking one policy: a decision that keeps to the rules, or a fault.
 
+use std::collections::BTreeMap;
+
 use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::json::shorten;
 use crate::{edits, syntax};
+
+/// Bytes of what a fault quotes; logs and events hold it.
+pub(crate) const FAULT_BYTES: usize = 512;
 
 /// Why there is no decision. A fault never allows anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -138,6 +145,17 @@ impl Default for Bounds {
     }
 }
 
+/// Where a decision holds objects. A list has a verdict first and these never do.
+#[derive(Deserialize)]
+struct Shape {
+    #[serde(default, rename = "reasons")]
+    _reasons: Vec<BTreeMap<String, IgnoredAny>>,
+    #[serde(default, rename = "edits")]
+    _edits: Vec<BTreeMap<String, IgnoredAny>>,
+    #[serde(default, rename = "obligations")]
+    _obligations: Vec<BTreeMap<String, IgnoredAny>>,
+}
+
 /// Reads a policy's answer.
 ///
 /// # Errors
@@ -146,7 +164,11 @@ pub fn read_decision(json: &[u8], bounds: &Bounds) -> Result<Decision, Fault> {
     if json.len() > bounds.bytes {
         return Err(Fault::TooLarge(format!("{} bytes, {} allowed", json.len(), bounds.bytes)));
     }
-    let decision: Decision = serde_json::from_slice(json).map_err(|error| Fault::Malformed(error.to_string()))?;
+    // Errors quote what the policy wrote.
+    let malformed = |error: serde_json::Error| Fault::Malformed(shorten(&error.to_string(), FAULT_BYTES));
+    let decision: Decision = serde_json::from_slice(json).map_err(malformed)?;
+    // Serde takes a list for a struct as well, by position. Only words that are named are an answer.
+    serde_json::from_slice::<Shape>(json).map_err(malformed)?;
     bounds.check(&decision)?;
     Ok(decision)
 }
@@ -162,7 +184,6 @@ impl Bounds {
         at_most("edits", decision.edits.len(), self.edits)?;
         at_most("obligations", decision.obligations.len(), self.obligations)?;
         at_most("audit entries", decision.audit.len(), self.audit)?;
-        consistent(decision)?;
         for reason in &decision.reasons {
             self.check_reason(reason)?;
         }
@@ -180,7 +201,8 @@ impl Bounds {
             must(syntax::is_name_part(key), || format!("{key:?} is no key for the audit log"))?;
             plain(&format!("audit entry {key}"), value, self.audit_value)?;
         }
-        Ok(())
+        // Last: what it quotes has been checked by now.
+        consistent(decision)
     }
 
     fn check_reason(&self, reason: &Reason) -> Result<(), Fault> {
@@ -244,7 +266,7 @@ fn check_edit(edit: &Edit) -> Result<(), Fault> {
 }
 
 fn must(right: bool, wrong: impl FnOnce() -> String) -> Result<(), Fault> {
-    if right { Ok(()) } else { Err(Fault::Malformed(wrong())) }
+    if right { Ok(()) } else { Err(Fault::Malformed(shorten(&wrong(), FAULT_BYTES))) }
 }
 
 fn at_most(what: &str, found: usize, allowed: usize) -> Result<(), Fault> {
@@ -297,6 +319,11 @@ mod tests {
             "null",
             "{}",
             "true",
+            r#"["allow"]"#,
+            r#"["allow", null, [], [], [], [], {}]"#,
+            r#"{"verdict": "allow", "reasons": [["a", "b", null]]}"#,
+            r#"{"verdict": "allow", "edits": [["set-label", "a", "b"]]}"#,
+            r#"{"verdict": "allow", "obligations": [["a", null, {}]]}"#,
             r#"{"verdict": "allow"} x"#,
             r#"{"verdict": "allow"}{"verdict": "deny"}"#,
             r#"{"verdict": "Allow"}"#,
@@ -307,6 +334,20 @@ mod tests {
             r#"{"verdict": "allow", "edits": [{"op": "replace", "path": "/spec"}]}"#,
         ] {
             assert_eq!(code(json), "malformed", "{json}");
+        }
+    }
+
+    #[test]
+    fn a_fault_does_not_carry_what_a_policy_wrote_to_terminals() {
+        let long = "\u{9b}".repeat(2000);
+        for json in [
+            format!(r#"{{"verdict": "allow", "{long}": 1}}"#),
+            format!(r#"{{"verdict": "deny", "reasons": [{{"code": "{long}x", "message": "m"}}]}}"#),
+            format!(r#"{{"verdict": "allow", "audit": {{"{long}": ""}}}}"#),
+            format!(r#"{{"verdict": "deny", "edits": [{{"op": "remove-label", "key": "{long}"}}]}}"#),
+        ] {
+            let said = read(&json).unwrap_err().to_string();
+            assert!(said.len() < 600 && !said.chars().any(char::is_control), "{said}");
         }
     }
 
