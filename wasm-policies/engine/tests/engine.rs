@@ -1,0 +1,192 @@
+//! Loading, the cache, the registry, and that decisions depend on nothing but the request.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use ocm_policy_abi::Verdict;
+use ocm_policy_engine::{Cache, CacheError, Ceiling, Compiler, Decided, Fault, Policy, Registry, compile_here};
+use support::{Guest, compiler, engine, policy, question};
+
+fn verdict(decided: &Decided) -> Result<Verdict, Fault> {
+    decided.outcome().result.clone().map(|decision| decision.verdict)
+}
+
+const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"no","message":"no"}]}"#;
+
+#[test]
+fn every_decision_is_made_by_an_instance_that_made_no_other() {
+    // Counts its decisions and denies from the second on.
+    let guest = Guest {
+        fields: "(global $asked (mut i32) (i32.const 0))".to_owned(),
+        ..Guest::deciding(
+            "(global.set $asked (i32.add (global.get $asked) (i32.const 1)))
+             (i32.store (i32.const 12288) (i32.add (i32.load (i32.const 12288)) (i32.const 1)))
+             (if (i32.gt_u (i32.add (global.get $asked) (i32.load (i32.const 12288))) (i32.const 2)) (then unreachable))",
+        )
+    };
+    let engine = engine();
+    let policy = policy(&engine, &guest.module()).unwrap();
+    let fuel: Vec<u64> = (0..20)
+        .map(|_| {
+            let answered = policy.decide(&question("c"));
+            assert!(answered.outcome.result.is_ok(), "{:?}", answered.outcome);
+            answered.outcome.fuel
+        })
+        .collect();
+    assert!(fuel.iter().all(|used| *used == fuel[0] && *used > 0), "{fuel:?}");
+}
+
+#[test]
+fn settings_become_part_of_the_code() {
+    // Its answer is what `configure` wrote, which happens once.
+    let guest = Guest {
+        configure: "(i32.store8 (i32.const 8192) (i32.load8_u (local.get 0)))".to_owned(),
+        answer: r#" {"verdict":"allow"}"#.to_owned(),
+        ..Guest::default()
+    };
+    let ceiling = Ceiling::default();
+    let artifact = compile_here(&guest.module(), "  1", &ceiling).unwrap();
+    assert_eq!(artifact.header().settings, None, "a snapshot was taken");
+    let engine = engine();
+    let policy = Policy::load(&engine, &artifact, &ceiling).unwrap();
+    assert!(policy.decide(&question("c")).outcome.result.is_ok());
+    let broken = compile_here(&guest.module(), "1", &ceiling).unwrap();
+    let policy = Policy::load(&engine, &broken, &ceiling).unwrap();
+    assert!(policy.decide(&question("c")).outcome.result.is_err(), "the settings are in the answer now");
+    assert_ne!(artifact.header().settings_digest, broken.header().settings_digest);
+    assert!(matches!(compile_here(&guest.module(), "{", &ceiling), Err(Fault::Load(_))), "settings are JSON");
+}
+
+#[test]
+fn a_process_of_its_own_compiles_the_same() {
+    let module = Guest::default().module();
+    let ceiling = Ceiling::default();
+    let (here, there) =
+        (compile_here(&module, "{}", &ceiling).unwrap(), compiler().compile(&module, "{}", &ceiling).unwrap());
+    assert_eq!(here.header(), there.header());
+    assert!(Policy::load(&engine(), &there, &ceiling).is_ok());
+    let missing = Compiler::process("/nowhere/compiler", []);
+    assert!(matches!(missing.compile(&module, "{}", &ceiling), Err(Fault::Load(_))));
+    let silent = Compiler::process("/bin/true", []);
+    assert!(matches!(silent.compile(&module, "{}", &ceiling), Err(Fault::Load(_))));
+    let refused =
+        compiler().compile(&Guest { configure: "unreachable".to_owned(), ..Guest::default() }.module(), "{}", &ceiling);
+    assert!(matches!(refused, Err(Fault::Trap(_))), "what the process says is what is said");
+}
+
+#[test]
+fn the_cache_gives_back_what_it_was_given_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let (one, other) = (Guest::default().module(), Guest::answering(DENY).module());
+    let ceiling = Ceiling::default();
+    let never = Compiler::process("/nowhere/compiler", []);
+    let cache = Cache::open(&path).unwrap();
+    let made = cache.artifact(&Compiler::Here, &one, "{}", &ceiling).unwrap();
+    cache.artifact(&Compiler::Here, &other, "{}", &ceiling).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    let cache = Cache::open(&path).unwrap();
+    assert_eq!(cache.artifact(&never, &one, "{}", &ceiling).unwrap().bytes(), made.bytes(), "found without a compiler");
+    assert!(cache.artifact(&never, &one, "[]", &ceiling).is_err(), "other settings are another artifact");
+
+    let mut files: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "policy"));
+    let [first, second] = files.as_slice() else { panic!("{files:?}") };
+    // One file in the place of the other: sound, and not what was asked for.
+    let (a, b) = (fs::read(first).unwrap(), fs::read(second).unwrap());
+    fs::write(first, &b).unwrap();
+    fs::write(second, &a).unwrap();
+    assert!(
+        cache.artifact(&never, &one, "{}", &ceiling).is_err()
+            && cache.artifact(&never, &other, "{}", &ceiling).is_err()
+    );
+    // A single bit.
+    let mut flipped = a.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    fs::write(first, &flipped).unwrap();
+    fs::write(second, &flipped).unwrap();
+    assert!(cache.artifact(&never, &one, "{}", &ceiling).is_err());
+    // Compiled anew, and right again.
+    assert!(cache.artifact(&Compiler::Here, &one, "{}", &ceiling).is_ok());
+    assert!(cache.artifact(&never, &one, "{}", &ceiling).is_ok());
+    // A file that others could have written is not run.
+    for file in [first, second] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    assert!(cache.artifact(&never, &one, "{}", &ceiling).is_err());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(matches!(Cache::open(&path), Err(CacheError::Shared(_))));
+    // Another key makes other codes.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::remove_file(path.join("key")).unwrap();
+    assert!(Cache::open(&path).unwrap().artifact(&never, &other, "{}", &ceiling).is_err());
+}
+
+#[test]
+fn a_bad_module_never_disturbs_the_good_one() {
+    let engine = engine();
+    let good = policy(&engine, &Guest::default().module());
+    let registry = Registry::default();
+    let proof = |_: &_| Ok(());
+    registry.install("gate", good, proof).unwrap();
+    let asked = |registry: &Registry| registry.decide(&question("c")).iter().map(verdict).collect::<Vec<_>>();
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
+
+    let bad = policy(&engine, b"\0asm");
+    assert!(registry.install("gate", bad, proof).is_err());
+    let unproven = policy(&engine, &Guest::answering(DENY).module());
+    let failed = Fault::Load("its own vectors fail".to_owned());
+    assert_eq!(registry.install("gate", unproven, |_| Err(failed.clone())), Err(failed.clone()));
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow)], "the good one stays");
+
+    registry.install("gate", policy(&engine, &Guest::answering(DENY).module()), proof).unwrap();
+    assert_eq!(asked(&registry), [Ok(Verdict::Deny)]);
+    assert!(registry.roll_back("gate"));
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
+
+    // A place that never held anything is closed, not open.
+    assert!(registry.install("second", Err(failed.clone()), proof).is_err());
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow), Err(failed)]);
+    assert!(registry.remove("second") && !registry.remove("second"));
+}
+
+#[test]
+fn candidates_are_compared_and_decide_for_their_share() {
+    let engine = engine();
+    let registry = Registry::default();
+    registry.install("gate", policy(&engine, &Guest::default().module()), |_| Ok(())).unwrap();
+    let candidate = policy(&engine, &Guest::answering(DENY).module()).unwrap();
+    assert!(registry.propose("gate", candidate.clone(), 0) && !registry.propose("none", candidate.clone(), 0));
+    let denied = |share: u16| {
+        registry.propose("gate", candidate.clone(), share);
+        let names = (0..200).map(|number| format!("cluster-{number}"));
+        names.filter(|name| verdict(&registry.decide(&question(name))[0]) == Ok(Verdict::Deny)).collect::<Vec<_>>()
+    };
+    assert_eq!(denied(0), Vec::<String>::new(), "a shadow decides nothing");
+    let differences = registry.compare(&question("c"));
+    assert_eq!(differences.len(), 1, "{differences:?}");
+    let (some, more) = (denied(2_000), denied(6_000));
+    assert!(!some.is_empty() && some.len() < more.len() && more.len() < 200);
+    assert!(some.iter().all(|name| more.contains(name)), "whoever was in stays in");
+    assert_eq!(denied(10_000).len(), 200);
+    assert!(registry.promote("gate") && registry.compare(&question("c")).is_empty());
+    assert_eq!(verdict(&registry.decide(&question("c"))[0]), Ok(Verdict::Deny));
+    assert!(registry.roll_back("gate") && !registry.withdraw("gate"));
+}
+
+#[test]
+fn decisions_are_those_of_any_other_thread() {
+    let engine = engine();
+    let policy = policy(&engine, &Guest::default().module()).unwrap();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| (0..200).map(|_| policy.decide(&question("c")).outcome.clone()).collect::<Vec<_>>())
+            })
+            .collect();
+        let all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert!(all.iter().all(|outcome| *outcome == all[0] && outcome.result.is_ok()));
+    });
+}

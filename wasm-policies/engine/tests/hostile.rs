@@ -1,0 +1,222 @@
+//! Modules that mean harm. Whatever they do, the host answers within the budget, keeps its memory, and decides rightly
+//! the next time.
+
+mod support;
+
+use std::sync::Arc;
+
+use ocm_policy_abi::Verdict;
+use ocm_policy_engine::{Ceiling, Engine, Fault, Policy, compile_here};
+use support::{Guest, compiler, engine, policy, question};
+
+/// Anonymous memory of this process in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or_default() << 10
+}
+
+/// Asks a policy and a harmless one beside it, several times.
+fn attack(engine: &Engine, hostile: &Arc<Policy>) -> Fault {
+    let harmless = policy(engine, &Guest::default().module()).expect("the harmless one loads");
+    let before = resident();
+    let mut faults = Vec::new();
+    for _ in 0..3 {
+        let fault = hostile.decide(&question("c")).outcome.result.clone().expect_err("the attack is no decision");
+        faults.push(fault);
+        let next = harmless.decide(&question("c")).outcome.result.clone();
+        assert_eq!(next.map(|decision| decision.verdict), Ok(Verdict::Allow), "the next decision is right");
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 96 << 20, "the host grew by {} MiB", grown >> 20);
+    faults.dedup();
+    assert_eq!(faults.len(), 1, "the same attack ends in the same way: {faults:?}");
+    faults.remove(0)
+}
+
+fn decides(guest: &Guest) -> Fault {
+    let engine = engine();
+    let hostile = policy(&engine, &guest.module()).expect("it loads");
+    attack(&engine, &hostile)
+}
+
+fn does_not_load(module: &[u8]) -> Fault {
+    let engine = engine();
+    let fault = policy(&engine, module).err().expect("it does not load");
+    assert!(policy(&engine, &Guest::default().module()).is_ok(), "the next module loads");
+    fault
+}
+
+#[test]
+fn loops_end_with_the_fuel() {
+    let endless = "(loop $l (br $l))";
+    assert_eq!(decides(&Guest::deciding(endless)), Fault::OutOfFuel);
+    // Before any request, the most that anybody gets is the limit.
+    let start = Guest { fields: format!("(func $s {endless}) (start $s)"), ..Guest::default() };
+    assert_eq!(does_not_load(&start.module()), Fault::OutOfFuel);
+    assert_eq!(does_not_load(&Guest { configure: endless.to_owned(), ..Guest::default() }.module()), Fault::OutOfFuel);
+    assert_eq!(does_not_load(&Guest { describe: endless.to_owned(), ..Guest::default() }.module()), Fault::OutOfFuel);
+}
+
+#[test]
+fn time_is_a_limit_of_its_own() {
+    let guest = Guest::deciding("(loop $l (br $l))");
+    let mut ceiling = Ceiling::default();
+    ceiling.usual.fuel = u64::MAX / 2;
+    ceiling.most.fuel = u64::MAX / 2;
+    ceiling.usual.ticks = 5;
+    let engine = engine();
+    let artifact = compile_here(&guest.module(), "{}", &Ceiling::default()).unwrap();
+    let hostile = Policy::load(&engine, &artifact, &ceiling).unwrap();
+    assert_eq!(attack(&engine, &hostile), Fault::TimedOut);
+}
+
+#[test]
+fn recursion_ends_with_the_stack() {
+    let fields = "(func $deep (param i32) (result i32) (i32.add (call $deep (local.get 0)) (i32.const 1)))".to_owned();
+    let guest = Guest { fields, ..Guest::deciding("(drop (call $deep (i32.const 1)))") };
+    assert_eq!(decides(&guest), Fault::StackExhausted);
+}
+
+#[test]
+fn memory_is_bounded() {
+    let grow = "(loop $l (drop (memory.grow (i32.const 16))) (br $l))";
+    assert_eq!(decides(&Guest::deciding(grow)), Fault::OutOfMemory);
+    let touch = "(drop (memory.grow (i32.const 200))) (memory.fill (i32.const 65536) (i32.const 1) (i32.const 13107200)) unreachable";
+    assert!(matches!(decides(&Guest::deciding(touch)), Fault::Trap(_)));
+    let fields = "(table $t 1 funcref)".to_owned();
+    let table = "(loop $l (drop (table.grow $t (ref.null func) (i32.const 4096))) (br $l))";
+    assert_eq!(decides(&Guest { fields, ..Guest::deciding(table) }), Fault::OutOfMemory);
+    for (pages, fields) in [(65_536, ""), (2_048, ""), (1, "(table 10000000 funcref)")] {
+        let fault = does_not_load(&Guest { pages, fields: fields.to_owned(), ..Guest::default() }.module());
+        assert!(matches!(fault, Fault::Load(_) | Fault::OutOfMemory | Fault::Malformed(_)), "{fault:?}");
+    }
+}
+
+#[test]
+fn thousands_of_instances_are_refused() {
+    let instances = "(core instance (instantiate $m))".repeat(2_000);
+    let component = wat::parse_str(format!("(component (core module $m) {instances})")).unwrap();
+    assert!(matches!(does_not_load(&component), Fault::Load(_)), "it is no policy");
+    let nested = "(core module)".repeat(1_000);
+    let fault = does_not_load(&wat::parse_str(format!("(component {nested})")).unwrap());
+    assert!(matches!(&fault, Fault::Load(text) if text.contains("nested modules")), "{fault:?}");
+}
+
+#[test]
+fn answers_that_cannot_be_taken_are_faults() {
+    let length = |bytes: u32| format!("(i32.store (i32.const 68) (i32.const {bytes}))");
+    // Beyond the end of the memory.
+    assert!(matches!(decides(&Guest::deciding(&length(1 << 30))), Fault::Malformed(_) | Fault::Trap(_)));
+    // Within the memory, and far too long.
+    let guest = Guest { pages: 100, ..Guest::deciding(&length(6 << 20)) };
+    let fault = decides(&guest);
+    assert!(matches!(fault, Fault::TooLarge(_) | Fault::Malformed(_)), "{fault:?}");
+    for answer in [
+        "",
+        "null",
+        "{",
+        "[\"allow\"]",
+        r#"{"verdict":"allow"} "#,
+        r#"{"verdict":"ALLOW"}"#,
+        r#"{"verdict":"allow","x":1}"#,
+    ] {
+        let fault = policy_says(answer);
+        assert!(answer.ends_with(' ') || matches!(fault, Some(Fault::Malformed(_))), "{answer}: {fault:?}");
+    }
+    // Not UTF-8.
+    let guest = Guest::deciding("(i32.store8 (i32.const 8193) (i32.const 255))");
+    assert!(matches!(decides(&guest), Fault::Malformed(_)));
+}
+
+fn policy_says(answer: &str) -> Option<Fault> {
+    let engine = engine();
+    let policy = policy(&engine, &Guest::answering(answer).module()).unwrap();
+    policy.decide(&question("c")).outcome.result.clone().err()
+}
+
+#[test]
+fn lists_that_point_at_one_text_are_refused() {
+    // 65 536 errors, each of them the same megabyte.
+    let configure = "(local.set 0 (i32.const 0))
+        (i32.store8 (i32.const 32) (i32.const 1))
+        (i32.store (i32.const 36) (i32.const 131072))
+        (i32.store (i32.const 40) (i32.const 65536))
+        (loop $l
+          (i32.store (i32.add (i32.const 131072) (i32.mul (local.get 0) (i32.const 8))) (i32.const 1048576))
+          (i32.store (i32.add (i32.const 131076) (i32.mul (local.get 0) (i32.const 8))) (i32.const 1048576))
+          (local.set 0 (i32.add (local.get 0) (i32.const 1)))
+          (br_if $l (i32.lt_u (local.get 0) (i32.const 65536))))";
+    let before = resident();
+    let fault = does_not_load(&Guest { pages: 40, configure: configure.to_owned(), ..Guest::default() }.module());
+    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+    assert!(resident().saturating_sub(before) < 96 << 20);
+}
+
+#[test]
+fn traps_are_faults() {
+    for (decide, word) in [
+        ("unreachable", "unreachable"),
+        ("(drop (i32.div_u (i32.const 1) (i32.const 0)))", "divide by zero"),
+        ("(drop (i32.load (i32.const -8)))", "out of bounds"),
+    ] {
+        let fault = decides(&Guest::deciding(decide));
+        assert!(matches!(&fault, Fault::Trap(text) if text.contains(word)), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_policy_imports_nothing() {
+    let fields = r#"(import "env" "clock" (func $clock (result i64)))"#;
+    let module = wat::parse_str(format!(
+        r#"(module {fields} (memory (export "memory") 1)
+           (func (export "ocm:policy/policy@0.1.0#decide") (param i32 i32) (result i32) unreachable))"#
+    ));
+    assert!(matches!(does_not_load(&module.unwrap()), Fault::Load(_)));
+    let component = wat::parse_str(
+        r#"(component (import "wasi:clocks/wall-clock@0.2.0" (instance $c))
+           (component $inner) (instance $i (instantiate $inner)) (export "ocm:policy/policy@0.1.0" (instance $i)))"#,
+    );
+    let fault = does_not_load(&component.unwrap());
+    assert!(matches!(&fault, Fault::Load(_)), "{fault:?}");
+}
+
+#[test]
+fn what_costs_too_much_to_compile_is_not_compiled() {
+    // One function of a megabyte.
+    let long = "(drop (i32.const 1))".repeat(400_000);
+    let fault = does_not_load(&Guest { fields: format!("(func {long})"), ..Guest::default() }.module());
+    assert!(matches!(&fault, Fault::Load(text) if text.contains("bytes in one function")), "{fault:?}");
+    let many = "(func)".repeat(100_001);
+    let fault = does_not_load(&Guest { fields: many, ..Guest::default() }.module());
+    assert!(matches!(&fault, Fault::Load(text) if text.contains("functions")), "{fault:?}");
+    // Below those limits, the kernel ends the process that compiles.
+    let costly = "(func (param i32) (result i32) (local.get 0) ".to_owned()
+        + &"(if (result i32) (then (i32.const 1)) (else (i32.const 2)))".repeat(20_000)
+        + ")";
+    let module = Guest { fields: costly.repeat(8), ..Guest::default() }.module();
+    let ocm_policy_engine::Compiler::Process { program, arguments, memory_bytes, .. } = compiler() else {
+        unreachable!()
+    };
+    let hasty = ocm_policy_engine::Compiler::Process { program, arguments, cpu_seconds: 1, memory_bytes };
+    let fault = hasty.compile(&module, "{}", &Ceiling::default()).err();
+    assert!(matches!(&fault, Some(Fault::Load(text)) if text.contains("processor time")), "{fault:?}");
+    assert!(hasty.compile(&Guest::default().module(), "{}", &Ceiling::default()).is_ok(), "the next one is compiled");
+}
+
+#[test]
+fn damaged_modules_are_refused_or_harmless() {
+    let module = Guest::default().module();
+    let engine = engine();
+    for end in (0..module.len()).step_by(7) {
+        assert!(policy(&engine, &module[..end]).is_err(), "cut at {end}");
+    }
+    for at in (0..module.len()).step_by(3) {
+        let mut flipped = module.clone();
+        flipped[at] ^= 1 << (at % 8);
+        // What still loads is another policy; it decides or fails, and never takes the host with it.
+        if let Ok(policy) = policy(&engine, &flipped) {
+            let _ = policy.decide(&question("c")).outcome.result.clone();
+        }
+    }
+}
