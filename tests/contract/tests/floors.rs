@@ -69,6 +69,13 @@ const RULES: &[Rule] = &[
     },
     guest("policy-name-pattern"),
     Rule {
+        name: "ocm-policy-engine",
+        floor: Floor::Edge,
+        ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules"],
+        never: WORLD,
+        not_itself: &[],
+    },
+    Rule {
         name: "ocm-kube",
         floor: Floor::Edge,
         ours: &["ocm-api", "ocm-core"],
@@ -274,8 +281,15 @@ fn doors_hold_no_logic_in_main() {
 /// Crates of which two versions are linked or built, and why.
 const TWICE: &[(&str, &str)] = &[
     ("base64", "k8s-openapi and kube still take 0.22"),
+    ("block-buffer", "comes with sha2"),
+    ("cpufeatures", "comes with sha2"),
+    ("crypto-common", "comes with sha2"),
+    ("digest", "comes with sha2"),
+    ("embedded-io", "postcard, in which wasmtime keeps its metadata, names two of which it uses none"),
     ("getrandom", "ring still takes 0.2, the p521 family takes 0.4"),
+    ("hashbrown", "gimli and object, which wasmtime takes, are one version behind"),
     ("r-efi", "comes with the versions of getrandom, for UEFI only"),
+    ("sha2", "the long-term support line of wasmtime takes 0.10"),
     ("similar", "insta still takes 2, which only tests link; install shows differences with 3"),
     ("syn", "some derive macros still take 2; only the compiler runs them"),
     ("windows-sys", "for Windows only; the crates of the ecosystem move one by one"),
