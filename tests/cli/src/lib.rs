@@ -17,7 +17,10 @@ use std::{env, fs};
 use tempfile::TempDir;
 
 pub mod docs;
+mod guest;
 pub mod tree;
+
+pub use guest::{guests, target};
 
 /// How a command ended and what it said.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,9 +29,9 @@ pub fn configure<P: Policy>(state: &OnceLock<P>, settings: &str) -> Result<(), V
 /// `decide` of the contract.
 pub fn decide<P: Policy>(state: &OnceLock<P>, request: &str) -> String {
     let answer = match (state.get(), Request::read(request)) {
-        (Some(policy), Ok(request)) => policy.decide(&request),
+        (Some(policy), Some(request)) => policy.decide(&request),
         (None, _) => deny("not-configured", "the policy was not configured"),
-        (_, Err(error)) => deny("request-unreadable", format!("the request cannot be read: {error}")),
+        (_, None) => deny("request-unreadable", "the request is no JSON object"),
     };
     // No host takes an empty text for an answer.
     serde_json::to_string(answer.decision()).unwrap_or_default()

@@ -41,6 +41,7 @@ mod build;
 mod bump;
 pub mod guest;
 mod request;
+mod split;
 
 pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};
 pub use ocm_policy_abi::{

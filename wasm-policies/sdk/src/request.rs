@@ -4,9 +4,11 @@ use std::cell::OnceCell;
 
 use ocm_policy_abi::{Cluster, Csr, Map, Operation, Requester, Resource, Table, Text};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+
+use crate::split::members;
 
 /// A request. Its parts are read when they are asked for, and remembered.
+#[derive(Default)]
 pub struct Request<'a> {
     parts: Parts<'a>,
     requester: OnceCell<Requester<'a>>,
@@ -17,90 +19,95 @@ pub struct Request<'a> {
     evidence: OnceCell<Map<'a, Table<'a>>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// The members of a request as they stand in its text.
+#[derive(Default)]
 struct Parts<'a> {
-    #[serde(borrow)]
-    id: Text<'a>,
-    operation: Operation,
-    now: i64,
-    #[serde(default)]
-    dry_run: bool,
-    #[serde(default)]
-    attempt: u32,
-    #[serde(borrow)]
-    requester: &'a RawValue,
-    #[serde(borrow, default)]
-    resource: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    cluster: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    previous: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    csr: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    previous_object: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    evidence: Option<&'a RawValue>,
+    id: Option<&'a str>,
+    operation: Option<&'a str>,
+    now: Option<&'a str>,
+    dry_run: Option<&'a str>,
+    attempt: Option<&'a str>,
+    requester: Option<&'a str>,
+    resource: Option<&'a str>,
+    cluster: Option<&'a str>,
+    previous: Option<&'a str>,
+    csr: Option<&'a str>,
+    object: Option<&'a str>,
+    previous_object: Option<&'a str>,
+    evidence: Option<&'a str>,
 }
 
 /// A part that the host wrote in another way than the contract says: the policy cannot know what it decides about, so
 /// it ends here, which is an error and never an allow.
-fn part<'a, T: Deserialize<'a>>(json: &'a RawValue) -> T {
-    match serde_json::from_str(json.get()) {
+fn part<'a, T: Deserialize<'a>>(json: &'a str) -> T {
+    match serde_json::from_str(json) {
         Ok(part) => part,
         Err(error) => panic!("the request breaks the contract: {error}"),
     }
 }
 
+/// A part that every request has.
+fn needed<'a, T: Deserialize<'a>>(json: Option<&'a str>) -> T {
+    part(json.unwrap_or(""))
+}
+
 impl<'a> Request<'a> {
-    /// Reads a request.
+    /// Finds the parts of a request. `None` when the text is no JSON object.
     ///
-    /// # Errors
-    /// When the text is no request.
-    pub fn read(json: &'a str) -> Result<Self, serde_json::Error> {
-        let parts = serde_json::from_str(json)?;
-        Ok(Self {
-            parts,
-            requester: OnceCell::new(),
-            resource: OnceCell::new(),
-            cluster: OnceCell::new(),
-            previous: OnceCell::new(),
-            csr: OnceCell::new(),
-            evidence: OnceCell::new(),
-        })
+    /// What a part holds is read when it is asked for. One that is not as the contract says ends the policy then, which
+    /// the host counts as an error.
+    pub fn read(json: &'a str) -> Option<Self> {
+        let mut parts = Parts::default();
+        members(json, |key, value| {
+            let place = match key {
+                "id" => &mut parts.id,
+                "operation" => &mut parts.operation,
+                "now" => &mut parts.now,
+                "dryRun" => &mut parts.dry_run,
+                "attempt" => &mut parts.attempt,
+                "requester" => &mut parts.requester,
+                "resource" => &mut parts.resource,
+                "cluster" => &mut parts.cluster,
+                "previous" => &mut parts.previous,
+                "csr" => &mut parts.csr,
+                "object" => &mut parts.object,
+                "previousObject" => &mut parts.previous_object,
+                "evidence" => &mut parts.evidence,
+                _ => return,
+            };
+            *place = (value != "null").then_some(value);
+        })?;
+        Some(Self { parts, ..Self::default() })
     }
 
     /// Names the question: the UID of an admission review, or what the asking controller chose.
-    pub fn id(&self) -> &str {
-        &self.parts.id
+    pub fn id(&self) -> Text<'a> {
+        needed(self.parts.id)
     }
 
     /// What is to be decided.
     pub fn operation(&self) -> Operation {
-        self.parts.operation
+        needed(self.parts.operation)
     }
 
     /// When it was asked, in milliseconds since 1970-01-01T00:00:00Z. The only clock that there is.
     pub fn now(&self) -> i64 {
-        self.parts.now
+        needed(self.parts.now)
     }
 
     /// Whether nothing will be stored whatever the answer.
     pub fn is_dry_run(&self) -> bool {
-        self.parts.dry_run
+        self.parts.dry_run.is_some_and(part)
     }
 
     /// How often the same question was answered with `hold` before.
     pub fn attempt(&self) -> u32 {
-        self.parts.attempt
+        self.parts.attempt.map(part).unwrap_or_default()
     }
 
     /// Who asks.
     pub fn requester(&self) -> &Requester<'a> {
-        self.requester.get_or_init(|| part(self.parts.requester))
+        self.requester.get_or_init(|| needed(self.parts.requester))
     }
 
     /// Which API object this is about.
@@ -125,12 +132,12 @@ impl<'a> Request<'a> {
 
     /// The whole object as JSON, where the manifest asks for objects.
     pub fn object(&self) -> Option<&'a str> {
-        self.parts.object.map(RawValue::get)
+        self.parts.object
     }
 
     /// The whole object before an update or a deletion as JSON, where the manifest asks for objects.
     pub fn previous_object(&self) -> Option<&'a str> {
-        self.parts.previous_object.map(RawValue::get)
+        self.parts.previous_object
     }
 
     /// What a query of the manifest found. A table that is missing is as good as one that is not complete.
@@ -162,7 +169,7 @@ mod tests {
         };
         let json = serde_json::to_string(&host).unwrap();
         let request = Request::read(&json).unwrap();
-        assert_eq!((request.id(), request.operation(), request.now()), ("1", Operation::Join, 5));
+        assert_eq!((request.id(), request.operation(), request.now()), ("1".into(), Operation::Join, 5));
         assert_eq!((request.is_dry_run(), request.attempt()), (true, 2));
         assert_eq!(request.requester(), &host.requester);
         assert_eq!((request.resource(), request.cluster()), (host.resource.as_ref(), host.cluster.as_ref()));

@@ -1,0 +1,282 @@
+//! How fast policies decide, beside the same logic as a native function: `cargo bench -p ocm-policy-engine`
+//!
+//! Every decision is made by a fresh instance with fuel, time and memory limits on, as on a hub.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use ocm_policy_abi::{Operation, Request};
+use ocm_policy_engine::{Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, Question, compile_here};
+use ocm_policy_sdk::guest;
+use policy_name_pattern::NamePattern;
+use serde_json::json;
+
+/// Decisions of one measurement.
+const MANY: usize = 100_000;
+
+fn main() -> ExitCode {
+    // `cargo test --benches` only wants to know that it starts.
+    if !env::args().any(|argument| argument == "--bench") {
+        return ExitCode::SUCCESS;
+    }
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), String> {
+    let said = |fault: Fault| fault.to_string();
+    println!("Building the policy; the first time takes a minute.");
+    let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern"])?;
+    let module = fs::read(&modules[0]).map_err(|error| format!("{}: {error}", modules[0].display()))?;
+    let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
+    let over = Arc::new(AtomicBool::new(false));
+    tick(&engine, &over);
+    let ceiling = Ceiling::default();
+    let begun = Instant::now();
+    let artifact = compile_here(&module, &settings(0), &ceiling).map_err(said)?;
+    println!(
+        "\nmodule {} KB, machine code {} KB, compiled in {:.0} ms",
+        module.len() / 1000,
+        artifact.bytes().len() / 1000,
+        begun.elapsed().as_secs_f64() * 1e3
+    );
+    let policy = Policy::load(&engine, &artifact, &ceiling).map_err(said)?;
+    let question = question()?;
+    let text = question.text_for(policy.manifest()).map_err(said)?;
+    let first = policy.decide(&question).outcome.clone();
+    println!(
+        "request {} bytes, fuel {}, answer {:?}\n",
+        text.len(),
+        first.fuel,
+        first.result.map(|decision| decision.verdict)
+    );
+
+    let native = OnceLock::<NamePattern>::new();
+    guest::configure(&native, &settings(0)).map_err(|errors| errors.join("; "))?;
+    let floor = median((0..MANY).map(|_| timed(|| guest::decide(&native, &text))));
+    println!("native function (the floor)         p50 {:>7.2} µs", micros(floor));
+    let mut times: Vec<Duration> = Vec::with_capacity(MANY);
+    let begun = Instant::now();
+    for _ in 0..MANY {
+        let begun = Instant::now();
+        let answered = policy.decide(&question);
+        times.push(begun.elapsed());
+        drop(answered);
+    }
+    let alone = MANY as f64 / begun.elapsed().as_secs_f64();
+    times.sort_unstable();
+    let at = |share: f64| times[((MANY as f64 * share) as usize).min(MANY - 1)];
+    println!(
+        "decision, fresh instance            p50 {:>7.2} µs   p99 {:.2} µs   ratio {:.2}   target ≤ 6 µs",
+        micros(at(0.5)),
+        micros(at(0.99)),
+        at(0.5).as_secs_f64() / floor.as_secs_f64()
+    );
+    println!("decisions a second, one thread      {alone:>11.0}   target ≥ 110 000");
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..MANY).for_each(|_| drop(policy.decide(&question))));
+        }
+    });
+    let both = 2.0 * MANY as f64 / begun.elapsed().as_secs_f64();
+    println!("decisions a second, two threads     {both:>11.0}   ratio {:.2}   target ≥ 1.8", both / alone);
+
+    several(&module, &ceiling)?;
+    neighbours(&ceiling)?;
+    over.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Many policies: what each adds to a question, how long each takes to load, and what all of them occupy.
+fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
+    let said = |fault: Fault| fault.to_string();
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let cache = Cache::open(folder.path().join("cache")).map_err(|error| error.to_string())?;
+    for number in 0..50 {
+        cache.artifact(&Compiler::Here, module, &settings(number), ceiling).map_err(said)?;
+    }
+    let before = resident();
+    let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
+    let mut loads = Vec::new();
+    let mut policies = Vec::new();
+    for number in 0..50 {
+        let begun = Instant::now();
+        let artifact = cache.artifact(&Compiler::Here, module, &settings(number), ceiling).map_err(said)?;
+        policies.push(Policy::load(&engine, &artifact, ceiling).map_err(said)?);
+        loads.push(begun.elapsed());
+    }
+    println!(
+        "\nloading from the cache              p50 {:>7.2} ms   target ≤ 1 ms",
+        micros(median(loads.into_iter())) / 1e3
+    );
+    let question = question()?;
+    let mut each = Vec::new();
+    for count in [1, 10, 50] {
+        let all = median(
+            (0..2_000).map(|_| timed(|| policies[..count].iter().for_each(|policy| drop(policy.decide(&question))))),
+        );
+        each.push(micros(all) / count as f64);
+        println!(
+            "{count:2} policies on one request, each     p50 {:>7.2} µs   target ≤ 10 µs",
+            micros(all) / count as f64
+        );
+    }
+    let grown = resident().saturating_sub(before);
+    println!("50 policies, engine included        {:>8.1} MB   target ≤ 64 MB", grown as f64 / 1e6);
+    Ok(())
+}
+
+/// A quick policy while 64 others loop until their budget ends.
+fn neighbours(ceiling: &Ceiling) -> Result<(), String> {
+    let said = |fault: Fault| fault.to_string();
+    let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
+    let over = Arc::new(AtomicBool::new(false));
+    tick(&engine, &over);
+    let load = |decide: &str| {
+        let module = hand_made(decide)?;
+        let artifact = compile_here(&module, "{}", ceiling).map_err(said)?;
+        Policy::load(&engine, &artifact, ceiling).map_err(said)
+    };
+    let quick = load("")?;
+    let question = question()?;
+    for _ in 0..100 {
+        quick.decide(&question);
+    }
+    let quiet = percentile(&mut sample(&quick, &question), 0.99);
+    let hostile = (0..64).map(|_| load("(loop $l (br $l))")).collect::<Result<Vec<_>, _>>()?;
+    let stop = AtomicBool::new(false);
+    let loud = thread::scope(|scope| {
+        for policy in &hostile {
+            let (stop, question) = (&stop, &question);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    policy.decide(question);
+                }
+            });
+        }
+        thread::sleep(Duration::from_millis(300));
+        let mut times = sample(&quick, &question);
+        stop.store(true, Ordering::Relaxed);
+        percentile(&mut times, 0.99)
+    });
+    over.store(true, Ordering::Relaxed);
+    println!(
+        "\nneighbour of 64 endless loops       p99 {:>7.2} ms   alone {:.3} ms   target < 5 ms",
+        micros(loud) / 1e3,
+        micros(quiet) / 1e3
+    );
+    Ok(())
+}
+
+fn sample(policy: &Arc<Policy>, question: &Question) -> Vec<Duration> {
+    (0..2_000)
+        .map(|_| {
+            // A hub is asked now and then, not in a loop.
+            thread::sleep(Duration::from_micros(500));
+            timed(|| drop(policy.decide(question)))
+        })
+        .collect()
+}
+
+fn hand_made(decide: &str) -> Result<Vec<u8>, String> {
+    let manifest = r#"{\"contract\":\"ocm:policy@0.1.0\",\"name\":\"hand-made\",\"version\":\"1.0.0\",\"operations\":[\"create\"]}"#;
+    let text = format!(
+        r#"(module (memory (export "memory") 1) (global $n (mut i32) (i32.const 16384))
+           (data (i32.const 1024) "{manifest}") (data (i32.const 8192) "{{\"verdict\":\"allow\"}}")
+           (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+             (global.get $n) (global.set $n (i32.add (global.get $n) (local.get 3))))
+           (func (export "ocm:policy/policy@0.1.0#describe") (result i32)
+             (i32.store (i32.const 16) (i32.const 1024)) (i32.store (i32.const 20) (i32.const {}))
+             (i32.const 16))
+           (func (export "ocm:policy/policy@0.1.0#configure") (param i32 i32) (result i32) (i32.const 32))
+           (func (export "ocm:policy/policy@0.1.0#decide") (param i32 i32) (result i32) {decide}
+             (i32.store (i32.const 64) (i32.const 8192)) (i32.store (i32.const 68) (i32.const 19)) (i32.const 64)))"#,
+        manifest.replace('\\', "").len()
+    );
+    wat::parse_str(text).map_err(|error| error.to_string())
+}
+
+/// Settings that differ, so that each makes a policy of its own.
+fn settings(number: usize) -> String {
+    json!({ "prefixes": ["prod-", format!("team-{number}-")] }).to_string()
+}
+
+/// A ManagedCluster of about two kilobytes is created.
+fn question() -> Result<Question, String> {
+    let labels: serde_json::Map<_, _> =
+        (0..10).map(|n| (format!("example.com/label-{n}"), json!(format!("value-{n}")))).collect();
+    let annotations: serde_json::Map<_, _> = (0..10)
+        .map(|n| (format!("example.com/annotation-{n}"), json!(format!("a longer value with some words in it, {n}"))))
+        .collect();
+    let request = json!({
+        "id": "84bd3dc3-2675-4612-a2b0-56e3b76aaf96",
+        "operation": Operation::Create,
+        "now": 1_790_000_000_000_i64,
+        "requester": {
+            "username": "system:serviceaccount:open-cluster-management:agent-registration-bootstrap",
+            "uid": "f82ca45b-5d81-4b4b-be44-bc1d99af9983",
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management", "system:authenticated"],
+            "extra": { "authentication.kubernetes.io/credential-id": ["JTI=add664cc-4dee-49bf-8a4a-5f733f9783fe"] },
+        },
+        "resource": {
+            "group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster",
+            "resource": "managedclusters", "name": "prod-1", "operation": "CREATE",
+        },
+        "cluster": {
+            "name": "prod-1", "labels": labels, "annotations": annotations, "leaseDurationSeconds": 60,
+            "taints": [{ "key": "example.com/new", "value": "true", "effect": "NoSelect" }],
+            "clientConfigs": [{ "url": "https://10.0.0.1:6443", "caSha256": "f82ca45b5d814b4bbe44bc1d99af9983f82ca45b5d814b4bbe44bc1d99af9983" }],
+        },
+    });
+    let request: Request<'static> =
+        serde_json::from_str(String::leak(request.to_string())).map_err(|error| error.to_string())?;
+    Question::new(request).map_err(|fault| fault.to_string())
+}
+
+/// Lets time pass in an engine.
+fn tick(engine: &Engine, over: &Arc<AtomicBool>) {
+    let (engine, over) = (engine.clone(), over.clone());
+    thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+            engine.tick();
+        }
+    });
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let begun = Instant::now();
+    std::hint::black_box(work());
+    begun.elapsed()
+}
+
+fn median(times: impl Iterator<Item = Duration>) -> Duration {
+    percentile(&mut times.collect::<Vec<_>>(), 0.5)
+}
+
+fn percentile(times: &mut [Duration], share: f64) -> Duration {
+    times.sort_unstable();
+    times[((times.len() as f64 * share) as usize).min(times.len() - 1)]
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// Memory of this process that lies in RAM, in bytes.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or_default() << 10
+}
