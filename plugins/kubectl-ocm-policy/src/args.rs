@@ -56,7 +56,8 @@ const TEST: &str = "Examples:
   # Take what the policy says now as what it should say
   kubectl ocm policy test only-prod --update";
 
-const RUN: &str = "A policy is FILE, or FILE=SETTINGS with a file of settings. A request is a request of the contract, an
+const RUN: &str =
+    "A policy is FILE, or FILE=SETTINGS with a file of settings. A request is a request of the contract, an
 AdmissionReview, a ManagedCluster or a CertificateSigningRequest, as JSON or YAML; a file may hold several.
 
 Examples:
@@ -69,7 +70,8 @@ Exit codes: 0 everything is allowed, 1 a policy is broken, 3 something is denied
 const EXPLAIN: &str = "Examples:
   kubectl ocm policy explain name.wasm quota.wasm -f cluster.yaml";
 
-const BENCH: &str = "Each decision is made as a hub makes it: a request is written, a fresh instance decides, the answers are
+const BENCH: &str =
+    "Each decision is made as a hub makes it: a request is written, a fresh instance decides, the answers are
 read, checked and combined.
 
 Examples:
@@ -84,7 +86,8 @@ Examples:
 
 Exit codes: 0 no difference, 3 differences.";
 
-const REPLAY: &str = "Records are JSON lines, as run --record writes them. Each request goes to the policy of its name byte by byte
+const REPLAY: &str =
+    "Records are JSON lines, as run --record writes them. Each request goes to the policy of its name byte by byte
 as it stands there, with the settings that stand there.
 
 Examples:

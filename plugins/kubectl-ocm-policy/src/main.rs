@@ -10,6 +10,7 @@ mod histogram;
 mod load;
 mod requests;
 mod run;
+mod templates;
 mod verbs;
 
 fn main() -> ExitCode {

@@ -62,7 +62,12 @@ pub(crate) fn read_files(
         let many = documents.len() > 1;
         if asking.operation == Some(Operation::Join) && documents.iter().all(|document| kind(document).is_some()) {
             let source = file.display().to_string();
-            asked.push(finish(joined(&documents, asking).map_err(|why| wrong(&source, why))?, source, &hub, manifests)?);
+            asked.push(finish(
+                joined(&documents, asking).map_err(|why| wrong(&source, why))?,
+                source,
+                &hub,
+                manifests,
+            )?);
             continue;
         }
         for (index, document) in documents.iter().enumerate() {
@@ -92,12 +97,7 @@ fn wrong(source: &str, why: impl std::fmt::Display) -> Failure {
 }
 
 /// Adds what is known of the hub.
-fn finish(
-    mut request: Request<'static>,
-    source: String,
-    hub: &Hub,
-    manifests: &[&Manifest],
-) -> Result<Asked, Failure> {
+fn finish(mut request: Request<'static>, source: String, hub: &Hub, manifests: &[&Manifest]) -> Result<Asked, Failure> {
     hub.answer(&mut request, manifests)?;
     let question = Question::new(request.clone()).map_err(|fault| wrong(&source, fault))?;
     Ok(Asked { source, question, request })
@@ -129,9 +129,13 @@ fn one(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'sta
         }
         Some("CertificateSigningRequest") => match args.operation.unwrap_or(Operation::Approve) {
             Operation::Approve => review::approve(document, &asking).map_err(unusable)?,
-            other => return Err(format!("a CertificateSigningRequest is approved, and --operation is {}", other.word())),
+            other => {
+                return Err(format!("a CertificateSigningRequest is approved, and --operation is {}", other.word()));
+            }
         },
-        Some(other) => return Err(format!("objects of the kind {other} can only be asked about in an AdmissionReview")),
+        Some(other) => {
+            return Err(format!("objects of the kind {other} can only be asked about in an AdmissionReview"));
+        }
         None if document.is_object() => return plain(document, args, index),
         None => return Err("it is no object".to_owned()),
     };
@@ -271,7 +275,7 @@ impl Hub {
 
     /// The objects of a query's source.
     fn found(&self, query: &Query) -> Vec<Value> {
-        let of = |wanted: &str| self.objects.iter().filter(move |object| kind(object) == Some(wanted)).cloned();
+        let of = |wanted: &'static str| self.objects.iter().filter(move |object| kind(object) == Some(wanted)).cloned();
         let text = |object: &Value, at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
         match &query.source {
             EvidenceSource::Clusters => of("ManagedCluster").collect(),

@@ -56,9 +56,14 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
                 .because(why)
                 .hint("--operation says what happens to a ManagedCluster"));
         }
-        if let Some((loaded, fault)) = said.iter().find_map(|(loaded, said)| Some((loaded, said.outcome.result.as_ref().err()?))) {
+        if let Some((loaded, fault)) =
+            said.iter().find_map(|(loaded, said)| Some((loaded, said.outcome.result.as_ref().err()?)))
+        {
             let name = &loaded.policy.manifest().name;
-            ui.tell(Event::warning(format!("{}: {name} gives no decision, and that is what is measured: {fault}", asked.source)));
+            ui.tell(Event::warning(format!(
+                "{}: {name} gives no decision, and that is what is measured: {fault}",
+                asked.source
+            )));
         }
     }
     ui.tell(Event::now(format!("measuring for {seconds} s")));

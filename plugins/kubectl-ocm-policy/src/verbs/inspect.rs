@@ -74,7 +74,12 @@ fn table(seen: &Seen, wide: bool) -> String {
     row("Size:", &size(look.shape.bytes as u64));
     row(
         "Shape:",
-        &format!("{} functions, {} of code, {} memories", look.shape.functions, size(look.shape.code_bytes as u64), look.shape.memories),
+        &format!(
+            "{} functions, {} of code, {} memories",
+            look.shape.functions,
+            size(look.shape.code_bytes as u64),
+            look.shape.memories
+        ),
     );
     row("Imports:", &if look.imports.is_empty() { "none".to_owned() } else { few(&look.imports, wide) });
     row("Exports:", &few(&look.exports, wide));
@@ -83,14 +88,25 @@ fn table(seen: &Seen, wide: bool) -> String {
         row("Contract:", &manifest.contract);
         row("Judges:", &words.join(", "));
         row("Objects:", if manifest.wants_object { "whole" } else { "facts only" });
-        list(&mut row, "Evidence:", manifest.evidence.iter().map(|query| format!("{}: {}", query.name, source(&query.source))));
+        list(
+            &mut row,
+            "Evidence:",
+            manifest.evidence.iter().map(|query| format!("{}: {}", query.name, source(&query.source))),
+        );
         list(&mut row, "Edits:", manifest.edits.iter().map(grant));
-        list(&mut row, "Reasons:", manifest.reasons.iter().map(|reason| format!("{}: {}", reason.code, reason.description)));
+        list(
+            &mut row,
+            "Reasons:",
+            manifest.reasons.iter().map(|reason| format!("{}: {}", reason.code, reason.description)),
+        );
         list(&mut row, "Settings:", manifest.settings_schema.iter().flat_map(|schema| schema_rows(schema, wide)));
         let asked = |number: Option<u64>| number.map_or("the usual".to_owned(), |number| number.to_string());
         if let Some(granted) = granted {
             row("Fuel:", &format!("{} (asks for {})", granted.fuel, asked(manifest.limits.fuel)));
-            row("Memory:", &format!("{} (asks for {})", size(granted.memory_bytes), asked(manifest.limits.memory_bytes)));
+            row(
+                "Memory:",
+                &format!("{} (asks for {})", size(granted.memory_bytes), asked(manifest.limits.memory_bytes)),
+            );
             row("Time:", &format!("{} ms", granted.ticks));
         }
     }

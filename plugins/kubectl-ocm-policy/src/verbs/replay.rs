@@ -53,7 +53,8 @@ pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
     }
     match output.output {
         format @ (Format::Json | Format::Yaml) => {
-            let list: Vec<Value> = differ.iter().map(|(place, record, differences)| whole(place, record, differences)).collect();
+            let list: Vec<Value> =
+                differ.iter().map(|(place, record, differences)| whole(place, record, differences)).collect();
             ui.out(&document(format, &json!({"records": read.len(), "differ": list.len(), "differences": list}))?);
         }
         Format::Name => differ.iter().for_each(|(place, ..)| ui.line(place)),
@@ -91,11 +92,7 @@ fn read(file: &std::path::Path) -> Result<Vec<(usize, Record)>, Failure> {
 }
 
 /// The modules with their names. A module may refuse to be loaded without settings; then a record of it has some.
-fn candidates(
-    loader: &Loader,
-    files: Vec<PathBuf>,
-    records: &[(usize, Record)],
-) -> Result<Vec<Candidate>, Failure> {
+fn candidates(loader: &Loader, files: Vec<PathBuf>, records: &[(usize, Record)]) -> Result<Vec<Candidate>, Failure> {
     let mut candidates = Vec::new();
     for file in files {
         let module = module(&file)?;
@@ -104,16 +101,18 @@ fn candidates(
         let name = match of_it {
             Some((_, record)) => record.policy.name.clone(),
             None => {
-                let settings = std::iter::once(NO_SETTINGS).chain(records.iter().map(|(_, record)| record.settings.as_str()));
+                let settings =
+                    std::iter::once(NO_SETTINGS).chain(records.iter().map(|(_, record)| record.settings.as_str()));
                 let mut last = None;
-                let mut made = settings.take(8).filter_map(|settings| {
-                    loader.artifact(&module, settings).map_err(|fault| last = Some(fault)).ok()
-                });
+                let mut made = settings
+                    .take(8)
+                    .filter_map(|settings| loader.artifact(&module, settings).map_err(|fault| last = Some(fault)).ok());
                 match made.next() {
                     Some(artifact) => artifact.header().manifest.name.clone(),
                     None => {
                         drop(made);
-                        let fault = last.map_or_else(|| Failure::other("it cannot be loaded"), |fault| refused(&file, &fault));
+                        let fault =
+                            last.map_or_else(|| Failure::other("it cannot be loaded"), |fault| refused(&file, &fault));
                         return Err(fault);
                     }
                 }

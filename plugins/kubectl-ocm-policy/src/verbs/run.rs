@@ -87,7 +87,13 @@ fn shown(asked: &Asked, answers: &Answers<'_>, wide: bool) -> String {
         lines.push(format!("  {:<8} {whose}{}", given.verdict.word(), reason(&given.reason)));
     }
     for problem in &combined.errors {
-        lines.push(format!("  {:<8} {} {}: {}", "error", problem.policies.join(", "), problem.fault.code(), problem.fault));
+        lines.push(format!(
+            "  {:<8} {} {}: {}",
+            "error",
+            problem.policies.join(", "),
+            problem.fault.code(),
+            problem.fault
+        ));
     }
     for warning in &combined.warnings {
         lines.push(format!("  {:<8} {} {}", "warning", warning.policy, warning.message));
