@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::task::{Context, Poll, Waker};
 
 use ocm_policy_abi::{CONTRACT, Manifest};
+use ocm_policy_rules::adapt::KUBEWARDEN_CONTRACT;
 use ocm_policy_rules::outcome::Fault;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -23,7 +24,7 @@ use crate::config::{compiling, config};
 use crate::kind::{Anatomy, Kind, anatomy};
 use crate::limits::{Ceiling, Limits};
 use crate::program::component::{Exports, configure, describe, link};
-use crate::program::{Guarded, fault, fill, store};
+use crate::program::{Guarded, examine, fault, fill, opa, store, unloadable};
 use crate::shape::{self, ShapeLimits};
 use crate::world::encode;
 
@@ -99,7 +100,7 @@ impl Artifact {
     #[expect(unsafe_code, reason = "machine code is run as it is")]
     pub(crate) fn module(&self, engine: &wasmtime::Engine) -> Result<Module, Fault> {
         // SAFETY: as above.
-        unsafe { Module::deserialize(engine, &self.bytes[self.code..]) }.map_err(fault)
+        unsafe { Module::deserialize(engine, &self.bytes[self.code..]) }.map_err(unloadable)
     }
 }
 
@@ -271,9 +272,13 @@ pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<
     let (manifest, settings_left, code) = match kind {
         Kind::Component => component(&engine, module, settings, ceiling)?,
         Kind::Core => component(&engine, &encode(module)?, settings, ceiling)?,
-        _ => foreign(&engine, module, kind, &anatomy, settings)?,
+        _ => foreign(&engine, module, kind, &anatomy, settings, ceiling)?,
     };
-    if manifest.contract != CONTRACT {
+    let known = match kind {
+        Kind::KubewardenWapc | Kind::KubewardenWasi | Kind::Gatekeeper => &[CONTRACT, KUBEWARDEN_CONTRACT][..],
+        _ => &[CONTRACT],
+    };
+    if !known.contains(&manifest.contract.as_str()) {
         return Err(Fault::Load(format!(
             "it was written for the contract {:?}, and this engine knows {CONTRACT}",
             manifest.contract
@@ -299,11 +304,18 @@ fn foreign(
     kind: Kind,
     anatomy: &Anatomy<'_>,
     settings: &str,
+    ceiling: &Ceiling,
 ) -> Result<Made, Fault> {
-    let manifest = crate::program::manifest(kind, anatomy, module)?;
-    let code =
-        engine.precompile_module(module).map_err(|error| Fault::Load(format!("it cannot be compiled: {error:#}")))?;
-    Ok((manifest, Some(settings.to_owned()), code))
+    let cannot = |error: wasmtime::Error| Fault::Load(format!("it cannot be compiled: {error:#}"));
+    let (code, settings) = match kind {
+        Kind::Opa | Kind::Gatekeeper => (
+            Module::from_binary(engine, &opa::own_memory(module)?).map_err(cannot)?,
+            opa::documents(kind, anatomy.data, settings)?,
+        ),
+        _ => (Module::from_binary(engine, module).map_err(cannot)?, settings.to_owned()),
+    };
+    let manifest = examine(engine, &code, kind, anatomy, &digest(module), &settings, ceiling)?;
+    Ok((manifest, Some(settings), code.serialize().map_err(cannot)?))
 }
 
 /// A component of our contract. The memory that `configure` leaves behind becomes part of the code, so that no decision

@@ -2,9 +2,12 @@
 
 use ocm_policy_abi::INTERFACE;
 use serde::{Deserialize, Serialize};
+use wasm_encoder::{CustomSection, Section as _};
 use wasmparser::{Encoding, Parser, Payload};
 
 use ocm_policy_rules::outcome::Fault;
+
+use crate::program::opa::DATA;
 
 /// The kinds of modules that decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +50,14 @@ pub(crate) const KUBEWARDEN_METADATA: &str = "io.kubewarden.metadata";
 /// A custom section with a manifest as JSON. It says for any kind of module what `describe` says for ours.
 pub(crate) const MANIFEST: &str = "ocm-policy-manifest";
 
+/// Adds a custom section to a module: a manifest (`ocm-policy-manifest`), the metadata of a Kubewarden policy
+/// (`io.kubewarden.metadata`), or the data of a Rego policy (`ocm-policy-data`), each as JSON.
+pub fn annotate(module: &[u8], section: &str, content: &[u8]) -> Vec<u8> {
+    let mut out = module.to_vec();
+    CustomSection { name: section.into(), data: content.into() }.append_to(&mut out);
+    out
+}
+
 /// What the top level of a module tells.
 #[derive(Debug, Default)]
 pub(crate) struct Anatomy<'m> {
@@ -57,6 +68,7 @@ pub(crate) struct Anatomy<'m> {
     /// Custom sections that matter here.
     pub(crate) manifest: Option<&'m [u8]>,
     pub(crate) kubewarden: Option<&'m [u8]>,
+    pub(crate) data: Option<&'m [u8]>,
 }
 
 /// Looks at the top level of a module.
@@ -96,6 +108,7 @@ pub(crate) fn anatomy(module: &[u8]) -> Result<Anatomy<'_>, Fault> {
             Payload::CustomSection(section) if depth == 1 => match section.name() {
                 MANIFEST => anatomy.manifest = Some(section.data()),
                 KUBEWARDEN_METADATA => anatomy.kubewarden = Some(section.data()),
+                DATA => anatomy.data = Some(section.data()),
                 _ => {}
             },
             _ => {}

@@ -30,7 +30,7 @@ mod world;
 pub use cache::{Cache, CacheError};
 pub use compile::{Artifact, Compiler, Header, compile_here, digest, serve};
 pub use config::{Engine, EngineSettings};
-pub use kind::Kind;
+pub use kind::{Kind, annotate};
 pub use limits::{Ceiling, Limits};
 pub use look::Look;
 pub use ocm_policy_rules::outcome::{Fault, Outcome};

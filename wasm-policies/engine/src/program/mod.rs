@@ -13,6 +13,15 @@ use crate::limits::Limits;
 use crate::question::Question;
 
 pub(crate) mod component;
+mod foreign;
+mod guest;
+pub(crate) mod opa;
+mod sprintf;
+mod wapc;
+mod wasi;
+
+pub(crate) use foreign::examine;
+pub(crate) use guest::unloadable;
 
 /// Compiled code of one policy.
 pub(crate) trait Program: Send + Sync {
@@ -31,16 +40,14 @@ pub(crate) trait Ready: Send {
 
 /// Makes a program of an artifact.
 pub(crate) fn load(engine: &Engine, artifact: &Artifact) -> Result<Box<dyn Program>, Fault> {
-    let Header { kind, .. } = artifact.header();
+    let Header { kind, settings, .. } = artifact.header();
     match kind {
         Kind::Component | Kind::Core => Ok(Box::new(component::Loaded::new(engine, artifact)?)),
-        other => Err(Fault::Load(format!("modules of the kind {} cannot be run yet", other.word()))),
+        kind => {
+            let module = artifact.module(&engine.inner)?;
+            foreign::load(&module, *kind, settings.as_deref().unwrap_or("null"))
+        }
     }
-}
-
-/// What a module of another contract says of itself.
-pub(crate) fn manifest(kind: Kind, _anatomy: &crate::kind::Anatomy<'_>, _module: &[u8]) -> Result<Manifest, Fault> {
-    Err(Fault::Load(format!("modules of the kind {} cannot be run yet", kind.word())))
 }
 
 /// What stands behind every store: the limits of its memory and tables, and what a host keeps for its guest.

@@ -1,0 +1,156 @@
+//! Modules of other contracts: what they say of themselves, and whether they can be used at all.
+
+use ocm_policy_abi::{CONTRACT, LimitsAsked, Manifest, Operation, ReasonDoc};
+use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
+use ocm_policy_rules::outcome::Fault;
+use wasmtime::Module;
+
+use crate::kind::{Anatomy, Kind};
+use crate::limits::Ceiling;
+use crate::program::{Program, opa, wapc, wasi};
+
+/// Makes a program of a module that was compiled.
+pub(super) fn load(module: &Module, kind: Kind, settings: &str) -> Result<Box<dyn Program>, Fault> {
+    Ok(match kind {
+        Kind::KubewardenWapc => Box::new(wapc::Loaded::new(module, settings)?),
+        Kind::KubewardenWasi | Kind::WasiCommand => Box::new(wasi::Loaded::new(module, kind, settings)?),
+        Kind::Opa | Kind::Gatekeeper => Box::new(opa::Loaded::new(module, kind, settings)?),
+        Kind::Component | Kind::Core => return Err(Fault::Load("a component is no module".to_owned())),
+    })
+}
+
+/// Tries a module out, before anybody relies on it: makes an instance within its limits, lets it judge its settings,
+/// and asks it what it is.
+pub(crate) fn examine(
+    engine: &wasmtime::Engine,
+    module: &Module,
+    kind: Kind,
+    anatomy: &Anatomy<'_>,
+    digest: &str,
+    settings: &str,
+    ceiling: &Ceiling,
+) -> Result<Manifest, Fault> {
+    const PAGE: u64 = 1 << 16;
+    let begins_with = module.resources_required().max_initial_memory_size.unwrap_or(0).saturating_mul(PAGE);
+    let most = ceiling.most.memory_bytes;
+    if begins_with > most {
+        return Err(Fault::Load(format!(
+            "it starts with {} MiB of memory, and no policy gets more than {} MiB",
+            begins_with >> 20,
+            most >> 20
+        )));
+    }
+    let needs = needs(kind, begins_with, ceiling);
+    let mut manifest = written(kind, anatomy)?;
+    match kind {
+        Kind::KubewardenWapc => {
+            let program = wapc::Loaded::new(module, settings)?;
+            let limits = ceiling.grant(&asked(manifest.as_ref(), needs));
+            if anatomy.kubewarden.is_none() {
+                let version = program.protocol(engine, &limits)?;
+                if version != "v1" {
+                    return Err(Fault::Load(format!("protocol version {version:?} is not known")));
+                }
+            }
+            accepted(program.validate_settings(engine, &limits))?;
+        }
+        Kind::KubewardenWasi => {
+            let program = wasi::Loaded::new(module, kind, settings)?;
+            accepted(program.validate_settings(engine, &ceiling.grant(&asked(manifest.as_ref(), needs))))?;
+        }
+        Kind::WasiCommand => {
+            let program = wasi::Loaded::new(module, kind, settings)?;
+            if manifest.is_none() {
+                manifest = program.describe(engine, &ceiling.grant(&needs))?;
+            }
+        }
+        Kind::Opa | Kind::Gatekeeper => {
+            let program = opa::Loaded::new(module, kind, settings)?;
+            program.try_out(engine, &ceiling.grant(&asked(manifest.as_ref(), needs)))?;
+        }
+        Kind::Component | Kind::Core => {}
+    }
+    let mut manifest = manifest.unwrap_or_else(|| usual(kind, digest));
+    manifest.limits = asked(Some(&manifest), needs);
+    // These contracts know whole objects and nothing else.
+    manifest.wants_object = true;
+    Ok(manifest)
+}
+
+/// What stands in the module itself.
+fn written(kind: Kind, anatomy: &Anatomy<'_>) -> Result<Option<Manifest>, Fault> {
+    if let Some(section) = anatomy.manifest {
+        return serde_json::from_slice(section)
+            .map(Some)
+            .map_err(|error| Fault::Load(format!("its manifest cannot be read: {error}")));
+    }
+    match (kind, anatomy.kubewarden) {
+        // They answer with a whole admission review, and nothing must be taken for an answer that is not understood.
+        (Kind::Opa, Some(_)) => Err(Fault::Load(
+            "this Kubewarden policy has the execution mode \"opa\", which is not supported; \"gatekeeper\" is"
+                .to_owned(),
+        )),
+        (_, Some(section)) => {
+            let mut manifest = kubewarden_manifest(section)?;
+            if kind == Kind::Gatekeeper {
+                manifest.reasons = reasons(kind);
+            }
+            Ok(Some(manifest))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// What a module gets that says nothing of itself.
+fn usual(kind: Kind, digest: &str) -> Manifest {
+    Manifest {
+        contract: CONTRACT.to_owned(),
+        name: format!("{}-{}", kind.word(), digest.get(..12).unwrap_or(digest)),
+        version: "0.0.0".to_owned(),
+        operations: Operation::ALL.to_vec(),
+        reasons: reasons(kind),
+        ..Manifest::default()
+    }
+}
+
+fn reasons(kind: Kind) -> Vec<ReasonDoc> {
+    let codes: &[(&str, &str)] = match kind {
+        Kind::KubewardenWapc | Kind::KubewardenWasi => &[(adapt::REJECTED, "the policy does not accept the object")],
+        Kind::Gatekeeper => &[(adapt::VIOLATION, "the object violates the policy")],
+        Kind::Opa => &[(adapt::REGO_DENIES, "a rule denies"), (adapt::REGO_HOLDS, "a rule holds")],
+        _ => &[],
+    };
+    let doc = |(code, description): &(&str, &str)| ReasonDoc {
+        code: (*code).to_owned(),
+        description: (*description).to_owned(),
+    };
+    codes.iter().map(doc).collect()
+}
+
+/// What modules need that cannot say so: some memory more than they start with, and, where a whole program is started
+/// for each request, the fuel for that.
+fn needs(kind: Kind, begins_with: u64, ceiling: &Ceiling) -> LimitsAsked {
+    const ROOM: u64 = 16 << 20;
+    let command = matches!(kind, Kind::KubewardenWasi | Kind::WasiCommand);
+    let memory = begins_with + ROOM;
+    LimitsAsked {
+        fuel: command.then_some(100_000_000.max(ceiling.usual.fuel)),
+        memory_bytes: (memory > ceiling.usual.memory_bytes).then_some(memory),
+    }
+}
+
+/// What a manifest asks for, or else what such modules need.
+fn asked(manifest: Option<&Manifest>, needs: LimitsAsked) -> LimitsAsked {
+    let asked = manifest.map(|manifest| manifest.limits).unwrap_or_default();
+    LimitsAsked { fuel: asked.fuel.or(needs.fuel), memory_bytes: asked.memory_bytes.or(needs.memory_bytes) }
+}
+
+/// Settings that a policy does not take keep it from being loaded.
+fn accepted(answer: Result<Settings, Fault>) -> Result<(), Fault> {
+    match answer {
+        Ok(Settings::Valid) => Ok(()),
+        Ok(Settings::Invalid(why)) => Err(Fault::Load(format!("it refuses its settings: {why}"))),
+        Err(Fault::Load(why)) => Err(Fault::Load(why)),
+        Err(fault) => Err(Fault::Load(format!("it cannot judge its settings: {fault}"))),
+    }
+}

@@ -1,0 +1,431 @@
+//! Rego, compiled to WebAssembly by OPA (ABI 1.x).
+//!
+//! Such a module imports its memory; it gets one of its own before it is compiled, so that an instance is one thing that
+//! the pool can keep. Its data, with the settings, is parsed while an instance gets ready; the request is written behind
+//! it. Built-in functions that the module expects of its host are few here, and none of them looks at the world: a module
+//! that needs another one is refused when it is loaded.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use ocm_policy_abi::{Decision, Manifest};
+use ocm_policy_rules::adapt::{gatekeeper_result, opa_result};
+use ocm_policy_rules::outcome::{Bounds, Fault};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_encoder::{
+    EntityType, ExportKind, ExportSection, ImportSection, MemorySection, MemoryType, RawSection, SectionId,
+};
+use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
+use wasmtime::{
+    AsContextMut, Caller, Extern, Instance, InstancePre, Linker, Memory, Module, TypedFunc, WasmParams, WasmResults,
+};
+
+use crate::config::Engine;
+use crate::kind::Kind;
+use crate::limits::Limits;
+use crate::program::guest::{Guest, Host, c_text, charge, memory, memory_of, put, stop, unloadable};
+use crate::program::{Guarded, Program, Ready, fault, fill, sprintf, store};
+use crate::question::Question;
+
+const MODULE: &str = "env";
+
+/// A custom section with the data document of a bundle, as JSON.
+pub(crate) const DATA: &str = "ocm-policy-data";
+
+/// What the host computes for a module, by the numbers that the module gave it.
+pub(crate) type Builtins = BTreeMap<i32, Builtin>;
+
+/// A built-in function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    /// A text made of a pattern and values.
+    Sprintf,
+    /// The time of the request.
+    Now,
+    /// Notes for whoever debugs a policy: nobody here.
+    Trace,
+}
+
+impl Builtin {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "sprintf" => Some(Self::Sprintf),
+            "time.now_ns" => Some(Self::Now),
+            "trace" => Some(Self::Trace),
+            _ => None,
+        }
+    }
+}
+
+/// Gives a module the memory that it wants to import, and lets it export that.
+pub(crate) fn own_memory(module: &[u8]) -> Result<Vec<u8>, Fault> {
+    let broken = |error: wasmparser::BinaryReaderError| Fault::Load(format!("this is no WebAssembly module: {error}"));
+    let mut out = wasm_encoder::Module::new();
+    let mut wanted = None;
+    let mut placed = false;
+    for payload in Parser::new(0).parse_all(module) {
+        let payload = payload.map_err(broken)?;
+        // A memory stands behind the tables and before everything else.
+        let after_tables = payload.as_section().is_some_and(|(id, _)| id > SectionId::Table as u8);
+        if let (Some(memory), false, true) = (wanted, placed, after_tables) {
+            out.section(MemorySection::new().memory(memory));
+            placed = true;
+        }
+        match payload {
+            Payload::ImportSection(imports) => {
+                let mut kept = ImportSection::new();
+                for import in imports.into_imports() {
+                    let import = import.map_err(broken)?;
+                    match import.ty {
+                        TypeRef::Func(index) => {
+                            kept.import(import.module, import.name, EntityType::Function(index));
+                        }
+                        TypeRef::Memory(memory) if !memory.memory64 && !memory.shared && wanted.is_none() => {
+                            wanted = Some(MemoryType {
+                                minimum: memory.initial,
+                                maximum: memory.maximum,
+                                memory64: false,
+                                shared: false,
+                                page_size_log2: None,
+                            });
+                        }
+                        _ => {
+                            let name = format!("{}.{}", import.module, import.name);
+                            return Err(Fault::Load(format!("it imports {name}, which Rego does not")));
+                        }
+                    }
+                }
+                out.section(&kept);
+            }
+            Payload::ExportSection(exports) if wanted.is_some() => {
+                let mut kept = ExportSection::new();
+                let mut has_memory = false;
+                for export in exports {
+                    let export = export.map_err(broken)?;
+                    let kind = match export.kind {
+                        ExternalKind::Func | ExternalKind::FuncExact => ExportKind::Func,
+                        ExternalKind::Table => ExportKind::Table,
+                        ExternalKind::Memory => ExportKind::Memory,
+                        ExternalKind::Global => ExportKind::Global,
+                        ExternalKind::Tag => ExportKind::Tag,
+                    };
+                    has_memory |= export.name == "memory";
+                    kept.export(export.name, kind, export.index);
+                }
+                if !has_memory {
+                    kept.export("memory", ExportKind::Memory, 0);
+                }
+                out.section(&kept);
+            }
+            other => {
+                if let Some((id, range)) = other.as_section() {
+                    out.section(&RawSection { id, data: &module[range] });
+                }
+            }
+        }
+    }
+    Ok(out.finish())
+}
+
+/// The data document and the settings of a policy, as they are kept with its code.
+pub(crate) fn documents(kind: Kind, section: Option<&[u8]>, settings: &str) -> Result<String, Fault> {
+    let data = section.map_or(Ok(json!({})), serde_json::from_slice::<Value>);
+    let mut data = data.map_err(|error| Fault::Load(format!("its data cannot be read: {error}")))?;
+    let settings: Value =
+        serde_json::from_str(settings).map_err(|error| Fault::Load(format!("the settings are no JSON: {error}")))?;
+    let Some(members) = data.as_object_mut() else { return Err(Fault::Load("its data is no object".to_owned())) };
+    let given = !matches!(&settings, Value::Null) && settings.as_object().is_none_or(|members| !members.is_empty());
+    // What the bundle says of its settings is what counts where nothing else is said.
+    if kind == Kind::Opa && (given || !members.contains_key("settings")) {
+        members.insert("settings".to_owned(), settings.clone());
+    }
+    Ok(json!({"data": data, "parameters": settings}).to_string())
+}
+
+type Call<'c> = Caller<'c, Guarded<Host>>;
+
+fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
+    linker.func_wrap(MODULE, "opa_abort", |mut caller: Call<'_>, at: u32| -> wasmtime::Result<()> {
+        let memory = memory(&mut caller)?;
+        let text = c_text(memory.data(&caller), at, 1_000)?;
+        stop(Fault::Trap(crate::compile::sentences(&[String::from_utf8_lossy(text).into_owned()])))
+    })?;
+    linker.func_wrap(MODULE, "opa_println", |_: Call<'_>, _: u32| ())?;
+    linker.func_wrap(MODULE, "opa_builtin0", |caller: Call<'_>, id: i32, _: u32| builtin(caller, id, &[]))?;
+    linker.func_wrap(MODULE, "opa_builtin1", |caller: Call<'_>, id: i32, _: u32, a: u32| builtin(caller, id, &[a]))?;
+    linker.func_wrap(MODULE, "opa_builtin2", |caller: Call<'_>, id: i32, _: u32, a: u32, b: u32| {
+        builtin(caller, id, &[a, b])
+    })?;
+    linker.func_wrap(MODULE, "opa_builtin3", |caller: Call<'_>, id: i32, _: u32, a: u32, b: u32, c: u32| {
+        builtin(caller, id, &[a, b, c])
+    })?;
+    linker.func_wrap(MODULE, "opa_builtin4", |caller: Call<'_>, id: i32, _: u32, a: u32, b: u32, c: u32, d: u32| {
+        builtin(caller, id, &[a, b, c, d])
+    })?;
+    Ok(())
+}
+
+/// Computes what a module asks for. Whatever cannot be computed ends the decision: a value that is missing could make a
+/// rule that denies silent.
+fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result<u32> {
+    let answer = match (caller.data().host.builtins.get(&id), arguments) {
+        (Some(Builtin::Sprintf), [pattern, values]) => {
+            let pattern = dumped(&mut caller, *pattern)?;
+            let values = dumped(&mut caller, *values)?;
+            sprintf::sprintf(&pattern, &values).map(Value::String).or_else(|why| stop(Fault::Trap(why)))?
+        }
+        (Some(Builtin::Now), []) => json!(caller.data().host.now.saturating_mul(1_000_000)),
+        (Some(Builtin::Trace), [_]) => Value::Bool(true),
+        _ => return stop(Fault::HostCall(format!("built-in function {id}"))),
+    };
+    let text = answer.to_string();
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    charge(&mut caller, u64::from(length))?;
+    let at = call(&mut caller, "opa_malloc", length)?;
+    let memory = memory(&mut caller)?;
+    put(memory.data_mut(&mut caller), at, text.as_bytes())?;
+    call(&mut caller, "opa_json_parse", (at, length))
+}
+
+/// Calls a function that the calling guest exports.
+fn call<P: WasmParams>(caller: &mut Call<'_>, name: &str, parameters: P) -> wasmtime::Result<u32> {
+    match caller.get_export(name) {
+        Some(Extern::Func(function)) => function.typed::<P, u32>(&*caller)?.call(caller.as_context_mut(), parameters),
+        _ => stop(Fault::Load(format!("it does not export {name}"))),
+    }
+}
+
+/// A value as Rego writes it.
+fn dumped(caller: &mut Call<'_>, value: u32) -> wasmtime::Result<String> {
+    let at = call(caller, "opa_value_dump", value)?;
+    let memory = memory(caller)?;
+    let text = c_text(memory.data(&*caller), at, caller.data().host.most)?;
+    let text = String::from_utf8_lossy(text).into_owned();
+    charge(caller, text.len() as u64)?;
+    Ok(text)
+}
+
+/// A policy of this kind.
+pub(crate) struct Loaded {
+    pre: InstancePre<Guarded<Host>>,
+    kind: Kind,
+    data: String,
+    parameters: Arc<str>,
+    plan: OnceLock<Plan>,
+}
+
+/// What the first instance told.
+#[derive(Clone)]
+struct Plan {
+    entry: Arc<str>,
+    number: i32,
+    builtins: Arc<Builtins>,
+}
+
+#[derive(Deserialize)]
+struct Documents {
+    data: Value,
+    parameters: Value,
+}
+
+impl Loaded {
+    /// `documents` is what [`documents`] made.
+    pub(crate) fn new(module: &Module, kind: Kind, documents: &str) -> Result<Self, Fault> {
+        let documents: Documents = serde_json::from_str(documents)
+            .map_err(|error| Fault::Load(format!("its data cannot be read: {error}")))?;
+        let mut linker = Linker::new(module.engine());
+        link(&mut linker).map_err(fault)?;
+        let pre = linker.instantiate_pre(module).map_err(unloadable)?;
+        Ok(Self {
+            pre,
+            kind,
+            data: documents.data.to_string(),
+            parameters: documents.parameters.to_string().into(),
+            plan: OnceLock::new(),
+        })
+    }
+
+    /// Makes an instance and lets it parse the data.
+    pub(crate) fn try_out(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<(), Fault> {
+        self.instance(engine, limits).map(drop)
+    }
+
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
+        let mut store = store(engine, limits, Host::new(limits.host_bytes))?;
+        let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
+        let memory = memory_of(&mut store, &instance)?;
+        let mut rego = Rego { store, instance, memory };
+        let plan = match self.plan.get() {
+            Some(plan) => plan.clone(),
+            None => {
+                let plan = rego.plan(self.kind)?;
+                self.plan.get_or_init(|| plan).clone()
+            }
+        };
+        rego.store.data_mut().host.builtins = plan.builtins.clone();
+        let data = rego.parse(self.data.as_bytes())?;
+        let heap = rego.call("opa_heap_ptr_get", ())?;
+        let eval = rego.instance.get_typed_func(&mut rego.store, "opa_eval").ok();
+        Ok(Waiting { rego, eval, data, heap, plan, kind: self.kind, parameters: self.parameters.clone(), fuel: 0 })
+    }
+}
+
+impl Program for Loaded {
+    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        Ok(Box::new(self.instance(&engine.inner, limits)?))
+    }
+}
+
+struct Rego {
+    store: Guest,
+    instance: Instance,
+    memory: Memory,
+}
+
+impl Rego {
+    fn call<P: WasmParams, R: WasmResults>(&mut self, name: &str, parameters: P) -> Result<R, Fault> {
+        let function = self
+            .instance
+            .get_typed_func::<P, R>(&mut self.store, name)
+            .map_err(|_| Fault::Load(format!("it does not export {name} as Rego does")))?;
+        function.call(&mut self.store, parameters).map_err(fault)
+    }
+
+    /// Writes bytes behind everything that is on the heap.
+    fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), Fault> {
+        const PAGE: usize = 1 << 16;
+        let missing = (at as usize + bytes.len()).saturating_sub(self.memory.data_size(&self.store));
+        if missing > 0 {
+            let pages = missing.div_ceil(PAGE) as u64;
+            self.memory.grow(&mut self.store, pages).map_err(|_| Fault::OutOfMemory)?;
+        }
+        put(self.memory.data_mut(&mut self.store), at, bytes)
+    }
+
+    /// Makes a value of JSON.
+    fn parse(&mut self, json: &[u8]) -> Result<u32, Fault> {
+        let length = u32::try_from(json.len()).map_err(|_| Fault::OutOfMemory)?;
+        let at = self.call("opa_malloc", length)?;
+        put(self.memory.data_mut(&mut self.store), at, json)?;
+        match self.call("opa_json_parse", (at, length))? {
+            0 => Err(Fault::Trap("it cannot parse JSON".to_owned())),
+            value => Ok(value),
+        }
+    }
+
+    /// The JSON of a value.
+    fn dump(&mut self, value: u32) -> Result<&[u8], Fault> {
+        let at = self.call("opa_json_dump", value)?;
+        self.text(at)
+    }
+
+    fn text(&self, at: u32) -> Result<&[u8], Fault> {
+        c_text(self.memory.data(&self.store), at, self.store.data().host.most)
+    }
+
+    /// Numbers by their names, as `builtins` and `entrypoints` tell them.
+    fn names(&mut self, function: &str) -> Result<BTreeMap<String, i32>, Fault> {
+        let value = self.call(function, ())?;
+        serde_json::from_slice(self.dump(value)?)
+            .map_err(|error| Fault::Load(format!("what it tells of its {function} cannot be read: {error}")))
+    }
+
+    fn plan(&mut self, kind: Kind) -> Result<Plan, Fault> {
+        let mut builtins = Builtins::new();
+        let mut unknown = Vec::new();
+        for (name, number) in self.names("builtins")? {
+            match Builtin::named(&name) {
+                Some(builtin) => drop(builtins.insert(number, builtin)),
+                None => unknown.push(name),
+            }
+        }
+        if !unknown.is_empty() {
+            return Err(Fault::Load(format!(
+                "it needs built-in functions that are not there: {}",
+                crate::compile::sentences(&[unknown.join(", ")])
+            )));
+        }
+        let entries = match self.instance.get_func(&mut self.store, "entrypoints") {
+            Some(_) => self.names("entrypoints")?,
+            None => BTreeMap::from([(String::from("policy"), 0)]),
+        };
+        let (entry, number) = choose(kind, &entries)?;
+        Ok(Plan { entry: entry.as_str().into(), number, builtins: Arc::new(builtins) })
+    }
+}
+
+/// Which entry point decides: the only one, or the one whose name says so.
+fn choose(kind: Kind, entries: &BTreeMap<String, i32>) -> Result<(&String, i32), Fault> {
+    let telling = if kind == Kind::Gatekeeper { "violation" } else { "decision" };
+    let mut named = entries.iter().filter(|(name, _)| name.rsplit(['/', '.']).next() == Some(telling));
+    let chosen = match (entries.len(), named.next(), named.next()) {
+        (1, ..) => entries.iter().next(),
+        (_, Some(one), None) => Some(one),
+        _ => None,
+    };
+    chosen.map(|(name, number)| (name, *number)).ok_or_else(|| {
+        let names = entries.keys().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let names = crate::compile::sentences(&[if names.is_empty() { "none".to_owned() } else { names }]);
+        Fault::Load(format!("it must have one entry point, or one that is called {telling}; it has {names}"))
+    })
+}
+
+struct Waiting {
+    rego: Rego,
+    eval: Option<TypedFunc<(u32, i32, u32, u32, u32, u32, u32), u32>>,
+    data: u32,
+    heap: u32,
+    plan: Plan,
+    kind: Kind,
+    parameters: Arc<str>,
+    fuel: u64,
+}
+
+impl Waiting {
+    /// Evaluates the entry point; where the result set stands as JSON.
+    fn evaluate(&mut self, input: &[u8]) -> Result<u32, Fault> {
+        let rego = &mut self.rego;
+        let length = u32::try_from(input.len()).map_err(|_| Fault::OutOfMemory)?;
+        if let Some(eval) = &self.eval {
+            rego.write(self.heap, input)?;
+            let heap = self.heap.checked_add(length).ok_or(Fault::OutOfMemory)?;
+            let parameters = (0, self.plan.number, self.data, self.heap, length, heap, 0);
+            return eval.call(&mut rego.store, parameters).map_err(fault);
+        }
+        // Before ABI 1.2.
+        let value = rego.parse(input)?;
+        let context: u32 = rego.call("opa_eval_ctx_new", ())?;
+        rego.call::<_, ()>("opa_eval_ctx_set_input", (context, value))?;
+        rego.call::<_, ()>("opa_eval_ctx_set_data", (context, self.data))?;
+        if self.plan.number != 0 {
+            rego.call::<_, ()>("opa_eval_ctx_set_entrypoint", (context, self.plan.number))?;
+        }
+        rego.call::<_, i32>("eval", context)?;
+        let result: u32 = rego.call("opa_eval_ctx_get_result", context)?;
+        rego.call("opa_json_dump", result)
+    }
+}
+
+impl Ready for Waiting {
+    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
+        let input = match self.kind {
+            Kind::Gatekeeper => question.gatekeeper_input(&self.parameters)?.into(),
+            _ => question.text_for(manifest)?,
+        };
+        fill(&mut self.rego.store, limits)?;
+        self.rego.store.data_mut().host.now = question.request().now;
+        let result = self.evaluate(input.as_bytes());
+        self.fuel = limits.fuel - self.rego.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        let bounds = Bounds::default();
+        let answer = c_text(self.rego.memory.data(&self.rego.store), result?, bounds.bytes)?;
+        match self.kind {
+            Kind::Gatekeeper => gatekeeper_result(answer, &bounds),
+            _ => opa_result(answer, &self.plan.entry, &bounds),
+        }
+    }
+
+    fn fuel_used(&self) -> u64 {
+        self.fuel
+    }
+}

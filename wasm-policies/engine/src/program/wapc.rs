@@ -1,0 +1,239 @@
+//! Kubewarden policies that are called through waPC: the host leaves a request, calls, and the guest fetches it.
+
+use std::sync::Arc;
+
+use ocm_policy_abi::{Decision, Manifest};
+use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings};
+use ocm_policy_rules::outcome::{Bounds, Fault};
+use wasmtime::{Caller, Instance, InstancePre, Linker, Module, TypedFunc};
+
+use crate::compile::sentences;
+use crate::config::Engine;
+use crate::limits::Limits;
+use crate::program::guest::{Guest, Host, charge, ended, memory, piece, put, stop, unloadable};
+use crate::program::{Guarded, Program, Ready, fault, fill, store, wasi};
+use crate::question::Question;
+
+const MODULE: &str = "wapc";
+
+/// What is said during one call.
+#[derive(Default)]
+pub(crate) struct Talk {
+    operation: &'static str,
+    request: Vec<u8>,
+    response: Option<Vec<u8>>,
+    error: Option<Vec<u8>>,
+    /// What the last call of the host came to.
+    answer: Option<Result<Vec<u8>, String>>,
+}
+
+impl Talk {
+    /// What the last call of the host returned.
+    fn told(&self) -> &[u8] {
+        self.answer.as_ref().and_then(|answer| answer.as_deref().ok()).unwrap_or_default()
+    }
+
+    /// Why the last call of the host was denied.
+    fn refused(&self) -> &[u8] {
+        self.answer.as_ref().and_then(|answer| answer.as_ref().err()).map_or(&[], |why| why.as_bytes())
+    }
+}
+
+type Call<'c> = Caller<'c, Guarded<Host>>;
+
+fn parts<'c>(caller: &'c mut Call<'_>) -> wasmtime::Result<(&'c mut [u8], &'c mut Host)> {
+    let memory = memory(caller)?;
+    let (memory, guarded) = memory.data_and_store_mut(caller);
+    Ok((memory, &mut guarded.host))
+}
+
+/// Copies what the guest says, if it is not too much.
+fn taken(memory: &[u8], at: u32, length: u32, most: usize) -> Result<Vec<u8>, Fault> {
+    if length as usize > most {
+        return Err(Fault::TooLarge(format!("{length} bytes, {most} allowed")));
+    }
+    Ok(piece(memory, at, length)?.to_vec())
+}
+
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
+    linker.func_wrap(MODULE, "__guest_request", |mut caller: Call<'_>, operation: u32, request: u32| {
+        let (memory, host) = parts(&mut caller)?;
+        put(memory, operation, host.talk.operation.as_bytes())?;
+        put(memory, request, &host.talk.request)?;
+        let fuel = u64::from(length(&host.talk.request) / 8);
+        charge(&mut caller, fuel)
+    })?;
+    linker.func_wrap(MODULE, "__guest_response", |mut caller: Call<'_>, at: u32, length: u32| {
+        let (memory, host) = parts(&mut caller)?;
+        host.talk.response = Some(taken(memory, at, length, host.most)?);
+        charge(&mut caller, u64::from(length / 8))
+    })?;
+    linker.func_wrap(MODULE, "__guest_error", |mut caller: Call<'_>, at: u32, length: u32| {
+        let (memory, host) = parts(&mut caller)?;
+        host.talk.error = Some(taken(memory, at, length, host.most)?);
+        charge(&mut caller, u64::from(length / 8))
+    })?;
+    linker.func_wrap(
+        MODULE,
+        "__host_call",
+        |mut caller: Call<'_>,
+         _binding: u32,
+         _: u32,
+         space: u32,
+         space_length: u32,
+         operation: u32,
+         operation_length: u32,
+         payload: u32,
+         payload_length: u32|
+         -> wasmtime::Result<u32> {
+            let (memory, host) = parts(&mut caller)?;
+            if payload_length as usize > host.most {
+                return stop(Fault::TooLarge(format!("{payload_length} bytes, {} allowed", host.most)));
+            }
+            piece(memory, payload, payload_length)?;
+            let name = |at, length| {
+                let name = piece(memory, at, length)?;
+                Ok::<_, Fault>(String::from_utf8_lossy(&name[..name.len().min(256)]))
+            };
+            let answer = host.calls.answer(&name(space, space_length)?, &name(operation, operation_length)?);
+            let granted = answer.is_ok();
+            host.talk.answer = Some(answer);
+            Ok(granted.into())
+        },
+    )?;
+    linker.func_wrap(MODULE, "__host_response_len", |caller: Call<'_>| length(caller.data().host.talk.told()))?;
+    linker.func_wrap(MODULE, "__host_error_len", |caller: Call<'_>| length(caller.data().host.talk.refused()))?;
+    linker.func_wrap(MODULE, "__host_response", |mut caller: Call<'_>, at: u32| {
+        let (memory, host) = parts(&mut caller)?;
+        Ok(put(memory, at, host.talk.told())?)
+    })?;
+    linker.func_wrap(MODULE, "__host_error", |mut caller: Call<'_>, at: u32| {
+        let (memory, host) = parts(&mut caller)?;
+        Ok(put(memory, at, host.talk.refused())?)
+    })?;
+    linker.func_wrap(MODULE, "__console_log", |mut caller: Call<'_>, at: u32, length: u32| {
+        let (memory, host) = parts(&mut caller)?;
+        host.murmur.hear(piece(memory, at, length)?);
+        wasmtime::Result::Ok(())
+    })?;
+    Ok(())
+}
+
+/// A policy of this kind.
+pub(crate) struct Loaded {
+    pre: InstancePre<Guarded<Host>>,
+    settings: Arc<str>,
+}
+
+impl Loaded {
+    pub(crate) fn new(module: &Module, settings: &str) -> Result<Self, Fault> {
+        let mut linker = Linker::new(module.engine());
+        link(&mut linker).map_err(fault)?;
+        wasi::link(&mut linker).map_err(fault)?;
+        let pre = linker.instantiate_pre(module).map_err(unloadable)?;
+        Ok(Self { pre, settings: settings.into() })
+    }
+
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
+        let mut store = store(engine, limits, Host::new(limits.host_bytes))?;
+        let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
+        // Modules are started in one of these ways, according to the language that they were written in.
+        for name in ["_initialize", "_start", "wapc_init"] {
+            start(&mut store, &instance, name)?;
+        }
+        let call = instance
+            .get_typed_func(&mut store, "__guest_call")
+            .map_err(|error| Fault::Load(format!("its __guest_call cannot be used: {error}")))?;
+        Ok(Waiting { store, call, settings: self.settings.clone(), fuel: 0 })
+    }
+
+    /// The version of the protocol that it says it speaks.
+    pub(crate) fn protocol(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<String, Fault> {
+        let answer = self.instance(engine, limits)?.call("protocol_version", "", 0, Vec::new(), limits)?;
+        let text = String::from_utf8_lossy(&answer);
+        Ok(text.trim().trim_matches('"').to_owned())
+    }
+
+    /// Asks it whether it can use its settings.
+    pub(crate) fn validate_settings(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Settings, Fault> {
+        let settings = self.settings.as_bytes().to_vec();
+        let answer = self.instance(engine, limits)?.call("validate_settings", "", 0, settings, limits)?;
+        kubewarden_settings(&answer, &Bounds::default())
+    }
+}
+
+fn start(store: &mut Guest, instance: &Instance, name: &str) -> Result<(), Fault> {
+    if let Ok(function) = instance.get_typed_func::<(), ()>(&mut *store, name) {
+        let result = ended(function.call(&mut *store, ()));
+        result.map_err(|fault| store.data().host.murmur.explain(fault))?;
+    }
+    Ok(())
+}
+
+impl Program for Loaded {
+    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        Ok(Box::new(self.instance(&engine.inner, limits)?))
+    }
+}
+
+struct Waiting {
+    store: Guest,
+    call: TypedFunc<(u32, u32), u32>,
+    settings: Arc<str>,
+    fuel: u64,
+}
+
+impl Waiting {
+    /// Calls one of its operations.
+    fn call(
+        &mut self,
+        operation: &'static str,
+        request: &str,
+        now: i64,
+        payload: Vec<u8>,
+        limits: &Limits,
+    ) -> Result<Vec<u8>, Fault> {
+        fill(&mut self.store, limits)?;
+        let sizes = (length(operation.as_bytes()), length(&payload));
+        let host = &mut self.store.data_mut().host;
+        host.now = now;
+        host.wasi.begin(request, Vec::new());
+        host.talk = Talk { operation, request: payload, ..Talk::default() };
+        let result = ended(self.call.call(&mut self.store, sizes));
+        self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        let host = &mut self.store.data_mut().host;
+        let succeeded = result.map_err(|fault| host.murmur.explain(fault));
+        // A denied call comes first: whatever else went wrong may well be its consequence.
+        host.calls.check()?;
+        match (succeeded?, host.talk.response.take()) {
+            (Some(1), Some(response)) => Ok(response),
+            (Some(1), None) => Err(Fault::Malformed(format!("{operation} has no response"))),
+            (Some(_), _) => {
+                let error = host.talk.error.take().unwrap_or_default();
+                let error = sentences(&[String::from_utf8_lossy(&error).into_owned()]);
+                Err(Fault::Trap(format!(
+                    "{operation} fails: {}",
+                    if error.is_empty() { "no error is told" } else { &error }
+                )))
+            }
+            (None, _) => Err(Fault::Malformed(format!("it ends itself during {operation}"))),
+        }
+    }
+}
+
+impl Ready for Waiting {
+    fn decide(&mut self, question: &Question, _: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
+        let request = question.admission()?;
+        let input = question.kubewarden_input(&self.settings)?;
+        let answer = self.call("validate", &request, question.request().now, input.into_bytes(), limits)?;
+        kubewarden_response(&answer, question.given_object(), &Bounds::default())
+    }
+
+    fn fuel_used(&self) -> u64 {
+        self.fuel
+    }
+}
