@@ -157,6 +157,13 @@ pub(crate) struct NewArgs {
 pub(crate) enum Language {
     /// Rust: the smallest and fastest modules
     Rust,
+    /// Go: a WASI command of the ordinary toolchain
+    Go,
+    /// AssemblyScript: a WASI command of a few kilobytes
+    #[value(name = "assemblyscript")]
+    AssemblyScript,
+    /// Rego: rules of the Open Policy Agent
+    Rego,
 }
 
 /// Arguments of `kubectl ocm policy build`.

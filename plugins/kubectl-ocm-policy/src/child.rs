@@ -1,7 +1,7 @@
 //! Programs that a verb starts, and that do not outlive it.
 
 use std::io;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,11 +42,6 @@ impl Children {
         let output = child.wait_with_output();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| *known != id);
         output
-    }
-
-    /// As [`Children::output`], with stdout sent to our stderr.
-    pub(crate) fn status(&self, command: &mut Command) -> io::Result<ExitStatus> {
-        self.output(command).map(|output| output.status)
     }
 
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {

@@ -37,11 +37,44 @@ const RUST: &[Template] = files![
     "abi/src/text.rs" = "abi/src/text.rs",
 ];
 
+const GO: &[Template] = files![
+    ".gitignore" = "sdk/templates/go/gitignore",
+    "README.md" = "sdk/templates/go/README.md",
+    "go.mod" = "sdk/templates/go/go.mod",
+    "main.go" = "sdk/templates/go/main.go",
+    "request.yaml" = "sdk/templates/common/request.yaml",
+    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+];
+
+const ASSEMBLY_SCRIPT: &[Template] = files![
+    ".gitignore" = "sdk/templates/assemblyscript/gitignore",
+    "README.md" = "sdk/templates/assemblyscript/README.md",
+    "asconfig.json" = "sdk/templates/assemblyscript/asconfig.json",
+    "assembly/index.ts" = "sdk/templates/assemblyscript/assembly/index.ts",
+    "assembly/json.ts" = "sdk/templates/assemblyscript/assembly/json.ts",
+    "assembly/wasi.ts" = "sdk/templates/assemblyscript/assembly/wasi.ts",
+    "package.json" = "sdk/templates/assemblyscript/package.json",
+    "request.yaml" = "sdk/templates/common/request.yaml",
+    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+];
+
+const REGO: &[Template] = files![
+    ".gitignore" = "sdk/templates/rego/gitignore",
+    "README.md" = "sdk/templates/rego/README.md",
+    "manifest.yaml" = "sdk/templates/rego/manifest.yaml",
+    "policy.rego" = "sdk/templates/rego/policy.rego",
+    "request.yaml" = "sdk/templates/common/request.yaml",
+    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+];
+
 impl Language {
     /// The files of a project in this language.
     pub(crate) const fn template(self) -> &'static [Template] {
         match self {
             Self::Rust => RUST,
+            Self::Go => GO,
+            Self::AssemblyScript => ASSEMBLY_SCRIPT,
+            Self::Rego => REGO,
         }
     }
 }

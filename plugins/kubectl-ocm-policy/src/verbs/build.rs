@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_engine::{Fault, Kind, Look, digest, encode};
+use ocm_policy_abi::Manifest;
+use ocm_policy_engine::{Fault, Kind, Look, annotate, digest, encode};
 use ocm_policy_rules::syntax::is_dns_label;
 use ocm_policy_vectors::Suite;
 use serde_json::Value;
@@ -22,11 +23,16 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit,
     let BuildArgs { dir, output_file } = args;
     let language = detect(&dir)?;
     ui.tell(Event::now(format!("building {} ({})", dir.display(), language.word())));
+    // Gone with whatever the tools leave in it.
+    let work = Work::new()?;
     let built = match language {
         Language::Rust => rust(&dir, children)?,
+        Language::Go => go(&dir, &work.0, children)?,
+        Language::AssemblyScript => assembly_script(&dir, children)?,
+        Language::Rego => rego(&dir, &work.0, children)?,
     };
-    let made = files::read(&built, "the module")?;
-    let cannot = |fault: &Fault| refused(&built, fault);
+    let made = annotated(&dir, files::read(&built, "the module")?)?;
+    let cannot = |fault: &Fault| refused(&dir, fault);
     let module = match Look::at(&made).map_err(|fault| cannot(&fault))?.kind {
         Kind::Core => encode(&made).map_err(|fault| cannot(&fault))?,
         _ => made,
@@ -63,6 +69,9 @@ impl Language {
     const fn word(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
+            Self::Go => "Go",
+            Self::AssemblyScript => "AssemblyScript",
+            Self::Rego => "Rego",
         }
     }
 }
@@ -80,9 +89,50 @@ fn detect(dir: &Path) -> Result<Language, Failure> {
     if has("Cargo.toml") {
         return Ok(Language::Rust);
     }
+    if has("go.mod") {
+        return Ok(Language::Go);
+    }
+    if has("asconfig.json") {
+        return Ok(Language::AssemblyScript);
+    }
+    if names.iter().any(|name| name.ends_with(".rego")) {
+        return Ok(Language::Rego);
+    }
     Err(Failure::usage(format!("{} is no project of a policy", dir.display()))
         .because("it holds none of Cargo.toml, go.mod, asconfig.json, *.rego")
         .hint("kubectl ocm policy new NAME --lang rust begins one"))
+}
+
+/// A folder for what tools leave behind.
+struct Work(PathBuf);
+
+impl Work {
+    fn new() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("kubectl-ocm-policy-{}", std::process::id()));
+        // Made here and by nobody else: what lies in it becomes part of a policy.
+        fs::create_dir(&folder)
+            .map_err(|error| Failure::other(format!("cannot make the folder {}", folder.display())).because(error))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clean.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The module with the manifest that lies beside its sources, for languages in which a policy cannot say what it is.
+fn annotated(dir: &Path, module: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    let file = dir.join("manifest.yaml");
+    if !file.is_file() {
+        return Ok(module);
+    }
+    let bad = |why: String| Failure::usage(format!("{} is no manifest", file.display())).because(why);
+    let value = files::value(&files::text(&file, "the manifest")?).map_err(bad)?;
+    serde_json::from_value::<Manifest>(value.clone()).map_err(|error| bad(error.to_string()))?;
+    Ok(annotate(&module, "ocm-policy-manifest", value.to_string().as_bytes()))
 }
 
 /// The settings of the vectors: a policy may refuse to be loaded without any.
@@ -145,4 +195,53 @@ fn rust(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
         Failure::usage(format!("{} builds no module", dir.display()))
             .hint("Cargo.toml needs [lib] with crate-type = [\"cdylib\"]")
     })
+}
+
+fn go(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure> {
+    let file = work.join("policy.wasm");
+    let mut go = Command::new("go");
+    go.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&file).arg(".").current_dir(dir);
+    go.env("GOOS", "wasip1").env("GOARCH", "wasm");
+    tool(children, &mut go, "https://go.dev/doc/install installs Go")?;
+    Ok(file)
+}
+
+/// The rule that a policy in Rego answers with.
+const ENTRYPOINT: &str = "policy/decision";
+
+fn rego(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure> {
+    let mut sources: Vec<PathBuf> = fs::read_dir(dir)
+        .map_err(|error| Failure::usage(format!("cannot read the folder {}", dir.display())).because(error))?
+        .flatten()
+        .map(|entry| entry.path())
+        // Tests of OPA are no part of the policy.
+        .filter(|path| path.to_str().is_some_and(|path| path.ends_with(".rego") && !path.ends_with("_test.rego")))
+        .collect();
+    sources.sort();
+    let bundle = work.join("bundle.tar.gz");
+    let mut opa = Command::new("opa");
+    opa.args(["build", "--target", "wasm", "--entrypoint", ENTRYPOINT, "--output"]).arg(&bundle).args(&sources);
+    tool(children, &mut opa, "https://www.openpolicyagent.org/docs/#running-opa tells how to install it")?;
+    // To stdout: the path in the bundle begins with a slash, and nothing is to be written there.
+    let mut tar = Command::new("tar");
+    tar.arg("-xzOf").arg(&bundle).arg("/policy.wasm");
+    let module = tool(children, &mut tar, "the package of your system is called tar")?.stdout;
+    let file = work.join("policy.wasm");
+    fs::write(&file, module)
+        .map_err(|error| Failure::other(format!("cannot write {}", file.display())).because(error))?;
+    Ok(file)
+}
+
+fn assembly_script(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
+    const INSTALL: &str = "https://nodejs.org installs Node.js with npm";
+    if !dir.join("node_modules/assemblyscript").is_dir() {
+        let mut npm = Command::new("npm");
+        // Nothing that comes with a package is run.
+        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(dir);
+        tool(children, &mut npm, INSTALL)?;
+    }
+    let mut asc = Command::new("npx");
+    asc.args(["--no-install", "asc", "assembly/index.ts", "--config", "asconfig.json", "--target", "release"]);
+    tool(children, asc.current_dir(dir), INSTALL)?;
+    Ok(dir.join("build/policy.wasm"))
 }
