@@ -14,6 +14,7 @@ const VERBS: &[(&str, &str)] = &[
     ("join", "Register a cluster to a hub"),
     ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
     ("get", "List managed clusters and certificate requests with their phase"),
+    ("policy", "Write, build, test, run and measure policies"),
 ];
 
 /// The documented exit codes that the dispatcher itself uses.

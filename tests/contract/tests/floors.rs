@@ -108,6 +108,28 @@ const RULES: &[Rule] = &[
     door("kubectl-ocm-install"),
     door("kubectl-ocm-join"),
     door("kubectl-ocm-token"),
+    Rule {
+        name: "ocm-policy-engine",
+        floor: Floor::Edge,
+        ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules"],
+        never: WORLD,
+        not_itself: &[],
+    },
+    // Policies need no cluster: this door knows none.
+    Rule {
+        name: "kubectl-ocm-policy",
+        floor: Floor::Door,
+        ours: &[
+            "ocm-cli",
+            "ocm-core",
+            "ocm-policy-abi",
+            "ocm-policy-engine",
+            "ocm-policy-rules",
+            "ocm-policy-vectors",
+        ],
+        never: &["hyper", "kube-client"],
+        not_itself: &["indicatif", "rustls", "wasmtime"],
+    },
     // The dispatcher starts in no time because it links nothing.
     Rule { name: "kubectl-ocm", floor: Floor::Door, ours: &[], never: &[], not_itself: &[] },
     tests("bench"),

@@ -25,7 +25,7 @@ use crate::kind::{Anatomy, Kind, anatomy};
 use crate::limits::{Ceiling, Limits};
 use crate::program::component::{Exports, configure, describe, link};
 use crate::program::{Guarded, examine, fault, fill, opa, store, unloadable};
-use crate::shape::{self, Shape, ShapeLimits};
+use crate::shape::{self, ShapeLimits};
 use crate::world::encode;
 
 /// What an artifact is of.
@@ -114,7 +114,7 @@ pub(crate) fn compatibility() -> String {
 }
 
 /// SHA-256, lower-case hex.
-pub(crate) fn digest(bytes: &[u8]) -> String {
+pub fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
@@ -293,15 +293,6 @@ pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<
         compatibility: compatibility(),
     };
     Artifact::new(header, &code)
-}
-
-/// Measures a module without compiling it.
-///
-/// # Errors
-/// When it is not valid or too large.
-pub(crate) fn measure(module: &[u8]) -> Result<(Shape, Kind), Fault> {
-    let shape = shape::check(module, &ShapeLimits::default())?;
-    Ok((shape, anatomy(module)?.kind()?))
 }
 
 type Made = (Manifest, Option<String>, Vec<u8>);

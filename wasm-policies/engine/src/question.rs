@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ocm_policy_abi::{Manifest, Map, Request};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use ocm_policy_rules::outcome::Fault;
@@ -22,6 +23,8 @@ pub struct Question {
     evidence: Map<'static, ocm_policy_abi::Table<'static>>,
     object: Option<Value>,
     previous_object: Option<Value>,
+    /// The text that every policy gets, whatever it asks for.
+    recorded: Option<Arc<str>>,
 }
 
 impl Question {
@@ -33,7 +36,18 @@ impl Question {
         let (object, previous_object) = (request.object.take(), request.previous_object.take());
         let evidence = std::mem::take(&mut request.evidence);
         let plain = text(&request)?;
-        Ok(Self { request, plain, special: Mutex::default(), evidence, object, previous_object })
+        Ok(Self { request, plain, special: Mutex::default(), evidence, object, previous_object, recorded: None })
+    }
+
+    /// Takes a request that a policy has got before, to be given byte by byte as it was.
+    ///
+    /// # Errors
+    /// When it is no request.
+    pub fn recorded(request: &str) -> Result<Self, Fault> {
+        let read = |error: serde_json::Error| Fault::Malformed(format!("the recorded request cannot be read: {error}"));
+        let value: Value = serde_json::from_str(request).map_err(read)?;
+        let question = Self::new(Request::deserialize(value).map_err(read)?)?;
+        Ok(Self { recorded: Some(request.into()), ..question })
     }
 
     /// The request without objects and evidence.
@@ -88,6 +102,9 @@ impl Question {
     /// # Errors
     /// When it needs an object or a table that the asker does not have: deciding without would be deciding something else.
     pub fn text_for(&self, manifest: &Manifest) -> Result<Arc<str>, Fault> {
+        if let Some(recorded) = &self.recorded {
+            return Ok(recorded.clone());
+        }
         if !manifest.wants_object && manifest.evidence.is_empty() {
             return Ok(self.plain.clone());
         }

@@ -1,0 +1,345 @@
+//! The command line of `kubectl ocm policy`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use ocm_cli::OutputArgs;
+use ocm_policy_abi::Operation;
+
+/// What the command is, for its help.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("policy")
+        .about("Write, build, test, run and measure policies")
+        .long_about(
+            "Write, build, test, run and measure policies: WebAssembly modules that decide which clusters a hub lets \
+             in. Everything happens on this machine; no cluster is asked.\n\n\
+             A module runs with bounded time, memory and fuel and can compute, nothing else: one from a stranger can \
+             be inspected and run as safely as one's own.",
+        )
+        .after_help(EXAMPLES)
+}
+
+const EXAMPLES: &str = "Examples:
+  # From nothing to a measured policy
+  kubectl ocm policy new only-prod --lang rust
+  kubectl ocm policy build only-prod
+  kubectl ocm policy test only-prod
+  kubectl ocm policy bench only-prod/only-prod.wasm -f only-prod/request.yaml
+
+  # What a module is, and what it says about a cluster
+  kubectl ocm policy inspect only-prod.wasm
+  kubectl ocm policy run only-prod.wasm -f cluster.yaml
+
+Exit codes: 0 ok or allowed, 1 failed, 2 usage, 3 findings: denied, held or different, 130 interrupted.";
+
+const NEW: &str = "Examples:
+  kubectl ocm policy new only-prod --lang rust
+  kubectl ocm policy new only-prod --lang go --dir policies/only-prod";
+
+const BUILD: &str = "The language is told from what lies in the folder: Cargo.toml, go.mod, asconfig.json or *.rego.
+The module is loaded once before it is written, so that what comes out can be run.
+
+Examples:
+  kubectl ocm policy build
+  kubectl ocm policy build only-prod -o dist/only-prod.wasm";
+
+const INSPECT: &str = "Examples:
+  kubectl ocm policy inspect only-prod.wasm
+  kubectl ocm policy inspect only-prod.wasm -o json | jq .manifest.reasons
+  kubectl ocm policy inspect only-prod.wasm -o wide";
+
+const TEST: &str = "Examples:
+  kubectl ocm policy test only-prod
+  kubectl ocm policy test only-prod.wasm --vectors vectors.yaml -o junit > report.xml
+
+  # Take what the policy says now as what it should say
+  kubectl ocm policy test only-prod --update";
+
+const RUN: &str =
+    "A policy is FILE, or FILE=SETTINGS with a file of settings. A request is a request of the contract, an
+AdmissionReview, a ManagedCluster or a CertificateSigningRequest, as JSON or YAML; a file may hold several.
+
+Examples:
+  kubectl ocm policy run only-prod.wasm -f cluster.yaml
+  kubectl ocm policy run name.wasm=name.yaml quota.wasm=quota.yaml -f review.json --evidence hub.yaml
+  kubectl get managedcluster c1 -o json | kubectl ocm policy run only-prod.wasm --operation accept -f -
+
+Exit codes: 0 everything is allowed, 1 a policy is broken, 3 something is denied or held.";
+
+const EXPLAIN: &str = "Examples:
+  kubectl ocm policy explain name.wasm quota.wasm -f cluster.yaml";
+
+const BENCH: &str =
+    "Each decision is made as a hub makes it: a request is written, a fresh instance decides, the answers are
+read, checked and combined.
+
+Examples:
+  kubectl ocm policy bench only-prod.wasm -f cluster.yaml
+  kubectl ocm policy bench only-prod.wasm -f cluster.yaml --seconds 10 --threads 4 -o json";
+
+const DIFF: &str = "Requests are those that run takes, or records.
+
+Examples:
+  kubectl ocm policy diff old.wasm new.wasm --requests cluster.yaml
+  kubectl ocm policy diff old.wasm new.wasm --requests records.jsonl --settings settings.yaml
+
+Exit codes: 0 no difference, 3 differences.";
+
+const REPLAY: &str =
+    "Records are JSON lines, as run --record writes them. Each request goes to the policy of its name byte by byte
+as it stands there, with the settings that stand there.
+
+Examples:
+  kubectl ocm policy run only-prod.wasm -f cluster.yaml --record records.jsonl
+  kubectl ocm policy replay records.jsonl --policy only-prod.wasm
+
+Exit codes: 0 everything was repeated, 3 differences.";
+
+/// Arguments of `kubectl ocm policy`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+/// What is done.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum What {
+    /// Write the project of a new policy
+    #[command(after_help = NEW)]
+    New(NewArgs),
+    /// Build a policy with the tools of its language
+    #[command(after_help = BUILD)]
+    Build(BuildArgs),
+    /// Show what a module is, says of itself and may use
+    #[command(after_help = INSPECT)]
+    Inspect(InspectArgs),
+    /// Run a policy on its test vectors
+    #[command(after_help = TEST)]
+    Test(TestArgs),
+    /// Have policies decide requests
+    #[command(after_help = RUN)]
+    Run(RunArgs),
+    /// Show what each policy says, and why the answer is what it is
+    #[command(after_help = EXPLAIN)]
+    Explain(ExplainArgs),
+    /// Measure how fast policies decide
+    #[command(after_help = BENCH)]
+    Bench(BenchArgs),
+    /// Find the requests about which two versions of a policy differ
+    #[command(after_help = DIFF)]
+    Diff(DiffArgs),
+    /// Decide recorded requests again and compare
+    #[command(after_help = REPLAY)]
+    Replay(ReplayArgs),
+    /// Compile one module from stdin: a process of its own for what a stranger wrote
+    #[command(hide = true)]
+    CompileModule,
+}
+
+/// Arguments of `kubectl ocm policy new`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NewArgs {
+    /// Name of the policy, a DNS label
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Language that it is written in
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) lang: Language,
+    /// Folder of the project, new or empty (default: NAME)
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Languages that there are templates for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// Rust: the smallest and fastest modules
+    Rust,
+    /// Go: a WASI command of the ordinary toolchain
+    Go,
+    /// AssemblyScript: a WASI command of a few kilobytes
+    #[value(name = "assemblyscript")]
+    AssemblyScript,
+    /// Rego: rules of the Open Policy Agent
+    Rego,
+}
+
+/// Arguments of `kubectl ocm policy build`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BuildArgs {
+    /// Folder of the project
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Where the module is written (default: FOLDER/<name of the policy>.wasm)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output_file: Option<PathBuf>,
+}
+
+/// Arguments of `kubectl ocm policy inspect`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InspectArgs {
+    /// The module
+    #[arg(value_name = "FILE")]
+    pub(crate) module: PathBuf,
+    /// Settings without which it would not load, a file or JSON
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) settings: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `kubectl ocm policy test`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TestArgs {
+    /// The module, or the folder of a project that has been built
+    #[arg(value_name = "FILE|FOLDER", default_value = ".")]
+    pub(crate) subject: PathBuf,
+    /// The test vectors (default: vectors.yaml beside the module)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vectors: Option<PathBuf>,
+    /// Write what the policy says now into the vectors
+    #[arg(long)]
+    pub(crate) update: bool,
+    /// Format of stdout
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", help_heading = "Output")]
+    pub(crate) output: TestFormat,
+}
+
+/// Formats of test results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestFormat {
+    /// Columns for people
+    #[default]
+    Table,
+    /// One JSON document
+    Json,
+    /// JUnit XML
+    Junit,
+    /// Test Anything Protocol
+    Tap,
+}
+
+/// Which policies, with which settings.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PoliciesArgs {
+    /// A module, or a module and its settings: FILE=SETTINGS
+    #[arg(value_name = "POLICY", required = true)]
+    pub(crate) policies: Vec<String>,
+    /// Settings of the policies that have none of their own, a file or JSON
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) settings: Option<String>,
+}
+
+/// What is asked, and how.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RequestArgs {
+    /// File of requests, - for stdin; several times for several
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asking: AskingArgs,
+}
+
+/// What objects do not say of themselves.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Request")]
+pub(crate) struct AskingArgs {
+    /// What happens to a ManagedCluster: create, update, delete, accept, or join with its certificate request
+    #[arg(long, value_name = "OPERATION", value_parser = operation)]
+    pub(crate) operation: Option<Operation>,
+    /// Who asks, where the file does not say
+    #[arg(long, value_name = "USER", default_value = "kubernetes-admin")]
+    pub(crate) as_user: String,
+    /// A group of whoever asks; several times for several
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) as_group: Vec<String>,
+    /// When it is asked, e.g. 2026-01-31T12:00:00Z (default: now, or what the request says)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<Timestamp>,
+    /// What policies are told of the hub: tables by name, or objects as kubectl get -o yaml prints them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) evidence: Vec<PathBuf>,
+}
+
+fn operation(word: &str) -> Result<Operation, String> {
+    let known = Operation::ALL.into_iter().find(|known| known.word() == word);
+    known.ok_or_else(|| format!("operations are {}", Operation::ALL.map(Operation::word).join(", ")))
+}
+
+/// Arguments of `kubectl ocm policy run`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) policies: PoliciesArgs,
+    #[command(flatten)]
+    pub(crate) requests: RequestArgs,
+    /// Append a record of each decision to a file, for replay and diff
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `kubectl ocm policy explain`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) policies: PoliciesArgs,
+    #[command(flatten)]
+    pub(crate) requests: RequestArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `kubectl ocm policy bench`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    pub(crate) policies: PoliciesArgs,
+    #[command(flatten)]
+    pub(crate) requests: RequestArgs,
+    /// How long to measure
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) seconds: u64,
+    /// How many ask at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub(crate) threads: u16,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `kubectl ocm policy diff`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DiffArgs {
+    /// The module that is there
+    #[arg(value_name = "OLD")]
+    pub(crate) old: String,
+    /// The module that is to take its place
+    #[arg(value_name = "NEW")]
+    pub(crate) new: String,
+    /// File of requests or records, - for stdin; several times for several
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) requests: Vec<PathBuf>,
+    /// Settings of both, a file or JSON
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) settings: Option<String>,
+    #[command(flatten)]
+    pub(crate) asking: AskingArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `kubectl ocm policy replay`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReplayArgs {
+    /// The records, - for stdin
+    #[arg(value_name = "RECORDS")]
+    pub(crate) records: PathBuf,
+    /// A module; several times for several
+    #[arg(long = "policy", value_name = "FILE", required = true)]
+    pub(crate) policies: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

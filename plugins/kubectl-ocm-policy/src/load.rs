@@ -1,0 +1,156 @@
+//! From a file to a policy that can be asked.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ocm_cli::Ui;
+use ocm_core::{Event, Failure, Narrator};
+use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy};
+
+use crate::files;
+
+/// The hidden verb that compiles.
+const COMPILE: &str = "compile-module";
+
+/// What makes policies of files.
+pub(crate) struct Loader {
+    engine: Engine,
+    compiler: Compiler,
+    cache: Option<Cache>,
+    pub(crate) ceiling: Ceiling,
+    ticking: Arc<AtomicBool>,
+}
+
+/// A policy with what it was made of.
+pub(crate) struct Loaded {
+    pub(crate) policy: Arc<Policy>,
+    /// The file as it was named.
+    pub(crate) file: PathBuf,
+    /// The settings byte by byte as the policy got them.
+    pub(crate) settings: String,
+}
+
+/// What a policy without settings is given.
+pub(crate) const NO_SETTINGS: &str = "{}";
+
+impl Loader {
+    /// Begins, and lets time pass for the policies from now on.
+    pub(crate) fn new(ui: &Ui) -> Result<Self, Failure> {
+        let cannot = |error: &dyn std::fmt::Display| Failure::other("policies cannot be run here").because(error);
+        let own = std::env::current_exe().map_err(|error| cannot(&error))?;
+        let engine = Engine::new(&EngineSettings::default()).map_err(|fault| cannot(&fault))?;
+        let ticking = Arc::new(AtomicBool::new(true));
+        let (clock, goes_on) = (engine.clone(), ticking.clone());
+        std::thread::Builder::new()
+            .name("ticks".to_owned())
+            .spawn(move || {
+                while goes_on.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                    clock.tick();
+                }
+            })
+            .map_err(|error| cannot(&error))?;
+        let compiler = Compiler::process(own, [COMPILE.to_owned()]);
+        Ok(Self { engine, compiler, cache: cache(ui), ceiling: Ceiling::default(), ticking })
+    }
+
+    /// Compiles a module, or takes it from the cache.
+    pub(crate) fn artifact(&self, module: &[u8], settings: &str) -> Result<Artifact, Fault> {
+        match &self.cache {
+            Some(cache) => cache.artifact(&self.compiler, module, settings, &self.ceiling),
+            None => self.compiler.compile(module, settings, &self.ceiling),
+        }
+    }
+
+    /// Makes a policy of a module.
+    pub(crate) fn policy(&self, module: &[u8], settings: &str) -> Result<Arc<Policy>, Fault> {
+        Policy::load(&self.engine, &self.artifact(module, settings)?, &self.ceiling)
+    }
+
+    /// Makes a policy of a file.
+    pub(crate) fn load(&self, source: &Source) -> Result<Loaded, Failure> {
+        let Source { file, settings } = source;
+        let module = module(file)?;
+        let policy = self.policy(&module, settings).map_err(|fault| refused(file, &fault))?;
+        Ok(Loaded { policy, file: file.clone(), settings: settings.clone() })
+    }
+
+    /// Makes policies of words of the command line.
+    pub(crate) fn load_all(&self, words: &[String], settings: Option<&str>) -> Result<Vec<Loaded>, Failure> {
+        let sources = words.iter().map(|word| Source::parse(word, settings)).collect::<Result<Vec<_>, _>>()?;
+        sources.iter().map(|source| self.load(source)).collect()
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        self.ticking.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Why a file is no policy.
+pub(crate) fn refused(file: &Path, fault: &Fault) -> Failure {
+    let failure = Failure::other(format!("{}: {fault}", file.display()));
+    match fault {
+        Fault::Load(why) if why.contains("refuses its settings") => failure.hint(format!(
+            "kubectl ocm policy inspect {} shows which settings it takes; give them with --settings",
+            file.display()
+        )),
+        _ => failure,
+    }
+}
+
+/// Reads a module; text is not even tried.
+pub(crate) fn module(file: &Path) -> Result<Vec<u8>, Failure> {
+    if file.is_dir() {
+        return Err(Failure::usage(format!("{} is a folder, and a module is wanted", file.display()))
+            .hint(format!("build it first: kubectl ocm policy build {}", file.display())));
+    }
+    let module = files::read(file, "the module")?;
+    if !module.starts_with(b"\0asm") {
+        return Err(Failure::usage(format!("{} is no WebAssembly module", file.display()))
+            .hint("kubectl ocm policy build makes a module of a project"));
+    }
+    Ok(module)
+}
+
+fn cache(ui: &Ui) -> Option<Cache> {
+    let folder = dirs::cache_dir()?.join("kubectl-ocm").join("policies");
+    match Cache::open(folder) {
+        Ok(cache) => Some(cache),
+        Err(error) => {
+            ui.tell(Event::warning(format!("modules are compiled anew each time: {error}")));
+            None
+        }
+    }
+}
+
+/// A module and its settings, as the command line names them.
+pub(crate) struct Source {
+    pub(crate) file: PathBuf,
+    pub(crate) settings: String,
+}
+
+impl Source {
+    /// Reads `FILE` or `FILE=SETTINGS`. A file whose own name holds the sign is meant first.
+    pub(crate) fn parse(word: &str, default: Option<&str>) -> Result<Self, Failure> {
+        let (file, own) = match word.rsplit_once('=') {
+            Some((file, settings)) if !Path::new(word).exists() => (file, Some(settings)),
+            _ => (word, None),
+        };
+        let settings = own.or(default).map_or_else(|| Ok(NO_SETTINGS.to_owned()), settings)?;
+        Ok(Self { file: PathBuf::from(file), settings })
+    }
+}
+
+/// Settings as JSON: from a file, or as they stand on the command line.
+pub(crate) fn settings(word: &str) -> Result<String, Failure> {
+    let (text, from) = match word.trim_start().starts_with('{') {
+        true => (word.to_owned(), "the settings".to_owned()),
+        false => (files::text(Path::new(word), "the settings")?, format!("the settings {word}")),
+    };
+    let value = files::value(&text).map_err(|why| Failure::usage(format!("{from} cannot be read")).because(why))?;
+    serde_json::to_string(&value).map_err(|error| Failure::usage(format!("{from} cannot be read")).because(error))
+}

@@ -1,0 +1,18 @@
+//! `kubectl ocm policy`: policies from the first line to the last measurement, without a cluster.
+
+use std::process::ExitCode;
+
+mod args;
+mod ask;
+mod child;
+mod files;
+mod histogram;
+mod load;
+mod requests;
+mod run;
+mod templates;
+mod verbs;
+
+fn main() -> ExitCode {
+    ocm_cli::door("kubectl-ocm-policy", args::about(), run::run)
+}

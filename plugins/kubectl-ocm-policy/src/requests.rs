@@ -1,0 +1,303 @@
+//! Questions from files: requests of the contract, admission reviews, objects, records.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use ocm_core::Failure;
+use ocm_policy_abi::{EvidenceSource, Manifest, Map, Operation, Query, Request, Requester, Table, Text};
+use ocm_policy_engine::Question;
+use ocm_policy_rules::evidence::{self, Budget};
+use ocm_policy_rules::review::{self, Asking};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::args::{AskingArgs, RequestArgs};
+use crate::files;
+
+/// A question and where it came from.
+pub(crate) struct Asked {
+    /// The file, and which of its documents where it has several.
+    pub(crate) source: String,
+    pub(crate) question: Question,
+    /// The request with everything, for asking it again in another way.
+    pub(crate) request: Request<'static>,
+}
+
+impl Asked {
+    /// What it is about, for people.
+    pub(crate) fn about(&self) -> String {
+        let request = &self.request;
+        let name = request.cluster.as_ref().map(|cluster| cluster.name.as_str());
+        let name = name.or_else(|| request.csr.as_ref()?.name.as_deref());
+        let name = name.or_else(|| request.resource.as_ref()?.name.as_deref());
+        format!("{} {}", request.operation.word(), name.unwrap_or_default()).trim_end().to_owned()
+    }
+}
+
+/// Reads all questions.
+///
+/// # Errors
+/// A usage failure that names the file, the document and the member.
+pub(crate) fn read(args: &RequestArgs, manifests: &[&Manifest]) -> Result<Vec<Asked>, Failure> {
+    let RequestArgs { files, asking } = args;
+    read_files(files, asking, manifests)
+}
+
+/// As [`read`], for files that are named elsewhere.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_files(
+    files: &[PathBuf],
+    asking: &AskingArgs,
+    manifests: &[&Manifest],
+) -> Result<Vec<Asked>, Failure> {
+    let hub = Hub::read(&asking.evidence)?;
+    let mut asked = Vec::new();
+    for file in files {
+        let documents = files::documents(file, "the requests")?;
+        if documents.is_empty() {
+            return Err(Failure::usage(format!("{} holds no request", file.display())));
+        }
+        let many = documents.len() > 1;
+        if asking.operation == Some(Operation::Join) && documents.iter().all(|document| kind(document).is_some()) {
+            let source = file.display().to_string();
+            asked.push(finish(
+                joined(&documents, asking).map_err(|why| wrong(&source, why))?,
+                source,
+                &hub,
+                manifests,
+            )?);
+            continue;
+        }
+        for (index, document) in documents.iter().enumerate() {
+            let source = match many {
+                true => format!("{}[{index}]", file.display()),
+                false => file.display().to_string(),
+            };
+            if let Some(text) = recorded(document) {
+                let cannot = |why: String| wrong(&source, why);
+                let question = Question::recorded(text).map_err(|fault| cannot(fault.to_string()))?;
+                let request = read_request(&mut serde_json::from_str(text).map_err(|error| cannot(error.to_string()))?);
+                asked.push(Asked { question, request: request.map_err(cannot)?, source });
+                continue;
+            }
+            let request = one(document, asking, index).map_err(|why| wrong(&source, why))?;
+            asked.push(finish(request, source, &hub, manifests)?);
+        }
+    }
+    Ok(asked)
+}
+
+fn wrong(source: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::usage(format!("{source} cannot be asked")).because(why).hint(
+        "a request is an AdmissionReview, a ManagedCluster, a CertificateSigningRequest, or has the members of the \
+         contract: operation, requester, cluster, …",
+    )
+}
+
+/// Adds what is known of the hub.
+fn finish(mut request: Request<'static>, source: String, hub: &Hub, manifests: &[&Manifest]) -> Result<Asked, Failure> {
+    hub.answer(&mut request, manifests)?;
+    let question = Question::new(request.clone()).map_err(|fault| wrong(&source, fault))?;
+    Ok(Asked { source, question, request })
+}
+
+fn kind(document: &Value) -> Option<&str> {
+    document["kind"].as_str()
+}
+
+/// The request of a record.
+fn recorded(document: &Value) -> Option<&str> {
+    document.get("requestSha256").and(document["request"].as_str())
+}
+
+/// Makes a question of one document.
+fn one(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'static>, String> {
+    let asking = asking(args, index);
+    let unusable = |error: review::Unusable| error.to_string();
+    let made = match kind(document) {
+        Some("AdmissionReview") => {
+            review::from_admission(review::request_of(document).map_err(unusable)?, &asking).map_err(unusable)?
+        }
+        Some("ManagedCluster") => {
+            let operation = args.operation.unwrap_or(Operation::Create);
+            if operation == Operation::Join {
+                return Err("to join takes a CertificateSigningRequest and a ManagedCluster in one file".to_owned());
+            }
+            review::of_cluster(operation, document, requester(args), &asking).map_err(unusable)?
+        }
+        Some("CertificateSigningRequest") => match args.operation.unwrap_or(Operation::Approve) {
+            Operation::Approve => review::approve(document, &asking).map_err(unusable)?,
+            other => {
+                return Err(format!("a CertificateSigningRequest is approved, and --operation is {}", other.word()));
+            }
+        },
+        Some(other) => {
+            return Err(format!("objects of the kind {other} can only be asked about in an AdmissionReview"));
+        }
+        None if document.is_object() => return plain(document, args, index),
+        None => return Err("it is no object".to_owned()),
+    };
+    let mut whole = serde_json::to_value(&made).map_err(|error| error.to_string())?;
+    read_request(&mut whole)
+}
+
+/// A request of the contract. What everybody would write alike may be left out.
+fn plain(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'static>, String> {
+    let mut whole = document.clone();
+    let asking = asking(args, index);
+    if let Some(members) = whole.as_object_mut() {
+        members.entry("id").or_insert_with(|| asking.id.clone().into());
+        members.entry("requester").or_insert_with(|| json!(requester(args)));
+        if let Some(operation) = args.operation {
+            members.insert("operation".to_owned(), operation.word().into());
+        }
+        let written = members.get("now").and_then(Value::as_str).map(str::parse::<Timestamp>);
+        match (args.now, written) {
+            (None, Some(Ok(now))) => {
+                members.insert("now".to_owned(), now.as_millisecond().into());
+            }
+            (None, None) if members.contains_key("now") => {}
+            _ => {
+                members.insert("now".to_owned(), asking.now.into());
+            }
+        }
+    }
+    read_request(&mut whole)
+}
+
+fn read_request(whole: &mut Value) -> Result<Request<'static>, String> {
+    if let Some(tables) = whole.get_mut("evidence").and_then(Value::as_object_mut) {
+        tables.values_mut().for_each(fill_table);
+    }
+    Request::deserialize(whole.take()).map_err(|error| error.to_string())
+}
+
+/// A certificate request and the cluster that it is for.
+fn joined(documents: &[Value], args: &AskingArgs) -> Result<Request<'static>, String> {
+    let of = |wanted: &str| documents.iter().find(|document| kind(document) == Some(wanted));
+    match (of("CertificateSigningRequest"), of("ManagedCluster"), documents.len()) {
+        (Some(csr), Some(cluster), 2) => {
+            let made = review::join(csr, cluster, &asking(args, 0)).map_err(|error| error.to_string())?;
+            read_request(&mut serde_json::to_value(&made).map_err(|error| error.to_string())?)
+        }
+        _ => Err("to join takes one CertificateSigningRequest and one ManagedCluster".to_owned()),
+    }
+}
+
+fn asking(args: &AskingArgs, index: usize) -> Asking {
+    let now = args.now.unwrap_or_else(Timestamp::now).as_millisecond();
+    Asking { id: format!("request-{index}"), now, wants_object: true, ..Asking::default() }
+}
+
+fn requester(args: &AskingArgs) -> Requester<'static> {
+    let groups = match args.as_group.as_slice() {
+        [] => vec!["system:authenticated".into()],
+        groups => groups.iter().map(|group| Text::from(group.clone())).collect(),
+    };
+    Requester { username: args.as_user.clone().into(), groups, ..Requester::default() }
+}
+
+/// A table may be written as the list of its rows; it is whole unless it says otherwise.
+fn fill_table(table: &mut Value) {
+    if table.is_array() {
+        *table = json!({"rows": table.take()});
+    }
+    if let Some(members) = table.as_object_mut() {
+        members.entry("revision").or_insert_with(|| "1".into());
+        members.entry("complete").or_insert(true.into());
+    }
+}
+
+/// What files tell of a hub: ready tables, and objects that queries find.
+#[derive(Default)]
+struct Hub {
+    tables: Map<'static, Table<'static>>,
+    objects: Vec<Value>,
+    told: bool,
+}
+
+impl Hub {
+    fn read(files: &[PathBuf]) -> Result<Self, Failure> {
+        let mut hub = Self { told: !files.is_empty(), ..Self::default() };
+        for file in files {
+            for document in files::documents(file, "the evidence")? {
+                hub.add(document, file)?;
+            }
+        }
+        Ok(hub)
+    }
+
+    fn add(&mut self, document: Value, file: &Path) -> Result<(), Failure> {
+        let bad = |why: String| {
+            Failure::usage(format!("the evidence {} cannot be used", file.display()))
+                .because(why)
+                .hint("it holds tables by name, {\"clusters\": {\"rows\": […]}}, or objects of Kubernetes")
+        };
+        if kind(&document).is_some() {
+            self.objects.push(document);
+            return Ok(());
+        }
+        let Value::Object(tables) = document else { return Err(bad("it is no object".to_owned())) };
+        for (name, mut table) in tables {
+            fill_table(&mut table);
+            let table = Table::deserialize(table).map_err(|error| bad(format!("{name}: {error}")))?;
+            self.tables.insert(name, table);
+        }
+        Ok(())
+    }
+
+    /// Adds the tables that the policies ask for. Those that the request brings itself stay.
+    fn answer(&self, request: &mut Request<'static>, manifests: &[&Manifest]) -> Result<(), Failure> {
+        for (name, table) in self.tables.iter() {
+            request.evidence.insert(name.to_owned(), table.clone());
+        }
+        for manifest in manifests {
+            for query in &manifest.evidence {
+                let own = format!("{}/{}", manifest.name, query.name);
+                if request.evidence.contains(&own) || request.evidence.contains(&query.name) {
+                    continue;
+                }
+                if !self.told {
+                    return Err(Failure::usage(format!("{} asks for the evidence {:?}", manifest.name, query.name))
+                        .hint("give it with --evidence FILE: a table of this name, or objects of the hub"));
+                }
+                let table = evidence::table(query, &self.found(query), "1", Budget::default()).map_err(|error| {
+                    Failure::other(format!("{}: its query {:?} cannot be answered", manifest.name, query.name))
+                        .because(error)
+                })?;
+                request.evidence.insert(own, table);
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects of a query's source.
+    fn found(&self, query: &Query) -> Vec<Value> {
+        let of = |wanted: &'static str| self.objects.iter().filter(move |object| kind(object) == Some(wanted)).cloned();
+        let text = |object: &Value, at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match &query.source {
+            EvidenceSource::Clusters => of("ManagedCluster").collect(),
+            EvidenceSource::ClusterSets => of("ManagedClusterSet").collect(),
+            EvidenceSource::Namespaces => of("Namespace").collect(),
+            EvidenceSource::Csrs => of("CertificateSigningRequest")
+                .filter_map(|object| evidence::certificate_request(&object).ok())
+                .collect(),
+            EvidenceSource::ConfigMap { namespace, name } => of("ConfigMap")
+                .filter(|map| text(map, "/metadata/name") == *name && text(map, "/metadata/namespace") == *namespace)
+                .flat_map(|map| evidence::entries(&map))
+                .collect(),
+            EvidenceSource::Objects { api_version, resource, namespace } => {
+                // A file has kinds and no plural names; they begin alike.
+                let singular = resource.trim_end_matches('s').trim_end_matches("ie").trim_end_matches('e');
+                let fits = |object: &&Value| {
+                    object["apiVersion"].as_str() == Some(api_version)
+                        && kind(object).is_some_and(|kind| kind.to_ascii_lowercase().starts_with(singular))
+                        && namespace.as_ref().is_none_or(|wanted| text(object, "/metadata/namespace") == *wanted)
+                };
+                self.objects.iter().filter(fits).cloned().collect()
+            }
+        }
+    }
+}

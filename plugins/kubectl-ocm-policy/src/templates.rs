@@ -1,0 +1,80 @@
+//! The projects that `new` writes, and how projects are told apart.
+
+use crate::args::Language;
+
+/// A file of a project: where it goes and what it holds.
+pub(crate) type Template = (&'static str, &'static [u8]);
+
+macro_rules! files {
+    ($($to:literal = $from:literal),* $(,)?) => {
+        &[$(($to, include_bytes!(concat!("../../../wasm-policies/", $from)))),*]
+    };
+}
+
+/// What a name stands for in the files.
+pub(crate) const NAME: &str = "{{name}}";
+
+const RUST: &[Template] = files![
+    "Cargo.toml" = "sdk/templates/rust/Cargo.toml",
+    ".cargo/config.toml" = "sdk/templates/rust/cargo/config.toml",
+    ".gitignore" = "sdk/templates/rust/gitignore",
+    "README.md" = "sdk/templates/rust/README.md",
+    "request.yaml" = "sdk/templates/common/request.yaml",
+    "src/lib.rs" = "sdk/templates/rust/src/lib.rs",
+    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+    // The SDK and the contract are on no registry.
+    "sdk/Cargo.toml" = "sdk/templates/rust/sdk/Cargo.toml",
+    "sdk/src/build.rs" = "sdk/src/build.rs",
+    "sdk/src/bump.rs" = "sdk/src/bump.rs",
+    "sdk/src/guest.rs" = "sdk/src/guest.rs",
+    "sdk/src/lib.rs" = "sdk/src/lib.rs",
+    "sdk/src/world.bin" = "sdk/src/world.bin",
+    "abi/Cargo.toml" = "sdk/templates/rust/abi/Cargo.toml",
+    "abi/src/decision.rs" = "abi/src/decision.rs",
+    "abi/src/lib.rs" = "abi/src/lib.rs",
+    "abi/src/manifest.rs" = "abi/src/manifest.rs",
+    "abi/src/request.rs" = "abi/src/request.rs",
+    "abi/src/text.rs" = "abi/src/text.rs",
+];
+
+const GO: &[Template] = files![
+    ".gitignore" = "sdk/templates/go/gitignore",
+    "README.md" = "sdk/templates/go/README.md",
+    "go.mod" = "sdk/templates/go/go.mod",
+    "main.go" = "sdk/templates/go/main.go",
+    "request.yaml" = "sdk/templates/common/request.yaml",
+    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+];
+
+const ASSEMBLY_SCRIPT: &[Template] = files![
+    ".gitignore" = "sdk/templates/assemblyscript/gitignore",
+    "README.md" = "sdk/templates/assemblyscript/README.md",
+    "asconfig.json" = "sdk/templates/assemblyscript/asconfig.json",
+    "assembly/index.ts" = "sdk/templates/assemblyscript/assembly/index.ts",
+    "assembly/json.ts" = "sdk/templates/assemblyscript/assembly/json.ts",
+    "assembly/wasi.ts" = "sdk/templates/assemblyscript/assembly/wasi.ts",
+    "package.json" = "sdk/templates/assemblyscript/package.json",
+    "request.yaml" = "sdk/templates/common/request.yaml",
+    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+];
+
+const REGO: &[Template] = files![
+    ".gitignore" = "sdk/templates/rego/gitignore",
+    "README.md" = "sdk/templates/rego/README.md",
+    "manifest.yaml" = "sdk/templates/rego/manifest.yaml",
+    "policy.rego" = "sdk/templates/rego/policy.rego",
+    "request.yaml" = "sdk/templates/common/request.yaml",
+    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+];
+
+impl Language {
+    /// The files of a project in this language.
+    pub(crate) const fn template(self) -> &'static [Template] {
+        match self {
+            Self::Rust => RUST,
+            Self::Go => GO,
+            Self::AssemblyScript => ASSEMBLY_SCRIPT,
+            Self::Rego => REGO,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A policy is built with the tools of its language.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ocm_cli::Ui;
+use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_policy_abi::Manifest;
+use ocm_policy_engine::{Fault, Kind, Look, annotate, digest, encode};
+use ocm_policy_rules::syntax::is_dns_label;
+use ocm_policy_vectors::Suite;
+use serde_json::Value;
+
+use crate::args::{BuildArgs, Language};
+use crate::child::Children;
+use crate::files;
+use crate::load::{Loader, NO_SETTINGS, refused};
+use crate::verbs::inspect::size;
+
+pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit, Failure> {
+    let BuildArgs { dir, output_file } = args;
+    let language = detect(&dir)?;
+    ui.tell(Event::now(format!("building {} ({})", dir.display(), language.word())));
+    // Gone with whatever the tools leave in it.
+    let work = Work::new()?;
+    let built = match language {
+        Language::Rust => rust(&dir, children)?,
+        Language::Go => go(&dir, &work.0, children)?,
+        Language::AssemblyScript => assembly_script(&dir, children)?,
+        Language::Rego => rego(&dir, &work.0, children)?,
+    };
+    let made = annotated(&dir, files::read(&built, "the module")?)?;
+    let cannot = |fault: &Fault| refused(&dir, fault);
+    let module = match Look::at(&made).map_err(|fault| cannot(&fault))?.kind {
+        Kind::Core => encode(&made).map_err(|fault| cannot(&fault))?,
+        _ => made,
+    };
+    // Loaded once, so that what comes out is a policy.
+    ui.tell(Event::now("loading the module"));
+    let settings = usual_settings(&dir);
+    let artifact = Loader::new(ui)?.artifact(&module, &settings).map_err(|fault| cannot(&fault))?;
+    let manifest = &artifact.header().manifest;
+    let file = match output_file {
+        Some(file) => file,
+        // The name comes out of the module and becomes part of a path.
+        None if is_dns_label(&manifest.name) => dir.join(format!("{}.wasm", manifest.name)),
+        None => {
+            return Err(Failure::usage(format!("the policy calls itself {:?}, which is no DNS label", manifest.name))
+                .hint("change the name in its manifest, or say where to write the module with -o FILE"));
+        }
+    };
+    write(&file, &module).map_err(|error| Failure::other(format!("cannot write {}", file.display())).because(error))?;
+    ui.line(&format!("{}  {}  sha256:{}", file.display(), size(module.len() as u64), digest(&module)));
+    let shown = file.display();
+    ui.say_line("Next:");
+    if dir.join("vectors.yaml").is_file() {
+        ui.say_line(&format!("  kubectl ocm policy test {shown} --vectors {}", dir.join("vectors.yaml").display()));
+    }
+    ui.say_line(&format!("  kubectl ocm policy inspect {shown}"));
+    if dir.join("request.yaml").is_file() {
+        ui.say_line(&format!("  kubectl ocm policy bench {shown} -f {}", dir.join("request.yaml").display()));
+    }
+    Ok(Exit::Ok)
+}
+
+impl Language {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Rust => "Rust",
+            Self::Go => "Go",
+            Self::AssemblyScript => "AssemblyScript",
+            Self::Rego => "Rego",
+        }
+    }
+}
+
+/// The language of a project, told from what lies in its folder.
+fn detect(dir: &Path) -> Result<Language, Failure> {
+    let cannot = |error| {
+        Failure::usage(format!("cannot read the folder {}", dir.display()))
+            .because(error)
+            .hint("kubectl ocm policy new NAME --lang rust begins a project")
+    };
+    let names: Vec<String> =
+        fs::read_dir(dir).map_err(cannot)?.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let has = |name: &str| names.iter().any(|known| known == name);
+    if has("Cargo.toml") {
+        return Ok(Language::Rust);
+    }
+    if has("go.mod") {
+        return Ok(Language::Go);
+    }
+    if has("asconfig.json") {
+        return Ok(Language::AssemblyScript);
+    }
+    if names.iter().any(|name| name.ends_with(".rego")) {
+        return Ok(Language::Rego);
+    }
+    Err(Failure::usage(format!("{} is no project of a policy", dir.display()))
+        .because("it holds none of Cargo.toml, go.mod, asconfig.json, *.rego")
+        .hint("kubectl ocm policy new NAME --lang rust begins one"))
+}
+
+/// A folder for what tools leave behind.
+struct Work(PathBuf);
+
+impl Work {
+    fn new() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("kubectl-ocm-policy-{}", std::process::id()));
+        // Made here and by nobody else: what lies in it becomes part of a policy.
+        fs::create_dir(&folder)
+            .map_err(|error| Failure::other(format!("cannot make the folder {}", folder.display())).because(error))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clean.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The module with the manifest that lies beside its sources, for languages in which a policy cannot say what it is.
+fn annotated(dir: &Path, module: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    let file = dir.join("manifest.yaml");
+    if !file.is_file() {
+        return Ok(module);
+    }
+    let bad = |why: String| Failure::usage(format!("{} is no manifest", file.display())).because(why);
+    let value = files::value(&files::text(&file, "the manifest")?).map_err(bad)?;
+    serde_json::from_value::<Manifest>(value.clone()).map_err(|error| bad(error.to_string()))?;
+    Ok(annotate(&module, "ocm-policy-manifest", value.to_string().as_bytes()))
+}
+
+/// The settings of the vectors: a policy may refuse to be loaded without any.
+fn usual_settings(dir: &Path) -> String {
+    let suite = fs::read_to_string(dir.join("vectors.yaml")).ok().and_then(|yaml| Suite::read(&yaml).ok());
+    match suite {
+        Some(suite) if !suite.settings.is_null() => suite.settings.to_string(),
+        _ => NO_SETTINGS.to_owned(),
+    }
+}
+
+/// Readers of the file see the old module or the new one, never half of it.
+fn write(file: &Path, module: &[u8]) -> io::Result<()> {
+    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent)?;
+    }
+    let beside = file.with_extension(format!("wasm.{}", std::process::id()));
+    fs::write(&beside, module)?;
+    fs::rename(beside, file)
+}
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Runs a tool. One that is missing is said in one sentence.
+fn tool(children: &Children, command: &mut Command, install: &str) -> Result<Output, Failure> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match children.output(command) {
+        Ok(output) if output.status.success() => Ok(output),
+        Ok(output) => Err(Failure::other(format!("{name} could not build the policy"))
+            .because(format!("{name} ended with {}; what it said stands above", output.status))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Failure::other(format!("{name} is not installed")).hint(install))
+        }
+        Err(error) => Err(Failure::other(format!("cannot start {name}")).because(error)),
+    }
+}
+
+fn rust(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
+    const INSTALL: &str = "https://rustup.rs installs Rust";
+    let mut libraries = Command::new("rustc");
+    libraries.args(["--print", "target-libdir", "--target", TARGET]).current_dir(dir);
+    let libraries = tool(children, &mut libraries, INSTALL)?.stdout;
+    if !Path::new(String::from_utf8_lossy(&libraries).trim()).is_dir() {
+        let add = format!("rustup target add {TARGET}");
+        tool(children, Command::new("rustup").args(["target", "add", TARGET]).current_dir(dir), &add)?;
+    }
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
+    let said = tool(children, cargo.current_dir(dir), INSTALL)?.stdout;
+    // Cargo names what it has built; the package itself comes last.
+    let module = String::from_utf8_lossy(&said)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["reason"] == "compiler-artifact")
+        .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
+        .filter_map(|file| file.as_str().map(PathBuf::from))
+        .filter(|file| file.extension().is_some_and(|extension| extension == "wasm"))
+        .last();
+    module.ok_or_else(|| {
+        Failure::usage(format!("{} builds no module", dir.display()))
+            .hint("Cargo.toml needs [lib] with crate-type = [\"cdylib\"]")
+    })
+}
+
+fn go(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure> {
+    let file = work.join("policy.wasm");
+    let mut go = Command::new("go");
+    go.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&file).arg(".").current_dir(dir);
+    go.env("GOOS", "wasip1").env("GOARCH", "wasm");
+    tool(children, &mut go, "https://go.dev/doc/install installs Go")?;
+    Ok(file)
+}
+
+/// The rule that a policy in Rego answers with.
+const ENTRYPOINT: &str = "policy/decision";
+
+fn rego(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure> {
+    let mut sources: Vec<PathBuf> = fs::read_dir(dir)
+        .map_err(|error| Failure::usage(format!("cannot read the folder {}", dir.display())).because(error))?
+        .flatten()
+        .map(|entry| entry.path())
+        // Tests of OPA are no part of the policy.
+        .filter(|path| path.to_str().is_some_and(|path| path.ends_with(".rego") && !path.ends_with("_test.rego")))
+        .collect();
+    sources.sort();
+    let bundle = work.join("bundle.tar.gz");
+    let mut opa = Command::new("opa");
+    opa.args(["build", "--target", "wasm", "--entrypoint", ENTRYPOINT, "--output"]).arg(&bundle).args(&sources);
+    tool(children, &mut opa, "https://www.openpolicyagent.org/docs/#running-opa tells how to install it")?;
+    // To stdout: the path in the bundle begins with a slash, and nothing is to be written there.
+    let mut tar = Command::new("tar");
+    tar.arg("-xzOf").arg(&bundle).arg("/policy.wasm");
+    let module = tool(children, &mut tar, "the package of your system is called tar")?.stdout;
+    let file = work.join("policy.wasm");
+    fs::write(&file, module)
+        .map_err(|error| Failure::other(format!("cannot write {}", file.display())).because(error))?;
+    Ok(file)
+}
+
+fn assembly_script(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
+    const INSTALL: &str = "https://nodejs.org installs Node.js with npm";
+    if !dir.join("node_modules/assemblyscript").is_dir() {
+        let mut npm = Command::new("npm");
+        // Nothing that comes with a package is run.
+        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(dir);
+        tool(children, &mut npm, INSTALL)?;
+    }
+    let mut asc = Command::new("npx");
+    asc.args(["--no-install", "asc", "assembly/index.ts", "--config", "asconfig.json", "--target", "release"]);
+    tool(children, asc.current_dir(dir), INSTALL)?;
+    Ok(dir.join("build/policy.wasm"))
+}

@@ -1,0 +1,84 @@
+//! Where two versions of a policy differ.
+
+use ocm_cli::{Format, Ui, clean, document};
+use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_policy_abi::{Decision, Manifest};
+use ocm_policy_engine::Fault;
+use serde_json::{Value, json};
+
+use crate::args::DiffArgs;
+use crate::ask::{self, ask};
+use crate::load::{Loaded, Loader, Source};
+use crate::requests::{self, Asked};
+use crate::verbs::run::reason;
+
+type Answer = Result<Decision, Fault>;
+
+pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
+    let DiffArgs { old, new, requests: files, settings, asking, output } = args;
+    let loader = Loader::new(ui)?;
+    let load = |word: &str| loader.load(&Source::parse(word, settings.as_deref())?);
+    let (old, new) = (load(&old)?, load(&new)?);
+    let manifests: Vec<&Manifest> = [&old, &new].map(|loaded| loaded.policy.manifest()).into();
+    let asked = requests::read_files(&files, &asking, &manifests)?;
+    let mut differences = Vec::new();
+    let mut texts = Vec::new();
+    for asked in &asked {
+        let (one, other) = (answer(&old, asked), answer(&new, asked));
+        if one == other {
+            continue;
+        }
+        let (was, is) = (lines(one.as_ref()), lines(other.as_ref()));
+        let mut text = vec![format!("{} ({})", asked.source, asked.about())];
+        text.extend(was.iter().filter(|line| !is.contains(line)).map(|line| format!("  - {line}")));
+        text.extend(is.iter().filter(|line| !was.contains(line)).map(|line| format!("  + {line}")));
+        texts.push(text.iter().map(|line| clean(line) + "\n").collect::<String>());
+        differences.push(json!({"source": asked.source, "old": value(one.as_ref()), "new": value(other.as_ref())}));
+    }
+    match output.output {
+        format @ (Format::Json | Format::Yaml) => {
+            let value = json!({"requests": asked.len(), "differ": differences.len(), "differences": differences});
+            ui.out(&document(format, &value)?);
+        }
+        Format::Name => differences.iter().for_each(|one| ui.line(one["source"].as_str().unwrap_or_default())),
+        Format::Table | Format::Wide => ui.out(&texts.concat()),
+    }
+    let count = asked.len();
+    let noun = if count == 1 { "request" } else { "requests" };
+    ui.tell(Event::note(match differences.len() {
+        0 => format!("the same answers to {count} {noun}"),
+        differ => format!("{differ} of {count} {noun} get another answer"),
+    }));
+    Ok(if differences.is_empty() { Exit::Ok } else { Exit::Findings })
+}
+
+/// None: the policy is not asked about such questions.
+fn answer(loaded: &Loaded, asked: &Asked) -> Option<Answer> {
+    loaded.policy.judges(asked.request.operation).then(|| ask(loaded, &asked.question).outcome.result)
+}
+
+/// Everything that an answer says, one line each.
+fn lines(answer: Option<&Answer>) -> Vec<String> {
+    match answer {
+        None => vec!["not asked".to_owned()],
+        Some(Err(fault)) => vec![format!("error {}: {fault}", fault.code())],
+        Some(Ok(decision)) => {
+            let mut lines = vec![decision.verdict.word().to_owned()];
+            lines.extend(decision.reasons.iter().map(reason));
+            lines.extend(decision.edits.iter().map(ask::edit));
+            lines.extend(decision.warnings.iter().map(|warning| format!("warning: {warning}")));
+            lines.extend(decision.obligations.iter().map(|wanted| format!("then: {}", json!(wanted))));
+            lines.extend(decision.audit.iter().map(|(key, value)| format!("audit {key}={value}")));
+            lines.extend(decision.ask_again_seconds.map(|seconds| format!("again in {seconds} s")));
+            lines
+        }
+    }
+}
+
+fn value(answer: Option<&Answer>) -> Value {
+    match answer {
+        None => Value::Null,
+        Some(Ok(decision)) => json!({ "decision": decision }),
+        Some(Err(fault)) => json!({ "fault": fault }),
+    }
+}
