@@ -47,9 +47,14 @@ pub fn asker<'r, 'a>(request: &'r Request<'a>) -> &'r Requester<'a> {
 pub fn asking_user<'r>(request: &'r Request<'_>) -> &'r str {
     let asker = asker(request);
     match &request.csr {
-        Some(csr) if asker.username == GRPC_SERVER => csr.annotations.get(CSR_USER).map_or("", |user| user),
+        Some(csr) if is_grpc_server(asker) => csr.annotations.get(CSR_USER).map_or("", |user| user),
         _ => &asker.username,
     }
+}
+
+/// Whether this is the hub's gRPC server, and not somebody who acts as it.
+pub fn is_grpc_server(requester: &Requester<'_>) -> bool {
+    requester.username == GRPC_SERVER && lacks(requester).is_none()
 }
 
 /// Whether this only says no to a certificate request, which no rule for approvals is against.

@@ -117,7 +117,7 @@ impl AllowedIdentities {
             return no_opinion();
         }
         let asker = hub::asker(request);
-        let behind = request.csr.is_some() && asker.username == hub::GRPC_SERVER;
+        let behind = request.csr.is_some() && hub::is_grpc_server(asker);
         let user = hub::asking_user(request);
         let at = if request.csr.is_some() { "spec.username" } else { "userInfo.username" };
         if let Some(lack) = hub::lacks(asker) {

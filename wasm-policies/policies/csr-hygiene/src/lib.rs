@@ -80,7 +80,7 @@ impl CsrHygiene {
         let mut breaches = Breaches::new();
         self.check_form(csr, &mut breaches);
         let vouched = match is_addons(csr) {
-            true => self.check_addon(csr, &mut breaches),
+            true => self.check_addon(request, csr, &mut breaches),
             false => self.check_agent(request, csr, &mut breaches),
         };
         let mut breaches = breaches.into_iter();
@@ -155,7 +155,7 @@ impl CsrHygiene {
             }
         }
         let claim = csr.annotations.get(hub::CSR_USER);
-        let by_grpc = csr.requester.username == hub::GRPC_SERVER && hub::lacks(&csr.requester).is_none();
+        let by_grpc = hub::is_grpc_server(&csr.requester);
         if !by_grpc && (claim.is_some() || csr.signer == GRPC_SIGNER) {
             breach(
                 "grpc-claim",
@@ -180,7 +180,7 @@ impl CsrHygiene {
     }
 
     /// Whether the cluster's own agent, or the add-on's, asks.
-    fn check_addon(&self, csr: &Csr<'_>, breaches: &mut Breaches) -> bool {
+    fn check_addon(&self, request: &Request<'_>, csr: &Csr<'_>, breaches: &mut Breaches) -> bool {
         let mut breach = |code, message: &str, field| breaches.push((code, message.to_owned(), field));
         let label = |key: &str| csr.labels.get(key).map_or("", |label| label);
         let (cluster, addon) = (label(hub::CLUSTER_NAME), label(hub::ADDON_NAME));
@@ -200,7 +200,7 @@ impl CsrHygiene {
             }
         }
         let grpc = csr.signer == GRPC_SIGNER || csr.annotations.contains(hub::CSR_USER);
-        if grpc && csr.requester.username != hub::GRPC_SERVER {
+        if grpc && !hub::is_grpc_server(&csr.requester) {
             breach("grpc-claim", "only the hub's gRPC server may say who asks", "metadata.annotations");
         } else if csr.signer != API_SIGNER
             && csr.signer != GRPC_SIGNER
@@ -208,10 +208,7 @@ impl CsrHygiene {
         {
             breach("signer", "add-ons may not ask this signer", "spec.signerName");
         }
-        let user = match csr.requester.username == hub::GRPC_SERVER {
-            true => csr.annotations.get(hub::CSR_USER).map_or("", |user| user),
-            false => &csr.requester.username,
-        };
+        let user = hub::asking_user(request);
         hub::agent(user).is_some_and(|(of, _)| of == cluster) || below(user)
     }
 }
@@ -221,9 +218,14 @@ fn addon_groups(cluster: &str, addon: &str) -> [String; 2] {
     [format!("{}cluster:{cluster}:addon:{addon}", hub::PREFIX), format!("{}addon:{addon}", hub::PREFIX)]
 }
 
-/// Whether the request has to do with the hub at all: by label, by what it asks for, or by whom it names.
+/// Whether the request has to do with the hub at all: by label, by what it asks for, or by who asks. Who registers
+/// clusters, and agents, have nothing else to ask for.
 fn is_ours(csr: &Csr<'_>) -> bool {
-    csr.labels.contains(hub::CLUSTER_NAME)
+    let user = &*csr.requester.username;
+    user == hub::GRPC_SERVER
+        || user.starts_with(hub::PREFIX)
+        || hub::bootstraps(&csr.requester, &[])
+        || csr.labels.contains(hub::CLUSTER_NAME)
         || csr.labels.contains(hub::ADDON_NAME)
         || csr.annotations.contains(hub::CSR_USER)
         || csr.signer == GRPC_SIGNER

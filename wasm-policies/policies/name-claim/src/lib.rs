@@ -49,7 +49,10 @@ impl Policy for NameClaim {
         .needs(USED, used, &[])
         .gives("evidence-incomplete", "What the hub holds could not be read to its end")
         .gives("requester", "Whoever asks may not ask for a first certificate")
-        .gives("not-own-name", "An agent asks for another name than its own")
+        .gives(
+            "not-own-name",
+            "Another name is asked for than that of one agent of the cluster, or an agent asks for another's",
+        )
         .gives("not-registered", "The hub has no such cluster yet")
         .gives("detaching", "The cluster is being removed")
         .gives("denied-before", "The cluster was denied")
@@ -96,6 +99,9 @@ impl NameClaim {
         {
             return deny("not-own-name", "the common name is that of another cluster's agent").at("spec.request");
         }
+        if agents.len() != 1 || csr.common_names.len() != 1 {
+            return deny("not-own-name", "the request does not ask for the name of one agent").at("spec.request");
+        }
         let user = hub::asking_user(request);
         if user.starts_with(hub::PREFIX) {
             if !hub::is_renewal(request) {
@@ -110,7 +116,7 @@ impl NameClaim {
             };
         }
         let asker = &csr.requester;
-        let first = match asker.username == hub::GRPC_SERVER {
+        let first = match hub::is_grpc_server(asker) {
             true => {
                 user == hub::BOOTSTRAP_USER
                     || hub::is_bootstrap_token(user)
@@ -138,7 +144,7 @@ impl NameClaim {
             return Err(deny("denied-before", "the cluster was denied"));
         }
         let keys = keys(whole(request, CSRS)?, name);
-        let mine = |key: &&(Text<'_>, bool)| key.0 == &*csr.spki_sha256;
+        let mine = |key: &&(Text<'_>, bool)| !key.0.is_empty() && key.0 == &*csr.spki_sha256;
         let issued: Vec<_> = keys.iter().filter(|(_, decided)| *decided).collect();
         let by_other = issued.iter().any(|key| !mine(key));
         if by_other || (holder.joined && !issued.iter().any(|key| mine(key))) {
