@@ -204,7 +204,10 @@ fn records_are_repeated() {
 fn expectations_are_written() {
     let cli = home();
     assert_eq!(policy(&cli, &["test", "allow.wasm"]).exit, 1);
-    cli.write("vectors.yaml", "cases:\n  # kept\n  - name: a\n    request: {operation: create}\n    expect:\n      verdict: deny\n");
+    cli.write(
+        "vectors.yaml",
+        "cases:\n  # kept\n  - name: a\n    request: {operation: create}\n    expect:\n      verdict: deny\n",
+    );
     let run = policy(&cli, &["test", "allow.wasm", "--update"]);
     assert_eq!((run.exit, run.stderr.as_str()), (0, "note: 1 expectation written to vectors.yaml\n"), "{run}");
     let text = std::fs::read_to_string(cli.home().join("vectors.yaml")).unwrap();

@@ -7,21 +7,25 @@ use ocm_policy_abi::{
 
 /// A decision that is being put together. It becomes a [`Decision`] where one is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer(Decision);
+pub struct Answer(Box<Decision>);
+
+fn of(verdict: Verdict) -> Answer {
+    Answer(Box::new(Decision { verdict, ..Decision::default() }))
+}
 
 /// It may happen.
 pub fn allow() -> Answer {
-    Answer(Decision { verdict: Verdict::Allow, ..Decision::default() })
+    of(Verdict::Allow)
 }
 
 /// It must not happen, for a reason: its stable code and one sentence.
 pub fn deny(code: &str, message: impl Into<String>) -> Answer {
-    Answer(Decision { verdict: Verdict::Deny, ..Decision::default() }).because(code, message)
+    of(Verdict::Deny).because(code, message)
 }
 
 /// Not now, for a reason: its stable code and one sentence.
 pub fn hold(code: &str, message: impl Into<String>) -> Answer {
-    Answer(Decision { verdict: Verdict::Hold, ..Decision::default() }).because(code, message)
+    of(Verdict::Hold).because(code, message)
 }
 
 /// The policy has nothing to say.
@@ -103,7 +107,7 @@ impl Answer {
 
 impl From<Answer> for Decision {
     fn from(answer: Answer) -> Self {
-        answer.0
+        *answer.0
     }
 }
 
