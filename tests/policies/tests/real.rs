@@ -52,6 +52,7 @@ fn ask(policy: &Arc<Policy>, question: &Question) -> Outcome {
     first
 }
 
+#[expect(clippy::print_stderr, reason = "for whoever runs the tests with --nocapture")]
 fn measure(what: &str, policy: &Arc<Policy>, question: &Question) {
     let mut times: Vec<u128> = (0..2_000)
         .map(|_| {
@@ -125,6 +126,7 @@ fn a_kubewarden_policy_decides_as_its_own_logic_does() {
         let policy = load(&module, &settings).expect("it can be loaded");
         assert_eq!((policy.header().kind, policy.manifest().name.as_str()), (Kind::KubewardenWapc, "prefix"));
         let own: judge::Settings = serde_json::from_value(settings).expect("they are settings");
+        assert_eq!(judge::check(&own), Ok(()));
         for name in ["prod-1", "dev-1", "x"] {
             for labels in [json!({}), json!({"region": "us"}), json!({"env": "ä\"\\\u{1F600}"})] {
                 let request = request(name, &labels);

@@ -58,7 +58,7 @@ func main() {
 		}
 	case "print":
 		for {
-			fmt.Println("more and more")
+			fmt.Println(strings.Repeat("more and more", 5000))
 		}
 	case "sleep":
 		time.Sleep(time.Hour)
