@@ -39,7 +39,10 @@
 mod build;
 #[cfg(target_family = "wasm")]
 mod bump;
+pub mod glob;
 pub mod guest;
+pub mod hub;
+pub mod time;
 
 pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};
 pub use ocm_policy_abi::*;

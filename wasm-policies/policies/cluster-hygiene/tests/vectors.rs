@@ -1,0 +1,17 @@
+//! The vectors of this policy, natively.
+
+use std::sync::OnceLock;
+
+use ocm_policy_sdk::{Policy, guest};
+use policy_cluster_hygiene::ClusterHygiene;
+
+#[test]
+fn the_vectors_hold() {
+    let manifest = ClusterHygiene::manifest().into();
+    let failures = ocm_policy_vectors::run(include_str!("../vectors.yaml"), &manifest, |settings, request| {
+        let state = OnceLock::new();
+        guest::configure::<ClusterHygiene>(&state, settings)?;
+        Ok(guest::decide(&state, request))
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

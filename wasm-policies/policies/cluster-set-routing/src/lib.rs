@@ -1,0 +1,120 @@
+//! Clusters get into the set that is meant for them, and into no other.
+
+use std::collections::BTreeMap;
+
+use ocm_policy_sdk::{
+    Answer, Cluster, Decision, Edit, EditGrant, Manifest, Operation, Policy, Request, allow, deny, glob, hub, manifest,
+    no_opinion,
+};
+use serde::Deserialize;
+
+/// The policy with its settings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClusterSetRouting {
+    /// The first that fits counts.
+    rules: Vec<Rule>,
+    /// The set where no rule fits; nothing: the hub's own default, and whoever asks may not choose another.
+    #[serde(default)]
+    otherwise: Option<String>,
+    /// Users, as patterns, who may choose and change sets.
+    #[serde(default)]
+    movers: Vec<String>,
+}
+
+/// All that is written has to fit.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rule {
+    cluster_set: String,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    users: Vec<String>,
+    #[serde(default)]
+    groups: Vec<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    claims: BTreeMap<String, String>,
+}
+
+impl Rule {
+    fn patterns(&self) -> impl Iterator<Item = &String> {
+        self.names.iter().chain(&self.users).chain(self.labels.values()).chain(self.claims.values())
+    }
+
+    fn fits(&self, request: &Request<'_>, cluster: &Cluster<'_>) -> bool {
+        let any = |patterns: &[String], text: &str| patterns.is_empty() || glob::any(patterns, text);
+        let claim = |name: &str| cluster.claims.iter().find(|claim| claim.name == name).map(|claim| &*claim.value);
+        let label = |key: &str| cluster.labels.get(key).map(|value| &**value);
+        any(&self.names, &cluster.name)
+            && any(&self.users, hub::asking_user(request))
+            && (self.groups.is_empty() || self.groups.iter().any(|group| hub::is_in(hub::asker(request), group)))
+            && self.labels.iter().all(|(key, pattern)| label(key).is_some_and(|value| glob::fits(pattern, value)))
+            && self.claims.iter().all(|(name, pattern)| claim(name).is_some_and(|value| glob::fits(pattern, value)))
+    }
+}
+
+impl Policy for ClusterSetRouting {
+    type Settings = Self;
+
+    fn manifest() -> impl Into<Manifest> {
+        manifest(
+            "cluster-set-routing",
+            env!("CARGO_PKG_VERSION"),
+            "Puts clusters into the sets that are meant for them",
+        )
+        .judges([Operation::Create, Operation::Update, Operation::Join, Operation::Accept])
+        .may_edit(EditGrant::ClusterSet)
+        .gives("foreign-set", "The cluster asks for a set that is not meant for it")
+        .gives("set-changed", "Somebody moves the cluster to another set who may not")
+        .gives("cluster-missing", "There is no cluster to look at")
+        .settings_schema(include_str!("../settings.schema.json"))
+    }
+
+    fn configure(settings: Self) -> Result<Self, Vec<String>> {
+        let patterns = settings.movers.iter().chain(settings.rules.iter().flat_map(Rule::patterns));
+        let mut wrong: Vec<String> = patterns.filter_map(|pattern| glob::check(pattern).err()).collect();
+        let sets = settings.rules.iter().map(|rule| &rule.cluster_set).chain(&settings.otherwise);
+        wrong.extend(sets.filter(|set| !hub::is_dns_label(set)).map(|set| format!("{set:?} is no name of a set")));
+        if wrong.is_empty() { Ok(settings) } else { Err(wrong) }
+    }
+
+    fn decide(&self, request: &Request<'_>) -> impl Into<Decision> {
+        self.judge(request)
+    }
+}
+
+const FIELD: &str = "metadata.labels";
+
+impl ClusterSetRouting {
+    fn judge(&self, request: &Request<'_>) -> Answer {
+        if hub::is_subresource(request) {
+            return no_opinion();
+        }
+        let Some(cluster) = &request.cluster else { return deny("cluster-missing", "there is no cluster") };
+        let now = hub::cluster_set(cluster);
+        let mover = glob::any(&self.movers, hub::asking_user(request));
+        if request.operation == Operation::Update {
+            let before = request.previous.as_ref().and_then(hub::cluster_set);
+            return match request.previous.is_some() && before == now {
+                true => no_opinion(),
+                false if mover => allow(),
+                // The hub itself puts what has no set into its default.
+                false if before.is_none() && now == Some(hub::DEFAULT_SET) => no_opinion(),
+                false => deny("set-changed", "this identity may not move the cluster to another set").at(FIELD),
+            };
+        }
+        let rule = self.rules.iter().find(|rule| rule.fits(request, cluster)).map(|rule| &rule.cluster_set);
+        match (rule.or(self.otherwise.as_ref()), now) {
+            (Some(set), Some(now)) if now == set => allow(),
+            (_, Some(now)) if now != hub::DEFAULT_SET && mover => allow(),
+            (Some(set), None | Some(hub::DEFAULT_SET)) => allow().edit(Edit::SetClusterSet { name: set.clone() }),
+            (None, None | Some(hub::DEFAULT_SET)) => no_opinion(),
+            (_, Some(_)) => deny("foreign-set", "the cluster may not choose this set").at(FIELD),
+        }
+    }
+}
+
+ocm_policy_sdk::export!(ClusterSetRouting);

@@ -1,0 +1,156 @@
+//! Only clusters that stand in an inventory come in, and as it says.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use ocm_policy_sdk::serde_json::{self, Value};
+use ocm_policy_sdk::{
+    Answer, Decision, Edit, EditGrant, EvidenceSource, Manifest, Operation, Policy, Request, allow, deny, hold, hub,
+    manifest, no_opinion,
+};
+use serde::Deserialize;
+
+/// The policy with its settings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Inventory {
+    /// Whether labels and cluster set of the inventory are given to the cluster.
+    set_labels: bool,
+    /// Whether a person decides about names that are not in the inventory.
+    hold_unknown: bool,
+}
+
+impl Default for Inventory {
+    fn default() -> Self {
+        Self { set_labels: true, hold_unknown: false }
+    }
+}
+
+/// What the inventory says of a cluster.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Entry {
+    /// Who brings it in.
+    requester: Option<String>,
+    /// Labels that it gets.
+    labels: BTreeMap<String, String>,
+    /// The set that it gets into.
+    cluster_set: Option<String>,
+    /// The fingerprint of its agent's key, with or without `sha256:`.
+    spki_sha256: Option<String>,
+}
+
+const TABLE: &str = "inventory";
+
+impl Policy for Inventory {
+    type Settings = Self;
+
+    fn manifest() -> impl Into<Manifest> {
+        let source = EvidenceSource::ConfigMap {
+            namespace: "open-cluster-management".to_owned(),
+            name: "cluster-inventory".to_owned(),
+        };
+        manifest("inventory", env!("CARGO_PKG_VERSION"), "Lets in clusters that stand in an inventory, as it says")
+            .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Approve])
+            .needs(TABLE, source, &["/value"])
+            .may_edit(EditGrant::Label { key: "*".to_owned() })
+            .may_edit(EditGrant::ClusterSet)
+            .gives("inventory-incomplete", "The inventory could not be read, or not to its end")
+            .gives("not-in-inventory", "The inventory has no cluster of this name")
+            .gives("entry-unreadable", "What the inventory says of the cluster cannot be read")
+            .gives("requester-unexpected", "Somebody else should bring in this cluster")
+            .gives("key-unexpected", "The inventory names another key")
+            .gives("key-unknown", "The inventory names a key, and no certificate request shows one")
+            .settings_schema(include_str!("../settings.schema.json"))
+    }
+
+    fn configure(settings: Self) -> Result<Self, Vec<String>> {
+        Ok(settings)
+    }
+
+    fn decide(&self, request: &Request<'_>) -> impl Into<Decision> {
+        self.judge(request)
+    }
+}
+
+impl Inventory {
+    fn judge(&self, request: &Request<'_>) -> Answer {
+        if hub::is_denial(request) || hub::is_renewal(request) {
+            return no_opinion();
+        }
+        let Some(name) = hub::cluster_name(request) else {
+            return match request.operation {
+                Operation::Approve => no_opinion(),
+                _ => deny("not-in-inventory", "the cluster has no name yet").at("metadata.name"),
+            };
+        };
+        let Some(table) = request.evidence.get(TABLE) else {
+            return hold("inventory-incomplete", "the inventory cannot be read").again_in(60);
+        };
+        let Some(row) = table.rows.iter().find(|row| row.name == name) else {
+            return match (table.complete, self.hold_unknown) {
+                (false, _) => hold("inventory-incomplete", "the inventory is too large to be read").again_in(300),
+                (true, true) => {
+                    hold("not-in-inventory", "the inventory has no cluster of this name").at("metadata.name")
+                }
+                (true, false) => {
+                    deny("not-in-inventory", "the inventory has no cluster of this name").at("metadata.name")
+                }
+            };
+        };
+        match read(row.values.first()) {
+            Ok(entry) => self.compare(request, &entry),
+            Err(wrong) => hold("entry-unreadable", format!("the inventory's entry cannot be read: {wrong}")),
+        }
+    }
+
+    fn compare(&self, request: &Request<'_>, entry: &Entry) -> Answer {
+        if entry.requester.as_deref().is_some_and(|expected| expected != hub::asking_user(request)) {
+            return deny("requester-unexpected", "the inventory expects another requester").at("username");
+        }
+        if let Some(expected) = &entry.spki_sha256 {
+            let expected = expected.strip_prefix("sha256:").unwrap_or(expected);
+            match &request.csr {
+                Some(csr) if csr.spki_sha256.eq_ignore_ascii_case(expected) => {}
+                Some(_) => return deny("key-unexpected", "the inventory names another key").at("spec.request"),
+                // Without its acceptance a cluster may be there: its key is looked at when it asks for a certificate.
+                None if request.operation == Operation::Create
+                    && request.cluster.as_ref().is_some_and(|c| !c.accepted) => {}
+                None => return hold("key-unknown", "the key that the inventory names has not been shown"),
+            }
+        }
+        let Some(cluster) = request.cluster.as_ref().filter(|_| self.set_labels) else { return allow() };
+        let mut answer = allow();
+        for (key, value) in &entry.labels {
+            if cluster.labels.get(key).is_none_or(|now| *now != value.as_str()) {
+                answer = answer.label(key, value);
+            }
+        }
+        match &entry.cluster_set {
+            Some(set) if hub::cluster_set(cluster) != Some(set) => {
+                answer.edit(Edit::SetClusterSet { name: set.clone() })
+            }
+            _ => answer,
+        }
+    }
+}
+
+/// Entries are JSON, as a text or as an object; an empty text says only that the name is known.
+fn read(value: Option<&Value>) -> Result<Entry, String> {
+    let value = match value {
+        None | Some(Value::Null) => return Ok(Entry::default()),
+        Some(Value::String(text)) if text.trim().is_empty() => return Ok(Entry::default()),
+        Some(Value::String(text)) => Cow::Owned(serde_json::from_str(text).map_err(|_| "it is no JSON".to_owned())?),
+        Some(other) => Cow::Borrowed(other),
+    };
+    if !value.is_object() {
+        return Err("it is no object".to_owned());
+    }
+    let entry = Entry::deserialize(&*value).map_err(|error| error.to_string().chars().take(200).collect::<String>())?;
+    match entry.labels.keys().find(|key| hub::is_system_key(key)) {
+        Some(_) => Err("it sets a label of the hub".to_owned()),
+        None => Ok(entry),
+    }
+}
+
+ocm_policy_sdk::export!(Inventory);

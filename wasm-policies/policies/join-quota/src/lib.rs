@@ -1,0 +1,143 @@
+//! So many clusters, and no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ocm_policy_sdk::serde_json::Value;
+use ocm_policy_sdk::{
+    Answer, Decision, EvidenceSource, Manifest, Operation, Policy, Request, Row, Table, deny, hold, hub, manifest,
+    no_opinion, time,
+};
+use serde::Deserialize;
+
+/// The policy with its settings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct JoinQuota {
+    /// Clusters of the hub.
+    total: Option<usize>,
+    /// Clusters of a set.
+    per_set: BTreeMap<String, usize>,
+    /// New clusters within an hour.
+    per_hour: Option<usize>,
+    /// New clusters of one identity within an hour.
+    per_identity_per_hour: Option<usize>,
+}
+
+const CLUSTERS: &str = "clusters";
+const CSRS: &str = "csrs";
+
+impl Policy for JoinQuota {
+    type Settings = Self;
+
+    fn manifest() -> impl Into<Manifest> {
+        let set = "/metadata/labels/cluster.open-cluster-management.io~1clusterset";
+        let csr = ["/requester/username", "/metadata/labels/open-cluster-management.io~1cluster-name", "/created"];
+        manifest("join-quota", env!("CARGO_PKG_VERSION"), "Keeps the number of clusters within bounds")
+            .judges([Operation::Create, Operation::Join, Operation::Accept])
+            .needs(CLUSTERS, EvidenceSource::Clusters, &["/metadata/creationTimestamp", set])
+            .needs(CSRS, EvidenceSource::Csrs, &csr)
+            .gives("evidence-incomplete", "The clusters of the hub could not be counted to the end")
+            .gives("cluster-missing", "There is no cluster to count")
+            .gives("quota-total", "The hub has as many clusters as it may have")
+            .gives("quota-set", "The set has as many clusters as it may have")
+            .gives("rate", "As many clusters came within an hour as may come")
+            .gives("rate-identity", "Whoever asks brought as many clusters within an hour as they may")
+            .settings_schema(include_str!("../settings.schema.json"))
+    }
+
+    fn configure(settings: Self) -> Result<Self, Vec<String>> {
+        let nothing = settings.total.is_none()
+            && settings.per_set.is_empty()
+            && settings.per_hour.is_none()
+            && settings.per_identity_per_hour.is_none();
+        if nothing {
+            Err(vec!["there is no quota: give total, perSet, perHour or perIdentityPerHour".to_owned()])
+        } else {
+            Ok(settings)
+        }
+    }
+
+    fn decide(&self, request: &Request<'_>) -> impl Into<Decision> {
+        match self.judge(request) {
+            // That there is room is no reason to let somebody in.
+            Ok(()) => no_opinion(),
+            Err(answer) => answer,
+        }
+    }
+}
+
+impl JoinQuota {
+    fn judge(&self, request: &Request<'_>) -> Result<(), Answer> {
+        let Some(cluster) = &request.cluster else { return Err(deny("cluster-missing", "there is no cluster")) };
+        let table = whole(request, CLUSTERS)?;
+        // The cluster itself may be there already, and takes no second place.
+        let others: Vec<&Row<'_>> = table.rows.iter().filter(|row| row.name != *cluster.name).collect();
+        if self.total.is_some_and(|total| others.len() >= total) {
+            return Err(deny("quota-total", format!("the hub has {} clusters and may have no more", others.len())));
+        }
+        let set_of = |row: &Row<'_>| text(row, 1).filter(|set| !set.is_empty()).unwrap_or(hub::DEFAULT_SET).to_owned();
+        let set = hub::cluster_set(cluster).unwrap_or(hub::DEFAULT_SET);
+        if let Some(quota) = self.per_set.get(set) {
+            let there = others.iter().filter(|row| set_of(row) == set).count();
+            if there >= *quota {
+                return Err(deny("quota-set", format!("the set has {there} clusters and may have no more")));
+            }
+        }
+        if let Some(most) = self.per_hour {
+            let mut times = Vec::new();
+            for row in &others {
+                let created = text(row, 0).and_then(time::parse);
+                times.push(created.ok_or_else(|| incomplete("when clusters were created is not known"))?);
+            }
+            rate(times, most, request.now, "rate", "as many clusters came within the last hour as may come")?;
+        }
+        let Some(most) = self.per_identity_per_hour else { return Ok(()) };
+        let user = &*hub::asker(request).username;
+        // Requests are there for about an hour, which is what is counted. Each cluster counts once, by its newest one.
+        let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
+        for row in whole(request, CSRS)?.rows.iter().filter(|row| text(row, 0) == Some(user)) {
+            let (Some(name), Some(created)) = (text(row, 1), row.values.get(2).and_then(Value::as_i64)) else {
+                continue;
+            };
+            if name != &*cluster.name {
+                let known = newest.entry(name).or_insert(created);
+                *known = created.max(*known);
+            }
+        }
+        rate(
+            newest.into_values().collect(),
+            most,
+            request.now,
+            "rate-identity",
+            "this identity brought as many clusters within the last hour as it may",
+        )
+    }
+}
+
+/// Holds while the last hour has so many of these times, until enough of them are an hour old.
+fn rate(times: Vec<i64>, most: usize, now: i64, code: &str, message: &str) -> Result<(), Answer> {
+    let recent: BTreeSet<(i64, usize)> =
+        times.into_iter().enumerate().filter(|(_, at)| *at > now - time::HOUR).map(|(index, at)| (at, index)).collect();
+    if recent.len() < most {
+        return Ok(());
+    }
+    // With room for none, nothing that ends helps.
+    let ends = recent.iter().nth(recent.len() - most).map_or(now + time::HOUR, |(at, _)| at + time::HOUR);
+    let seconds = ((ends - now + 999) / 1000).clamp(1, 3600);
+    Err(hold(code, message).again_in(u32::try_from(seconds).unwrap_or(3600)))
+}
+
+fn incomplete(message: &str) -> Answer {
+    hold("evidence-incomplete", message).again_in(60)
+}
+
+fn text<'r>(row: &'r Row<'_>, index: usize) -> Option<&'r str> {
+    row.values.get(index).and_then(Value::as_str)
+}
+
+fn whole<'r, 'a>(request: &'r Request<'a>, name: &str) -> Result<&'r Table<'a>, Answer> {
+    let table = request.evidence.get(name).filter(|table| table.complete);
+    table.ok_or_else(|| incomplete("what the hub holds could not be counted to the end"))
+}
+
+ocm_policy_sdk::export!(JoinQuota);
