@@ -141,6 +141,7 @@ const RULES: &[Rule] = &[
     tests("control-plane"),
     tests("e2e-tests"),
     tests("forge"),
+    tests("policy-tests"),
     tests("xtask"),
 ];
 
@@ -170,7 +171,7 @@ const fn tests(name: &'static str) -> Rule {
 }
 
 /// What may link the engine of the policies, besides the crates below `wasm-policies`.
-const POLICY_DOORS: &[&str] = &["kubectl-ocm-policy", "bench", "e2e-tests"];
+const POLICY_DOORS: &[&str] = &["kubectl-ocm-policy", "bench", "e2e-tests", "policy-tests"];
 
 /// The graph for this kind of machine: crates of other kinds need not be downloaded for it.
 fn metadata() -> Metadata {

@@ -252,17 +252,21 @@ impl Loaded {
     }
 
     fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
-        let mut store = store(engine, limits, Host::new(limits.host_bytes))?;
-        let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
-        let memory = memory_of(&mut store, &instance)?;
-        let mut rego = Rego { store, instance, memory };
+        let fresh = || {
+            let mut store = store(engine, limits, Host::new(limits.host_bytes))?;
+            let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
+            let memory = memory_of(&mut store, &instance)?;
+            Ok::<_, Fault>(Rego { store, instance, memory })
+        };
         let plan = match self.plan.get() {
             Some(plan) => plan.clone(),
+            // An instance that was asked for its names has another heap, and would use other fuel than all others.
             None => {
-                let plan = rego.plan(self.kind)?;
+                let plan = fresh()?.plan(self.kind)?;
                 self.plan.get_or_init(|| plan).clone()
             }
         };
+        let mut rego = fresh()?;
         rego.store.data_mut().host.builtins = plan.builtins.clone();
         let data = rego.parse(self.data.as_bytes())?;
         let heap = rego.call("opa_heap_ptr_get", ())?;

@@ -1,0 +1,217 @@
+//! Policies that were written for other engines, and programs that know of none.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use ocm_policy_abi::{Decision, Edit, Operation, Request, Verdict};
+use ocm_policy_engine::{
+    Ceiling, Engine, EngineSettings, Fault, Kind, Outcome, Policy, Question, annotate, compile_here,
+};
+use ocm_policy_rules::adapt;
+use ocm_policy_rules::outcome::Bounds;
+use serde_json::{Value, json};
+
+#[path = "../guests/kubewarden/src/judge.rs"]
+mod judge;
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
+    Engine::new(&EngineSettings { instances: 32, ..EngineSettings::default() }).expect("it runs here")
+});
+
+fn cache() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn load(module: &[u8], settings: &Value) -> Result<Arc<Policy>, Fault> {
+    let artifact = compile_here(module, &settings.to_string(), &Ceiling::default())?;
+    Policy::load(&ENGINE, &artifact, &Ceiling::default())
+}
+
+fn request(name: &str, labels: &Value) -> Request<'static> {
+    let json = json!({
+        "id": "84bd3dc3", "operation": "create", "now": 1_790_000_000_000_i64,
+        "requester": {"username": "system:serviceaccount:open-cluster-management:bootstrap", "groups": ["g"]},
+        "resource": {"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster",
+                     "resource": "managedclusters", "operation": "CREATE", "name": name},
+        "cluster": {"name": name, "labels": labels},
+        "object": {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                   "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": false}},
+    });
+    serde_json::from_str(Box::leak(json.to_string().into_boxed_str())).expect("it is a request")
+}
+
+fn question(name: &str) -> Question {
+    Question::new(request(name, &json!({"env": "prod"}))).expect("it can be asked")
+}
+
+/// The answer, which must be the same, for the same fuel, when it is asked for again.
+fn ask(policy: &Arc<Policy>, question: &Question) -> Outcome {
+    let first = policy.decide(question).outcome.clone();
+    assert_eq!(policy.decide(question).outcome, first);
+    first
+}
+
+fn measure(what: &str, policy: &Arc<Policy>, question: &Question) {
+    let mut times: Vec<u128> = (0..2_000)
+        .map(|_| {
+            let begun = Instant::now();
+            let answered = policy.decide(question);
+            let took = begun.elapsed().as_micros();
+            drop(answered);
+            took
+        })
+        .collect();
+    times.sort_unstable();
+    let fuel = policy.decide(question).outcome.fuel;
+    eprintln!("{what}: {} µs at the median, {} µs at 99 %, fuel {fuel}", times[1_000], times[1_980]);
+}
+
+#[test]
+fn a_go_program() {
+    let module = policy_tests::go(cache());
+    let with = |settings: Value| load(&module, &settings).expect("it can be loaded");
+    let policy = with(json!({"prefix": "prod-"}));
+    assert_eq!(policy.header().kind, Kind::WasiCommand);
+    assert_eq!((policy.manifest().name.as_str(), policy.judges(Operation::Update)), ("go-prefix", false));
+    let allowed = ask(&policy, &question("prod-1")).result.expect("it decides");
+    assert_eq!((allowed.verdict, allowed.audit["year"].as_str()), (Verdict::Allow, "2026"));
+    let denied = ask(&policy, &question("dev-1")).result.expect("it decides");
+    assert_eq!(
+        (denied.verdict, denied.reasons[0].message.as_str()),
+        (Verdict::Deny, "dev-1 does not begin with prod-")
+    );
+    assert_ne!(allowed.audit["drawn"], denied.audit["drawn"], "other requests, other numbers");
+    for (way, fault) in [
+        ("panic", "exit"),
+        ("exit", "exit"),
+        ("loop", "out-of-fuel"),
+        ("memory", "out-of-memory"),
+        ("print", "too-large"),
+    ] {
+        let outcome = ask(&with(json!({"prefix": "", "break": way})), &question("prod-1"));
+        assert_eq!(outcome.result.map_err(|fault| fault.code()).map(|d| d.verdict), Err(fault), "{way}");
+    }
+    let slept = ask(&with(json!({"prefix": "", "break": "sleep"})), &question("prod-1"));
+    assert_eq!(slept.result.expect("an hour is over at once").verdict, Verdict::Allow);
+    measure("a Go program", &policy, &question("prod-1"));
+}
+
+#[test]
+fn a_rust_program() {
+    let policy = load(&policy_tests::rust(cache()), &json!({})).expect("it can be loaded");
+    assert!(policy.manifest().name.starts_with("wasi-command-"));
+    assert_eq!(ask(&policy, &question("prod-1")).result.expect("it decides").verdict, Verdict::Allow);
+    assert_eq!(ask(&policy, &question("dev-1")).result.expect("it decides").verdict, Verdict::Deny);
+    let Err(Fault::Trap(said)) = ask(&policy, &question("panic please")).result else { panic!("no trap") };
+    assert!(said.contains("as was asked"), "{said}");
+    measure("a Rust program", &policy, &question("prod-1"));
+}
+
+fn kubewarden() -> Vec<u8> {
+    let metadata = json!({
+        "protocolVersion": "v1", "mutating": true, "executionMode": "kubewarden-wapc",
+        "rules": [{"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["v1"],
+                   "resources": ["managedclusters"], "operations": ["CREATE", "UPDATE"]}],
+        "annotations": {"io.kubewarden.policy.title": "Prefix", "io.kubewarden.policy.version": "0.1.0"},
+    });
+    annotate(&policy_tests::kubewarden(cache()), "io.kubewarden.metadata", metadata.to_string().as_bytes())
+}
+
+#[test]
+fn a_kubewarden_policy_decides_as_its_own_logic_does() {
+    let module = kubewarden();
+    for settings in [json!({"prefix": "prod-"}), json!({"prefix": "dev", "default_region": "eu"})] {
+        let policy = load(&module, &settings).expect("it can be loaded");
+        assert_eq!((policy.header().kind, policy.manifest().name.as_str()), (Kind::KubewardenWapc, "prefix"));
+        let own: judge::Settings = serde_json::from_value(settings).expect("they are settings");
+        assert_eq!(judge::check(&own), Ok(()));
+        for name in ["prod-1", "dev-1", "x"] {
+            for labels in [json!({}), json!({"region": "us"}), json!({"env": "ä\"\\\u{1F600}"})] {
+                let request = request(name, &labels);
+                let object = request.object.clone().expect("there is an object");
+                let natively = judge::judge(&object, &own);
+                let question = Question::new(request).expect("it can be asked");
+                let decision = ask(&policy, &question).result.expect("it decides");
+                match natively {
+                    Err(why) => {
+                        assert_eq!((decision.verdict, &decision.reasons[0].message), (Verdict::Deny, &why));
+                        assert_eq!(decision.audit["code"], "403");
+                    }
+                    Ok(None) => assert_eq!(decision, Decision { verdict: Verdict::Allow, ..Decision::default() }),
+                    Ok(Some(changed)) => {
+                        let edits = adapt::diff(&object, &changed).expect("it can be done by edits");
+                        assert_eq!(edits, [Edit::SetLabel { key: "region".to_owned(), value: "eu".to_owned() }]);
+                        assert_eq!((decision.verdict, decision.edits), (Verdict::Allow, edits));
+                    }
+                }
+            }
+        }
+        measure("a Kubewarden policy", &policy, &question("prod-1"));
+    }
+}
+
+#[test]
+fn a_kubewarden_policy_judges_its_settings_and_may_not_ask() {
+    let module = kubewarden();
+    let refused = load(&module, &json!({"prefix": ""})).err();
+    assert_eq!(refused, Some(Fault::Load("it refuses its settings: the prefix must not be empty".to_owned())));
+    let wrong = load(&module, &json!({"prefix": 5})).err().expect("it is refused").to_string();
+    assert!(wrong.contains("it cannot judge its settings"), "{wrong}");
+    let policy = load(&module, &json!({"prefix": "prod-", "look_up": true})).expect("it can be loaded");
+    let Err(Fault::HostCall(name)) = ask(&policy, &question("prod-1")).result else { panic!("it was not denied") };
+    assert_eq!(name, "net/v1/dns_lookup_host");
+}
+
+#[test]
+fn rego_decides_as_opa_does() {
+    let (module, _) = policy_tests::rego(cache(), "plain.rego", "ocm/decision");
+    let settings = json!({"prefix": "prod-"});
+    let policy = load(&module, &settings).expect("it can be loaded");
+    assert_eq!(policy.header().kind, Kind::Opa);
+    for name in ["prod-1", "dev-1"] {
+        for labels in [json!({}), json!({"env": "forbidden"}), json!({"env": "%v \"quoted\" ä"})] {
+            let request = request(name, &labels);
+            let data = json!({"settings": settings}).to_string();
+            let input = adapt::opa_input(&request).to_string();
+            let value = policy_tests::opa_eval(cache(), "plain.rego", "data.ocm.decision", &data, &input);
+            let theirs = format!("[{{\"result\":{value}}}]");
+            let theirs = adapt::opa_result(theirs.as_bytes(), "ocm/decision", &Bounds::default());
+            let ours = ask(&policy, &Question::new(request).expect("it can be asked")).result;
+            assert_eq!(ours, theirs, "{name} {labels}");
+        }
+    }
+    measure("Rego", &policy, &question("prod-1"));
+}
+
+#[test]
+fn gatekeeper_decides_as_opa_does() {
+    let (module, _) = policy_tests::rego(cache(), "gatekeeper.rego", "k8srequired/violation");
+    let metadata = json!({"protocolVersion": "v1", "executionMode": "gatekeeper", "rules": [
+        {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}]});
+    let module = annotate(&module, "io.kubewarden.metadata", metadata.to_string().as_bytes());
+    for parameters in [json!({"labels": ["owner"]}), json!({"labels": ["owner", "team", "env"]}), json!({"labels": []})]
+    {
+        let policy = load(&module, &parameters).expect("it can be loaded");
+        assert_eq!(policy.header().kind, Kind::Gatekeeper);
+        for labels in [json!({}), json!({"owner": "me"}), json!({"owner": "a", "team": "b", "env": "c"})] {
+            let request = request("prod-1", &labels);
+            let input = adapt::gatekeeper_input(&request, &parameters).to_string();
+            let query = "data.k8srequired.violation";
+            let value = policy_tests::opa_eval(cache(), "gatekeeper.rego", query, "{}", &input);
+            let theirs = format!("[{{\"result\":{value}}}]");
+            let theirs = adapt::gatekeeper_result(theirs.as_bytes(), &Bounds::default());
+            let ours = ask(&policy, &Question::new(request).expect("it can be asked")).result;
+            assert_eq!(ours, theirs, "{parameters} {labels}");
+        }
+        measure("Gatekeeper", &policy, &question("prod-1"));
+    }
+}
+
+#[test]
+fn rego_that_wants_the_network_is_refused() {
+    let (module, _) = policy_tests::rego(cache(), "network.rego", "ocm/allow");
+    let refused = load(&module, &json!({})).err();
+    let why = "it needs built-in functions that are not there: http.send";
+    assert_eq!(refused, Some(Fault::Load(why.to_owned())));
+}
