@@ -122,14 +122,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "kubectl-ocm-policy",
         floor: Floor::Door,
-        ours: &[
-            "ocm-cli",
-            "ocm-core",
-            "ocm-policy-abi",
-            "ocm-policy-engine",
-            "ocm-policy-rules",
-            "ocm-policy-vectors",
-        ],
+        ours: &["ocm-cli", "ocm-core", "ocm-policy-abi", "ocm-policy-engine", "ocm-policy-rules", "ocm-policy-vectors"],
         never: &["hyper", "kube-client"],
         not_itself: &["indicatif", "rustls", "wasmtime"],
     },
@@ -307,8 +300,15 @@ fn doors_hold_no_logic_in_main() {
 /// Crates of which two versions are linked or built, and why.
 const TWICE: &[(&str, &str)] = &[
     ("base64", "k8s-openapi and kube still take 0.22"),
+    ("block-buffer", "comes with sha2"),
+    ("cpufeatures", "comes with sha2"),
+    ("crypto-common", "comes with sha2"),
+    ("digest", "comes with sha2"),
+    ("embedded-io", "the format of wasmtime's artifacts takes 0.4 and 0.6 of it"),
     ("getrandom", "ring still takes 0.2, the p521 family takes 0.4"),
+    ("hashbrown", "what wasmtime reads debug information with still takes 0.16"),
     ("r-efi", "comes with the versions of getrandom, for UEFI only"),
+    ("sha2", "the compiler of wasmtime still takes 0.10"),
     ("similar", "insta still takes 2, which only tests link; install shows differences with 3"),
     ("syn", "some derive macros still take 2; only the compiler runs them"),
     ("windows-sys", "for Windows only; the crates of the ecosystem move one by one"),
