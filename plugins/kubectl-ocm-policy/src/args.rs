@@ -256,7 +256,7 @@ pub(crate) struct AskingArgs {
     #[arg(long, value_name = "GROUP")]
     pub(crate) as_group: Vec<String>,
     /// When it is asked, e.g. 2026-01-31T12:00:00Z (default: now, or what the request says)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) now: Option<Timestamp>,
     /// What policies are told of the hub: tables by name, or objects as kubectl get -o yaml prints them
     #[arg(long, value_name = "FILE")]
@@ -266,6 +266,10 @@ pub(crate) struct AskingArgs {
 fn operation(word: &str) -> Result<Operation, String> {
     let known = Operation::ALL.into_iter().find(|known| known.word() == word);
     known.ok_or_else(|| format!("operations are {}", Operation::ALL.map(Operation::word).join(", ")))
+}
+
+fn time(word: &str) -> Result<Timestamp, String> {
+    word.parse().map_err(|_| "it is no time such as 2026-01-31T12:00:00Z".to_owned())
 }
 
 /// Arguments of `kubectl ocm policy run`.

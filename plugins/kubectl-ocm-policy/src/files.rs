@@ -47,7 +47,7 @@ pub(crate) fn text(path: &Path, what: &str) -> Result<String, Failure> {
 pub(crate) fn documents(path: &Path, what: &str) -> Result<Vec<Value>, Failure> {
     let text = text(path, what)?;
     let found = parse(&text)
-        .map_err(|why| Failure::usage(format!("{what} {} is neither JSON nor YAML", path.display())).because(why))?;
+        .map_err(|why| Failure::usage(format!("{} is neither JSON nor YAML", path.display())).because(why))?;
     let mut documents = Vec::new();
     for document in found {
         let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));

@@ -26,8 +26,11 @@ const RUST: &[Template] = files![
     "sdk/Cargo.toml" = "sdk/templates/rust/sdk/Cargo.toml",
     "sdk/src/build.rs" = "sdk/src/build.rs",
     "sdk/src/bump.rs" = "sdk/src/bump.rs",
+    "sdk/src/glob.rs" = "sdk/src/glob.rs",
     "sdk/src/guest.rs" = "sdk/src/guest.rs",
+    "sdk/src/hub.rs" = "sdk/src/hub.rs",
     "sdk/src/lib.rs" = "sdk/src/lib.rs",
+    "sdk/src/time.rs" = "sdk/src/time.rs",
     "sdk/src/world.bin" = "sdk/src/world.bin",
     "abi/Cargo.toml" = "sdk/templates/rust/abi/Cargo.toml",
     "abi/src/decision.rs" = "abi/src/decision.rs",
@@ -75,6 +78,33 @@ impl Language {
             Self::Go => GO,
             Self::AssemblyScript => ASSEMBLY_SCRIPT,
             Self::Rego => REGO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn the_whole_sdk_is_written() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wasm-policies");
+        for folder in ["sdk/src", "abi/src"] {
+            for entry in root.join(folder).read_dir().unwrap().flatten() {
+                let file = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+                assert!(RUST.iter().any(|(path, _)| *path == file), "{file} is in no project: add it to the list");
+            }
+        }
+    }
+
+    #[test]
+    fn every_project_has_what_the_verbs_look_for() {
+        for language in [Language::Rust, Language::Go, Language::AssemblyScript, Language::Rego] {
+            for file in ["README.md", "request.yaml", "vectors.yaml"] {
+                assert!(language.template().iter().any(|(path, _)| *path == file), "{language:?} lacks {file}");
+            }
         }
     }
 }

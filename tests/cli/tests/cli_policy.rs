@@ -6,10 +6,8 @@ use std::time::{Duration, Instant};
 
 use cli_tests::{Cli, Run, binary, check, folder};
 
-const MANIFEST: &str = r#"{"contract": "ocm:policy@0.1.0", "name": "stranger", "version": "1.0.0",
-    "operations": ["create", "update"], "reasons": [{"code": "no", "description": "It says no"}]}"#;
-
-const ALLOW: &str = r#"{"verdict": "allow", "warnings": ["mind the \u001b[31mgap"]}"#;
+const ALLOW: &str = r#"{"verdict": "allow", "warnings": ["mind the gap"]}"#;
+const RUDE: &str = r#"{"verdict": "allow", "warnings": ["mind the \u001b[31mgap"]}"#;
 const DENY: &str = r#"{"verdict": "deny", "reasons": [{"code": "no", "message": "it says no"}]}"#;
 
 /// A text in a data segment.
@@ -18,7 +16,11 @@ fn data(text: &str) -> String {
 }
 
 /// A module of the contract that answers with a text after doing something.
-fn module(before_describe: &str, before_decide: &str, answer: &str) -> Vec<u8> {
+fn module(name: &str, before_describe: &str, before_decide: &str, answer: &str) -> Vec<u8> {
+    let manifest = format!(
+        r#"{{"contract": "ocm:policy@0.1.0", "name": "{name}", "version": "1.0.0", "description": "A test",
+        "operations": ["create", "update"], "reasons": [{{"code": "no", "description": "It says no"}}]}}"#
+    );
     let span = |at: u32, text: &str| {
         let words = at.to_le_bytes().into_iter().chain((text.len() as u32).to_le_bytes());
         words.map(|byte| format!("\\{byte:02x}")).collect::<String>()
@@ -34,9 +36,9 @@ fn module(before_describe: &str, before_decide: &str, answer: &str) -> Vec<u8> {
           (func (export "ocm:policy/policy@0.1.0#describe") (result i32) {before_describe} i32.const 0)
           (func (export "ocm:policy/policy@0.1.0#configure") (param i32 i32) (result i32) i32.const 512)
           (func (export "ocm:policy/policy@0.1.0#decide") (param i32 i32) (result i32) {before_decide} i32.const 8))"#,
-        span(1024, MANIFEST),
+        span(1024, &manifest),
         span(4096, answer),
-        data(MANIFEST),
+        data(&manifest),
         data(answer),
     );
     wat::parse_str(text).expect("the module is well formed")
@@ -48,18 +50,20 @@ const GROW: &str = "(loop (drop (memory.grow (i32.const 1))) (br 0))";
 /// A home with modules and a cluster.
 fn home() -> Cli {
     let cli = Cli::new();
-    let modules = [
-        ("allow.wasm", module("", "", ALLOW)),
-        ("deny.wasm", module("", "", DENY)),
-        ("nonsense.wasm", module("", "", "so be it")),
-        ("loops.wasm", module("", LOOP, ALLOW)),
-        ("grows.wasm", module("", GROW, ALLOW)),
-        ("loops-at-once.wasm", module(LOOP, "", ALLOW)),
-        ("empty.wasm", wat::parse_str("(module)").expect("it is well formed")),
-    ];
-    for (name, bytes) in modules {
-        std::fs::write(cli.home().join(name), bytes).expect("a module can be written");
+    for (name, before_describe, before_decide, answer) in [
+        ("allow", "", "", ALLOW),
+        ("deny", "", "", DENY),
+        ("nonsense", "", "", "so be it"),
+        ("rude", "", "", RUDE),
+        ("loops", "", LOOP, ALLOW),
+        ("grows", "", GROW, ALLOW),
+        ("loops-at-once", LOOP, "", ALLOW),
+    ] {
+        let bytes = module(name, before_describe, before_decide, answer);
+        std::fs::write(cli.home().join(format!("{name}.wasm")), bytes).expect("a module can be written");
     }
+    let empty = wat::parse_str("(module)").expect("it is well formed");
+    std::fs::write(cli.home().join("empty.wasm"), empty).expect("a module can be written");
     cli.write("cluster.yaml", "kind: ManagedCluster\nmetadata: {name: c1}\n");
     cli.write(
         "vectors.yaml",
@@ -78,7 +82,11 @@ fn steady(run: &Run) -> String {
     let mut text = run.to_string();
     for column in ["MICROSECONDS"] {
         let Some(at) = text.lines().find_map(|line| line.find(column)) else { continue };
-        let cut = |line: &str| line.get(..at).unwrap_or(line).trim_end().to_owned() + "\n";
+        let in_table = |line: &str| line.contains(column) || line.chars().last().is_some_and(|c| c.is_ascii_digit());
+        let cut = |line: &str| match in_table(line) {
+            true => line.get(..at).unwrap_or(line).trim_end().to_owned() + "\n",
+            false => line.to_owned() + "\n",
+        };
         text = text.lines().map(cut).collect();
     }
     text
@@ -93,7 +101,7 @@ fn what_modules_say() {
         ("run-allow", &["run", "allow.wasm", "-f", "cluster.yaml"]),
         ("run-deny", &["run", "allow.wasm", "deny.wasm", "-f", "cluster.yaml", "-f", "cluster.yaml"]),
         ("run-silent", &["run", "allow.wasm", "-f", "cluster.yaml", "--operation", "accept"]),
-        ("run-nonsense", &["run", "allow.wasm", "nonsense.wasm", "-f", "cluster.yaml"]),
+        ("run-nonsense", &["run", "allow.wasm", "nonsense.wasm", "rude.wasm", "-f", "cluster.yaml"]),
         ("run-name", &["run", "deny.wasm", "-f", "cluster.yaml", "-o", "name"]),
         ("explain", &["explain", "allow.wasm", "deny.wasm", "-f", "cluster.yaml"]),
         ("diff", &["diff", "allow.wasm", "deny.wasm", "--requests", "cluster.yaml"]),
@@ -187,7 +195,11 @@ fn records_are_repeated() {
     let same = policy(&cli, &["replay", "r.jsonl", "--policy", "allow.wasm", "--policy", "deny.wasm"]);
     assert_eq!((same.exit, same.stdout.as_str()), (0, ""), "{same}");
     assert_eq!(same.stderr, "note: 2 records repeated byte for byte\n");
-    let other = policy(&cli, &["replay", "r.jsonl", "--policy", "deny.wasm"]);
+    let absent = policy(&cli, &["replay", "r.jsonl", "--policy", "deny.wasm"]);
+    assert!(absent.exit == 2 && absent.stderr.contains("is of the policy allow"), "{absent}");
+    // Another version of the same policy.
+    std::fs::write(cli.home().join("other.wasm"), module("allow", "", "", DENY)).unwrap();
+    let other = policy(&cli, &["replay", "r.jsonl", "--policy", "other.wasm", "--policy", "deny.wasm"]);
     assert_eq!(other.exit, 3, "{other}");
     assert!(other.stdout.contains("/answer/decision/verdict: \"allow\" → \"deny\""), "{other}");
     let text = std::fs::read_to_string(cli.home().join("r.jsonl")).unwrap();

@@ -52,6 +52,36 @@ fn the_architecture_names_every_crate() {
     }
 }
 
+/// The members of the contract: the public fields of its types, as JSON has them.
+#[test]
+fn the_contract_of_policies_is_described() {
+    let text = page("docs/policies/contract.md");
+    for file in ["decision", "manifest", "request"] {
+        let source = page(&format!("wasm-policies/abi/src/{file}.rs"));
+        for (index, line) in source.lines().enumerate() {
+            if let Some(name) = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum ")) {
+                let name: String = name.chars().take_while(|c| c.is_alphanumeric()).collect();
+                assert!(text.contains(&format!("### {name}\n")), "contract.md has no section {name}");
+            }
+            let Some((field, _)) = line.strip_prefix("    pub ").and_then(|field| field.split_once(':')) else {
+                continue;
+            };
+            let mut words = field.split('_');
+            let first = words.next().unwrap_or_default().to_owned();
+            let member = words.fold(first, |member, word| member + &word[..1].to_uppercase() + &word[1..]);
+            // `type` is a word of Rust.
+            let member =
+                if source.lines().nth(index.saturating_sub(1)).is_some_and(|above| above.contains("rename = \"type\""))
+                {
+                    "type".to_owned()
+                } else {
+                    member
+                };
+            assert!(text.contains(&format!("| `{member}`")), "contract.md does not tell of {member}");
+        }
+    }
+}
+
 #[test]
 fn the_readme_says_how_to_try_and_how_to_verify() {
     let text = page("README.md");

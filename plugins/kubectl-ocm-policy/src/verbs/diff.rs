@@ -47,7 +47,7 @@ pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
     let noun = if count == 1 { "request" } else { "requests" };
     ui.tell(Event::note(match differences.len() {
         0 => format!("the same answers to {count} {noun}"),
-        differ => format!("{differ} of {count} {noun} get another answer"),
+        differ => format!("{differ} of {count} {noun} answered differently"),
     }));
     Ok(if differences.is_empty() { Exit::Ok } else { Exit::Findings })
 }

@@ -62,7 +62,7 @@ fn table(seen: &Seen, wide: bool) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: &str| {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{name:<13} {}", clean(value).trim_end());
+        let _ = writeln!(text, "{}", format!("{name:<13} {}", clean(value)).trim_end());
     };
     if let Some(manifest) = manifest {
         row("Name:", &format!("{} {}", manifest.name, manifest.version));

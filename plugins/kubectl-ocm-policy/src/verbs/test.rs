@@ -21,6 +21,8 @@ struct Tested<'s> {
     case: &'s Case,
     /// The answer; none where the settings were refused or nothing could be asked.
     said: Option<Said>,
+    /// Whether the policy could not be had with these settings.
+    refused: bool,
     wrong: Vec<String>,
     /// What the policy says now, as an expectation.
     now: Expect,
@@ -142,13 +144,15 @@ fn refused<'s>(case: &'s Case, fault: &Fault) -> Tested<'s> {
             (case.expect.check(&got), case.expect.update(&got))
         }
     };
-    Tested { case, said: None, wrong: sentences(wrong), now }
+    Tested { case, said: None, refused: true, wrong: sentences(wrong), now }
 }
 
 fn one<'s>(case: &'s Case, loaded: &Loaded) -> Tested<'s> {
     let request = match case.request() {
         Ok(request) => request,
-        Err(bad) => return Tested { case, said: None, wrong: vec![bad.wrong], now: case.expect.clone() },
+        Err(bad) => {
+            return Tested { case, said: None, refused: false, wrong: vec![bad.wrong], now: case.expect.clone() };
+        }
     };
     let operation = request.operation;
     let question = match Question::new(request) {
@@ -157,7 +161,7 @@ fn one<'s>(case: &'s Case, loaded: &Loaded) -> Tested<'s> {
     };
     if !loaded.policy.judges(operation) {
         let wrong = vec![format!("the policy is never asked about {}: its manifest does not say so", operation.word())];
-        return Tested { case, said: None, wrong, now: case.expect.clone() };
+        return Tested { case, said: None, refused: false, wrong, now: case.expect.clone() };
     }
     let said = ask::ask(loaded, &question);
     let mut wrong = sentences(case.expect.check(&said.outcome.result));
@@ -171,7 +175,7 @@ fn one<'s>(case: &'s Case, loaded: &Loaded) -> Tested<'s> {
         );
     }
     let now = case.expect.update(&said.outcome.result);
-    Tested { case, said: Some(said), wrong, now }
+    Tested { case, said: Some(said), refused: false, wrong, now }
 }
 
 fn sentences(wrong: Vec<Mismatch>) -> Vec<String> {
@@ -184,7 +188,11 @@ impl Tested<'_> {
     }
 
     fn answer(&self) -> &'static str {
-        self.said.as_ref().map_or("refused", |said| ask::word(&said.outcome.result))
+        match &self.said {
+            Some(said) => ask::word(&said.outcome.result),
+            None if self.refused => "refused",
+            None => "not asked",
+        }
     }
 
     fn seconds(&self) -> f64 {
