@@ -25,7 +25,7 @@ fn cache() -> &'static Path {
 
 fn load(module: &[u8], settings: &Value) -> Result<Arc<Policy>, Fault> {
     let artifact = compile_here(module, &settings.to_string(), &Ceiling::default())?;
-    Policy::load(&ENGINE, &artifact, &Ceiling::default())
+    Policy::load(&ENGINE, &artifact, &Ceiling::default(), &artifact.header().manifest.edits)
 }
 
 fn request(name: &str, labels: &Value) -> Request<'static> {

@@ -50,7 +50,7 @@ fn measure() -> Result<(), String> {
         artifact.bytes().len() / 1000,
         begun.elapsed().as_secs_f64() * 1e3
     );
-    let policy = Policy::load(&engine, &artifact, &ceiling).map_err(said)?;
+    let policy = Policy::load(&engine, &artifact, &ceiling, &[]).map_err(said)?;
     let question = question()?;
     let text = question.text_for(policy.manifest()).map_err(said)?;
     let first = policy.decide(&question).outcome.clone();
@@ -113,7 +113,7 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
     for number in 0..50 {
         let begun = Instant::now();
         let artifact = cache.artifact(&Compiler::Here, module, &settings(number), ceiling).map_err(said)?;
-        policies.push(Policy::load(&engine, &artifact, ceiling).map_err(said)?);
+        policies.push(Policy::load(&engine, &artifact, ceiling, &[]).map_err(said)?);
         loads.push(begun.elapsed());
     }
     println!(
@@ -146,7 +146,7 @@ fn neighbours(ceiling: &Ceiling) -> Result<(), String> {
     let load = |decide: &str| {
         let module = hand_made(decide)?;
         let artifact = compile_here(&module, "{}", ceiling).map_err(said)?;
-        Policy::load(&engine, &artifact, ceiling).map_err(said)
+        Policy::load(&engine, &artifact, ceiling, &[]).map_err(said)
     };
     let quick = load("")?;
     let question = question()?;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ocm_policy_abi::{Manifest, Operation};
+use ocm_policy_abi::{EditGrant, Manifest, Operation};
 use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
 
 use crate::compile::{Artifact, Header};
@@ -17,6 +17,8 @@ pub struct Policy {
     engine: Engine,
     header: Header,
     limits: Limits,
+    /// What the administrator lets it change; its manifest stands beside it.
+    edits: Vec<EditGrant>,
     program: Box<dyn Program>,
     /// Instances that wait for their request.
     ready: Mutex<Vec<Box<dyn Ready>>>,
@@ -43,11 +45,17 @@ impl Drop for Answered {
 }
 
 impl Policy {
-    /// Loads a policy and gets its first instance ready.
+    /// Loads a policy and gets its first instance ready. It may use what the ceiling leaves it, and change what both its
+    /// manifest and the administrator's `edits` name.
     ///
     /// # Errors
     /// When the code does not fit the engine, or no instance of it can be made within its limits.
-    pub fn load(engine: &Engine, artifact: &Artifact, ceiling: &Ceiling) -> Result<Arc<Self>, Fault> {
+    pub fn load(
+        engine: &Engine,
+        artifact: &Artifact,
+        ceiling: &Ceiling,
+        edits: &[EditGrant],
+    ) -> Result<Arc<Self>, Fault> {
         let header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
         let program = load(engine, artifact)?;
@@ -56,6 +64,7 @@ impl Policy {
             engine: engine.clone(),
             header,
             limits,
+            edits: edits.to_vec(),
             program,
             ready: Mutex::new(vec![first]),
             pace: Pace::default(),
@@ -98,7 +107,7 @@ impl Policy {
         self.pace.took(if matches!(result, Err(Fault::TimedOut)) { u64::MAX } else { fuel });
         drop(place);
         let policy = PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() };
-        let outcome = Outcome { policy, result, fuel };
+        let outcome = Outcome { policy, result, fuel }.permit(question.request(), &self.manifest().edits, &self.edits);
         Answered { outcome, spent, policy: self.clone() }
     }
 

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use ocm_policy_abi::Verdict;
+use ocm_policy_abi::{EditGrant, Verdict};
 use ocm_policy_engine::{Cache, CacheError, Ceiling, Compiler, Decided, Fault, Policy, Registry, compile_here};
 use support::{Guest, compiler, engine, policy, question};
 
@@ -50,10 +50,10 @@ fn settings_become_part_of_the_code() {
     let artifact = compile_here(&guest.module(), "  1", &ceiling).unwrap();
     assert_eq!(artifact.header().settings, None, "a snapshot was taken");
     let engine = engine();
-    let policy = Policy::load(&engine, &artifact, &ceiling).unwrap();
+    let policy = Policy::load(&engine, &artifact, &ceiling, &[]).unwrap();
     assert!(policy.decide(&question("c")).outcome.result.is_ok());
     let broken = compile_here(&guest.module(), "1", &ceiling).unwrap();
-    let policy = Policy::load(&engine, &broken, &ceiling).unwrap();
+    let policy = Policy::load(&engine, &broken, &ceiling, &[]).unwrap();
     assert!(policy.decide(&question("c")).outcome.result.is_err(), "the settings are in the answer now");
     assert_ne!(artifact.header().settings_digest, broken.header().settings_digest);
     assert!(matches!(compile_here(&guest.module(), "{", &ceiling), Err(Fault::Load(_))), "settings are JSON");
@@ -66,7 +66,7 @@ fn a_process_of_its_own_compiles_the_same() {
     let (here, there) =
         (compile_here(&module, "{}", &ceiling).unwrap(), compiler().compile(&module, "{}", &ceiling).unwrap());
     assert_eq!(here.header(), there.header());
-    assert!(Policy::load(&engine(), &there, &ceiling).is_ok());
+    assert!(Policy::load(&engine(), &there, &ceiling, &[]).is_ok());
     let missing = Compiler::process("/nowhere/compiler", []);
     assert!(matches!(missing.compile(&module, "{}", &ceiling), Err(Fault::Load(_))));
     let silent = Compiler::process("/bin/true", []);
@@ -189,4 +189,25 @@ fn decisions_are_those_of_any_other_thread() {
         let all: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         assert!(all.iter().all(|outcome| *outcome == all[0] && outcome.result.is_ok()));
     });
+}
+
+#[test]
+fn edits_need_the_manifest_and_the_administrator() {
+    let engine = engine();
+    let ceiling = Ceiling::default();
+    let label = |key: &str| EditGrant::Label { key: key.to_owned() };
+    let asked = |manifest: &str, administrator: &[EditGrant]| {
+        let guest = Guest {
+            manifest: Some(manifest.to_owned()),
+            ..Guest::answering(r#"{"verdict":"allow","edits":[{"op":"set-label","key":"team","value":"a"}]}"#)
+        };
+        let artifact = compile_here(&guest.module(), "{}", &ceiling).unwrap();
+        let policy = Policy::load(&engine, &artifact, &ceiling, administrator).unwrap();
+        policy.decide(&question("c")).outcome.result.clone().map(|decision| decision.edits.len())
+    };
+    let grant = r#","edits":[{"edit":"label","key":"team"}]"#;
+    assert_eq!(asked(grant, &[label("team")]), Ok(1));
+    assert!(matches!(asked(grant, &[]), Err(Fault::EditRefused(_))));
+    assert!(matches!(asked(grant, &[label("other")]), Err(Fault::EditRefused(_))));
+    assert!(matches!(asked("", &[label("team")]), Err(Fault::EditRefused(_))));
 }

@@ -18,7 +18,7 @@ fn compile(wat: &str, settings: &str) -> Result<Artifact, Fault> {
 
 fn policy(wat: &str) -> Arc<Policy> {
     let artifact = compile(wat, "{}").expect("it can be compiled");
-    Policy::load(&ENGINE, &artifact, &Ceiling::default()).expect("it can be loaded")
+    Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded")
 }
 
 /// Why a module cannot be used.
@@ -262,7 +262,7 @@ fn a_manifest_in_the_module_counts_before_everything_else() {
     let module = annotate(&module, "ocm-policy-manifest", manifest.to_string().as_bytes());
     let artifact = compile_here(&module, "{}", &Ceiling::default()).expect("it can be compiled");
     assert!(artifact.header().manifest.wants_object, "other contracts know whole objects");
-    let policy = Policy::load(&ENGINE, &artifact, &Ceiling::default()).expect("it can be loaded");
+    let policy = Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded");
     let outcome = ask(&policy);
     assert_eq!((outcome.policy.name.as_str(), outcome.fuel), ("mine", 1000));
     assert_eq!(outcome.result, Err(Fault::OutOfFuel));
@@ -428,7 +428,7 @@ fn a_ceiling_that_was_lowered_is_told_when_the_policy_is_loaded() {
     let mut low = Ceiling::default();
     low.usual.memory_bytes = 1 << 17;
     low.most.memory_bytes = 1 << 17;
-    match Policy::load(&ENGINE, &artifact, &low) {
+    match Policy::load(&ENGINE, &artifact, &low, &[]) {
         // Nothing runs before the request, so the memory itself is refused.
         Err(Fault::Load(why)) => assert!(why.contains("memory"), "{why}"),
         Err(other) => panic!("{other}"),
@@ -501,7 +501,7 @@ fn kubewarden_command(body: &str) -> Vec<u8> {
 fn ask_kubewarden_command(body: &str) -> Result<Verdict, Fault> {
     let artifact = compile_here(&kubewarden_command(body), "{}", &Ceiling::default())?;
     assert_eq!(artifact.header().kind, Kind::KubewardenWasi);
-    ask(&Policy::load(&ENGINE, &artifact, &Ceiling::default())?).result.map(|decision| decision.verdict)
+    ask(&Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[])?).result.map(|decision| decision.verdict)
 }
 
 #[test]
@@ -625,7 +625,7 @@ fn gatekeeper_denies_by_violations() {
             annotate(&module.expect("it can be written"), "io.kubewarden.metadata", metadata.to_string().as_bytes());
         let artifact = compile_here(&module, "{}", &Ceiling::default()).expect("it can be compiled");
         assert_eq!(artifact.header().kind, Kind::Gatekeeper);
-        ask(&Policy::load(&ENGINE, &artifact, &Ceiling::default()).expect("it can be loaded")).result
+        ask(&Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded")).result
     };
     assert_eq!(asked(r#"[{"result":[]}]"#).expect("it decides").verdict, Verdict::Allow);
     let denied = asked(r#"[{"result":[{"msg":"no owner"}]}]"#).expect("it decides");

@@ -67,7 +67,7 @@ fn time_is_a_limit_of_its_own() {
     ceiling.usual.ticks = 5;
     let engine = engine();
     let artifact = compile_here(&guest.module(), "{}", &Ceiling::default()).unwrap();
-    let hostile = Policy::load(&engine, &artifact, &ceiling).unwrap();
+    let hostile = Policy::load(&engine, &artifact, &ceiling, &[]).unwrap();
     assert_eq!(attack(&engine, &hostile), Fault::TimedOut);
 }
 

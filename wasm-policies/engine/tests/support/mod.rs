@@ -22,6 +22,8 @@ pub struct Guest {
     pub pages: u32,
     /// The answer.
     pub answer: String,
+    /// More members of the manifest, with a comma before each.
+    pub manifest: Option<String>,
 }
 
 impl Default for Guest {
@@ -33,11 +35,12 @@ impl Default for Guest {
             decide: String::new(),
             pages: 1,
             answer: r#"{"verdict":"allow"}"#.to_owned(),
+            manifest: None,
         }
     }
 }
 
-const MANIFEST: &str = r#"{"contract":"ocm:policy@0.1.0","name":"guest","version":"1.0.0","operations":["create"]}"#;
+const MANIFEST: &str = r#"{"contract":"ocm:policy@0.1.0","name":"guest","version":"1.0.0","operations":["create"]"#;
 
 fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("\\{byte:02x}")).collect()
@@ -56,7 +59,8 @@ impl Guest {
 
     /// The module.
     pub fn module(&self) -> Vec<u8> {
-        let Self { fields, describe, configure, decide, pages, answer } = self;
+        let Self { fields, describe, configure, decide, pages, answer, manifest } = self;
+        let manifest = format!("{MANIFEST}{}}}", manifest.as_deref().unwrap_or_default());
         let text = format!(
             r#"(module
               (memory (export "memory") {pages})
@@ -81,9 +85,9 @@ impl Guest {
                 (i32.store (i32.const 68) (i32.const {answer_length}))
                 {decide}
                 (i32.const 64)))"#,
-            manifest = escaped(MANIFEST),
+            manifest = escaped(&manifest),
             bytes = escaped(answer),
-            manifest_length = MANIFEST.len(),
+            manifest_length = manifest.len(),
             answer_length = answer.len(),
         );
         wat::parse_str(text).expect("the guest is WebAssembly text")
@@ -116,7 +120,7 @@ pub fn engine() -> Engine {
 /// A policy of this module without settings.
 pub fn policy(engine: &Engine, module: &[u8]) -> Result<Arc<Policy>, Fault> {
     let ceiling = Ceiling::default();
-    Policy::load(engine, &compile_here(module, "{}", &ceiling)?, &ceiling)
+    Policy::load(engine, &compile_here(module, "{}", &ceiling)?, &ceiling, &[])
 }
 
 /// Somebody creates a cluster.
