@@ -14,6 +14,8 @@ const RUNS: u32 = 100;
 const MAX_WALL: Duration = Duration::from_millis(3);
 const MAX_MEMORY: u64 = 8 << 20;
 const MAX_SIZE: u64 = 6_000_000;
+/// The one that compiles and runs policies holds a compiler.
+const WITH_ENGINE: (&str, u64) = ("kubectl-ocm-policy", 16_000_000);
 
 fn main() -> ExitCode {
     // `cargo test --benches` only wants to know that it starts.
@@ -38,12 +40,17 @@ fn measure() -> Result<bool, String> {
     let folder = cli_tests::build(&xtask::places::target()?, true, false)?;
     let cli = Cli::new();
     let mut good = true;
-    println!("\nSize of the stripped binaries, target ≤ {} MB", MAX_SIZE / 1_000_000);
+    println!(
+        "\nSize of the stripped binaries, target ≤ {} MB, with the policy engine ≤ {} MB",
+        MAX_SIZE / 1_000_000,
+        WITH_ENGINE.1 / 1_000_000
+    );
     for door in doors() {
         let file = folder.join(file_name(&door));
         let size = fs::metadata(&file).map_err(|error| format!("{}: {error}", file.display()))?.len();
-        good &= size <= MAX_SIZE;
-        println!("  {door:24} {:6.2} MB  {}", size as f64 / 1e6, verdict(size <= MAX_SIZE));
+        let most = if door == WITH_ENGINE.0 { WITH_ENGINE.1 } else { MAX_SIZE };
+        good &= size <= most;
+        println!("  {door:24} {:6.2} MB  {}", size as f64 / 1e6, verdict(size <= most));
     }
     let floor = time(&cli, Path::new("/bin/true"), &[])?;
     println!(

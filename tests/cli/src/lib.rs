@@ -239,10 +239,18 @@ pub fn folder() -> &'static Path {
 /// # Errors
 /// What the compiler said, when they cannot be built.
 pub fn build(target: &Path, release: bool, quiet: bool) -> Result<PathBuf, String> {
+    build_some(&doors(), target, release, quiet)
+}
+
+/// The same for some of the doors.
+///
+/// # Errors
+/// What the compiler said, when they cannot be built.
+pub fn build_some(doors: &[String], target: &Path, release: bool, quiet: bool) -> Result<PathBuf, String> {
     let mut command = cargo();
     command.args(["build", "--bins", "--target-dir"]).arg(target).current_dir(root());
-    for door in doors() {
-        command.args(["--package", &door]);
+    for door in doors {
+        command.args(["--package", door]);
     }
     if release {
         command.arg("--release");

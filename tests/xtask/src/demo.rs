@@ -53,9 +53,16 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
 }
 
+/// The commands that the demo shows. The policy engine, which takes minutes to compile, is not among them.
+fn build(target: &Path) -> Result<PathBuf, String> {
+    let mut doors = cli_tests::doors();
+    doors.retain(|door| door != "kubectl-ocm-policy");
+    cli_tests::build_some(&doors, target, false, false)
+}
+
 fn with_own_clusters_of_the_user(arguments: &Arguments, hub: &str) -> Result<(), String> {
     let begun = Instant::now();
-    let commands = cli_tests::build(&target()?, false, false)?;
+    let commands = build(&target()?)?;
     // The user's kubectl knows the user's clusters; ours is for machines that have none.
     let own = std::env::var_os("PATH")
         .and_then(|path| std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.is_file()));
@@ -97,7 +104,7 @@ fn with_new_clusters(arguments: &Arguments) -> Result<(), String> {
     let running = Running::begin(&folder)?;
     println!("Building the commands, and what the clusters run; the first time on a machine takes minutes.");
     let target = target()?;
-    let (found, commands) = both(binaries, || cli_tests::build(&target, false, false));
+    let (found, commands) = both(binaries, || build(&target));
     let (found, commands) = (found.map_err(|error| error.to_string())?, commands?);
     println!("Starting three clusters: hub, c1, c2.");
     let clusters = Cluster::start_all(&["hub", "c1", "c2"].map(Spec::node)).map_err(|error| error.to_string())?;
