@@ -1,6 +1,7 @@
 //! Recorded requests are decided again.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 
 use ocm_cli::{Format, Ui, clean, document};
@@ -36,13 +37,15 @@ pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
                 Failure::usage(format!("{place} is of the policy {}, and none of the modules is", record.policy.name))
                     .hint("name its module with --policy")
             })?;
-            let key = (which, record.settings.as_str());
-            if !loaded.contains_key(&key) {
-                let Candidate { file, module, .. } = &candidates[which];
-                let policy = loader.policy(module, &record.settings).map_err(|fault| refused(file, &fault))?;
-                loaded.insert(key, Loaded { policy, file: file.clone(), settings: record.settings.clone() });
-            }
-            record.replays_as(&again(&loaded[&key], record, &place)?)
+            let loaded = match loaded.entry((which, record.settings.as_str())) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let Candidate { file, module, .. } = &candidates[which];
+                    let policy = loader.policy(module, &record.settings).map_err(|fault| refused(file, &fault))?;
+                    entry.insert(Loaded { policy, file: file.clone(), settings: record.settings.clone() })
+                }
+            };
+            record.replays_as(&again(loaded, record, &place)?)
         } else {
             let told = |what: &str| Some(what.to_owned());
             vec![Difference { at: String::new(), ours: told("digests of another text"), theirs: told("altered") }]
