@@ -32,8 +32,8 @@ pub struct Engine {
     pub(crate) lanes: std::sync::Arc<Lanes>,
 }
 
-/// How much of a memory is set back by writing instead of by asking the kernel. Policies made with our SDK need no more
-/// than two pages of 64 KiB, and then no decision makes a system call.
+/// How much of a memory is set back by writing instead of by asking the kernel. Policies made with our SDK need one
+/// page of 64 KiB, two for long requests, and then no decision makes a system call.
 const RESIDENT: usize = 128 << 10;
 
 impl Engine {

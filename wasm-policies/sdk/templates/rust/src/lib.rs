@@ -1,6 +1,6 @@
 //! Clusters are let in under names that begin as they must.
 
-use ocm_policy_sdk::{Decision, Manifest, Operation, Policy, Request, allow, deny, manifest, no_opinion};
+use ocm_policy_sdk::{Answer, ManifestBuilder, Operation, Policy, Request, allow, deny, manifest, no_opinion};
 use serde::Deserialize;
 
 /// What administrators can set.
@@ -20,7 +20,7 @@ struct NamePrefix {
 impl Policy for NamePrefix {
     type Settings = Settings;
 
-    fn manifest() -> impl Into<Manifest> {
+    fn manifest() -> ManifestBuilder {
         manifest("{{name}}", env!("CARGO_PKG_VERSION"), "Lets in clusters whose names begin as they must")
             .judges([Operation::Create, Operation::Accept, Operation::Join])
             .gives("name-prefix", "The name does not begin as it must")
@@ -39,8 +39,8 @@ impl Policy for NamePrefix {
         Ok(Self { prefixes: settings.prefixes })
     }
 
-    fn decide(&self, request: &Request<'_>) -> impl Into<Decision> {
-        let Some(cluster) = &request.cluster else { return no_opinion() };
+    fn decide(&self, request: &Request<'_>) -> Answer {
+        let Some(cluster) = request.cluster() else { return no_opinion() };
         if self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| cluster.name.starts_with(prefix)) {
             return allow();
         }
