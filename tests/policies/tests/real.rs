@@ -52,6 +52,7 @@ fn ask(policy: &Arc<Policy>, question: &Question) -> Outcome {
     first
 }
 
+#[expect(clippy::print_stderr, reason = "for whoever runs the tests with --nocapture")]
 fn measure(what: &str, policy: &Arc<Policy>, question: &Question) {
     let mut times: Vec<u128> = (0..2_000)
         .map(|_| {

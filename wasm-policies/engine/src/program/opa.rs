@@ -375,9 +375,12 @@ fn choose(kind: Kind, entries: &BTreeMap<String, i32>) -> Result<(&String, i32),
     })
 }
 
+/// `opa_eval`: reserved, entry point, data, input, its length, heap, form of the result.
+type Eval = TypedFunc<(u32, i32, u32, u32, u32, u32, u32), u32>;
+
 struct Waiting {
     rego: Rego,
-    eval: Option<TypedFunc<(u32, i32, u32, u32, u32, u32, u32), u32>>,
+    eval: Option<Eval>,
     data: u32,
     heap: u32,
     plan: Plan,

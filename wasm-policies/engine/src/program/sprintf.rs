@@ -188,7 +188,8 @@ fn term<'t>(left: &mut &'t str, depth: usize) -> Option<Term<'t>> {
 fn braces<'t>(left: &mut &'t str, depth: usize) -> Option<Term<'t>> {
     let (mut pairs, mut singles) = (Vec::new(), Vec::new());
     while !skip(left, "}") {
-        if !(pairs.is_empty() && singles.is_empty()) && !skip(left, ",") {
+        let first = pairs.is_empty() && singles.is_empty();
+        if !first && !skip(left, ",") {
             return None;
         }
         let first = term(left, depth)?;

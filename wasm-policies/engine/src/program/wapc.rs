@@ -90,6 +90,7 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
          payload: u32,
          payload_length: u32|
          -> wasmtime::Result<u32> {
+            charge(&mut caller, 100)?;
             let (memory, host) = parts(&mut caller)?;
             if payload_length as usize > host.most {
                 return stop(Fault::TooLarge(format!("{payload_length} bytes, {} allowed", host.most)));

@@ -296,6 +296,7 @@ fn poll(mut caller: Call<'_>, list: u32, events: u32, count: u32, result: u32) -
     }
     charge(&mut caller, u64::from(count) * 16)?;
     let (memory, host) = parts(&mut caller)?;
+    let begun = u64::try_from(host.now).unwrap_or(0).saturating_mul(1_000_000);
     // What is asked for, read before events are written: they may lie in the same place.
     let mut asked = Vec::with_capacity(count as usize);
     for index in 0..count {
@@ -303,27 +304,28 @@ fn poll(mut caller: Call<'_>, list: u32, events: u32, count: u32, result: u32) -
         let user = long(memory, at)?;
         let kind = piece(memory, at.wrapping_add(8), 1)?[0];
         let descriptor = number(memory, at.wrapping_add(16))?;
-        let timeout = if kind == 0 { long(memory, at.wrapping_add(24))? } else { 0 };
-        let absolute = kind == 0 && number(memory, at.wrapping_add(40))? & 1 == 1;
-        asked.push((user, kind, descriptor, timeout, absolute));
+        let due = if kind == 0 {
+            let timeout = long(memory, at.wrapping_add(24))?;
+            match (number(memory, at.wrapping_add(40))? & 1, descriptor) {
+                (0, _) => host.wasi.elapsed.saturating_add(timeout),
+                (_, 0) => timeout.saturating_sub(begun),
+                _ => timeout,
+            }
+        } else {
+            0
+        };
+        asked.push((user, kind, descriptor, due));
     }
-    let streams = asked.iter().any(|(_, kind, ..)| *kind != 0);
-    let begun = u64::try_from(host.now).unwrap_or(0).saturating_mul(1_000_000);
-    let due = |(_, _, clock, timeout, absolute): &(u64, u8, u32, u64, bool), elapsed: u64| match (absolute, clock) {
-        (false, _) => elapsed.saturating_add(*timeout),
-        (true, 0) => timeout.saturating_sub(begun),
-        (true, _) => *timeout,
-    };
-    if !streams {
-        let next = asked.iter().map(|one| due(one, host.wasi.elapsed)).min().unwrap_or(0);
+    if asked.iter().all(|(_, kind, ..)| *kind == 0) {
+        let next = asked.iter().map(|(.., due)| *due).min().unwrap_or(0);
         host.wasi.elapsed = host.wasi.elapsed.max(next);
     }
     let mut told = 0_u32;
-    for one in &asked {
-        let (user, kind, descriptor, ..) = *one;
+    for (user, kind, descriptor, due) in asked {
         let errno = match kind {
-            0 if streams || due(one, host.wasi.elapsed) > host.wasi.elapsed && one.4 => continue,
-            0 | 1 | 2 if kind == 0 || is_stream(descriptor) => SUCCESS,
+            0 if due > host.wasi.elapsed => continue,
+            0 => SUCCESS,
+            1 | 2 if is_stream(descriptor) => SUCCESS,
             1 | 2 => BAD_DESCRIPTOR,
             _ => INVALID,
         };
@@ -357,8 +359,15 @@ fn link_host_calls(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
              _payload: u32,
              _: u32|
              -> wasmtime::Result<i32> {
+                charge(&mut caller, 100)?;
                 let (memory, host) = parts(&mut caller)?;
-                let name = |at, length| piece(memory, at, length).map(String::from_utf8_lossy);
+                if host.wasi.stdin.len() > host.most.saturating_mul(8) {
+                    return stop(Fault::TooLarge("it asks its host too often".to_owned()));
+                }
+                let name = |at, length| {
+                    let name = piece(memory, at, length)?;
+                    Ok::<_, Fault>(String::from_utf8_lossy(&name[..name.len().min(256)]))
+                };
                 match host.calls.answer(&name(space, space_length)?, &name(operation, operation_length)?) {
                     Ok(answer) => {
                         host.wasi.offer(&answer);
