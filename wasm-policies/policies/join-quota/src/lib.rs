@@ -1,5 +1,7 @@
 //! So many clusters, and no more.
 
+#![expect(clippy::result_large_err, reason = "an answer ends the decision, so it is moved a few times at most")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_policy_sdk::serde_json::Value;

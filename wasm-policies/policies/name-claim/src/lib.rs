@@ -1,5 +1,7 @@
 //! A name belongs to the key that joined with it, also after the cluster is gone.
 
+#![expect(clippy::result_large_err, reason = "an answer ends the decision, so it is moved a few times at most")]
+
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
     Answer, Csr, Decision, EvidenceSource, Manifest, Operation, Policy, Request, Row, Table, allow, deny, hold, hub,
@@ -147,7 +149,7 @@ impl NameClaim {
         let mine = |key: &&(Text<'_>, bool)| !key.0.is_empty() && key.0 == &*csr.spki_sha256;
         let issued: Vec<_> = keys.iter().filter(|(_, decided)| *decided).collect();
         let by_other = issued.iter().any(|key| !mine(key));
-        if by_other || (holder.joined && !issued.iter().any(|key| mine(key))) {
+        if by_other || (holder.joined && !issued.iter().any(mine)) {
             let message = "the name belongs to another key";
             return Err(if self.hold_taken { hold("name-taken", message) } else { deny("name-taken", message) });
         }
