@@ -183,7 +183,7 @@ pub(crate) struct InspectArgs {
     /// The module
     #[arg(value_name = "FILE")]
     pub(crate) module: PathBuf,
-    /// Settings without which it would not load, a file or JSON
+    /// Settings to try, a file or JSON
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) settings: Option<String>,
     #[command(flatten)]

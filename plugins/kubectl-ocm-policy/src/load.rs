@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ocm_cli::Ui;
 use ocm_core::{Event, Failure, Narrator};
+use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy};
 
 use crate::files;
@@ -62,6 +63,11 @@ impl Loader {
             Some(cache) => cache.artifact(&self.compiler, module, settings, &self.ceiling),
             None => self.compiler.compile(module, settings, &self.ceiling),
         }
+    }
+
+    /// What a module says of itself, whichever settings it needs.
+    pub(crate) fn describe(&self, module: &[u8]) -> Result<Manifest, Fault> {
+        self.compiler.describe(module, &self.ceiling)
     }
 
     /// Makes a policy of a module.

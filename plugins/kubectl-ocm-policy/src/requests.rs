@@ -71,10 +71,8 @@ pub(crate) fn read_files(
             continue;
         }
         for (index, document) in documents.iter().enumerate() {
-            let source = match many {
-                true => format!("{}[{index}]", file.display()),
-                false => file.display().to_string(),
-            };
+            let name = if file == Path::new("-") { "stdin".into() } else { file.to_string_lossy() };
+            let source = if many { format!("{name}[{index}]") } else { name.into_owned() };
             if let Some(text) = recorded(document) {
                 let cannot = |why: String| wrong(&source, why);
                 let question = Question::recorded(text).map_err(|fault| cannot(fault.to_string()))?;

@@ -126,7 +126,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Order {
-    settings: String,
+    /// None: only what the policy says of itself is asked for.
+    settings: Option<String>,
     ceiling: Ceiling,
     cpu_seconds: u64,
     memory_bytes: u64,
@@ -168,42 +169,59 @@ impl Compiler {
     pub fn compile(&self, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, Fault> {
         match self {
             Self::Here => compile_here(module, settings, ceiling),
-            Self::Process { program, arguments, cpu_seconds, memory_bytes } => {
-                // What is no module at all needs no process.
-                shape::check(module, &ShapeLimits::default())?;
-                let order = Order {
-                    settings: settings.to_owned(),
-                    ceiling: *ceiling,
-                    cpu_seconds: *cpu_seconds,
-                    memory_bytes: *memory_bytes,
-                };
-                let failed = |why: &dyn std::fmt::Display| Fault::Load(format!("it cannot be compiled: {why}"));
-                let mut child = Command::new(program)
-                    .args(arguments)
-                    .env_clear()
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .stderr(Stdio::null())
-                    .spawn()
-                    .map_err(|error| failed(&error))?;
-                let sent = child.stdin.take().map(|pipe| send(pipe, &order, module));
-                let mut answer = Vec::new();
-                let read = child.stdout.take().map(|pipe| pipe.take(MOST_CODE).read_to_end(&mut answer));
-                let status = child.wait().map_err(|error| failed(&error))?;
-                match answer.split_first() {
-                    Some((0, bytes)) if matches!(sent, Some(Ok(()))) && status.success() => {
-                        Artifact::from_bytes(bytes.to_vec()).ok_or_else(|| failed(&"what came back cannot be used"))
-                    }
-                    Some((1, fault)) => Err(serde_json::from_slice(fault).unwrap_or_else(|error| failed(&error))),
-                    _ => Err(match read {
-                        Some(Err(error)) => failed(&error),
-                        _ => failed(&format_args!(
-                            "it took more than {cpu_seconds} s of processor time or {} MiB of memory ({status})",
-                            memory_bytes >> 20
-                        )),
-                    }),
-                }
-            }
+            Self::Process { .. } => Artifact::from_bytes(self.order(module, Some(settings), ceiling)?)
+                .ok_or_else(|| Fault::Load("it cannot be compiled: what came back cannot be used".to_owned())),
+        }
+    }
+
+    /// What a module says of itself, without giving it any settings: it may refuse to be without.
+    ///
+    /// # Errors
+    /// When it is not one that decides, or cannot be compiled within the limits.
+    pub fn describe(&self, module: &[u8], ceiling: &Ceiling) -> Result<Manifest, Fault> {
+        match self {
+            Self::Here => describe_here(module, ceiling),
+            Self::Process { .. } => serde_json::from_slice(&self.order(module, None, ceiling)?)
+                .map_err(|error| Fault::Load(format!("its manifest cannot be read: {error}"))),
+        }
+    }
+
+    /// Has another process answer.
+    fn order(&self, module: &[u8], settings: Option<&str>, ceiling: &Ceiling) -> Result<Vec<u8>, Fault> {
+        let failed = |why: &dyn std::fmt::Display| Fault::Load(format!("it cannot be compiled: {why}"));
+        let Self::Process { program, arguments, cpu_seconds, memory_bytes } = self else {
+            return Err(failed(&"there is no other process"));
+        };
+        // What is no module at all needs no process.
+        shape::check(module, &ShapeLimits::default())?;
+        let order = Order {
+            settings: settings.map(str::to_owned),
+            ceiling: *ceiling,
+            cpu_seconds: *cpu_seconds,
+            memory_bytes: *memory_bytes,
+        };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| failed(&error))?;
+        let sent = child.stdin.take().map(|pipe| send(pipe, &order, module));
+        let mut answer = Vec::new();
+        let read = child.stdout.take().map(|pipe| pipe.take(MOST_CODE).read_to_end(&mut answer));
+        let status = child.wait().map_err(|error| failed(&error))?;
+        match answer.split_first() {
+            Some((0, bytes)) if matches!(sent, Some(Ok(()))) && status.success() => Ok(bytes.to_vec()),
+            Some((1, fault)) => Err(serde_json::from_slice(fault).unwrap_or_else(|error| failed(&error))),
+            _ => Err(match read {
+                Some(Err(error)) => failed(&error),
+                _ => failed(&format_args!(
+                    "it took more than {cpu_seconds} s of processor time or {} MiB of memory ({status})",
+                    memory_bytes >> 20
+                )),
+            }),
         }
     }
 }
@@ -232,10 +250,16 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     restrain(&order);
     let mut module = Vec::new();
     input.read_to_end(&mut module)?;
-    match compile_here(&module, &order.settings, &order.ceiling) {
-        Ok(artifact) => {
+    let made = match &order.settings {
+        Some(settings) => compile_here(&module, settings, &order.ceiling).map(|artifact| artifact.bytes),
+        None => {
+            describe_here(&module, &order.ceiling).map(|manifest| serde_json::to_vec(&manifest).unwrap_or_default())
+        }
+    };
+    match made {
+        Ok(bytes) => {
             output.write_all(&[0])?;
-            output.write_all(artifact.bytes())
+            output.write_all(&bytes)
         }
         Err(fault) => {
             output.write_all(&[1])?;
@@ -293,6 +317,24 @@ pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<
         compatibility: compatibility(),
     };
     Artifact::new(header, &code)
+}
+
+fn describe_here(module: &[u8], ceiling: &Ceiling) -> Result<Manifest, Fault> {
+    shape::check(module, &ShapeLimits::default())?;
+    let anatomy = anatomy(module)?;
+    let kind = anatomy.kind()?;
+    let engine = compiling()?;
+    let component = match kind {
+        Kind::Component => Component::from_binary(&engine, module),
+        Kind::Core => Component::from_binary(&engine, &encode(module)?),
+        // These have no settings before they decide, or say themselves which they need.
+        _ => return Ok(foreign(&engine, module, kind, &anatomy, "{}", ceiling)?.0),
+    };
+    let component = component.map_err(|error| Fault::Load(format!("it cannot be compiled: {error:#}")))?;
+    let exports = Exports::find(&component)?;
+    let mut store = store(&engine, &ceiling.most, ())?;
+    let instance = link(&engine, &component)?.instantiate(&mut store).map_err(fault)?;
+    describe(&mut store, &instance, &exports)
 }
 
 type Made = (Manifest, Option<String>, Vec<u8>);

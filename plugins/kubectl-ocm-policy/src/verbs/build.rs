@@ -189,8 +189,7 @@ fn rust(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
         .filter(|message| message["reason"] == "compiler-artifact")
         .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
-        .filter(|file| file.extension().is_some_and(|extension| extension == "wasm"))
-        .next_back();
+        .rfind(|file| file.extension().is_some_and(|extension| extension == "wasm"));
     module.ok_or_else(|| {
         Failure::usage(format!("{} builds no module", dir.display()))
             .hint("Cargo.toml needs [lib] with crate-type = [\"cdylib\"]")

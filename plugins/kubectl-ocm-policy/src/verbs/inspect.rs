@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::InspectArgs;
-use crate::load::{Loader, NO_SETTINGS, module, refused, settings};
+use crate::load::{Loader, module, refused, settings};
 
 /// Everything that there is to know.
 #[derive(Serialize)]
@@ -30,11 +30,15 @@ struct Seen {
 pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
     let InspectArgs { module: file, settings: given, output } = args;
     let bytes = module(&file)?;
-    let given = given.as_deref().map_or_else(|| Ok(NO_SETTINGS.to_owned()), settings)?;
+    let given = given.as_deref().map(settings).transpose()?;
     let look = Look::at(&bytes).map_err(|fault| refused(&file, &fault))?;
     let loader = Loader::new(ui)?;
-    let made = loader.artifact(&bytes, &given);
-    let manifest = made.as_ref().ok().map(|artifact| artifact.header().manifest.clone());
+    // Settings that were given are tried; without any it is enough that it tells what it needs.
+    let made = match given {
+        Some(given) => loader.artifact(&bytes, &given).map(|artifact| artifact.header().manifest.clone()),
+        None => loader.describe(&bytes),
+    };
+    let manifest = made.as_ref().ok().cloned().or_else(|| loader.describe(&bytes).ok());
     let seen = Seen {
         file: file.display().to_string(),
         look,

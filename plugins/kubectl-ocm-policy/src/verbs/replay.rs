@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::ReplayArgs;
 use crate::ask::{self, ask};
 use crate::files;
-use crate::load::{Loaded, Loader, NO_SETTINGS, module, refused};
+use crate::load::{Loaded, Loader, module, refused};
 
 /// A module that records may be of.
 struct Candidate {
@@ -94,7 +94,7 @@ fn read(file: &std::path::Path) -> Result<Vec<(usize, Record)>, Failure> {
     Ok(records)
 }
 
-/// The modules with their names. A module may refuse to be loaded without settings; then a record of it has some.
+/// The modules with their names.
 fn candidates(loader: &Loader, files: Vec<PathBuf>, records: &[(usize, Record)]) -> Result<Vec<Candidate>, Failure> {
     let mut candidates = Vec::new();
     for file in files {
@@ -103,23 +103,7 @@ fn candidates(loader: &Loader, files: Vec<PathBuf>, records: &[(usize, Record)])
         let of_it = records.iter().find(|(_, record)| record.module_sha256 == digest);
         let name = match of_it {
             Some((_, record)) => record.policy.name.clone(),
-            None => {
-                let settings =
-                    std::iter::once(NO_SETTINGS).chain(records.iter().map(|(_, record)| record.settings.as_str()));
-                let mut last = None;
-                let mut made = settings
-                    .take(8)
-                    .filter_map(|settings| loader.artifact(&module, settings).map_err(|fault| last = Some(fault)).ok());
-                match made.next() {
-                    Some(artifact) => artifact.header().manifest.name.clone(),
-                    None => {
-                        drop(made);
-                        let fault =
-                            last.map_or_else(|| Failure::other("it cannot be loaded"), |fault| refused(&file, &fault));
-                        return Err(fault);
-                    }
-                }
-            }
+            None => loader.describe(&module).map_err(|fault| refused(&file, &fault))?.name,
         };
         candidates.push(Candidate { file, module, digest, name });
     }

@@ -148,14 +148,15 @@ fn refused<'s>(case: &'s Case, fault: &Fault) -> Tested<'s> {
 }
 
 fn one<'s>(case: &'s Case, loaded: &Loaded) -> Tested<'s> {
-    let request = match case.request() {
+    let request = match case.request_for(loaded.policy.manifest().wants_object) {
         Ok(request) => request,
         Err(bad) => {
             return Tested { case, said: None, refused: false, wrong: vec![bad.wrong], now: case.expect.clone() };
         }
     };
     let operation = request.operation;
-    let question = match Question::new(request) {
+    // As it is written: a case may well leave out what a hub would never leave out.
+    let question = match Question::recorded(&json!(request).to_string()) {
         Ok(question) => question,
         Err(fault) => return refused(case, &fault),
     };
