@@ -213,7 +213,11 @@ pub fn binary(door: &str) -> PathBuf {
     folder().join(file_name(door))
 }
 
-/// The folder that holds the binaries of all doors, built of the profile of this process.
+/// Names a folder with the binaries of all doors, for whoever has built them already.
+pub const BINARIES: &str = "KUBECTL_OCM_BINARIES";
+
+/// The folder that holds the binaries of all doors: the one that [`BINARIES`] names, or else built of the profile of this
+/// process.
 ///
 /// # Panics
 /// When they cannot be built.
@@ -221,6 +225,9 @@ pub fn folder() -> &'static Path {
     // A build that failed once fails for all.
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = FOLDER.get_or_init(|| {
+        if let Some(folder) = env::var_os(BINARIES) {
+            return Ok(folder.into());
+        }
         let own = env::current_exe().expect("a process has an executable");
         // A test is TARGET/PROFILE/deps/NAME-HASH, another command is TARGET/PROFILE/NAME.
         let mut profile = own.parent().unwrap_or(Path::new("/"));

@@ -92,7 +92,8 @@ impl Report {
     /// Builds all tests; none when they do not compile.
     fn build(&mut self) -> Vec<Program> {
         let mut command = cli_tests::cargo();
-        command.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+        command.args(["build", "--workspace", "--lib", "--bins", "--tests", "--examples"]);
+        command.args(["--message-format", "json-render-diagnostics"]);
         let mut programs = Vec::new();
         let good = self
             .timed("build", &command_line(&command), |_| watch(&mut command, |line| programs.extend(program(line))));
@@ -110,6 +111,11 @@ impl Report {
                 println!("\n--- {}: {}", program.package, program.target);
                 let mut command = Command::new(&program.file);
                 command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
+                // The commands were built together with the tests; tests that built them again would compile most
+                // crates a second time, with other features.
+                if let Some(binaries) = program.file.parent().and_then(Path::parent) {
+                    command.env(cli_tests::BINARIES, binaries);
+                }
                 good &= watch(&mut command, |line| report.count(line))?;
             }
             Ok(good)
