@@ -1,6 +1,6 @@
 //! The same request gets the same answer for the same fuel, in whichever process, in whichever order.
 //!
-//! Two processes compile the same policies, decide the same ten thousand requests, one of them from the end, and write
+//! Two processes load the same policies, decide the same ten thousand requests, one of them from the end, and write
 //! down a digest for every five hundred.
 
 mod support;
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use ocm_policy_abi::{Operation, Request};
-use ocm_policy_engine::{Ceiling, Engine, Policy, Question, compile_here, digest};
+use ocm_policy_engine::{Ceiling, Engine, Policy, Question, digest};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use support::{Ours, Random};
@@ -156,7 +156,7 @@ impl Hub {
         let engine = support::engine();
         let ceiling = Ceiling::default();
         let load = |ours: &Ours| {
-            let made = compile_here(&ours.module, &ours.settings(), &ceiling).expect("it can be compiled");
+            let made = support::compiled(&ours.module, &ours.settings()).expect("it can be compiled");
             Policy::load(&engine, &made, &ceiling).expect("it can be loaded")
         };
         Self {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use ocm_policy_abi::Request;
-use ocm_policy_engine::{Ceiling, Engine, Fault, Policy, Question, compile_here};
+use ocm_policy_engine::{Ceiling, Engine, Fault, Policy, Question};
 use ocm_policy_vectors::run_suite;
 use serde::Deserialize as _;
 use support::Ours;
@@ -21,7 +21,7 @@ type Configured = HashMap<String, Result<Arc<Policy>, String>>;
 
 fn configure(engine: &Engine, ours: &Ours, settings: &str) -> Result<Arc<Policy>, String> {
     let ceiling = Ceiling::default();
-    let made = compile_here(&ours.module, settings, &ceiling).and_then(|made| {
+    let made = support::compiled(&ours.module, settings).and_then(|made| {
         assert_eq!(made.header().settings, None, "{}: no snapshot was taken of {settings}", ours.name);
         Policy::load(engine, &made, &ceiling)
     });

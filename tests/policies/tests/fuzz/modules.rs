@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ocm_policy_engine::{Ceiling, Look, Policy, annotate, compile_here, encode};
 
 use crate::guests::{Guest, engine, question};
-use crate::support::ours;
+use crate::support::{compiled, ours};
 use crate::{fuzz, mutate};
 
 /// A policy of Kubewarden that accepts.
@@ -59,15 +59,15 @@ const REGO: &str = r#"(module
 
 /// Tries damaged forms of a module. Those that are no longer valid have to be refused by everybody; of those that are,
 /// some are compiled and asked.
-fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, compiled: usize) {
+fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
     let engine = engine();
     let ceiling = Ceiling::default();
-    let whole = compile_here(module, "{}", &ceiling).and_then(|made| Policy::load(&engine, &made, &ceiling));
+    let whole = compiled(module, "{}").and_then(|made| Policy::load(&engine, &made, &ceiling));
     let whole = whole.unwrap_or_else(|fault| panic!("{part}: {fault}"));
     assert!(whole.decide(&question("prod-1")).outcome.result.is_ok(), "{part}: the undamaged one decides");
     let (mut refused, mut valid, mut asked) = (0, 0, 0);
     // Whoever wants more wants more of them compiled.
-    let most = crate::number("OCM_FUZZ_ITERATIONS").map_or(compiled, |_| usize::MAX);
+    let most = crate::number("OCM_FUZZ_ITERATIONS").map_or(some, |_| usize::MAX);
     fuzz(
         part,
         usually,
@@ -113,6 +113,7 @@ fn damaged_small_modules() {
     modules("wapc", &wapc, &command, 1_500, 60);
     modules("command", &command, &rego, 1_500, 60);
     modules("rego", &rego, &wapc, 1_500, 60);
-    let described = annotate(&command, "ocm-policy-manifest", br#"{"contract":"ocm:policy@0.1.0","name":"guest","version":"1.0.0","operations":["create"]}"#);
+    let manifest = br#"{"contract":"ocm:policy@0.1.0","name":"guest","version":"1.0.0","operations":["create"]}"#;
+    let described = annotate(&command, "ocm-policy-manifest", manifest);
     modules("described", &described, &own, 1_500, 60);
 }

@@ -31,7 +31,8 @@ pub fn bytes(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             input.push(random.next() as u8);
         }
         let at = random.below(input.len());
-        let length = 1 + random.below((input.len() - at).min(1 << random.below(12)));
+        let most = 1 << random.below(12);
+        let length = 1 + random.below((input.len() - at).min(most));
         match random.below(9) {
             0 | 1 => input[at] ^= 1 << random.below(8),
             2 => input[at] = random.next() as u8,

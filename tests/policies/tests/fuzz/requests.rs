@@ -17,7 +17,7 @@ fn signed(der: &[u8]) -> Option<&[u8]> {
 fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = usize::from(*der.get(1)?);
     let (front, length) = match first {
-        0..0x80 => (2, first),
+        0..=0x7f => (2, first),
         0x81..=0x84 => {
             let bytes = der.get(2..2 + (first - 0x80))?;
             (2 + bytes.len(), bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
@@ -102,12 +102,18 @@ fn damaged_armour_of_certificate_requests() {
         .map(|der| Content::read(pem("CERTIFICATE REQUEST", der).as_bytes()).expect("it can be read"))
         .collect();
     let make = |random: &mut Random| {
-        let mut text = pem("CERTIFICATE REQUEST", random.one(&right)).into_bytes();
-        let other = pem("CERTIFICATE REQUEST", random.one(&right));
+        let mut text = pem("CERTIFICATE REQUEST", random.one::<Vec<u8>>(&right)).into_bytes();
+        let other = pem("CERTIFICATE REQUEST", random.one::<Vec<u8>>(&right));
         match random.below(6) {
             0 => text.extend_from_slice(other.as_bytes()),
-            1 => text = String::from_utf8_lossy(&text).replace('\n', random.one(&["\r\n", " \n", "\r", "\n\n"])).into(),
-            2 => drop(text.splice(..0, random.one(&[" \n", "Name: x\n", "-----BEGIN X-----\n", "\u{feff}"]).bytes())),
+            1 => {
+                let line_end: &&str = random.one(&["\r\n", " \n", "\r", "\n\n"]);
+                text = String::from_utf8_lossy(&text).replace('\n', line_end).into_bytes();
+            }
+            2 => {
+                let front: &&str = random.one(&[" \n", "Name: x\n", "-----BEGIN X-----\n", "\u{feff}"]);
+                drop(text.splice(..0, front.bytes()));
+            }
             _ => mutate::bytes(&mut text, other.as_bytes(), random),
         }
         text

@@ -3,10 +3,10 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ocm_policy_engine::{Engine, EngineSettings};
+use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault};
 use ocm_policy_vectors::Suite;
 
 /// A policy of this workspace.
@@ -55,6 +55,14 @@ pub fn ours(names: &[&str]) -> Vec<Ours> {
         yaml: fs::read_to_string(folder().join(name).join("vectors.yaml")).expect("a policy has vectors"),
     };
     names.iter().zip(modules).map(read).collect()
+}
+
+/// A policy with settings, compiled. Without optimisation Cranelift takes seconds for each, so what was compiled is kept
+/// for the next run and the other programs, in the cache that hubs use.
+pub fn compiled(module: &[u8], settings: &str) -> Result<Artifact, Fault> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
+    let cache = Cache::open(folder).expect("there is a folder for it");
+    cache.artifact(&Compiler::Here, module, settings, &Ceiling::default())
 }
 
 /// An engine in which time passes.
