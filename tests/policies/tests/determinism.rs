@@ -31,8 +31,30 @@ const FILE: &str = "OCM_DETERMINISM_FILE";
 
 /// Pieces of texts: plain ones, what JSON escapes, and letters of one to four bytes.
 const PIECES: [&str; 24] = [
-    "prod-", "test-", "-eu", "a", "Z", "7", ".", "/", ":", "*", "\"", "\\", "\u{0}", "\u{1b}[2J", "\n", "\u{7f}", "ä",
-    "ß", "€", "漢字", "\u{1F600}", "\u{200B}", "\u{FEFF}", "system:",
+    "prod-",
+    "test-",
+    "-eu",
+    "a",
+    "Z",
+    "7",
+    ".",
+    "/",
+    ":",
+    "*",
+    "\"",
+    "\\",
+    "\u{0}",
+    "\u{1b}[2J",
+    "\n",
+    "\u{7f}",
+    "ä",
+    "ß",
+    "€",
+    "漢字",
+    "\u{1F600}",
+    "\u{200B}",
+    "\u{FEFF}",
+    "system:",
 ];
 
 fn text(random: &mut Random) -> String {
@@ -183,7 +205,8 @@ impl Hub {
                 let asked = question.text_for(policy.manifest()).expect("it is asked for nothing else");
                 // Writing to a string does not fail.
                 let _ = writeln!(told, "{number} {} {asked}\n{answer} {}", policy.manifest().name, outcome.fuel);
-                let word = outcome.result.as_ref().map_or_else(|fault| fault.code(), |decision| decision.verdict.word());
+                let word =
+                    outcome.result.as_ref().map_or_else(|fault| fault.code(), |decision| decision.verdict.word());
                 *self.answers.entry((policy.manifest().name.clone(), word)).or_default() += 1;
             }
         }

@@ -88,9 +88,8 @@ fn all_vectors_of_all_policies_hold_in_the_engine() {
         made
     };
     let made = thread::scope(|scope| {
-        let workers: Vec<_> = (0..thread::available_parallelism().map_or(2, usize::from))
-            .map(|_| scope.spawn(work))
-            .collect();
+        let workers: Vec<_> =
+            (0..thread::available_parallelism().map_or(2, usize::from)).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().expect("it compiles")).collect::<Vec<_>>()
     });
     let mut configured: Vec<Configured> = policies.iter().map(|_| Configured::new()).collect();

@@ -83,13 +83,18 @@ fn measure(many: usize) -> Result<(), String> {
         let loaded = Policy::load(&own, &artifact, &ceiling).map_err(said)?;
         let outcome = loaded.decide(&question).outcome.clone();
         if outcome.fuel != fuel || outcome.result.map(|decision| decision.verdict) != Ok(verdict) {
-            return Err(format!("{name}: the engine decides otherwise, or for {} fuel instead of {fuel}", outcome.fuel));
+            return Err(format!(
+                "{name}: the engine decides otherwise, or for {} fuel instead of {fuel}",
+                outcome.fuel
+            ));
         }
         println!("\n{name}: {}, a request of {} bytes as JSON", verdict.word(), asked.len());
         let (decide, cycle) = sample(many, || text.timed(&asked))?;
         println!("JSON texts           decide p50 {decide:>7.2} µs   whole cycle p50 {cycle:>7.2} µs   fuel {fuel}");
         let (decide, cycle) = sample(many, || typed.timed(&records))?;
-        println!("records              decide p50 {decide:>7.2} µs   whole cycle p50 {cycle:>7.2} µs   fuel {typed_fuel}");
+        println!(
+            "records              decide p50 {decide:>7.2} µs   whole cycle p50 {cycle:>7.2} µs   fuel {typed_fuel}"
+        );
         // Once for each request, however many policies are asked.
         let (written, _) = sample(many, || {
             let begun = Instant::now();
@@ -120,6 +125,9 @@ fn sample(many: usize, mut once: impl FnMut() -> Result<(Duration, Duration), St
 }
 
 type Limited = Store<StoreLimits>;
+
+/// An instance behind JSON texts that waits for its request.
+type Waiting = (Limited, TypedFunc<(Arc<str>,), (WasmStr,)>);
 
 fn store(engine: &wasmtime::Engine, limits: &Limits) -> wasmtime::Result<Limited> {
     let small = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -174,18 +182,14 @@ impl Text {
         Ok(Self { engine: engine.clone(), pre, decide, manifest, limits, code: code.len() })
     }
 
-    fn ready(&self) -> wasmtime::Result<(Limited, TypedFunc<(Arc<str>,), (WasmStr,)>)> {
+    fn ready(&self) -> wasmtime::Result<Waiting> {
         let mut store = store(&self.engine, &self.limits)?;
         let instance = self.pre.instantiate(&mut store)?;
         let decide = instance.get_typed_func(&mut store, self.decide)?;
         Ok((store, decide))
     }
 
-    fn ask(
-        &self,
-        (store, decide): &mut (Limited, TypedFunc<(Arc<str>,), (WasmStr,)>),
-        text: &Arc<str>,
-    ) -> Result<Verdict, String> {
+    fn ask(&self, (store, decide): &mut Waiting, text: &Arc<str>) -> Result<Verdict, String> {
         fill(store, &self.limits).map_err(told)?;
         let (answer,) = decide.call(&mut *store, (text.clone(),)).map_err(told)?;
         let answer = answer.to_str(&*store).map_err(told)?;

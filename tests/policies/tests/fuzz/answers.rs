@@ -40,9 +40,9 @@ fn allows(decision: &Result<Decision, Fault>) -> bool {
 fn object(value: &Value, musts: &[(&str, fn(&Value) -> bool)], mays: &[(&str, fn(&Value) -> bool)]) -> bool {
     value.as_object().is_some_and(|members| {
         musts.iter().all(|(name, right)| members.get(*name).is_some_and(right))
-            && members.iter().all(|(name, value)| {
-                musts.iter().chain(mays).any(|(known, right)| known == name && right(value))
-            })
+            && members
+                .iter()
+                .all(|(name, value)| musts.iter().chain(mays).any(|(known, right)| known == name && right(value)))
     })
 }
 

@@ -61,8 +61,28 @@ pub fn bytes(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 
 /// Words that mean something in some answer.
 const WORDS: [&str; 22] = [
-    "verdict", "allow", "deny", "hold", "no-opinion", "reasons", "edits", "accepted", "valid", "result", "violation",
-    "message", "msg", "code", "op", "mutated_object", "askAgainSeconds", "warn", "mutating", "v1", "kubernetes", "",
+    "verdict",
+    "allow",
+    "deny",
+    "hold",
+    "no-opinion",
+    "reasons",
+    "edits",
+    "accepted",
+    "valid",
+    "result",
+    "violation",
+    "message",
+    "msg",
+    "code",
+    "op",
+    "mutated_object",
+    "askAgainSeconds",
+    "warn",
+    "mutating",
+    "v1",
+    "kubernetes",
+    "",
 ];
 
 fn leaf(random: &mut Random) -> Value {
