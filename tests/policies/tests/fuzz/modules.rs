@@ -24,7 +24,7 @@ const WAPC: &str = r#"(module
     (call $response (i32.const 64) (i32.const 17))
     (i32.const 1)))"#;
 
-/// A program that prints that it allows.
+/// A program that prints that it allows, whatever it is asked; a section says what it is.
 const COMMAND: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
@@ -101,19 +101,18 @@ fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
 #[test]
 fn damaged_policies_of_ours() {
     let module = ours(&["name-pattern"]).remove(0).module;
-    modules("core", &module, &Guest::default().module(), 400, 8);
-    modules("component", &encode(&module).expect("it is one of ours"), &module, 400, 8);
+    modules("core", &module, &Guest::default().module(), 400, 4);
+    modules("component", &encode(&module).expect("it is one of ours"), &module, 400, 4);
 }
 
 #[test]
 fn damaged_small_modules() {
     let own = Guest::default().module();
-    modules("own", &own, WAPC.as_bytes(), 1_500, 60);
+    modules("own", &own, WAPC.as_bytes(), 1_500, 25);
     let [wapc, command, rego] = [WAPC, COMMAND, REGO].map(|text| wat::parse_str(text).expect("it is a module"));
-    modules("wapc", &wapc, &command, 1_500, 60);
-    modules("command", &command, &rego, 1_500, 60);
-    modules("rego", &rego, &wapc, 1_500, 60);
     let manifest = br#"{"contract":"ocm:policy@0.1.0","name":"guest","version":"1.0.0","operations":["create"]}"#;
-    let described = annotate(&command, "ocm-policy-manifest", manifest);
-    modules("described", &described, &own, 1_500, 60);
+    let command = annotate(&command, "ocm-policy-manifest", manifest);
+    modules("wapc", &wapc, &command, 1_500, 25);
+    modules("command", &command, &rego, 1_500, 25);
+    modules("rego", &rego, &wapc, 1_500, 25);
 }
