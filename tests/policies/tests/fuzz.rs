@@ -32,7 +32,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Lets inputs be made and tried. What fails is kept in a file, and how to make it again is said.
 fn fuzz(part: &str, usually: u64, mut make: impl FnMut(&mut Random) -> Vec<u8>, mut attempt: impl FnMut(u64, &[u8])) {
-    let seed = number("OCM_FUZZ_SEED").unwrap_or(0x6f63_6d);
+    let seed = number("OCM_FUZZ_SEED").unwrap_or(0x006f_636d);
     let iterations = number("OCM_FUZZ_ITERATIONS").unwrap_or(usually);
     let own = part.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{part}"));

@@ -36,8 +36,11 @@ fn allows(decision: &Result<Decision, Fault>) -> bool {
     decision.as_ref().is_ok_and(|decision| decision.verdict == Verdict::Allow)
 }
 
+/// A member by its name, and what it has to be.
+type Member<'n> = (&'n str, fn(&Value) -> bool);
+
 /// An object with these members, which have to be so, and maybe these others.
-fn object(value: &Value, musts: &[(&str, fn(&Value) -> bool)], mays: &[(&str, fn(&Value) -> bool)]) -> bool {
+fn object(value: &Value, musts: &[Member<'_>], mays: &[Member<'_>]) -> bool {
     value.as_object().is_some_and(|members| {
         musts.iter().all(|(name, right)| members.get(*name).is_some_and(right))
             && members
