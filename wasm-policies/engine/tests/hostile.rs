@@ -131,7 +131,7 @@ fn answers_that_cannot_be_taken_are_faults() {
 
 fn policy_says(answer: &str) -> Option<Fault> {
     let engine = engine();
-    let policy = policy(&engine, &Guest::answering(answer).module()).unwrap();
+    let policy = policy(&engine, &Guest::answering(answer).module()).expect("it loads");
     policy.decide(&question("c")).outcome.result.clone().err()
 }
 
