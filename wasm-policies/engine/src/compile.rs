@@ -375,11 +375,11 @@ fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: 
     fill(&mut first, &limits)?;
     configure(&mut first, &instance, &exports, settings)?;
     drop(first);
-    match snapshot(engine, module, settings, &limits) {
-        Ok(with_settings) => {
-            let code = engine.precompile_component(&with_settings).map_err(cannot)?;
-            Ok((manifest, None, code))
-        }
+    // Of some valid components Wizer makes one that is not.
+    let compiled = snapshot(engine, module, settings, &limits)
+        .and_then(|with_settings| engine.precompile_component(&with_settings).map_err(cannot));
+    match compiled {
+        Ok(code) => Ok((manifest, None, code)),
         // Not every component can be taken a snapshot of; then each instance is configured while it gets ready.
         Err(_) => Ok((manifest, Some(settings.to_owned()), plain.serialize().map_err(cannot)?)),
     }

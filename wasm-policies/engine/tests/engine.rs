@@ -60,6 +60,17 @@ fn settings_become_part_of_the_code() {
 }
 
 #[test]
+fn what_no_snapshot_can_be_taken_of_is_configured_while_it_gets_ready() {
+    // Custom sections may stand anywhere; with this one Wizer makes a module that is not valid.
+    let guest = Guest { fields: r#"(@custom "name" (after memory) "")"#.to_owned(), ..Guest::default() };
+    let ceiling = Ceiling::default();
+    let artifact = compile_here(&guest.module(), "[1]", &ceiling).unwrap();
+    assert_eq!(artifact.header().settings.as_deref(), Some("[1]"));
+    let policy = Policy::load(&engine(), &artifact, &ceiling).unwrap();
+    assert!(policy.decide(&question("c")).outcome.result.is_ok());
+}
+
+#[test]
 fn a_process_of_its_own_compiles_the_same() {
     let module = Guest::default().module();
     let ceiling = Ceiling::default();
