@@ -179,7 +179,7 @@ impl Hub {
         let ceiling = Ceiling::default();
         let load = |ours: &Ours| {
             let made = support::compiled(&ours.module, &ours.settings()).expect("it can be compiled");
-            Policy::load(&engine, &made, &ceiling).expect("it can be loaded")
+            Policy::load(&engine, &made, &ceiling, &made.header().manifest.edits).expect("it can be loaded")
         };
         Self {
             policies: ours.iter().map(load).collect(),

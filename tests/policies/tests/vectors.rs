@@ -23,7 +23,7 @@ fn configure(engine: &Engine, ours: &Ours, settings: &str) -> Result<Arc<Policy>
     let ceiling = Ceiling::default();
     let made = support::compiled(&ours.module, settings).and_then(|made| {
         assert_eq!(made.header().settings, None, "{}: no snapshot was taken of {settings}", ours.name);
-        Policy::load(engine, &made, &ceiling)
+        Policy::load(engine, &made, &ceiling, &made.header().manifest.edits)
     });
     made.map_err(|fault| match fault {
         Fault::Load(why) if why.starts_with(REFUSED) => why,

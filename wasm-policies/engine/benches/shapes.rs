@@ -80,7 +80,7 @@ fn measure(many: usize) -> Result<(), String> {
         }
         // What the engine itself does is what is measured here.
         let own = Engine::new(&EngineSettings::default()).map_err(said)?;
-        let loaded = Policy::load(&own, &artifact, &ceiling).map_err(said)?;
+        let loaded = Policy::load(&own, &artifact, &ceiling, &[]).map_err(said)?;
         let outcome = loaded.decide(&question).outcome.clone();
         if outcome.fuel != fuel || outcome.result.map(|decision| decision.verdict) != Ok(verdict) {
             return Err(format!(

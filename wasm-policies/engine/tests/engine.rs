@@ -66,7 +66,7 @@ fn what_no_snapshot_can_be_taken_of_is_configured_while_it_gets_ready() {
     let ceiling = Ceiling::default();
     let artifact = compile_here(&guest.module(), "[1]", &ceiling).unwrap();
     assert_eq!(artifact.header().settings.as_deref(), Some("[1]"));
-    let policy = Policy::load(&engine(), &artifact, &ceiling).unwrap();
+    let policy = Policy::load(&engine(), &artifact, &ceiling, &[]).unwrap();
     assert!(policy.decide(&question("c")).outcome.result.is_ok());
 }
 

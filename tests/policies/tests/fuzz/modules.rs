@@ -62,7 +62,8 @@ const REGO: &str = r#"(module
 fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
     let engine = engine();
     let ceiling = Ceiling::default();
-    let whole = compiled(module, "{}").and_then(|made| Policy::load(&engine, &made, &ceiling));
+    let whole =
+        compiled(module, "{}").and_then(|made| Policy::load(&engine, &made, &ceiling, &made.header().manifest.edits));
     let whole = whole.unwrap_or_else(|fault| panic!("{part}: {fault}"));
     assert!(whole.decide(&question("prod-1")).outcome.result.is_ok(), "{part}: the undamaged one decides");
     let (mut refused, mut valid, mut asked) = (0, 0, 0);
@@ -82,7 +83,8 @@ fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
             if valid > most {
                 return;
             }
-            let made = compile_here(damaged, "{}", &ceiling).and_then(|made| Policy::load(&engine, &made, &ceiling));
+            let made = compile_here(damaged, "{}", &ceiling)
+                .and_then(|made| Policy::load(&engine, &made, &ceiling, &made.header().manifest.edits));
             let Ok(policy) = made else { return };
             asked += 1;
             let begun = Instant::now();
