@@ -10,7 +10,7 @@ pub struct Limits {
     /// Fuel: about one unit for each WebAssembly instruction. The same request uses the same fuel everywhere.
     pub fuel: u64,
     /// Ticks of [`crate::Engine::tick`], usually milliseconds, after which the decision is ended. Behind fuel, for what
-    /// fuel does not see.
+    /// fuel does not see; generous, because a busy machine may let a thread wait for long.
     pub ticks: u64,
     /// Bytes of linear memory.
     pub memory_bytes: u64,
@@ -34,14 +34,14 @@ impl Default for Ceiling {
     fn default() -> Self {
         let usual = Limits {
             fuel: 20_000_000,
-            ticks: 100,
+            ticks: 500,
             memory_bytes: 16 << 20,
             table_elements: 10_000,
             host_bytes: 1 << 20,
         };
         let most = Limits {
             fuel: 500_000_000,
-            ticks: 1_000,
+            ticks: 2_000,
             memory_bytes: 64 << 20,
             table_elements: 100_000,
             host_bytes: 4 << 20,
@@ -74,8 +74,8 @@ mod tests {
         let ceiling = Ceiling::default();
         assert_eq!(ceiling.grant(&LimitsAsked::default()), ceiling.usual);
         let greedy = ceiling.grant(&LimitsAsked { fuel: Some(u64::MAX), memory_bytes: Some(u64::MAX) });
-        assert_eq!((greedy.fuel, greedy.memory_bytes, greedy.ticks), (500_000_000, 64 << 20, 1_000));
+        assert_eq!((greedy.fuel, greedy.memory_bytes, greedy.ticks), (500_000_000, 64 << 20, 2_000));
         let modest = ceiling.grant(&LimitsAsked { fuel: Some(1_000), memory_bytes: Some(1) });
-        assert_eq!((modest.fuel, modest.memory_bytes, modest.ticks), (1_000, 1 << 16, 100));
+        assert_eq!((modest.fuel, modest.memory_bytes, modest.ticks), (1_000, 1 << 16, 500));
     }
 }
