@@ -172,7 +172,7 @@ pub(crate) struct BuildArgs {
     /// Folder of the project
     #[arg(value_name = "FOLDER", default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Where the module is written (default: FOLDER/<name of the policy>.wasm)
+    /// Where the module is written (default: the name of the policy in FOLDER)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output_file: Option<PathBuf>,
 }

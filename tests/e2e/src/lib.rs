@@ -1,6 +1,7 @@
 //! Stories on real clusters: what they share.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -66,8 +67,8 @@ pub fn resource_versions(cluster: &Cluster) -> BTreeMap<String, String> {
         kinds.push(&served);
     }
     for kinds in kinds {
-        let list =
-            cluster.kubectl(&["get", kinds, "--all-namespaces", "--output=json"]).expect("the objects are listed");
+        let all = ["get", kinds, "--all-namespaces", "--output=json", "--show-managed-fields"];
+        let list = cluster.kubectl(&all).expect("the objects are listed");
         let list: Value = serde_json::from_str(&list).expect("kubectl prints JSON");
         for object in list["items"].as_array().into_iter().flatten() {
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -76,11 +77,30 @@ pub fn resource_versions(cluster: &Cluster) -> BTreeMap<String, String> {
                 || name.contains("open-cluster-management")
                 || name.contains("cluster-manager")
             {
-                found.insert(format!("{} {namespace}/{name}", text("/kind")), text("/metadata/resourceVersion"));
+                let version = match text("/kind").as_str() {
+                    "Deployment" => without_status(object),
+                    _ => text("/metadata/resourceVersion"),
+                };
+                found.insert(format!("{} {namespace}/{name}", text("/kind")), version);
             }
         }
     }
     found
+}
+
+/// A Deployment as far as anybody but its controller writes it. On a busy machine a pod may miss a probe at any time, and
+/// the status that tells so raises the resource version.
+fn without_status(deployment: &Value) -> String {
+    let mut deployment = deployment.clone();
+    deployment["status"].take();
+    let metadata = &mut deployment["metadata"];
+    metadata["resourceVersion"].take();
+    if let Some(fields) = metadata["managedFields"].as_array_mut() {
+        fields.retain(|fields| fields["subresource"] != "status");
+    }
+    let mut hash = DefaultHasher::new();
+    deployment.to_string().hash(&mut hash);
+    format!("generation {}, {:016x}", deployment["metadata"]["generation"], hash.finish())
 }
 
 /// An object as JSON.
