@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::{Run, cargo, root};
 
@@ -12,6 +13,9 @@ use crate::{Run, cargo, root};
 /// What the compiler said, when they cannot be built.
 pub fn guests(target: &Path, names: &[&str]) -> Result<Vec<PathBuf>, String> {
     let target = target.join("policies");
+    // The toolchain file names the target, but not every rustup adds it to a toolchain that is there already. Without
+    // rustup the build says what is missing.
+    let _ = Command::new("rustup").args(["target", "add", TRIPLE]).current_dir(root()).output();
     let mut command = cargo();
     command.args(["build", "--quiet", "--profile", "policy", "--target", TRIPLE, "--target-dir"]).arg(&target);
     // Flags for the tests are not for the guests.
