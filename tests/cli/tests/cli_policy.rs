@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use cli_tests::{Cli, Run, binary, check, folder};
 
@@ -231,10 +230,9 @@ fn interruptions_are_noticed_while_a_policy_runs() {
     for name in ["allow.wasm", "loops.wasm"] {
         let mut command = cli.command("/usr/bin/timeout".as_ref());
         command.args(["--preserve-status", "-s", "INT", "3"]).arg(binary("kubectl-ocm-policy"));
-        let begun = Instant::now();
+        // Whoever does not notice measures to the end, and exits with 0.
         let run = Run::of(command.args(["bench", name, "-f", "cluster.yaml", "--seconds", "60"]));
         assert_eq!(run.exit, 130, "{run}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the kinds of modules that import functions have in common: their memory, and what their host remembers.
 
+use std::borrow::Cow;
+
 use wasmtime::{AsContextMut, Caller, Extern, Instance, Memory, Store, Trap};
 
 use ocm_policy_rules::outcome::Fault;
@@ -61,6 +63,12 @@ pub(crate) fn memory_of<T: 'static>(store: &mut Store<T>, instance: &Instance) -
 pub(crate) fn piece(memory: &[u8], at: u32, length: u32) -> Result<&[u8], Fault> {
     let at = at as usize;
     at.checked_add(length as usize).and_then(|end| memory.get(at..end)).ok_or_else(outside)
+}
+
+/// A name in a memory. What is longer than any name is cut, and what is no UTF-8 is no name that anybody knows.
+pub(crate) fn name(memory: &[u8], at: u32, length: u32) -> Result<Cow<'_, str>, Fault> {
+    let bytes = piece(memory, at, length)?;
+    Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(256)]))
 }
 
 /// A piece of a memory, to be written.

@@ -10,7 +10,7 @@ use wasmtime::{Caller, Instance, InstancePre, Linker, Module, TypedFunc};
 use crate::compile::sentences;
 use crate::config::Engine;
 use crate::limits::Limits;
-use crate::program::guest::{Guest, Host, charge, ended, memory, piece, put, stop, unloadable};
+use crate::program::guest::{Guest, Host, charge, ended, memory, name, piece, put, stop, unloadable};
 use crate::program::{Guarded, Program, Ready, fault, fill, store, wasi};
 use crate::question::Question;
 
@@ -96,11 +96,8 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
                 return stop(Fault::TooLarge(format!("{payload_length} bytes, {} allowed", host.most)));
             }
             piece(memory, payload, payload_length)?;
-            let name = |at, length| {
-                let name = piece(memory, at, length)?;
-                Ok::<_, Fault>(String::from_utf8_lossy(&name[..name.len().min(256)]))
-            };
-            let answer = host.calls.answer(&name(space, space_length)?, &name(operation, operation_length)?);
+            let answer =
+                host.calls.answer(&name(memory, space, space_length)?, &name(memory, operation, operation_length)?);
             let granted = answer.is_ok();
             host.talk.answer = Some(answer);
             Ok(granted.into())

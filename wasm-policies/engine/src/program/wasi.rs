@@ -14,7 +14,7 @@ use crate::config::Engine;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::program::guest::{
-    Exited, Guest, Host, charge, ended, long, memory, number, piece, piece_mut, put, stop, unloadable,
+    Exited, Guest, Host, charge, ended, long, memory, name, number, piece, piece_mut, put, stop, unloadable,
 };
 use crate::program::{Guarded, Program, Ready, fault, fill, store};
 use crate::question::Question;
@@ -364,11 +364,10 @@ fn link_host_calls(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
                 if host.wasi.stdin.len() > host.most.saturating_mul(8) {
                     return stop(Fault::TooLarge("it asks its host too often".to_owned()));
                 }
-                let name = |at, length| {
-                    let name = piece(memory, at, length)?;
-                    Ok::<_, Fault>(String::from_utf8_lossy(&name[..name.len().min(256)]))
-                };
-                match host.calls.answer(&name(space, space_length)?, &name(operation, operation_length)?) {
+                match host
+                    .calls
+                    .answer(&name(memory, space, space_length)?, &name(memory, operation, operation_length)?)
+                {
                     Ok(answer) => {
                         host.wasi.offer(&answer);
                         Ok(0)
