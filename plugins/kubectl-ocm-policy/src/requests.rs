@@ -97,7 +97,7 @@ fn wrong(source: &str, why: impl std::fmt::Display) -> Failure {
 /// Adds what is known of the hub.
 fn finish(mut request: Request<'static>, source: String, hub: &Hub, manifests: &[&Manifest]) -> Result<Asked, Failure> {
     hub.answer(&mut request, manifests)?;
-    let question = Question::new(request.clone()).map_err(|fault| wrong(&source, fault))?;
+    let question = Question::new(request.clone());
     Ok(Asked { source, question, request })
 }
 

@@ -42,7 +42,7 @@ fn request(name: &str, labels: &Value) -> Request<'static> {
 }
 
 fn question(name: &str) -> Question {
-    Question::new(request(name, &json!({"env": "prod"}))).expect("it can be asked")
+    Question::new(request(name, &json!({"env": "prod"})))
 }
 
 /// The answer, which must be the same, for the same fuel, when it is asked for again.
@@ -132,7 +132,7 @@ fn a_kubewarden_policy_decides_as_its_own_logic_does() {
                 let request = request(name, &labels);
                 let object = request.object.clone().expect("there is an object");
                 let natively = judge::judge(&object, &own);
-                let question = Question::new(request).expect("it can be asked");
+                let question = Question::new(request);
                 let decision = ask(&policy, &question).result.expect("it decides");
                 match natively {
                     Err(why) => {
@@ -178,7 +178,7 @@ fn rego_decides_as_opa_does() {
             let value = policy_tests::opa_eval(cache(), "plain.rego", "data.ocm.decision", &data, &input);
             let theirs = format!("[{{\"result\":{value}}}]");
             let theirs = adapt::opa_result(theirs.as_bytes(), "ocm/decision", &Bounds::default());
-            let ours = ask(&policy, &Question::new(request).expect("it can be asked")).result;
+            let ours = ask(&policy, &Question::new(request)).result;
             assert_eq!(ours, theirs, "{name} {labels}");
         }
     }
@@ -202,7 +202,7 @@ fn gatekeeper_decides_as_opa_does() {
             let value = policy_tests::opa_eval(cache(), "gatekeeper.rego", query, "{}", &input);
             let theirs = format!("[{{\"result\":{value}}}]");
             let theirs = adapt::gatekeeper_result(theirs.as_bytes(), &Bounds::default());
-            let ours = ask(&policy, &Question::new(request).expect("it can be asked")).result;
+            let ours = ask(&policy, &Question::new(request)).result;
             assert_eq!(ours, theirs, "{parameters} {labels}");
         }
         measure("Gatekeeper", &policy, &question("prod-1"));

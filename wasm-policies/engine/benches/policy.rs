@@ -11,11 +11,15 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use ocm_policy_engine::{Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, Question, compile_here};
-use ocm_policy_sdk::guest;
+use ocm_policy_sdk::guest as native;
 use policy_name_pattern::NamePattern;
 use serde_json::json;
 
+#[path = "../tests/support/guest.rs"]
+mod guest;
 mod support;
+
+use guest::Guest;
 
 /// Decisions of one measurement.
 const MANY: usize = 100_000;
@@ -62,9 +66,9 @@ fn measure() -> Result<(), String> {
         first.result.map(|decision| decision.verdict)
     );
 
-    let native = OnceLock::<NamePattern>::new();
-    guest::configure(&native, &settings(0)).map_err(|errors| errors.join("; "))?;
-    let floor = median((0..MANY).map(|_| timed(|| guest::decide(&native, &text))));
+    let state = OnceLock::<NamePattern>::new();
+    native::configure(&state, &settings(0)).map_err(|errors| errors.join("; "))?;
+    let floor = median((0..MANY).map(|_| timed(|| native::decide(&state, &text))));
     println!("native function (the floor)         p50 {:>7.2} µs", micros(floor));
     let mut times: Vec<Duration> = Vec::with_capacity(MANY);
     let begun = Instant::now();
@@ -145,8 +149,7 @@ fn neighbours(ceiling: &Ceiling) -> Result<(), String> {
     let over = Arc::new(AtomicBool::new(false));
     tick(&engine, &over);
     let load = |decide: &str| {
-        let module = hand_made(decide)?;
-        let artifact = compile_here(&module, "{}", ceiling).map_err(said)?;
+        let artifact = compile_here(&Guest::deciding(decide).module(), "{}", ceiling).map_err(said)?;
         Policy::load(&engine, &artifact, ceiling, &[]).map_err(said)
     };
     let quick = load("")?;
@@ -190,24 +193,6 @@ fn sample(policy: &Arc<Policy>, question: &Question) -> Vec<Duration> {
         .collect()
 }
 
-fn hand_made(decide: &str) -> Result<Vec<u8>, String> {
-    let manifest = r#"{\"contract\":\"ocm:policy@0.1.0\",\"name\":\"hand-made\",\"version\":\"1.0.0\",\"operations\":[\"create\"]}"#;
-    let text = format!(
-        r#"(module (memory (export "memory") 1) (global $n (mut i32) (i32.const 16384))
-           (data (i32.const 1024) "{manifest}") (data (i32.const 8192) "{{\"verdict\":\"allow\"}}")
-           (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
-             (global.get $n) (global.set $n (i32.add (global.get $n) (local.get 3))))
-           (func (export "ocm:policy/policy@0.1.0#describe") (result i32)
-             (i32.store (i32.const 16) (i32.const 1024)) (i32.store (i32.const 20) (i32.const {}))
-             (i32.const 16))
-           (func (export "ocm:policy/policy@0.1.0#configure") (param i32 i32) (result i32) (i32.const 32))
-           (func (export "ocm:policy/policy@0.1.0#decide") (param i32 i32) (result i32) {decide}
-             (i32.store (i32.const 64) (i32.const 8192)) (i32.store (i32.const 68) (i32.const 19)) (i32.const 64)))"#,
-        manifest.replace('\\', "").len()
-    );
-    wat::parse_str(text).map_err(|error| error.to_string())
-}
-
 /// Settings that differ, so that each makes a policy of its own.
 fn settings(number: usize) -> String {
     json!({ "prefixes": ["prod-", format!("team-{number}-")] }).to_string()
@@ -215,7 +200,7 @@ fn settings(number: usize) -> String {
 
 /// The request as policies get it.
 fn question() -> Result<Question, String> {
-    Question::new(support::request("prod-1")?).map_err(|fault| fault.to_string())
+    Ok(Question::new(support::request("prod-1")?))
 }
 
 /// Lets time pass in an engine.

@@ -23,7 +23,7 @@ use wasmtime_wizer::{ComponentInstanceState, Wizer};
 use crate::config::{compiling, config};
 use crate::kind::{Anatomy, Kind, anatomy};
 use crate::limits::{Ceiling, Limits};
-use crate::program::component::{Exports, configure, describe, link};
+use crate::program::component::{Exports, configure, decide, describe, link};
 use crate::program::{Guarded, examine, fault, fill, opa, store, unloadable};
 use crate::shape::{self, ShapeLimits};
 use crate::world::encode;
@@ -374,6 +374,7 @@ fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: 
     let manifest = describe(&mut first, &instance, &exports)?;
     fill(&mut first, &limits)?;
     configure(&mut first, &instance, &exports, settings)?;
+    decide(&mut first, &instance, &exports)?;
     drop(first);
     // Of some valid components Wizer makes one that is not.
     let compiled = snapshot(engine, module, settings, &limits)

@@ -23,6 +23,7 @@ mod look;
 mod policy;
 mod program;
 mod question;
+mod records;
 mod registry;
 mod shape;
 mod world;

@@ -1,42 +1,49 @@
 //! A request as the policies of one call get it: each its own evidence and, if it asked, the object.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ocm_policy_abi::{Manifest, Map, Request};
+use ocm_policy_abi::{Manifest, Map, Query, Request, Table};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use ocm_policy_rules::outcome::Fault;
 use ocm_policy_rules::review::admission_request;
 
+use crate::records;
+
 /// A request with everything that any policy may want of it.
 ///
 /// Tables of evidence are found by the name of the query, or by `<policy>/<query>` where two policies name different
 /// queries alike.
 pub struct Question {
+    /// Without objects and evidence, which is all that most policies get.
     request: Request<'static>,
-    /// The request without objects and evidence, which is all that most policies get.
-    plain: Arc<str>,
-    /// Texts that were made for policies that get more, by what they get.
-    special: Mutex<HashMap<String, Arc<str>>>,
-    evidence: Map<'static, ocm_policy_abi::Table<'static>>,
+    evidence: Map<'static, Table<'static>>,
     object: Option<Value>,
     previous_object: Option<Value>,
-    /// The text that every policy gets, whatever it asks for.
+    /// Both objects as JSON.
+    objects: OnceLock<[Option<String>; 2]>,
+    /// Texts that were made for policies that read JSON, by what they get.
+    texts: Mutex<HashMap<String, Arc<str>>>,
+    /// The text that every such policy gets, whatever it asks for.
     recorded: Option<Arc<str>>,
 }
 
 impl Question {
     /// Takes a request with all its objects and tables.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn new(mut request: Request<'static>) -> Result<Self, Fault> {
+    pub fn new(mut request: Request<'static>) -> Self {
         let (object, previous_object) = (request.object.take(), request.previous_object.take());
         let evidence = std::mem::take(&mut request.evidence);
-        let plain = text(&request)?;
-        Ok(Self { request, plain, special: Mutex::default(), evidence, object, previous_object, recorded: None })
+        Self {
+            request,
+            evidence,
+            object,
+            previous_object,
+            objects: OnceLock::new(),
+            texts: Mutex::default(),
+            recorded: None,
+        }
     }
 
     /// Takes a request that a policy has got before, to be given byte by byte as it was.
@@ -46,7 +53,7 @@ impl Question {
     pub fn recorded(request: &str) -> Result<Self, Fault> {
         let read = |error: serde_json::Error| Fault::Malformed(format!("the recorded request cannot be read: {error}"));
         let value: Value = serde_json::from_str(request).map_err(read)?;
-        let question = Self::new(Request::deserialize(value).map_err(read)?)?;
+        let question = Self::new(Request::deserialize(value).map_err(read)?);
         Ok(Self { recorded: Some(request.into()), ..question })
     }
 
@@ -74,15 +81,15 @@ impl Question {
     /// The request in the words of an admission review, for policies of other contracts.
     pub(crate) fn admission(&self) -> Result<Arc<str>, Fault> {
         const KEY: &str = "admission";
-        let mut special = self.special.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = special.get(KEY) {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = texts.get(KEY) {
             return Ok(text.clone());
         }
         let mut request = self.request.clone();
         request.object = self.given_object().cloned();
         request.previous_object.clone_from(&self.previous_object);
         let text: Arc<str> = admission_request(&request, self.object()).to_string().into();
-        special.insert(KEY.to_owned(), text.clone());
+        texts.insert(KEY.to_owned(), text.clone());
         Ok(text)
     }
 
@@ -97,48 +104,67 @@ impl Question {
         Ok(format!("{{\"review\":{},\"parameters\":{parameters}}}", self.admission()?))
     }
 
-    /// The request as a policy with this manifest gets it.
+    /// The tables that a policy with this manifest asks for: under which name it does, under which one each was found.
+    fn tables<'q>(&'q self, manifest: &'q Manifest) -> Result<Vec<(&'q str, &'q str, &'q Table<'static>)>, Fault> {
+        let find = |query: &'q Query| {
+            let own = format!("{}/{}", manifest.name, query.name);
+            let named = |wanted: &str| self.evidence.iter().find(|(name, _)| *name == wanted);
+            match named(&own).or_else(|| named(&query.name)) {
+                Some((found, table)) => Some(Ok((&*query.name, found, table))),
+                // What was asked without it once is asked without it again.
+                None if self.recorded.is_some() => None,
+                None => Some(Err(Fault::Load(format!("the evidence {:?} is missing", query.name)))),
+            }
+        };
+        manifest.evidence.iter().filter_map(find).collect()
+    }
+
+    /// The request as a policy with this manifest gets it, as records.
     ///
     /// # Errors
-    /// When it needs an object or a table that the asker does not have: deciding without would be deciding something else.
+    /// When it needs a table that the asker does not have: deciding without would be deciding something else.
+    pub(crate) fn records_for<'q>(&'q self, manifest: &'q Manifest) -> Result<records::Request<'q>, Fault> {
+        let evidence = self.tables(manifest)?.into_iter().map(|(name, _, table)| (name, table)).collect();
+        let [object, previous_object] = if manifest.wants_object { self.objects() } else { [None; 2] };
+        Ok(records::Request::new(&self.request, records::Given { object, previous_object, evidence }))
+    }
+
+    fn objects(&self) -> [Option<&str>; 2] {
+        let json = |object: &Option<Value>| object.as_ref().map(Value::to_string);
+        let objects = self.objects.get_or_init(|| [json(&self.object), json(&self.previous_object)]);
+        objects.each_ref().map(Option::as_deref)
+    }
+
+    /// The request as a policy with this manifest gets it, as JSON: for policies that read JSON, and for records of what
+    /// was decided.
+    ///
+    /// # Errors
+    /// As for records: when it needs a table that the asker does not have.
     pub fn text_for(&self, manifest: &Manifest) -> Result<Arc<str>, Fault> {
         if let Some(recorded) = &self.recorded {
             return Ok(recorded.clone());
         }
-        if !manifest.wants_object && manifest.evidence.is_empty() {
-            return Ok(self.plain.clone());
-        }
+        let tables = self.tables(manifest)?;
         let mut key = String::from(if manifest.wants_object { "object" } else { "" });
-        let mut tables = Vec::new();
-        for query in &manifest.evidence {
-            let own = format!("{}/{}", manifest.name, query.name);
-            let found = self.evidence.iter().find(|(name, _)| *name == own);
-            let Some((found, table)) = found.or_else(|| self.evidence.iter().find(|(name, _)| *name == query.name))
-            else {
-                return Err(Fault::Load(format!("the evidence {:?} is missing", query.name)));
-            };
-            key += &format!("\n{found}={}", query.name);
-            tables.push((query.name.clone(), table.clone()));
+        for (name, found, _) in &tables {
+            key += &format!("\n{found}={name}");
         }
-        let mut special = self.special.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = special.get(&key) {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = texts.get(&key) {
             return Ok(text.clone());
         }
         let mut request = self.request.clone();
-        request.evidence = tables.into_iter().collect();
+        request.evidence = tables.into_iter().map(|(name, _, table)| (name.to_owned(), table.clone())).collect();
         if manifest.wants_object {
             request.object.clone_from(&self.object);
             request.previous_object.clone_from(&self.previous_object);
         }
-        let text = text(&request)?;
-        special.insert(key, text.clone());
+        let text: Arc<str> = serde_json::to_string(&request)
+            .map_err(|error| Fault::Malformed(format!("the request cannot be written: {error}")))?
+            .into();
+        texts.insert(key, text.clone());
         Ok(text)
     }
-}
-
-fn text(request: &Request<'_>) -> Result<Arc<str>, Fault> {
-    let text = serde_json::to_string(request);
-    text.map(Arc::from).map_err(|error| Fault::Malformed(format!("the request cannot be written: {error}")))
 }
 
 #[cfg(test)]
@@ -164,7 +190,7 @@ mod tests {
         .unwrap();
         assert_eq!(request.operation, Operation::Create);
         let settings = json!({"n": [1, "x"]});
-        let question = Question::new(request.clone()).unwrap();
+        let question = Question::new(request.clone());
         let read = |text: String| serde_json::from_str::<Value>(&text).unwrap();
         assert_eq!(
             read(question.kubewarden_input(&settings.to_string()).unwrap()),
@@ -197,7 +223,7 @@ mod tests {
             evidence: Map::default(),
         };
         request.resource.as_mut().unwrap().kind = "ManagedCluster".into();
-        let question = Question::new(request).unwrap();
+        let question = Question::new(request);
         assert_eq!(question.given_object(), None);
         let admission: Value = serde_json::from_str(&question.admission().unwrap()).unwrap();
         assert_eq!((&admission["object"], &admission["oldObject"]), (&Value::Null, &json!({"a": 1})));

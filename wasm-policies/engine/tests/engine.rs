@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use ocm_policy_abi::{EditGrant, Verdict};
 use ocm_policy_engine::{Cache, CacheError, Ceiling, Compiler, Decided, Fault, Policy, Registry, compile_here};
-use support::{Guest, compiler, engine, policy, question};
+use support::{ANSWER, Guest, compiler, engine, policy, question};
 
 fn verdict(decided: &Decided) -> Result<Verdict, Fault> {
     decided.outcome().result.clone().map(|decision| decision.verdict)
@@ -40,19 +40,18 @@ fn every_decision_is_made_by_an_instance_that_made_no_other() {
 
 #[test]
 fn settings_become_part_of_the_code() {
-    // Its answer is what `configure` wrote, which happens once.
+    // Its verdict is what `configure` wrote, which happens once.
     let guest = Guest {
-        configure: "(i32.store8 (i32.const 8192) (i32.load8_u (local.get 0)))".to_owned(),
-        answer: r#" {"verdict":"allow"}"#.to_owned(),
+        configure: format!("(i32.store8 (i32.const {ANSWER}) (i32.sub (i32.load8_u (local.get 0)) (i32.const 48)))"),
         ..Guest::default()
     };
     let ceiling = Ceiling::default();
-    let artifact = compile_here(&guest.module(), "  1", &ceiling).unwrap();
+    let artifact = compile_here(&guest.module(), "1", &ceiling).unwrap();
     assert_eq!(artifact.header().settings, None, "a snapshot was taken");
     let engine = engine();
     let policy = Policy::load(&engine, &artifact, &ceiling, &[]).unwrap();
-    assert!(policy.decide(&question("c")).outcome.result.is_ok());
-    let broken = compile_here(&guest.module(), "1", &ceiling).unwrap();
+    assert_eq!(policy.decide(&question("c")).outcome.result.clone().map(|it| it.verdict), Ok(Verdict::Allow));
+    let broken = compile_here(&guest.module(), "7", &ceiling).unwrap();
     let policy = Policy::load(&engine, &broken, &ceiling, &[]).unwrap();
     assert!(policy.decide(&question("c")).outcome.result.is_err(), "the settings are in the answer now");
     assert_ne!(artifact.header().settings_digest, broken.header().settings_digest);
@@ -209,7 +208,7 @@ fn edits_need_the_manifest_and_the_administrator() {
     let label = |key: &str| EditGrant::Label { key: key.to_owned() };
     let asked = |manifest: &str, administrator: &[EditGrant]| {
         let guest = Guest {
-            manifest: Some(manifest.to_owned()),
+            manifest: Guest::manifest("guest", manifest),
             ..Guest::answering(r#"{"verdict":"allow","edits":[{"op":"set-label","key":"team","value":"a"}]}"#)
         };
         let artifact = compile_here(&guest.module(), "{}", &ceiling).unwrap();

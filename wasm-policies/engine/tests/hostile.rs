@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ocm_policy_abi::Verdict;
 use ocm_policy_engine::{Ceiling, Engine, Fault, Policy, compile_here};
-use support::{Guest, compiler, engine, policy, question};
+use support::{ANSWER, ANSWER_TEXTS, Guest, compiler, engine, policy, question};
 
 /// Anonymous memory of this process in bytes.
 fn resident() -> u64 {
@@ -103,36 +103,104 @@ fn thousands_of_instances_are_refused() {
     assert!(matches!(&fault, Fault::Load(text) if text.contains("nested modules")), "{fault:?}");
 }
 
-#[test]
-fn answers_that_cannot_be_taken_are_faults() {
-    let length = |bytes: u32| format!("(i32.store (i32.const 68) (i32.const {bytes}))");
-    // Beyond the end of the memory.
-    assert!(matches!(decides(&Guest::deciding(&length(1 << 30))), Fault::Malformed(_) | Fault::Trap(_)));
-    // Within the memory, and far too long.
-    let guest = Guest { pages: 100, ..Guest::deciding(&length(6 << 20)) };
-    let fault = decides(&guest);
-    assert!(matches!(fault, Fault::TooLarge(_) | Fault::Malformed(_)), "{fault:?}");
-    for answer in [
-        "",
-        "null",
-        "{",
-        "[\"allow\"]",
-        r#"{"verdict":"allow"} "#,
-        r#"{"verdict":"ALLOW"}"#,
-        r#"{"verdict":"allow","x":1}"#,
-    ] {
-        let fault = policy_says(answer);
-        assert!(answer.ends_with(' ') || matches!(fault, Some(Fault::Malformed(_))), "{answer}: {fault:?}");
-    }
-    // Not UTF-8.
-    let guest = Guest::deciding("(i32.store8 (i32.const 8193) (i32.const 255))");
-    assert!(matches!(decides(&guest), Fault::Malformed(_)));
+const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"no","message":"no"}]}"#;
+
+/// Writes a number into the answer before it is given.
+fn patched(answer: &str, at: u32, number: u32) -> Fault {
+    let decide = format!("(i32.store (i32.const {at}) (i32.const {number}))");
+    decides(&Guest { decide, ..Guest::answering(answer) })
 }
 
-fn policy_says(answer: &str) -> Option<Fault> {
-    let engine = engine();
-    let policy = policy(&engine, &Guest::answering(answer).module()).expect("it loads");
-    policy.decide(&question("c")).outcome.result.clone().err()
+#[test]
+fn answers_that_cannot_be_taken_are_faults() {
+    // Beyond the end of the memory: the answer itself, a list, a text.
+    let outside = Guest::deciding("(return (i32.const 65528))");
+    assert!(matches!(decides(&outside), Fault::Malformed(_) | Fault::Trap(_)));
+    let many = patched(DENY, ANSWER + 16, 1 << 30);
+    assert!(matches!(many, Fault::Malformed(_) | Fault::TooLarge(_)), "{many:?}");
+    let long = "(i32.store (i32.load (i32.const 8204)) (i32.const 65530))";
+    let long = Guest { decide: long.to_owned(), ..Guest::answering(DENY) };
+    assert!(matches!(decides(&Guest { pages: 1, ..long }), Fault::Malformed(_)), "a text ends where memory ends");
+    // Not where such things may lie.
+    assert!(matches!(patched(DENY, ANSWER + 12, ANSWER_TEXTS + 1), Fault::Malformed(_)), "a list is aligned");
+    // Words that the contract does not have.
+    for (at, number) in [(ANSWER, 4), (ANSWER, 255), (ANSWER + 4, 2), (ANSWER + 4, 255)] {
+        let fault = patched(DENY, at, number);
+        assert!(matches!(fault, Fault::Malformed(_)), "{at}: {fault:?}");
+    }
+    // Parts that do not fit each other.
+    let fault = patched(r#"{"verdict":"allow"}"#, ANSWER + 4, 1);
+    assert!(matches!(fault, Fault::Malformed(_)), "an allow does not ask again: {fault:?}");
+    let twice = r#"{"verdict":"allow","audit":{"ka":"1","kb":"2"}}"#;
+    let same = Guest {
+        // The second key is the first one.
+        decide: format!(
+            "(i32.store (i32.add (i32.load (i32.const {0})) (i32.const 16)) (i32.load (i32.load (i32.const {0}))))",
+            ANSWER + 44
+        ),
+        ..Guest::answering(twice)
+    };
+    let fault = decides(&same);
+    assert!(matches!(&fault, Fault::Malformed(text) if text.contains("twice")), "{fault:?}");
+    // Not UTF-8.
+    assert!(matches!(patched(DENY, ANSWER_TEXTS, 0xff), Fault::Malformed(_)));
+}
+
+#[test]
+fn answers_that_are_too_large_are_faults() {
+    // One warning, within the memory and far too long.
+    let warning = format!(
+        "(i32.store (i32.const {}) (i32.const 12288)) (i32.store (i32.const {}) (i32.const 1))
+         (i32.store (i32.const 12288) (i32.const 65536)) (i32.store (i32.const 12292) (i32.const 6000000))",
+        ANSWER + 20,
+        ANSWER + 24,
+    );
+    let fault = decides(&Guest { pages: 100, ..Guest::deciding(&warning) });
+    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+    // A hundred thousand warnings, each of them the same half megabyte.
+    let warnings = format!(
+        "(i32.store (i32.const {}) (i32.const 1048576)) (i32.store (i32.const {}) (i32.const 100000))
+         (local.set 0 (i32.const 0))
+         (loop $l
+           (i32.store (i32.add (i32.const 1048576) (i32.mul (local.get 0) (i32.const 8))) (i32.const 65536))
+           (i32.store (i32.add (i32.const 1048580) (i32.mul (local.get 0) (i32.const 8))) (i32.const 500000))
+           (local.set 0 (i32.add (local.get 0) (i32.const 1)))
+           (br_if $l (i32.lt_u (local.get 0) (i32.const 100000))))",
+        ANSWER + 20,
+        ANSWER + 24,
+    );
+    let fault = decides(&Guest { pages: 32, ..Guest::deciding(&warnings) });
+    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+    // More of them than anybody reads, though each is short.
+    let many = vec!["w"; 10_000];
+    let answer = serde_json::json!({"verdict": "allow", "warnings": many}).to_string();
+    let fault = decides(&Guest { pages: 10, fields: String::new(), ..Guest::answering(&answer) });
+    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+}
+
+#[test]
+fn only_the_contract_is_the_contract() {
+    // The functions have their names, and take and give something else.
+    let text = r#"(component
+      (core module $m (memory (export "memory") 1)
+        (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+        (func (export "text") (result i32) (i32.const 0))
+        (func (export "configure") (param i32 i32) (result i32) (i32.const 8))
+        (func (export "decide") (param i32 i32) (result i32) (i32.const 0))
+        (data (i32.const 0) "\10\00\00\00\ff\00\00\00")
+        (data (i32.const 16) "MANIFEST"))
+      (core instance $i (instantiate $m))
+      (func $describe (result string) (canon lift (core func $i "text") (memory $i "memory")))
+      (func $configure (param "settings" string) (result (result (error (list string))))
+        (canon lift (core func $i "configure") (memory $i "memory") (realloc (func $i "realloc"))))
+      (func $decide (param "request" string) (result string)
+        (canon lift (core func $i "decide") (memory $i "memory") (realloc (func $i "realloc"))))
+      (instance $policy
+        (export "describe" (func $describe)) (export "configure" (func $configure)) (export "decide" (func $decide)))
+      (export "ocm:policy/policy@0.1.0" (instance $policy)))"#;
+    let manifest = format!("{:255}", Guest::manifest("guest", "")).replace('"', "\\\"");
+    let fault = does_not_load(&wat::parse_str(text.replace("MANIFEST", &manifest)).unwrap());
+    assert!(matches!(&fault, Fault::Load(text) if text.contains("not that of the contract")), "{fault:?}");
 }
 
 #[test]
@@ -208,9 +276,9 @@ fn what_costs_too_much_to_compile_is_not_compiled() {
 fn damaged_modules_are_refused_or_harmless() {
     let module = Guest::default().module();
     let engine = engine();
-    for end in (0..module.len()).step_by(7) {
-        assert!(policy(&engine, &module[..end]).is_err(), "cut at {end}");
-    }
+    let whole = (0..module.len()).filter(|end| policy(&engine, &module[..*end]).is_ok()).collect::<Vec<_>>();
+    // Only what stands behind everything that counts may be missing: a custom section.
+    assert!(whole.len() < 2 && whole.iter().all(|end| module[*end] == 0), "cut at {whole:?}");
     for at in (0..module.len()).step_by(3) {
         let mut flipped = module.clone();
         flipped[at] ^= 1 << (at % 8);

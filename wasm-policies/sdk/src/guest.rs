@@ -1,8 +1,8 @@
-//! What [`export!`](crate::export) puts around a policy: texts in, texts out.
+//! What [`export!`](crate::export) puts around a policy: records in, records out.
 
 use std::sync::OnceLock;
 
-use crate::{Policy, Request, deny};
+use crate::{Answer, Policy, Request, deny};
 
 /// `describe` of the contract.
 pub fn describe<P: Policy>() -> String {
@@ -26,58 +26,59 @@ pub fn configure<P: Policy>(state: &OnceLock<P>, settings: &str) -> Result<(), V
     state.set(policy).map_err(|_| vec!["the policy has been configured already".to_owned()])
 }
 
-/// `decide` of the contract.
+/// What the policy answers.
+pub fn answer<P: Policy>(state: &OnceLock<P>, request: &Request<'_>) -> Answer {
+    match state.get() {
+        Some(policy) => policy.decide(request),
+        None => deny("not-configured", "the policy was not configured"),
+    }
+}
+
+/// The same question and answer as JSON: for vectors, which are decided natively as well.
+#[cfg(not(target_family = "wasm"))]
 pub fn decide<P: Policy>(state: &OnceLock<P>, request: &str) -> String {
-    let answer = match (state.get(), Request::read(request)) {
-        (Some(policy), Some(request)) => policy.decide(&request),
-        (None, _) => deny("not-configured", "the policy was not configured"),
-        (_, None) => deny("request-unreadable", "the request is no JSON object"),
+    let answer = match serde_json::from_str::<ocm_policy_abi::Request<'_>>(request) {
+        Ok(request) => answer(state, &request.into()),
+        Err(error) => deny("request-unreadable", format!("the request cannot be read: {error}")),
     };
     // No host takes an empty text for an answer.
     serde_json::to_string(answer.decision()).unwrap_or_default()
 }
 
-/// The canonical form of texts and lists on their way out, and the way of texts in (Component Model, Canonical ABI).
+/// What goes in and out of a module (Component Model, canonical ABI).
 #[cfg(target_family = "wasm")]
 pub mod wire {
     #![expect(unsafe_code, reason = "the host writes into and reads from our memory by address")]
 
     use std::alloc::{Layout, alloc, realloc};
 
-    /// A text or a list: where it begins, and how long it is. The host reads it from our memory.
-    #[repr(C)]
-    pub struct Span {
-        start: *const u8,
-        length: usize,
-    }
+    use ocm_policy_abi as abi;
+
+    use crate::Answer;
+    pub use crate::records::{Decision, List, Request, Str};
 
     /// `result<_, list<string>>`.
     #[repr(C)]
     pub struct Outcome {
         is_error: u8,
-        errors: Span,
+        errors: List<'static, Str<'static>>,
     }
 
-    /// A text for the host. It stays where it is: the instance ends with the answer.
-    pub fn text(text: String) -> *const Span {
-        let text: &'static str = text.leak();
-        Box::leak(Box::new(Span { start: text.as_ptr(), length: text.len() }))
+    /// A text for the host.
+    pub fn text(text: String) -> *const Str<'static> {
+        Box::leak(Box::new(Str::given(text)))
     }
 
     /// The outcome of `configure` for the host.
     pub fn outcome(result: Result<(), Vec<String>>) -> *const Outcome {
-        let errors: Vec<Span> = result
-            .err()
-            .into_iter()
-            .flatten()
-            .map(|text| {
-                let text: &'static str = text.leak();
-                Span { start: text.as_ptr(), length: text.len() }
-            })
-            .collect();
-        let is_error = u8::from(!errors.is_empty());
-        let errors: &'static [Span] = errors.leak();
-        Box::leak(Box::new(Outcome { is_error, errors: Span { start: errors.as_ptr().cast(), length: errors.len() } }))
+        let is_error = u8::from(result.is_err());
+        let errors = result.err().into_iter().flatten().map(Str::given).collect();
+        Box::leak(Box::new(Outcome { is_error, errors: List::given(errors) }))
+    }
+
+    /// A decision for the host.
+    pub fn decision(answer: Answer) -> *const Decision {
+        Box::leak(Box::new(abi::Decision::from(answer).into()))
     }
 
     /// A text that the host has written.
@@ -129,7 +130,7 @@ macro_rules! export {
             static STATE: ::std::sync::OnceLock<$policy> = ::std::sync::OnceLock::new();
 
             #[unsafe(export_name = "ocm:policy/policy@0.1.0#describe")]
-            extern "C" fn describe() -> *const $crate::guest::wire::Span {
+            extern "C" fn describe() -> *const $crate::guest::wire::Str<'static> {
                 $crate::guest::wire::text($crate::guest::describe::<$policy>())
             }
 
@@ -141,10 +142,10 @@ macro_rules! export {
             }
 
             #[unsafe(export_name = "ocm:policy/policy@0.1.0#decide")]
-            unsafe extern "C" fn decide(start: *const u8, length: usize) -> *const $crate::guest::wire::Span {
-                // SAFETY: the host calls this with a string of its own.
-                let request = unsafe { $crate::guest::wire::given(start, length) };
-                $crate::guest::wire::text($crate::guest::decide::<$policy>(&STATE, request))
+            unsafe extern "C" fn decide(
+                request: &'static $crate::guest::wire::Request<'static>,
+            ) -> *const $crate::guest::wire::Decision {
+                $crate::guest::wire::decision($crate::guest::answer::<$policy>(&STATE, &request.into()))
             }
         };
     };

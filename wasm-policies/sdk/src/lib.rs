@@ -42,8 +42,9 @@ mod bump;
 pub mod glob;
 pub mod guest;
 pub mod hub;
+#[doc(hidden)]
+pub mod records;
 mod request;
-mod split;
 pub mod time;
 
 pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};

@@ -1,188 +1,151 @@
-//! A request as a policy reads it: only the parts that are looked at are parsed, and only their parsers are linked.
+//! A request as a policy reads it.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use ocm_policy_abi as abi;
 use ocm_policy_abi::{Cluster, Csr, Map, Operation, Requester, Resource, Table, Text};
-use serde::Deserialize;
 
-use crate::split::members;
+use crate::records;
 
-/// A request. Its parts are read when they are asked for, and remembered.
-#[derive(Default)]
+/// A request. Of what the host has written, its parts are made when they are asked for, and remembered.
 pub struct Request<'a> {
-    parts: Parts<'a>,
+    id: Text<'a>,
+    operation: Operation,
+    now: i64,
+    dry_run: bool,
+    attempt: u32,
+    records: Option<&'a records::Request<'a>>,
     requester: OnceCell<Requester<'a>>,
     resource: OnceCell<Option<Resource<'a>>>,
     cluster: OnceCell<Option<Cluster<'a>>>,
     previous: OnceCell<Option<Cluster<'a>>>,
     csr: OnceCell<Option<Csr<'a>>>,
+    object: Option<Cow<'a, str>>,
+    previous_object: Option<Cow<'a, str>>,
     evidence: OnceCell<Map<'a, Table<'a>>>,
 }
 
-/// The members of a request as they stand in its text.
-#[derive(Default)]
-struct Parts<'a> {
-    id: Option<&'a str>,
-    operation: Option<&'a str>,
-    now: Option<&'a str>,
-    dry_run: Option<&'a str>,
-    attempt: Option<&'a str>,
-    requester: Option<&'a str>,
-    resource: Option<&'a str>,
-    cluster: Option<&'a str>,
-    previous: Option<&'a str>,
-    csr: Option<&'a str>,
-    object: Option<&'a str>,
-    previous_object: Option<&'a str>,
-    evidence: Option<&'a str>,
-}
-
-/// A part that the host wrote in another way than the contract says: the policy cannot know what it decides about, so
-/// it ends here, which is an error and never an allow.
-fn part<'a, T: Deserialize<'a>>(json: &'a str) -> T {
-    match serde_json::from_str(json) {
-        Ok(part) => part,
-        Err(error) => panic!("the request breaks the contract: {error}"),
+impl<'a> From<&'a records::Request<'a>> for Request<'a> {
+    fn from(records: &'a records::Request<'a>) -> Self {
+        Self {
+            id: records.id(),
+            operation: records.operation(),
+            now: records.now(),
+            dry_run: records.dry_run(),
+            attempt: records.attempt(),
+            records: Some(records),
+            requester: OnceCell::new(),
+            resource: OnceCell::new(),
+            cluster: OnceCell::new(),
+            previous: OnceCell::new(),
+            csr: OnceCell::new(),
+            object: records.object().map(Into::into),
+            previous_object: records.previous_object().map(Into::into),
+            evidence: OnceCell::new(),
+        }
     }
 }
 
-/// A part that every request has.
-fn needed<'a, T: Deserialize<'a>>(json: Option<&'a str>) -> T {
-    part(json.unwrap_or(""))
+impl<'a> From<abi::Request<'a>> for Request<'a> {
+    fn from(request: abi::Request<'a>) -> Self {
+        let abi::Request {
+            id,
+            operation,
+            now,
+            dry_run,
+            attempt,
+            requester,
+            resource,
+            cluster,
+            previous,
+            csr,
+            object,
+            previous_object,
+            evidence,
+        } = request;
+        Self {
+            id,
+            operation,
+            now,
+            dry_run,
+            attempt,
+            records: None,
+            requester: requester.into(),
+            resource: resource.into(),
+            cluster: cluster.into(),
+            previous: previous.into(),
+            csr: csr.into(),
+            object: object.map(|object| object.to_string().into()),
+            previous_object: previous_object.map(|object| object.to_string().into()),
+            evidence: evidence.into(),
+        }
+    }
 }
 
 impl<'a> Request<'a> {
-    /// Finds the parts of a request. `None` when the text is no JSON object.
-    ///
-    /// What a part holds is read when it is asked for. One that is not as the contract says ends the policy then, which
-    /// the host counts as an error.
-    pub fn read(json: &'a str) -> Option<Self> {
-        let mut parts = Parts::default();
-        members(json, |key, value| {
-            let place = match key {
-                "id" => &mut parts.id,
-                "operation" => &mut parts.operation,
-                "now" => &mut parts.now,
-                "dryRun" => &mut parts.dry_run,
-                "attempt" => &mut parts.attempt,
-                "requester" => &mut parts.requester,
-                "resource" => &mut parts.resource,
-                "cluster" => &mut parts.cluster,
-                "previous" => &mut parts.previous,
-                "csr" => &mut parts.csr,
-                "object" => &mut parts.object,
-                "previousObject" => &mut parts.previous_object,
-                "evidence" => &mut parts.evidence,
-                _ => return,
-            };
-            *place = (value != "null").then_some(value);
-        })?;
-        Some(Self { parts, ..Self::default() })
-    }
-
     /// Names the question: the UID of an admission review, or what the asking controller chose.
-    pub fn id(&self) -> Text<'a> {
-        needed(self.parts.id)
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// What is to be decided.
     pub fn operation(&self) -> Operation {
-        needed(self.parts.operation)
+        self.operation
     }
 
     /// When it was asked, in milliseconds since 1970-01-01T00:00:00Z. The only clock that there is.
     pub fn now(&self) -> i64 {
-        needed(self.parts.now)
+        self.now
     }
 
     /// Whether nothing will be stored whatever the answer.
     pub fn is_dry_run(&self) -> bool {
-        self.parts.dry_run.is_some_and(part)
+        self.dry_run
     }
 
     /// How often the same question was answered with `hold` before.
     pub fn attempt(&self) -> u32 {
-        self.parts.attempt.map(part).unwrap_or_default()
+        self.attempt
     }
 
     /// Who asks.
     pub fn requester(&self) -> &Requester<'a> {
-        self.requester.get_or_init(|| needed(self.parts.requester))
+        self.requester.get_or_init(|| self.records.map(records::Request::requester).unwrap_or_default())
     }
 
     /// Which API object this is about.
     pub fn resource(&self) -> Option<&Resource<'a>> {
-        self.resource.get_or_init(|| self.parts.resource.map(part)).as_ref()
+        self.resource.get_or_init(|| self.records?.resource()).as_ref()
     }
 
     /// The ManagedCluster as it will be; of a deletion as it is.
     pub fn cluster(&self) -> Option<&Cluster<'a>> {
-        self.cluster.get_or_init(|| self.parts.cluster.map(part)).as_ref()
+        self.cluster.get_or_init(|| self.records?.cluster()).as_ref()
     }
 
     /// The ManagedCluster before an update.
     pub fn previous(&self) -> Option<&Cluster<'a>> {
-        self.previous.get_or_init(|| self.parts.previous.map(part)).as_ref()
+        self.previous.get_or_init(|| self.records?.previous()).as_ref()
     }
 
     /// The certificate request.
     pub fn csr(&self) -> Option<&Csr<'a>> {
-        self.csr.get_or_init(|| self.parts.csr.map(part)).as_ref()
+        self.csr.get_or_init(|| self.records?.csr()).as_ref()
     }
 
     /// The whole object as JSON, where the manifest asks for objects.
-    pub fn object(&self) -> Option<&'a str> {
-        self.parts.object
+    pub fn object(&self) -> Option<&str> {
+        self.object.as_deref()
     }
 
     /// The whole object before an update or a deletion as JSON, where the manifest asks for objects.
-    pub fn previous_object(&self) -> Option<&'a str> {
-        self.parts.previous_object
+    pub fn previous_object(&self) -> Option<&str> {
+        self.previous_object.as_deref()
     }
 
     /// What a query of the manifest found. A table that is missing is as good as one that is not complete.
     pub fn evidence(&self, query: &str) -> Option<&Table<'a>> {
-        self.evidence.get_or_init(|| self.parts.evidence.map(part).unwrap_or_default()).get(query)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_those_that_the_host_writes() {
-        let host = ocm_policy_abi::Request {
-            id: "1".into(),
-            operation: Operation::Join,
-            now: 5,
-            dry_run: true,
-            attempt: 2,
-            requester: Requester { username: "u \"quoted\"".into(), ..Requester::default() },
-            resource: Some(Resource { kind: "ManagedCluster".into(), ..Resource::default() }),
-            cluster: Some(Cluster { name: "c".into(), ..Cluster::default() }),
-            previous: Some(Cluster { name: "p".into(), ..Cluster::default() }),
-            csr: None,
-            object: Some(serde_json::json!({"a": [1, 2.5]})),
-            previous_object: None,
-            evidence: [("clusters", Table { complete: true, ..Table::default() })].into_iter().collect(),
-        };
-        let json = serde_json::to_string(&host).unwrap();
-        let request = Request::read(&json).unwrap();
-        assert_eq!((request.id(), request.operation(), request.now()), ("1".into(), Operation::Join, 5));
-        assert_eq!((request.is_dry_run(), request.attempt()), (true, 2));
-        assert_eq!(request.requester(), &host.requester);
-        assert_eq!((request.resource(), request.cluster()), (host.resource.as_ref(), host.cluster.as_ref()));
-        assert_eq!((request.previous(), request.csr()), (host.previous.as_ref(), None));
-        assert_eq!((request.object(), request.previous_object()), (Some(r#"{"a":[1,2.5]}"#), None));
-        assert_eq!(request.evidence("clusters"), host.evidence.get("clusters"));
-        assert_eq!(request.evidence("others"), None);
-    }
-
-    #[test]
-    #[should_panic(expected = "breaks the contract")]
-    fn a_part_that_is_none_ends_the_policy() {
-        let json = r#"{"id": "1", "operation": "create", "now": 0, "requester": {}, "cluster": 5}"#;
-        Request::read(json).unwrap().cluster();
+        self.evidence.get_or_init(|| self.records.map(records::Request::evidence).unwrap_or_default()).get(query)
     }
 }

@@ -135,7 +135,7 @@ fn measure(policies: &[Loaded], asked: &[Asked], time: Duration, threads: u16) -
 
 /// One request on its whole way: written for the policies, decided by fresh instances, combined.
 fn answer(policies: &[Loaded], asked: &Asked) -> (Answer, u64) {
-    let Ok(question) = Question::new(asked.request.clone()) else { return (Answer::Error, 0) };
+    let question = Question::new(asked.request.clone());
     let judges = policies.iter().filter(|loaded| loaded.policy.judges(asked.request.operation));
     let outcomes: Vec<Outcome> = judges.map(|loaded| ask(loaded, &question).outcome).collect();
     (combine(&outcomes).verdict, outcomes.iter().map(|outcome| outcome.fuel).sum())

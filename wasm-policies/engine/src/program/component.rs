@@ -1,20 +1,21 @@
 //! Policies of our own contract.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ocm_policy_abi::{Decision, INTERFACE, Manifest};
-use ocm_policy_rules::outcome::{Bounds, Fault, read_decision};
+use ocm_policy_rules::outcome::{Bounds, Fault};
 use wasmtime::Store;
-use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre, Linker, TypedFunc, WasmStr};
+use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, InstancePre, Linker, TypedFunc, WasmStr};
 
 use crate::compile::Artifact;
 use crate::config::Engine;
 use crate::limits::Limits;
 use crate::program::{Guarded, Program, Ready, fault, fill, store};
 use crate::question::Question;
+use crate::records;
 
-/// `decide` of the contract. A request that several policies get is not copied for each.
-type Decide = TypedFunc<(Arc<str>,), (WasmStr,)>;
+/// `decide` of the contract.
+type Decide<'r> = TypedFunc<(&'r records::Request<'r>,), (records::Decision,)>;
 /// `configure` of the contract.
 type Configure = TypedFunc<(String,), (Result<(), Vec<String>>,)>;
 /// `describe` of the contract.
@@ -72,12 +73,22 @@ pub(crate) fn configure(
     answer.map_err(|errors| Fault::Load(format!("it refuses its settings: {}", crate::compile::sentences(&errors))))
 }
 
+/// `decide` of an instance, if it is the one of the contract.
+pub(crate) fn decide(store: &mut Store<Guarded<()>>, instance: &Instance, exports: &Exports) -> Result<Func, Fault> {
+    let decide: Result<Decide<'_>, _> = instance.get_typed_func(&mut *store, exports.decide);
+    decide
+        .map(|decide| *decide.func())
+        .map_err(|error| Fault::Load(format!("its `decide` is not that of the contract: {error:#}")))
+}
+
 /// Compiled code of a policy of our contract.
 pub(crate) struct Loaded {
     pre: InstancePre<Guarded<()>>,
     exports: Exports,
     /// The settings, where they could not be made part of the code.
     settings: Option<String>,
+    /// Whether `decide` has been found to be that of the contract.
+    checked: AtomicBool,
 }
 
 impl Loaded {
@@ -85,7 +96,7 @@ impl Loaded {
         let component = artifact.component(&engine.inner)?;
         let exports = Exports::find(&component)?;
         let pre = link(&engine.inner, &component)?;
-        Ok(Self { pre, exports, settings: artifact.header().settings.clone() })
+        Ok(Self { pre, exports, settings: artifact.header().settings.clone(), checked: AtomicBool::new(false) })
     }
 }
 
@@ -96,26 +107,39 @@ impl Program for Loaded {
         if let Some(settings) = &self.settings {
             configure(&mut store, &instance, &self.exports, settings)?;
         }
-        let decide: Decide = instance.get_typed_func(&mut store, self.exports.decide).map_err(fault)?;
+        // All instances have the functions of one component: comparing two dozen records once is enough.
+        let decide = if self.checked.load(Ordering::Acquire) {
+            instance.get_func(&mut store, self.exports.decide)
+        } else {
+            let decide = decide(&mut store, &instance, &self.exports)?;
+            self.checked.store(true, Ordering::Release);
+            Some(decide)
+        };
+        let decide = decide.ok_or_else(|| Fault::Load(format!("the component does not export {INTERFACE}.decide")))?;
         Ok(Box::new(Waiting { store, decide, fuel: 0 }))
     }
 }
 
 struct Waiting {
     store: Store<Guarded<()>>,
-    decide: Decide,
+    /// Of the type that the contract says: [`Loaded::prepare`] gives no other.
+    decide: Func,
     fuel: u64,
 }
 
 impl Ready for Waiting {
+    #[expect(unsafe_code, reason = "the type of `decide` is compared once, not for each instance")]
     fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
-        let text = question.text_for(manifest)?;
+        let request = question.records_for(manifest)?;
         fill(&mut self.store, limits)?;
-        let answer = self.decide.call(&mut self.store, (text,));
+        // SAFETY: the function is of this type.
+        let decide: Decide<'_> = unsafe { TypedFunc::new_unchecked(self.decide) };
+        let answer = decide.call(&mut self.store, (&request,));
         self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
         let (answer,) = answer.map_err(fault)?;
-        let answer = answer.to_str(&self.store).map_err(|_| Fault::Malformed("the answer is not UTF-8".to_owned()))?;
-        read_decision(answer.as_bytes(), &Bounds::default())
+        let decision = Decision::try_from(answer)?;
+        Bounds::default().check(&decision)?;
+        Ok(decision)
     }
 
     fn fuel_used(&self) -> u64 {

@@ -1,41 +1,51 @@
-//! What name-pattern decides with the prefixes of the benchmark, behind typed records.
+//! What name-pattern decides with the prefixes of the benchmark, behind JSON texts.
 //!
-//! The settings are constants: what the other contract does when it is configured is not measured.
+//! The settings are constants: what happens when a policy is configured is not measured.
 
 #[cfg(target_arch = "wasm32")]
 #[warn(unsafe_code, reason = "the allocator expects it")]
 #[path = "../../../../../sdk/src/bump.rs"]
 mod bump;
 
-wit_bindgen::generate!({ path: "../typed.wit", world: "gate" });
+wit_bindgen::generate!({ path: "../texts.wit", world: "gate" });
 
-use exports::ocm::typed::policy::{Decision, Guest, Operation, Reason, Request};
+use exports::ocm::texts::policy::Guest;
+use ocm_policy_abi::{Decision, Operation, Reason, Request, Verdict};
 
 const PREFIXES: [&str; 2] = ["prod-", "team-0-"];
 
 struct NamePattern;
 
 impl Guest for NamePattern {
-    fn decide(request: Request) -> Decision {
-        let name = request.cluster.as_ref().map(|cluster| cluster.name.as_str()).filter(|name| !name.is_empty());
-        let Some(name) = name else {
-            if request.operation == Operation::Approve {
-                return Decision::NoOpinion;
-            }
-            return deny("name-missing", "the cluster has no name yet".to_owned());
+    fn decide(request: String) -> String {
+        let decision = match serde_json::from_str(&request) {
+            Ok(request) => judge(&request),
+            Err(error) => deny("request-unreadable", error.to_string()),
         };
-        if name.len() > 63 {
-            return deny("name-length", "the name must have 1 to 63 characters".to_owned());
-        }
-        if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-            return deny("name-prefix", format!("the name must begin with one of: {}", PREFIXES.join(", ")));
-        }
-        Decision::Allow(Vec::new())
+        serde_json::to_string(&decision).unwrap_or_default()
     }
 }
 
+fn judge(request: &Request<'_>) -> Decision {
+    let name = request.cluster.as_ref().map(|cluster| &*cluster.name).filter(|name| !name.is_empty());
+    let Some(name) = name else {
+        if request.operation == Operation::Approve {
+            return Decision::default();
+        }
+        return deny("name-missing", "the cluster has no name yet".to_owned());
+    };
+    if name.len() > 63 {
+        return deny("name-length", "the name must have 1 to 63 characters".to_owned());
+    }
+    if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        return deny("name-prefix", format!("the name must begin with one of: {}", PREFIXES.join(", ")));
+    }
+    Decision { verdict: Verdict::Allow, ..Decision::default() }
+}
+
 fn deny(code: &str, message: String) -> Decision {
-    Decision::Deny(vec![Reason { code: code.to_owned(), message, field: Some("metadata.name".to_owned()) }])
+    let reason = Reason { code: code.to_owned(), message, field: Some("metadata.name".to_owned()) };
+    Decision { verdict: Verdict::Deny, reasons: vec![reason], ..Decision::default() }
 }
 
 export!(NamePattern);
