@@ -1,9 +1,10 @@
 //! Short ways to say what a policy decides and what it is.
 
 use ocm_policy_abi::{
-    CONTRACT, Decision, Edit, EditGrant, EvidenceSource, Manifest, Obligation, Operation, Query, Reason, ReasonDoc,
-    Verdict,
+    CONTRACT, Decision, Edit, EditGrant, EvidenceSource, LimitsAsked, Manifest, Obligation, Operation, Query, Reason,
+    ReasonDoc, Verdict,
 };
+use serde::Serialize;
 
 /// A decision that is being put together. It becomes a [`Decision`] where one is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -184,11 +185,57 @@ impl ManifestBuilder {
     }
 }
 
+/// A manifest without the schema of its settings. Writing JSON of any kind needs 17 KB of tables for numbers, which every
+/// instance would have to set back.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Plain<'m> {
+    contract: &'m str,
+    name: &'m str,
+    version: &'m str,
+    description: &'m str,
+    operations: &'m [Operation],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    wants_object: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    evidence: &'m [Query],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    edits: &'m [EditGrant],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    reasons: &'m [ReasonDoc],
+    limits: LimitsAsked,
+}
+
 impl ManifestBuilder {
     /// The manifest as JSON.
     pub(crate) fn into_json(self) -> String {
+        let Manifest {
+            contract,
+            name,
+            version,
+            description,
+            operations,
+            wants_object,
+            evidence,
+            edits,
+            reasons,
+            settings_schema: _,
+            limits,
+        } = &self.manifest;
+        let plain = Plain {
+            contract,
+            name,
+            version,
+            description,
+            operations,
+            wants_object: *wants_object,
+            evidence,
+            edits,
+            reasons,
+            limits: *limits,
+        };
         // No host takes an empty text for a manifest.
-        let mut json = serde_json::to_string(&self.manifest).unwrap_or_default();
+        let mut json = serde_json::to_string(&plain).unwrap_or_default();
         if let (Some(schema), Some('}')) = (self.schema, json.pop()) {
             json += ",\"settingsSchema\":";
             json += schema;
@@ -204,5 +251,28 @@ impl From<ManifestBuilder> for Manifest {
         let settings_schema =
             builder.schema.map(|text| serde_json::from_str(text).expect("the schema of the settings is JSON"));
         Self { settings_schema, ..builder.manifest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_manifest_is_the_manifest() {
+        let full = || {
+            manifest("a", "1.0.0", "b")
+                .judges([Operation::Join])
+                .gives("c", "d")
+                .may_edit(EditGrant::ClusterSet)
+                .needs("e", EvidenceSource::Clusters, &["/f"])
+                .wants_object()
+                .settings_schema(r#"{"maximum": 1.5}"#)
+                .fuel(7)
+        };
+        for builder in [full(), manifest("a", "1.0.0", "b")] {
+            let read: Manifest = serde_json::from_str(&builder.clone().into_json()).unwrap();
+            assert_eq!(read, Manifest::from(builder));
+        }
     }
 }

@@ -113,12 +113,6 @@ pub mod wire {
     #[unsafe(link_section = "component-type:ocm:policy@0.1.0:gate:sdk")]
     #[used]
     static WORLD: [u8; include_bytes!("world.bin").len()] = *include_bytes!("world.bin");
-
-    /// Keeps this module's exports and section in every policy that uses it.
-    #[inline(never)]
-    pub fn anchor() -> *const u8 {
-        WORLD.as_ptr()
-    }
 }
 
 /// Makes a module of a [`Policy`].
