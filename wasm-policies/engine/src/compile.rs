@@ -26,6 +26,7 @@ use crate::limits::{Ceiling, Limits};
 use crate::program::component::{Exports, configure, decide, describe, link};
 use crate::program::{Guarded, examine, fault, fill, opa, store, unloadable};
 use crate::shape::{self, ShapeLimits};
+use crate::trim::trim;
 use crate::world::encode;
 
 /// What an artifact is of.
@@ -377,8 +378,10 @@ fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: 
     decide(&mut first, &instance, &exports)?;
     drop(first);
     // Of some valid components Wizer makes one that is not.
-    let compiled = snapshot(engine, module, settings, &limits)
-        .and_then(|with_settings| engine.precompile_component(&with_settings).map_err(cannot));
+    let compiled = snapshot(engine, module, settings, &limits).and_then(|mut with_settings| {
+        trim(&mut with_settings);
+        engine.precompile_component(&with_settings).map_err(cannot)
+    });
     match compiled {
         Ok(code) => Ok((manifest, None, code)),
         // Not every component can be taken a snapshot of; then each instance is configured while it gets ready.

@@ -56,6 +56,7 @@ impl Engine {
             .table_elements(100_000)
             .linear_memory_keep_resident(RESIDENT)
             .table_keep_resident(8 << 10)
+            .pagemap_scan(wasmtime::Enabled::Auto)
             .max_unused_warm_slots(settings.instances);
         let mut config = config();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));

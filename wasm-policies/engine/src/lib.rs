@@ -26,6 +26,7 @@ mod question;
 mod records;
 mod registry;
 mod shape;
+mod trim;
 mod world;
 
 pub use cache::{Cache, CacheError};

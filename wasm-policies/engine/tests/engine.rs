@@ -59,6 +59,30 @@ fn settings_become_part_of_the_code() {
 }
 
 #[test]
+fn what_only_configure_needs_is_not_compiled() {
+    let long = "(global.set $sum (i32.add (global.get $sum) (i32.mul (global.get $sum) (i32.const 7))))".repeat(2_000);
+    let fields = format!(
+        "(global $sum (mut i32) (i32.const 1)) (func $long {long}) (func $short)
+         (type $nothing (func)) (table 2 funcref) (elem (i32.const 0) func $short $long)"
+    );
+    let made = |configure: &str, decide: &str| {
+        let guest = Guest { fields: fields.clone(), configure: configure.to_owned(), ..Guest::deciding(decide) };
+        compile_here(&guest.module(), "{}", &Ceiling::default()).unwrap()
+    };
+    let call = "(call $long)";
+    let (once, always) = (made(call, ""), made(call, call));
+    assert_eq!((&once.header().settings, &always.header().settings), (&None, &None), "snapshots were taken");
+    assert!(once.bytes().len() + 10_000 < always.bytes().len(), "{} {}", once.bytes().len(), always.bytes().len());
+    // What is called by its number stays, and whatever else has one.
+    let engine = engine();
+    for decide in ["(call_indirect (type $nothing) (i32.const 0))", "(call_indirect (type $nothing) (i32.const 1))"] {
+        let artifact = made(call, decide);
+        let policy = Policy::load(&engine, &artifact, &Ceiling::default(), &[]).unwrap();
+        assert_eq!(policy.decide(&question("c")).outcome.result.clone().map(|it| it.verdict), Ok(Verdict::Allow));
+    }
+}
+
+#[test]
 fn what_no_snapshot_can_be_taken_of_is_configured_while_it_gets_ready() {
     // Custom sections may stand anywhere; with this one Wizer makes a module that is not valid.
     let guest = Guest { fields: r#"(@custom "name" (after memory) "")"#.to_owned(), ..Guest::default() };
