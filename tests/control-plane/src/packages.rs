@@ -56,7 +56,7 @@ pub(crate) fn ensure() -> Result<PathBuf, Error> {
     }
     let packages = missing();
     if !packages.is_empty() {
-        install(&packages)?;
+        install("clusters with a node need", &packages)?;
     }
     let still = missing();
     match plugins() {
@@ -68,10 +68,11 @@ pub(crate) fn ensure() -> Result<PathBuf, Error> {
     }
 }
 
-fn install(packages: &[&str]) -> Result<(), Error> {
-    if !on_path("apt-get") {
+/// Installs packages of Debian as root; `who_needs` begins the sentence that says why where that cannot be done.
+pub(crate) fn install(who_needs: &str, packages: &[&str]) -> Result<(), Error> {
+    if !is_root() || !on_path("apt-get") {
         return Err(Error::host(format!(
-            "clusters with a node need what Debian calls {}; install them with the package manager of this machine",
+            "{who_needs} what Debian calls {}; install it with the package manager of this machine",
             packages.join(", ")
         )));
     }

@@ -1,9 +1,12 @@
-//! Builds policies with the tools that their authors use: cargo, go, opa. The first time needs the network and some
+//! Builds policies with the tools that their authors use: cargo, go, opa, npm. The first time needs the network and some
 //! minutes; what was built is kept in the folder that the caller names, and tools in the user's cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+pub mod node;
 
 /// The version of OPA that compiles Rego and answers beside us.
 const OPA: &str = "v1.22.0";
@@ -76,11 +79,25 @@ pub fn go(cache: &Path) -> Vec<u8> {
     read(&out)
 }
 
+/// What a variable of Go is on this machine, `GOROOT` for instance.
+pub fn go_env(name: &str) -> PathBuf {
+    let said = run(Command::new(go_tool()).args(["env", name]).env("GOTOOLCHAIN", "local"));
+    PathBuf::from(String::from_utf8_lossy(&said).trim())
+}
+
+/// The cache of this project, outside the clone.
+pub fn user_cache() -> PathBuf {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    base.expect("the user has a cache").join("kubectl-ocm")
+}
+
 /// The program `opa`.
 pub fn opa() -> PathBuf {
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    let tools = cache.expect("the user has a cache").join("kubectl-ocm/tools").join(format!("opa-{OPA}"));
+    // Tests run beside each other, and two of them must not build the same file.
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let tools = user_cache().join("tools").join(format!("opa-{OPA}"));
     let program = tools.join("opa");
     if !program.exists() {
         run(Command::new(go_tool())
