@@ -8,7 +8,7 @@ use ocm_core::Failure;
 use serde_json::Value;
 
 /// No file of ours is larger.
-const MOST: u64 = 64 << 20;
+pub(crate) const MOST: u64 = 64 << 20;
 
 /// Reads a file, or stdin for `-`.
 ///

@@ -10,7 +10,7 @@ use ocm_core::{Event, Failure, Narrator};
 use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy};
 
-use crate::files;
+use crate::{bundle, files};
 
 /// The hidden verb that compiles.
 const COMPILE: &str = "compile-module";
@@ -110,13 +110,21 @@ pub(crate) fn refused(file: &Path, fault: &Fault) -> Failure {
     }
 }
 
-/// Reads a module; text is not even tried.
+/// Reads a module, or takes it out of a bundle of OPA; text is not even tried.
 pub(crate) fn module(file: &Path) -> Result<Vec<u8>, Failure> {
     if file.is_dir() {
         return Err(Failure::usage(format!("{} is a folder, and a module is wanted", file.display()))
             .hint(format!("build it first: kubectl ocm policy build {}", file.display())));
     }
-    let module = files::read(file, "the module")?;
+    let read = files::read(file, "the module")?;
+    let module = match bundle::is_bundle(&read) {
+        true => bundle::module(&read).map_err(|why| {
+            Failure::usage(format!("{} is no bundle that can be used", file.display()))
+                .because(why)
+                .hint("opa build --target wasm --entrypoint RULE writes one with one module")
+        })?,
+        false => read,
+    };
     if !module.starts_with(b"\0asm") {
         return Err(Failure::usage(format!("{} is no WebAssembly module", file.display()))
             .hint("kubectl ocm policy build makes a module of a project"));

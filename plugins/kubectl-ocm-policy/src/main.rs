@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod args;
 mod ask;
+mod bundle;
 mod child;
 mod files;
 mod histogram;

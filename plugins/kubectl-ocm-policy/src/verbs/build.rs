@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::args::{BuildArgs, Language};
 use crate::child::Children;
 use crate::files;
-use crate::load::{Loader, NO_SETTINGS, refused};
+use crate::load::{Loader, NO_SETTINGS, module, refused};
 use crate::verbs::inspect::size;
 
 pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit, Failure> {
@@ -31,7 +31,7 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit,
         Language::AssemblyScript => assembly_script(&dir, children)?,
         Language::Rego => rego(&dir, &work.0, children)?,
     };
-    let made = annotated(&dir, files::read(&built, "the module")?)?;
+    let made = annotated(&dir, module(&built)?)?;
     let cannot = |fault: &Fault| refused(&dir, fault);
     let module = match Look::at(&made).map_err(|fault| cannot(&fault))?.kind {
         Kind::Core => encode(&made).map_err(|fault| cannot(&fault))?,
@@ -221,14 +221,7 @@ fn rego(dir: &Path, work: &Path, children: &Children) -> Result<PathBuf, Failure
     let mut opa = Command::new("opa");
     opa.args(["build", "--target", "wasm", "--entrypoint", ENTRYPOINT, "--output"]).arg(&bundle).args(&sources);
     tool(children, &mut opa, "https://www.openpolicyagent.org/docs/#running-opa tells how to install it")?;
-    // To stdout: the path in the bundle begins with a slash, and nothing is to be written there.
-    let mut tar = Command::new("tar");
-    tar.arg("-xzOf").arg(&bundle).arg("/policy.wasm");
-    let module = tool(children, &mut tar, "the package of your system is called tar")?.stdout;
-    let file = work.join("policy.wasm");
-    fs::write(&file, module)
-        .map_err(|error| Failure::other(format!("cannot write {}", file.display())).because(error))?;
-    Ok(file)
+    Ok(bundle)
 }
 
 fn assembly_script(dir: &Path, children: &Children) -> Result<PathBuf, Failure> {
