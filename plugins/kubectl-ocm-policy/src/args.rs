@@ -15,7 +15,8 @@ pub(crate) fn about() -> clap::Command {
             "Write, build, test, run and measure policies: WebAssembly modules that decide which clusters a hub lets \
              in. Everything happens on this machine; no cluster is asked.\n\n\
              A module runs with bounded time, memory and fuel and can compute, nothing else: one from a stranger can \
-             be inspected and run as safely as one's own.",
+             be inspected and run as safely as one's own. Where a module is wanted, a bundle as opa build --target \
+             wasm writes it will do.",
         )
         .after_help(EXAMPLES)
 }
