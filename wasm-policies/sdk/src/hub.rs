@@ -106,6 +106,12 @@ pub fn is_bootstrap_token(user: &str) -> bool {
     id.len() == 6 && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
+/// The ID of the token that somebody shows; none for certificates, and for tokens that have none.
+pub fn token_id<'r>(requester: &'r Requester<'_>) -> Option<&'r str> {
+    let ids = requester.extra.get(CREDENTIAL_ID)?;
+    ids.iter().map(|id| &**id).find(|id| id.starts_with("JTI="))
+}
+
 /// What somebody with the name of a service account or a bootstrap token lacks of one: who acts as another has the
 /// name, but not the UID and the groups.
 pub fn lacks(requester: &Requester<'_>) -> Option<&'static str> {

@@ -2,8 +2,8 @@
 
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
-    Answer, Csr, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Row, Table, allow, deny, hold, hub,
-    manifest, no_opinion, time,
+    Answer, Csr, EditGrant, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Row, Table, allow, deny, hold,
+    hub, manifest, no_opinion, time,
 };
 use serde::Deserialize;
 
@@ -15,8 +15,12 @@ pub struct NameClaim {
     hold_taken: bool,
     /// Users who may ask for first certificates besides the hub's bootstrap identities.
     requesters: Vec<String>,
+    /// Whether the token that registered a cluster is the only one that gets its first certificate.
+    same_credential: bool,
 }
 
+/// Annotation of a ManagedCluster: the credential that registered it.
+const CREATOR: &str = "kubectl-ocm/creator-credential";
 const CLUSTERS: &str = "clusters";
 const CSRS: &str = "csrs";
 const NAMESPACES: &str = "namespaces";
@@ -32,13 +36,15 @@ impl Policy for NameClaim {
             name: "used-cluster-names".to_owned(),
         };
         let created = "/metadata/creationTimestamp";
-        let cluster = ["/spec/hubAcceptsClient", "/status/conditions", "/metadata/deletionTimestamp", created];
+        let creator = "/metadata/annotations/kubectl-ocm~1creator-credential";
+        let cluster = ["/spec/hubAcceptsClient", "/status/conditions", "/metadata/deletionTimestamp", created, creator];
         manifest(
             "name-claim",
             env!("CARGO_PKG_VERSION"),
             "Keeps the names of clusters for the keys that joined with them",
         )
-        .judges([Operation::Approve, Operation::Join])
+        .judges([Operation::Create, Operation::Approve, Operation::Join])
+        .may_edit(EditGrant::Annotation { key: CREATOR.to_owned() })
         .needs(CLUSTERS, EvidenceSource::Clusters, &cluster)
         .needs(
             CSRS,
@@ -60,6 +66,8 @@ impl Policy for NameClaim {
         .gives("two-keys", "Several keys ask for the name at once")
         .gives("namespace-foreign", "A namespace of this name belongs to somebody else")
         .gives("used-before", "A cluster of this name was here before")
+        .gives("credential-unknown", "Nobody knows which credential registered the cluster")
+        .gives("other-credential", "Another credential registered the cluster")
         .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -68,7 +76,10 @@ impl Policy for NameClaim {
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
-        self.judge(request)
+        match request.operation() {
+            Operation::Create => self.remember(request),
+            _ => self.judge(request),
+        }
     }
 }
 
@@ -79,9 +90,21 @@ struct Holder {
     joined: bool,
     denied: bool,
     created: Option<i64>,
+    creator: Option<String>,
 }
 
 impl NameClaim {
+    /// Who registers a cluster with a token of its own leaves its mark.
+    fn remember(&self, request: &Request<'_>) -> Answer {
+        let requester = request.requester();
+        match hub::token_id(requester) {
+            Some(id) if self.same_credential && hub::bootstraps(requester, &self.requesters) => {
+                allow().annotate(CREATOR, id)
+            }
+            _ => no_opinion(),
+        }
+    }
+
     fn judge(&self, request: &Request<'_>) -> Answer {
         let Some(csr) = request.csr() else { return no_opinion() };
         let agents: Vec<(&str, &str)> = csr.common_names.iter().filter_map(|name| hub::agent(name)).collect();
@@ -143,6 +166,16 @@ impl NameClaim {
         if holder.denied && !holder.accepted {
             return Err(deny("denied-before", "the cluster was denied"));
         }
+        if self.same_credential && !holder.joined {
+            let Some(creator) = &holder.creator else {
+                return Err(hold("credential-unknown", "the cluster does not tell which credential registered it")
+                    .at("metadata.annotations"));
+            };
+            if hub::token_id(&csr.requester) != Some(creator) {
+                return Err(deny("other-credential", "another credential than this one registered the cluster")
+                    .at("spec.extra"));
+            }
+        }
         let keys = keys(whole(request, CSRS)?, name);
         let mine = |key: &&(Text<'_>, bool)| !key.0.is_empty() && key.0 == &*csr.spki_sha256;
         let issued: Vec<_> = keys.iter().filter(|(_, decided)| *decided).collect();
@@ -201,6 +234,7 @@ fn holder(request: &Request<'_>, name: &str) -> Result<Option<Holder>, Answer> {
             joined: is("ManagedClusterJoined", "True"),
             denied: is("HubAcceptedManagedCluster", "False"),
             created: cluster.created,
+            creator: cluster.annotations.get(CREATOR).map(|id| id.to_string()),
         }));
     }
     let row = request.evidence(CLUSTERS).and_then(|table| table.rows.iter().find(|row| row.name == name));
@@ -214,6 +248,7 @@ fn holder(request: &Request<'_>, name: &str) -> Result<Option<Holder>, Answer> {
         denied: is("HubAcceptedManagedCluster", "False"),
         deleting: text(row, 2).is_some(),
         created: text(row, 3).and_then(time::parse),
+        creator: text(row, 4).map(str::to_owned),
     }))
 }
 
