@@ -1,6 +1,7 @@
 //! One policy that can be asked.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ocm_policy_abi::{EditGrant, Manifest, Operation};
 use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
@@ -20,13 +21,22 @@ pub struct Policy {
     /// What the administrator lets it change; its manifest stands beside it.
     edits: Vec<EditGrant>,
     program: Box<dyn Program>,
-    /// Instances that wait for their request.
-    ready: Mutex<Vec<Box<dyn Ready>>>,
+    /// Instances that wait for their request, one in each place.
+    ready: [Mutex<Option<Box<dyn Ready>>>; READY],
     pace: Pace,
 }
 
 /// How many instances of one policy wait at most: one for each thread that could ask at the same moment.
 const READY: usize = 4;
+
+/// The place that a thread looks at first: what it made ready itself is in the cache of its processor.
+fn own_place() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static PLACE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % READY;
+    }
+    PLACE.with(|place| *place)
+}
 
 /// An answer. When it is dropped, the instance that gave it is taken apart and the next one is made, so whoever answers
 /// somebody does that first.
@@ -59,14 +69,15 @@ impl Policy {
         let header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
         let program = load(engine, artifact)?;
-        let first = program.prepare(engine, &limits)?;
+        let mut ready = <[Mutex<_>; READY]>::default();
+        ready[own_place()] = Mutex::new(Some(program.prepare(engine, &limits)?));
         Ok(Arc::new(Self {
             engine: engine.clone(),
             header,
             limits,
             edits: edits.to_vec(),
             program,
-            ready: Mutex::new(vec![first]),
+            ready,
             pace: Pace::default(),
         }))
     }
@@ -94,7 +105,8 @@ impl Policy {
     /// Asks. Every answer comes from an instance that has never been asked before.
     pub fn decide(self: &Arc<Self>, question: &Question) -> Answered {
         let place = self.engine.lanes.enter(&self.pace);
-        let waiting = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let first = own_place();
+        let waiting = (0..READY).find_map(|next| self.place(first + next).take());
         let mut spent = None;
         let mut fuel = 0;
         let result =
@@ -111,14 +123,19 @@ impl Policy {
         Answered { outcome, spent, policy: self.clone() }
     }
 
-    /// Makes the next instance, unless enough are waiting.
+    fn place(&self, number: usize) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
+        self.ready[number % READY].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the next instance, unless one waits where this thread looks first.
     fn replenish(&self) {
-        if self.ready.lock().unwrap_or_else(PoisonError::into_inner).len() >= READY {
+        let own = own_place();
+        if self.place(own).is_some() {
             return;
         }
         // What fails now fails again when somebody asks, and is said then.
         if let Ok(next) = self.program.prepare(&self.engine, &self.limits) {
-            self.ready.lock().unwrap_or_else(PoisonError::into_inner).push(next);
+            *self.place(own) = Some(next);
         }
     }
 }
