@@ -255,10 +255,12 @@ pub fn build(target: &Path, release: bool, quiet: bool) -> Result<PathBuf, Strin
 /// What the compiler said, when they cannot be built.
 pub fn build_some(doors: &[String], target: &Path, release: bool, quiet: bool) -> Result<PathBuf, String> {
     let mut command = cargo();
-    // For release, as they are shipped.
-    command.args([if release { "dist" } else { "build" }, "--bins", "--target-dir"]).arg(target).current_dir(root());
+    command.args(["build", "--bins", "--target-dir"]).arg(target).current_dir(root());
     for door in doors {
         command.args(["--package", door]);
+    }
+    if release {
+        command.arg("--release");
     }
     if !quiet {
         return match command.stdin(Stdio::null()).status() {
