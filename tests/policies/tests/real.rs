@@ -2,9 +2,8 @@
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
 
-use ocm_policy_abi::{Decision, Edit, Operation, Request, Verdict};
+use ocm_policy_abi::{Decision, Edit, Operation, Verdict};
 use ocm_policy_engine::{
     Ceiling, Engine, EngineSettings, Fault, Kind, Outcome, Policy, Question, annotate, compile_here,
 };
@@ -12,6 +11,10 @@ use ocm_policy_rules::adapt;
 use ocm_policy_rules::outcome::Bounds;
 use serde_json::{Value, json};
 
+use asked::{kubewarden, request};
+
+#[path = "support/asked.rs"]
+mod asked;
 #[path = "../guests/kubewarden/src/judge.rs"]
 mod judge;
 
@@ -28,19 +31,6 @@ fn load(module: &[u8], settings: &Value) -> Result<Arc<Policy>, Fault> {
     Policy::load(&ENGINE, &artifact, &Ceiling::default(), &artifact.header().manifest.edits)
 }
 
-fn request(name: &str, labels: &Value) -> Request<'static> {
-    let json = json!({
-        "id": "84bd3dc3", "operation": "create", "now": 1_790_000_000_000_i64,
-        "requester": {"username": "system:serviceaccount:open-cluster-management:bootstrap", "groups": ["g"]},
-        "resource": {"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster",
-                     "resource": "managedclusters", "operation": "CREATE", "name": name},
-        "cluster": {"name": name, "labels": labels},
-        "object": {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-                   "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": false}},
-    });
-    serde_json::from_str(Box::leak(json.to_string().into_boxed_str())).expect("it is a request")
-}
-
 fn question(name: &str) -> Question {
     Question::new(request(name, &json!({"env": "prod"})))
 }
@@ -50,22 +40,6 @@ fn ask(policy: &Arc<Policy>, question: &Question) -> Outcome {
     let first = policy.decide(question).outcome.clone();
     assert_eq!(policy.decide(question).outcome, first);
     first
-}
-
-#[expect(clippy::print_stderr, reason = "for whoever runs the tests with --nocapture")]
-fn measure(what: &str, policy: &Arc<Policy>, question: &Question) {
-    let mut times: Vec<u128> = (0..2_000)
-        .map(|_| {
-            let begun = Instant::now();
-            let answered = policy.decide(question);
-            let took = begun.elapsed().as_micros();
-            drop(answered);
-            took
-        })
-        .collect();
-    times.sort_unstable();
-    let fuel = policy.decide(question).outcome.fuel;
-    eprintln!("{what}: {} µs at the median, {} µs at 99 %, fuel {fuel}", times[1_000], times[1_980]);
 }
 
 #[test]
@@ -95,7 +69,6 @@ fn a_go_program() {
     }
     let slept = ask(&with(json!({"prefix": "", "break": "sleep"})), &question("prod-1"));
     assert_eq!(slept.result.expect("an hour is over at once").verdict, Verdict::Allow);
-    measure("a Go program", &policy, &question("prod-1"));
 }
 
 #[test]
@@ -106,22 +79,11 @@ fn a_rust_program() {
     assert_eq!(ask(&policy, &question("dev-1")).result.expect("it decides").verdict, Verdict::Deny);
     let Err(Fault::Trap(said)) = ask(&policy, &question("panic please")).result else { panic!("no trap") };
     assert!(said.contains("as was asked"), "{said}");
-    measure("a Rust program", &policy, &question("prod-1"));
-}
-
-fn kubewarden() -> Vec<u8> {
-    let metadata = json!({
-        "protocolVersion": "v1", "mutating": true, "executionMode": "kubewarden-wapc",
-        "rules": [{"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["v1"],
-                   "resources": ["managedclusters"], "operations": ["CREATE", "UPDATE"]}],
-        "annotations": {"io.kubewarden.policy.title": "Prefix", "io.kubewarden.policy.version": "0.1.0"},
-    });
-    annotate(&policy_tests::kubewarden(cache()), "io.kubewarden.metadata", metadata.to_string().as_bytes())
 }
 
 #[test]
 fn a_kubewarden_policy_decides_as_its_own_logic_does() {
-    let module = kubewarden();
+    let module = kubewarden(cache());
     for settings in [json!({"prefix": "prod-"}), json!({"prefix": "dev", "default_region": "eu"})] {
         let policy = load(&module, &settings).expect("it can be loaded");
         assert_eq!((policy.header().kind, policy.manifest().name.as_str()), (Kind::KubewardenWapc, "prefix"));
@@ -148,13 +110,12 @@ fn a_kubewarden_policy_decides_as_its_own_logic_does() {
                 }
             }
         }
-        measure("a Kubewarden policy", &policy, &question("prod-1"));
     }
 }
 
 #[test]
 fn a_kubewarden_policy_judges_its_settings_and_may_not_ask() {
-    let module = kubewarden();
+    let module = kubewarden(cache());
     let refused = load(&module, &json!({"prefix": ""})).err();
     assert_eq!(refused, Some(Fault::Load("it refuses its settings: the prefix must not be empty".to_owned())));
     let wrong = load(&module, &json!({"prefix": 5})).err().expect("it is refused").to_string();
@@ -182,7 +143,6 @@ fn rego_decides_as_opa_does() {
             assert_eq!(ours, theirs, "{name} {labels}");
         }
     }
-    measure("Rego", &policy, &question("prod-1"));
 }
 
 #[test]
@@ -205,7 +165,6 @@ fn gatekeeper_decides_as_opa_does() {
             let ours = ask(&policy, &Question::new(request)).result;
             assert_eq!(ours, theirs, "{parameters} {labels}");
         }
-        measure("Gatekeeper", &policy, &question("prod-1"));
     }
 }
 

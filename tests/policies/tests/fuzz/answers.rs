@@ -1,10 +1,12 @@
 //! What policies of all kinds answer. What has to be in an answer that allows is said here a second time, by hand.
 
 use ocm_policy_abi::{Decision, Verdict};
+use ocm_policy_engine::{Ceiling, Policy, compile_here};
 use ocm_policy_rules::adapt::{self, Settings};
 use ocm_policy_rules::outcome::{Bounds, Fault, read_decision};
 use serde_json::{Value, json};
 
+use crate::guests::{Guest, engine, policy, question};
 use crate::support::Random;
 use crate::{fuzz, mutate};
 
@@ -311,4 +313,55 @@ fn damaged_results_of_gatekeeper() {
         }
     });
     assert!(allowed > 0);
+}
+
+/// What stands at an address of the record of an answer.
+fn word(image: &[u8], at: usize) -> usize {
+    image[at..at + 4].iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+}
+
+#[test]
+fn damaged_answers_in_memory() {
+    let engine = engine();
+    let ceiling = Ceiling::default();
+    let texts: Vec<String> = decisions().iter().map(Value::to_string).collect();
+    let good: Vec<_> = texts.iter().map(|text| (Guest::answering(text).module(), Guest::image(text))).collect();
+    let next = policy(&engine, &Guest::default().module()).expect("it loads");
+    let make = |random: &mut Random| {
+        let which = random.below(good.len());
+        let mut input = good[which].1.clone();
+        for _ in 0..=random.below(3) {
+            // The record itself more often than its texts.
+            let end = if random.once_in(3) { input.len() } else { 52 };
+            let most = if random.once_in(2) { 256 } else { 5 };
+            let at = random.below(end);
+            input[at] = random.below(most) as u8;
+        }
+        input.push(which as u8);
+        input
+    };
+    let (mut taken, mut faults) = (0, 0);
+    fuzz("memory", 250, make, |_, input| {
+        let (which, image) = input.split_last().expect("it says which one it was");
+        let (whole, own) = &good[usize::from(*which)];
+        let at = whole.windows(own.len()).position(|window| window == own).expect("it holds its answer");
+        let mut module = whole.clone();
+        module[at..at + own.len()].copy_from_slice(image);
+        let artifact = compile_here(&module, "{}", &ceiling).expect("only the answer is damaged");
+        let damaged = Policy::load(&engine, &artifact, &ceiling, &[]).expect("it loads");
+        match &damaged.decide(&question("prod-1")).outcome.result {
+            Ok(decision) => {
+                taken += 1;
+                assert_eq!(Bounds::default().check(decision), Ok(()));
+                assert_eq!(Verdict::ALL[usize::from(image[0])], decision.verdict);
+                assert_eq!(usize::from(image[4]), usize::from(decision.ask_again_seconds.is_some()));
+                let lengths = [decision.reasons.len(), decision.warnings.len(), decision.edits.len()];
+                assert_eq!([16, 24, 32].map(|at| word(image, at)), lengths);
+            }
+            Err(_) => faults += 1,
+        }
+        assert!(next.decide(&question("prod-1")).outcome.result.is_ok(), "the next policy decides");
+    });
+    crate::say(&format!("memory: {taken} taken, {faults} faults"));
+    assert!(taken > 0 && faults > 0, "{taken} taken, {faults} faults");
 }

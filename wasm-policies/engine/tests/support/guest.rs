@@ -64,10 +64,15 @@ impl Guest {
         Self { answer: answer.to_owned(), ..Self::default() }
     }
 
+    /// An answer as it lies in memory from [`ANSWER`] on.
+    pub fn image(answer: &str) -> Vec<u8> {
+        Memory::answer(answer)
+    }
+
     /// The module.
     pub fn module(&self) -> Vec<u8> {
         let Self { fields, describe, configure, decide, pages, answer, manifest } = self;
-        let answer = Memory::answer(answer);
+        let answer = Self::image(answer);
         let text = format!(
             r#"(module
               (memory (export "memory") {pages})
