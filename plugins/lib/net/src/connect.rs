@@ -4,6 +4,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::proxy::matcher::Intercept;
 use ocm_core::{Failure, Reason};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -15,6 +18,7 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tower_service::Service as _;
 
 use crate::Endpoint;
 
@@ -65,13 +69,10 @@ pub(crate) async fn open(
     limit: Duration,
 ) -> Result<TlsStream<TcpStream>, Failure> {
     let work = async {
-        let addresses: Vec<_> = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port))
-            .await
-            .map_err(|error| {
-                unreachable(endpoint, "its name cannot be resolved", error).hint("check the host name and the DNS")
-            })?
-            .collect();
-        let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| tcp(endpoint, error))?;
+        let stream = match endpoint.proxy() {
+            Some(proxy) => through(endpoint, &proxy).await?,
+            None => direct(endpoint).await?,
+        };
         let config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| Failure::other("TLS cannot be set up").because(error))?
@@ -85,6 +86,44 @@ pub(crate) async fn open(
         Err(unreachable(endpoint, "it does not answer", format!("nothing within {}", ocm_core::duration::human(limit)))
             .hint("check network, VPN and firewall"))
     })
+}
+
+async fn direct(endpoint: &Endpoint) -> Result<TcpStream, Failure> {
+    let addresses: Vec<_> = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port))
+        .await
+        .map_err(|error| {
+            unreachable(endpoint, "its name cannot be resolved", error).hint("check the host name and the DNS")
+        })?
+        .collect();
+    TcpStream::connect(addresses.as_slice()).await.map_err(|error| tcp(endpoint, error))
+}
+
+/// Asks a proxy for a tunnel (`CONNECT`, RFC 9110 section 9.3.6); it resolves the name.
+async fn through(endpoint: &Endpoint, proxy: &Intercept) -> Result<TcpStream, Failure> {
+    const HINT: &str = "check HTTPS_PROXY; addresses that need no proxy belong into NO_PROXY";
+    let by = proxy.uri().authority().map(ToString::to_string).unwrap_or_default();
+    let refused = |what: &str, cause: &dyn std::fmt::Display| {
+        unreachable(endpoint, &format!("the proxy {by} {what}"), cause).hint(HINT)
+    };
+    if proxy.uri().scheme_str() != Some("http") {
+        let scheme = proxy.uri().scheme_str().unwrap_or_default();
+        return Err(refused("cannot be used", &format!("this check speaks to http proxies, and not to {scheme}")));
+    }
+    let mut tunnel = Tunnel::new(proxy.uri().clone(), HttpConnector::new());
+    if let Some(auth) = proxy.basic_auth() {
+        tunnel = tunnel.with_auth(auth.clone());
+    }
+    let address = endpoint.to_string().parse().map_err(|error| refused("cannot be asked", &error))?;
+    match tunnel.call(address).await {
+        Ok(stream) => Ok(stream.into_inner()),
+        Err(error) => {
+            let causes: Vec<String> = std::iter::successors(std::error::Error::source(&error), |cause| cause.source())
+                .map(ToString::to_string)
+                .collect();
+            let causes = std::iter::once(error.to_string()).chain(causes).collect::<Vec<_>>().join(": ");
+            Err(refused("does not let it through", &causes))
+        }
+    }
 }
 
 fn unreachable(endpoint: &Endpoint, what: &str, cause: impl std::fmt::Display) -> Failure {

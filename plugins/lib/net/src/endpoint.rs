@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use ocm_core::Failure;
 use rustls::pki_types::ServerName;
 
@@ -72,6 +73,16 @@ impl Endpoint {
                 host == "localhost" || host.ends_with(".localhost")
             }
         }
+    }
+
+    /// The proxy that the environment says for this address: `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` names it, or
+    /// it is this machine itself.
+    pub(crate) fn proxy(&self) -> Option<Intercept> {
+        if self.is_loopback() {
+            return None;
+        }
+        let address = self.to_string().parse().ok()?;
+        Matcher::from_env().intercept(&address)
     }
 
     /// Host and port as an address line has them.

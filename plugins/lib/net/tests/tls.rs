@@ -13,7 +13,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_tim
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -223,4 +223,61 @@ async fn who_does_not_listen_or_answer_is_unreachable() {
     drop(listener);
     let failure = verify(&endpoint(silent), &[ca], LIMIT).await.unwrap_err();
     assert!(failure.message.contains("nothing listens there"), "{failure}");
+}
+
+/// A proxy that opens one tunnel to `server`, whatever it is asked for, and tells what it was asked for.
+async fn tunnel(listener: TcpListener, server: SocketAddr) -> String {
+    let (mut client, _) = listener.accept().await.unwrap();
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") {
+        asked.push(client.read_u8().await.unwrap());
+    }
+    let mut server = TcpStream::connect(server).await.unwrap();
+    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
+    // How they part is theirs.
+    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+    String::from_utf8(asked).unwrap()
+}
+
+/// What the environment says is for a whole process, so this test is two: it starts itself with a proxy.
+#[tokio::test]
+async fn the_proxy_of_the_environment_is_used() {
+    const CA: &str = "OCM_NET_TEST_CA";
+    const NAME: &str = "hub.invalid";
+    let url = format!("https://{NAME}:6443");
+    if let Some(ca) = std::env::var_os(CA) {
+        let authority = std::fs::read(ca).unwrap();
+        let checked = verify(&Endpoint::parse(&url, None).unwrap(), &[authority], LIMIT).await;
+        assert_eq!(checked, Ok(()), "no machine knows the name, so only a proxy can have led there");
+        return;
+    }
+    let authority = Authority::new("ca");
+    let (certificate, key) = authority.sign(NAME, |_| {});
+    let server = serve(vec![certificate], key, Then::Babbles, Vec::new()).await;
+    let ca = std::env::temp_dir().join(format!("ocm-net-{}", std::process::id()));
+    std::fs::write(&ca, &authority.der).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = listener.local_addr().unwrap();
+    let tunnel = tokio::spawn(tunnel(listener, server));
+    let child = |proxy: String| {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "the_proxy_of_the_environment_is_used"]).env(CA, &ca).env("HTTPS_PROXY", proxy);
+        child.env_remove("NO_PROXY").env_remove("no_proxy").env_remove("https_proxy");
+        let output = tokio::task::spawn_blocking(move || child.output().unwrap());
+        async {
+            output.await.map(|output| (output.status.success(), String::from_utf8(output.stdout).unwrap())).unwrap()
+        }
+    };
+    let (held, said) = child(format!("http://me:secret@{proxy}")).await;
+    assert!(held, "{said}");
+    let asked = tunnel.await.unwrap().to_ascii_lowercase();
+    assert!(asked.starts_with("connect hub.invalid:6443 http/1.1\r\n"), "{asked}");
+    assert!(asked.contains("\r\nproxy-authorization: basic bwu6c2vjcmv0\r\n"), "{asked}");
+
+    // Nobody listens there any more.
+    let (held, said) = child(format!("http://{proxy}")).await;
+    assert!(!held && said.contains(&format!("the proxy {proxy} does not let it through")), "{said}");
+    let (held, said) = child(format!("https://{proxy}")).await;
+    assert!(!held && said.contains(&format!("the proxy {proxy} cannot be used")), "{said}");
+    std::fs::remove_file(&ca).unwrap();
 }
