@@ -40,7 +40,11 @@ impl Lanes {
 impl Pace {
     /// Remembers how much fuel a decision took. A million units are about a millisecond.
     pub(crate) fn took(&self, fuel: u64) {
-        self.quick.store(fuel < QUICK, Ordering::Relaxed);
+        let quick = fuel < QUICK;
+        // What nobody writes stays in the caches of all processors.
+        if self.quick.load(Ordering::Relaxed) != quick {
+            self.quick.store(quick, Ordering::Relaxed);
+        }
     }
 }
 

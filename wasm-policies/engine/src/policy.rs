@@ -22,12 +22,17 @@ pub struct Policy {
     edits: Vec<EditGrant>,
     program: Box<dyn Program>,
     /// Instances that wait for their request, one in each place.
-    ready: [Mutex<Option<Box<dyn Ready>>>; READY],
+    ready: [Place; READY],
     pace: Pace,
 }
 
 /// How many instances of one policy wait at most: one for each thread that could ask at the same moment.
 const READY: usize = 4;
+
+/// A place for an instance. None shares a line of the caches with another: processors would take it from each other.
+#[derive(Default)]
+#[repr(align(128))]
+struct Place(Mutex<Option<Box<dyn Ready>>>);
 
 /// The place that a thread looks at first: what it made ready itself is in the cache of its processor.
 fn own_place() -> usize {
@@ -69,8 +74,8 @@ impl Policy {
         let header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
         let program = load(engine, artifact)?;
-        let mut ready = <[Mutex<_>; READY]>::default();
-        ready[own_place()] = Mutex::new(Some(program.prepare(engine, &limits)?));
+        let mut ready = <[Place; READY]>::default();
+        ready[own_place()] = Place(Mutex::new(Some(program.prepare(engine, &limits)?)));
         Ok(Arc::new(Self {
             engine: engine.clone(),
             header,
@@ -124,7 +129,7 @@ impl Policy {
     }
 
     fn place(&self, number: usize) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
-        self.ready[number % READY].lock().unwrap_or_else(PoisonError::into_inner)
+        self.ready[number % READY].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the next instance, unless one waits where this thread looks first.
