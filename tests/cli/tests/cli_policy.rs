@@ -1,6 +1,6 @@
 //! Policies from the first line to the last measurement, strangers' modules, and wrong words.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use cli_tests::{Cli, Run, binary, check, folder};
@@ -232,13 +232,9 @@ fn a_cache_that_others_can_write_to_is_not_used() {
 fn workshop() -> Option<Cli> {
     let own = PathBuf::from(std::env::var_os("HOME")?);
     let home = |name: &str, usual: &str| std::env::var_os(name).map_or_else(|| own.join(usual), PathBuf::from);
-    let cargo = home("CARGO_HOME", ".cargo");
-    let path = [cargo.join("bin").as_path(), Path::new("/usr/local/go/bin"), Path::new("/usr/bin"), Path::new("/bin")]
-        .map(|folder| folder.display().to_string())
-        .join(":");
     let mut cli = Cli::new()
-        .env("PATH", path)
-        .env("CARGO_HOME", &cargo)
+        .env("PATH", std::env::var_os("PATH")?)
+        .env("CARGO_HOME", home("CARGO_HOME", ".cargo"))
         .env("RUSTUP_HOME", home("RUSTUP_HOME", ".rustup"))
         .env("CARGO_NET_OFFLINE", "true")
         // One for all, so that only the first build compiles what all policies need.
@@ -251,7 +247,7 @@ fn workshop() -> Option<Cli> {
 
 #[test]
 fn from_nothing_to_a_measured_policy() {
-    let cli = workshop().expect("whoever runs tests has a home");
+    let cli = workshop().expect("whoever runs tests has a home and a path");
     check!("policy-new", cli, policy(&cli, &["new", "only-prod", "--lang", "rust"]));
     let built = policy(&cli, &["build", "only-prod"]);
     assert_eq!(built.exit, 0, "{built}");
