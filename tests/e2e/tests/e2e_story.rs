@@ -117,6 +117,24 @@ fn forbidden_lines(cluster: &Cluster) -> Vec<String> {
     lines
 }
 
+/// Whether a line of a log is about a right that an agent has by now. Agents begin to work as soon as they have their
+/// certificate, and the hub's own controllers grant them their namespace moments later; on a busy machine they notice.
+fn granted_since(hub: &Cluster, line: &str) -> bool {
+    let line = line.replace('\\', "");
+    let between = |before: &str, after: &str| Some(line.split_once(before)?.1.split_once(after)?.0);
+    let granted = || {
+        let user = between("User \"", "\"")?;
+        let group = user.strip_prefix("system:open-cluster-management:")?.split_once(':')?.0;
+        let resource = format!("{}.{}", between("resource \"", "\"")?, between("API group \"", "\"")?);
+        let own = format!("system:open-cluster-management:{group}");
+        let words = ["auth", "can-i", between("cannot ", " resource")?, &resource, "--as", user, "--as-group", &own];
+        let more = ["--as-group", "system:open-cluster-management:managed-clusters", "--namespace"];
+        let namespace = between("in the namespace \"", "\"")?;
+        Some(hub.kubectl(&[&words[..], &more, &[namespace]].concat()).is_ok_and(|said| said.trim() == "yes"))
+    };
+    granted().unwrap_or(false)
+}
+
 #[test]
 fn from_nothing_to_available_with_the_documented_rights() {
     let specs = [Spec::node("story-hub"), Spec::node("story-one"), Spec::node("story-two")];
@@ -222,7 +240,8 @@ fn from_nothing_to_available_with_the_documented_rights() {
     ok(&said);
     assert_eq!(said.stdout.lines().filter(|line| line.contains("Available")).count(), 2, "{}", said.stdout);
     for cluster in [hub, one, two] {
-        let lines = forbidden_lines(cluster);
+        let mut lines = forbidden_lines(cluster);
+        lines.retain(|line| !granted_since(hub, line));
         assert!(lines.is_empty(), "{}: somebody lacks a right:\n{}", cluster.name(), lines.join("\n"));
     }
 }
