@@ -8,7 +8,8 @@
 //!                                                                                      Manifest
 //! ```
 //!
-//! All of them are JSON. Readers pass over members that they do not know, so that members can be added.
+//! Components get and give the same as the records of `wasm-policies/wit`. As JSON they are what WASI commands read, what
+//! people write, and what records of decisions keep; there, readers pass over members that they do not know.
 
 mod decision;
 mod manifest;

@@ -32,8 +32,9 @@ pub struct Engine {
     pub(crate) lanes: std::sync::Arc<Lanes>,
 }
 
-/// How much of a memory is set back by writing instead of by asking the kernel. Policies made with our SDK need one
-/// page of 64 KiB, two for long requests, and then no decision makes a system call.
+/// How much of a memory is set back by writing; what lies behind it is given back to the kernel, which is slower. Policies
+/// made with our SDK need one page of 64 KiB, two for long requests. Which parts of it were written the kernel tells where
+/// it can; otherwise all of it is.
 const RESIDENT: usize = 128 << 10;
 
 impl Engine {

@@ -21,26 +21,26 @@ pub struct Policy {
     /// What the administrator lets it change; its manifest stands beside it.
     edits: Vec<EditGrant>,
     program: Box<dyn Program>,
-    /// Instances that wait for their request, one in each place.
-    ready: [Place; READY],
+    /// Instances that wait for their request, one in each bay.
+    ready: [Bay; READY],
     pace: Pace,
 }
 
 /// How many instances of one policy wait at most: one for each thread that could ask at the same moment.
 const READY: usize = 4;
 
-/// A place for an instance. None shares a line of the caches with another: processors would take it from each other.
+/// Where an instance waits. None shares a line of the caches with another: processors would take it from each other.
 #[derive(Default)]
 #[repr(align(128))]
-struct Place(Mutex<Option<Box<dyn Ready>>>);
+struct Bay(Mutex<Option<Box<dyn Ready>>>);
 
-/// The place that a thread looks at first: what it made ready itself is in the cache of its processor.
-fn own_place() -> usize {
+/// The bay that a thread looks into first: what it made ready itself is in the cache of its processor.
+fn own_bay() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static PLACE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % READY;
+        static BAY: usize = THREADS.fetch_add(1, Ordering::Relaxed) % READY;
     }
-    PLACE.with(|place| *place)
+    BAY.with(|bay| *bay)
 }
 
 /// An answer. When it is dropped, the instance that gave it is taken apart and the next one is made, so whoever answers
@@ -74,8 +74,8 @@ impl Policy {
         let header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
         let program = load(engine, artifact)?;
-        let mut ready = <[Place; READY]>::default();
-        ready[own_place()] = Place(Mutex::new(Some(program.prepare(engine, &limits)?)));
+        let mut ready = <[Bay; READY]>::default();
+        ready[own_bay()] = Bay(Mutex::new(Some(program.prepare(engine, &limits)?)));
         Ok(Arc::new(Self {
             engine: engine.clone(),
             header,
@@ -110,8 +110,8 @@ impl Policy {
     /// Asks. Every answer comes from an instance that has never been asked before.
     pub fn decide(self: &Arc<Self>, question: &Question) -> Answered {
         let place = self.engine.lanes.enter(&self.pace);
-        let first = own_place();
-        let waiting = (0..READY).find_map(|next| self.place(first + next).take());
+        let first = own_bay();
+        let waiting = (0..READY).find_map(|next| self.bay(first + next).take());
         let mut spent = None;
         let mut fuel = 0;
         let result =
@@ -128,19 +128,19 @@ impl Policy {
         Answered { outcome, spent, policy: self.clone() }
     }
 
-    fn place(&self, number: usize) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
+    fn bay(&self, number: usize) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
         self.ready[number % READY].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the next instance, unless one waits where this thread looks first.
     fn replenish(&self) {
-        let own = own_place();
-        if self.place(own).is_some() {
+        let own = own_bay();
+        if self.bay(own).is_some() {
             return;
         }
         // What fails now fails again when somebody asks, and is said then.
         if let Ok(next) = self.program.prepare(&self.engine, &self.limits) {
-            *self.place(own) = Some(next);
+            *self.bay(own) = Some(next);
         }
     }
 }

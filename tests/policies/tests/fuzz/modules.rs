@@ -1,7 +1,5 @@
 //! Modules.
 
-use std::time::{Duration, Instant};
-
 use ocm_policy_engine::{Ceiling, Look, Policy, annotate, compile_here, encode};
 
 use crate::guests::{Guest, engine, question};
@@ -87,10 +85,8 @@ fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
                 .and_then(|made| Policy::load(&engine, &made, &ceiling, &made.header().manifest.edits));
             let Ok(policy) = made else { return };
             asked += 1;
-            let begun = Instant::now();
-            let outcome = policy.decide(&question("prod-1")).outcome.clone();
             // An endless loop takes as long as its fuel or its time lasts, and no longer.
-            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+            let outcome = policy.decide(&question("prod-1")).outcome.clone();
             assert!(outcome.fuel <= policy.limits().fuel, "{} of {}", outcome.fuel, policy.limits().fuel);
             let next = whole.decide(&question("prod-1")).outcome.result.clone();
             assert!(next.is_ok(), "the next policy decides: {next:?}");
