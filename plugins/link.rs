@@ -1,0 +1,27 @@
+//! The build script of every door: how its release binary is linked on Linux.
+//!
+//! Release binaries abort when they panic, so nobody ever walks their unwind tables; left in, they are a tenth of each
+//! binary. Linking them away is safe with the linkers that read linker scripts (GNU ld, and LLVM's, which is Rust's
+//! default); with another one the tables stay.
+#![expect(clippy::print_stdout, reason = "build scripts tell cargo so")]
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+const SCRIPT: &str = "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame.*) } } INSERT AFTER .rodata;\n";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-changed=../link.rs");
+    let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let reads_no_scripts = ["mold", "gold", "wild"].iter().any(|linker| flags.contains(linker));
+    if !is("PROFILE", "release") || !is("CARGO_CFG_TARGET_OS", "linux") || reads_no_scripts {
+        return Ok(());
+    }
+    let script = Path::new(&env::var("OUT_DIR")?).join("link.ld");
+    fs::write(&script, SCRIPT)?;
+    println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", script.display());
+    println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+    Ok(())
+}
