@@ -117,22 +117,66 @@ fn forbidden_lines(cluster: &Cluster) -> Vec<String> {
     lines
 }
 
-/// Whether a line of a log is about a right that an agent has by now. Agents begin to work as soon as they have their
-/// certificate, and the hub's own controllers grant them their namespace moments later; on a busy machine they notice.
-fn granted_since(hub: &Cluster, line: &str) -> bool {
+/// The words that ask `kubectl` whether the agent of a line of a log has the right by now that it lacked then.
+fn asked_again(line: &str) -> Option<Vec<String>> {
     let line = line.replace('\\', "");
     let between = |before: &str, after: &str| Some(line.split_once(before)?.1.split_once(after)?.0);
-    let granted = || {
-        let user = between("User \"", "\"")?;
-        let group = user.strip_prefix("system:open-cluster-management:")?.split_once(':')?.0;
-        let resource = format!("{}.{}", between("resource \"", "\"")?, between("API group \"", "\"")?);
-        let own = format!("system:open-cluster-management:{group}");
-        let words = ["auth", "can-i", between("cannot ", " resource")?, &resource, "--as", user, "--as-group", &own];
-        let more = ["--as-group", "system:open-cluster-management:managed-clusters", "--namespace"];
-        let namespace = between("in the namespace \"", "\"")?;
-        Some(hub.kubectl(&[&words[..], &more, &[namespace]].concat()).is_ok_and(|said| said.trim() == "yes"))
+    let user = between("User \"", "\"")?;
+    let cluster = user.strip_prefix("system:open-cluster-management:")?.split_once(':')?.0;
+    let own = format!("system:open-cluster-management:{cluster}");
+    let mut what = format!("{}.{}", between("resource \"", "\"")?, between("API group \"", "\"")?);
+    if let Some(name) = between(&format!("{what} \""), "\" is forbidden") {
+        what = format!("{what}/{name}");
+    }
+    let mut words = vec!["auth", "can-i", between("cannot ", " resource")?, &what, "--as", user, "--as-group", &own];
+    words.extend(["--as-group", "system:open-cluster-management:managed-clusters"]);
+    match between("in the namespace \"", "\"") {
+        Some(namespace) => words.extend(["--namespace", namespace]),
+        None => between("at the cluster", "scope").map(|_| words.push("--all-namespaces"))?,
+    }
+    Some(words.into_iter().map(str::to_owned).collect())
+}
+
+/// Whether a line of a log is about a right that an agent has by now. Agents begin to work as soon as they have their
+/// certificate, and the hub's own controllers grant them their rights moments later; on a busy machine they notice.
+fn granted_since(hub: &Cluster, line: &str) -> bool {
+    let words = asked_again(line);
+    let granted = |words: Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        hub.kubectl(&words).is_ok_and(|said| said.trim() == "yes")
     };
-    granted().unwrap_or(false)
+    words.is_some_and(granted)
+}
+
+/// A line as the agent of cluster `two` writes it into its log when it may not list something.
+fn lacking(resource: &str, group: &str, name: &str, scope: &str) -> String {
+    let user = r#"User \"system:open-cluster-management:two:83c3\""#;
+    format!(
+        r#"err="failed to list: {resource}.{group}{name} is forbidden: {user} cannot list resource \"{resource}\" in API group \"{group}\" {scope}""#
+    )
+}
+
+const CSRS: [&str; 2] = ["certificatesigningrequests", "certificates.k8s.io"];
+const CLUSTERS: [&str; 2] = ["managedclusters", "cluster.open-cluster-management.io"];
+const WORKS: [&str; 2] = ["manifestworks", "work.open-cluster-management.io"];
+const EVERYWHERE: &str = "at the cluster scope";
+const WITHIN: &str = r#"in the namespace \"two\""#;
+const TWO: &str = r#" \"two\""#;
+
+#[test]
+fn lines_about_missing_rights_are_read() {
+    let who = "--as system:open-cluster-management:two:83c3 --as-group system:open-cluster-management:two \
+               --as-group system:open-cluster-management:managed-clusters";
+    let read = |[resource, group]: [&str; 2], name: &str, scope: &str, asked: &str| {
+        let words = asked_again(&lacking(resource, group, name, scope)).expect("it is about an agent");
+        let (what, space) = asked.split_once(' ').expect("a scope");
+        assert_eq!(words.join(" "), format!("auth can-i list {resource}.{group}{what} {who} {space}"));
+    };
+    read(CSRS, "", EVERYWHERE, " --all-namespaces");
+    read(CLUSTERS, TWO, EVERYWHERE, "/two --all-namespaces");
+    read(WORKS, "", WITHIN, " --namespace two");
+    let stranger = lacking("pods", "", "", EVERYWHERE).replace("system:open-cluster-management:two:83c3", "jane");
+    assert_eq!(asked_again(&stranger), None);
 }
 
 #[test]
@@ -239,6 +283,13 @@ fn from_nothing_to_available_with_the_documented_rights() {
     let said = run(kubectl_ocm("get", &viewer).args(["clusters"]));
     ok(&said);
     assert_eq!(said.stdout.lines().filter(|line| line.contains("Available")).count(), 2, "{}", said.stdout);
+    // What agents were granted late is told apart from what nobody granted.
+    for ([resource, group], name, scope) in [(CSRS, "", EVERYWHERE), (CLUSTERS, TWO, EVERYWHERE), (WORKS, "", WITHIN)] {
+        assert!(granted_since(hub, &lacking(resource, group, name, scope)), "{resource}");
+    }
+    for ([resource, group], name, scope) in [(CLUSTERS, "", EVERYWHERE), (WORKS, "", EVERYWHERE)] {
+        assert!(!granted_since(hub, &lacking(resource, group, name, scope)), "{resource}");
+    }
     for cluster in [hub, one, two] {
         let mut lines = forbidden_lines(cluster);
         lines.retain(|line| !granted_since(hub, line));
