@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use ocm_policy_engine::{Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, Question, compile_here};
+use ocm_policy_engine::{
+    Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, Question, Registry, compile_here,
+};
 use ocm_policy_sdk::guest as native;
 use policy_name_pattern::NamePattern;
 use serde_json::json;
@@ -126,14 +128,23 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
         micros(median(loads.into_iter())) / 1e3
     );
     let question = question()?;
-    let mut each = Vec::new();
     for count in [1, 10, 50] {
-        let all = median(
-            (0..2_000).map(|_| timed(|| policies[..count].iter().for_each(|policy| drop(policy.decide(&question))))),
-        );
-        each.push(micros(all) / count as f64);
+        let registry = Registry::default();
+        for (number, policy) in policies[..count].iter().enumerate() {
+            registry.install(&format!("policy-{number}"), Ok(policy.clone()), |_| Ok(())).map_err(said)?;
+        }
+        // Whoever asked has the answers before the next instances are made.
+        let mut answers = Vec::new();
+        let all = median((0..2_000).map(|_| {
+            let begun = Instant::now();
+            let answered = registry.decide(&question);
+            answers.push(begun.elapsed());
+            drop(answered);
+            begun.elapsed()
+        }));
         println!(
-            "{count:2} policies on one request, each     p50 {:>7.2} µs   target ≤ 10 µs",
+            "{count:2} policies on one request, each     p50 {:>7.2} µs   target ≤ 10 µs   with the next instances {:.2} µs",
+            micros(median(answers.into_iter())) / count as f64,
             micros(all) / count as f64
         );
     }
