@@ -1,5 +1,8 @@
 //! The engine below all policies of a process.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 use ocm_policy_rules::outcome::Fault;
@@ -9,7 +12,10 @@ use crate::lanes::Lanes;
 /// How much an engine keeps ready.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings {
-    /// How many instances of policies there may be at once, those that wait for their request included.
+    /// How many threads decide without getting into each other's way. Each of these shards has the machine code of every
+    /// policy that its threads ask, and memory for instances, to itself.
+    pub shards: usize,
+    /// How many instances of policies there may be at once in a shard, those that wait for their request included.
     pub instances: u32,
     /// The largest memory that any policy may be given, in bytes.
     pub memory_bytes: usize,
@@ -21,15 +27,22 @@ pub struct EngineSettings {
 impl Default for EngineSettings {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        Self { instances: 256, memory_bytes: 64 << 20, slow_decisions: cores.saturating_sub(1).max(1) }
+        Self {
+            shards: cores.min(4),
+            instances: 256,
+            memory_bytes: 64 << 20,
+            slow_decisions: cores.saturating_sub(1).max(1),
+        }
     }
 }
 
 /// Runs policies. Clones are the same engine.
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) inner: wasmtime::Engine,
-    pub(crate) lanes: std::sync::Arc<Lanes>,
+    /// Making an instance counts up a dozen numbers that all instances of an engine share, and processors wait for each
+    /// other's. So there are several engines.
+    pub(crate) shards: Arc<[wasmtime::Engine]>,
+    pub(crate) lanes: Arc<Lanes>,
 }
 
 /// How much of a memory is set back by writing; what lies behind it is given back to the kernel, which is slower. Policies
@@ -43,34 +56,47 @@ impl Engine {
     /// # Errors
     /// When this machine cannot run WebAssembly at all.
     pub fn new(settings: &EngineSettings) -> Result<Self, Fault> {
-        let mut pool = PoolingAllocationConfig::new();
-        pool.total_component_instances(settings.instances)
-            .total_core_instances(settings.instances * 2)
-            .total_memories(settings.instances)
-            .total_tables(settings.instances * 2)
-            .max_core_instances_per_component(64)
-            .max_memories_per_component(1)
-            .max_memories_per_module(1)
-            .max_tables_per_component(8)
-            .max_tables_per_module(4)
-            .max_memory_size(settings.memory_bytes)
-            .table_elements(100_000)
-            .linear_memory_keep_resident(RESIDENT)
-            .table_keep_resident(8 << 10)
-            .pagemap_scan(wasmtime::Enabled::Auto)
-            .max_unused_warm_slots(settings.instances);
-        let mut config = config();
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-        let inner = wasmtime::Engine::new(&config)
-            .or_else(|_| wasmtime::Engine::new(&self::config()))
-            .map_err(|error| Fault::Load(format!("WebAssembly cannot be run here: {error:#}")))?;
-        Ok(Self { inner, lanes: std::sync::Arc::new(Lanes::new(settings.slow_decisions)) })
+        let shards = (0..settings.shards.max(1)).map(|_| shard(settings)).collect::<Result<_, _>>()?;
+        Ok(Self { shards, lanes: Arc::new(Lanes::new(settings.slow_decisions)) })
+    }
+
+    /// The shard of this thread: what it made ready itself is in the cache of its processor.
+    pub(crate) fn own_shard(&self) -> usize {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+        }
+        THREAD.with(|thread| thread % self.shards.len())
     }
 
     /// Lets time pass: whoever runs policies calls this once a millisecond.
     pub fn tick(&self) {
-        self.inner.increment_epoch();
+        self.shards.iter().for_each(wasmtime::Engine::increment_epoch);
     }
+}
+
+fn shard(settings: &EngineSettings) -> Result<wasmtime::Engine, Fault> {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(settings.instances)
+        .total_core_instances(settings.instances * 2)
+        .total_memories(settings.instances)
+        .total_tables(settings.instances * 2)
+        .max_core_instances_per_component(64)
+        .max_memories_per_component(1)
+        .max_memories_per_module(1)
+        .max_tables_per_component(8)
+        .max_tables_per_module(4)
+        .max_memory_size(settings.memory_bytes)
+        .table_elements(100_000)
+        .linear_memory_keep_resident(RESIDENT)
+        .table_keep_resident(8 << 10)
+        .pagemap_scan(wasmtime::Enabled::Auto)
+        .max_unused_warm_slots(settings.instances);
+    let mut config = config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    wasmtime::Engine::new(&config)
+        .or_else(|_| wasmtime::Engine::new(&self::config()))
+        .map_err(|error| Fault::Load(format!("WebAssembly cannot be run here: {error:#}")))
 }
 
 /// What code is compiled for: equal in the process that compiles and in the one that runs.

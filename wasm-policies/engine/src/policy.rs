@@ -1,7 +1,6 @@
 //! One policy that can be asked.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ocm_policy_abi::{EditGrant, Manifest, Operation};
 use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
@@ -20,27 +19,26 @@ pub struct Policy {
     limits: Limits,
     /// What the administrator lets it change; its manifest stands beside it.
     edits: Vec<EditGrant>,
-    program: Box<dyn Program>,
-    /// Instances that wait for their request, one in each bay.
-    ready: [Bay; READY],
+    /// One for each shard of the engine.
+    bays: Box<[Bay]>,
+    /// What it is loaded from in the shards that have not asked it yet. None once all have.
+    artifact: Mutex<Option<Artifact>>,
     pace: Pace,
 }
 
-/// How many instances of one policy wait at most: one for each thread that could ask at the same moment.
-const READY: usize = 4;
-
-/// Where an instance waits. None shares a line of the caches with another: processors would take it from each other.
+/// A policy in one shard: its code, and the instance that waits for its request. None shares a line of the caches with
+/// another: processors would take it from each other.
 #[derive(Default)]
 #[repr(align(128))]
-struct Bay(Mutex<Option<Box<dyn Ready>>>);
+struct Bay {
+    program: OnceLock<Box<dyn Program>>,
+    ready: Mutex<Option<Box<dyn Ready>>>,
+}
 
-/// The bay that a thread looks into first: what it made ready itself is in the cache of its processor.
-fn own_bay() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static BAY: usize = THREADS.fetch_add(1, Ordering::Relaxed) % READY;
+impl Bay {
+    fn ready(&self) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    BAY.with(|bay| *bay)
 }
 
 /// An answer. When it is dropped, the instance that gave it is taken apart and the next one is made, so whoever answers
@@ -73,18 +71,19 @@ impl Policy {
     ) -> Result<Arc<Self>, Fault> {
         let header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
-        let program = load(engine, artifact)?;
-        let mut ready = <[Bay; READY]>::default();
-        ready[own_bay()] = Bay(Mutex::new(Some(program.prepare(engine, &limits)?)));
-        Ok(Arc::new(Self {
+        let policy = Self {
             engine: engine.clone(),
             header,
             limits,
             edits: edits.to_vec(),
-            program,
-            ready,
+            bays: engine.shards.iter().map(|_| Bay::default()).collect(),
+            artifact: Mutex::new(Some(artifact.clone())),
             pace: Pace::default(),
-        }))
+        };
+        let own = engine.own_shard();
+        let first = policy.prepare(own)?;
+        *policy.bays[own].ready() = Some(first);
+        Ok(Arc::new(policy))
     }
 
     /// What it says of itself.
@@ -110,17 +109,14 @@ impl Policy {
     /// Asks. Every answer comes from an instance that has never been asked before.
     pub fn decide(self: &Arc<Self>, question: &Question) -> Answered {
         let place = self.engine.lanes.enter(&self.pace);
-        let first = own_bay();
-        let waiting = (0..READY).find_map(|next| self.bay(first + next).take());
         let mut spent = None;
         let mut fuel = 0;
-        let result =
-            waiting.map_or_else(|| self.program.prepare(&self.engine, &self.limits), Ok).and_then(|mut ready| {
-                let result = ready.decide(question, self.manifest(), &self.limits);
-                fuel = ready.fuel_used();
-                spent = Some(ready);
-                result
-            });
+        let result = self.instance().and_then(|mut ready| {
+            let result = ready.decide(question, self.manifest(), &self.limits);
+            fuel = ready.fuel_used();
+            spent = Some(ready);
+            result
+        });
         self.pace.took(if matches!(result, Err(Fault::TimedOut)) { u64::MAX } else { fuel });
         drop(place);
         let policy = PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() };
@@ -128,19 +124,43 @@ impl Policy {
         Answered { outcome, spent, policy: self.clone() }
     }
 
-    fn bay(&self, number: usize) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
-        self.ready[number % READY].0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The nearest instance that waits, or one that has to be made.
+    fn instance(&self) -> Result<Box<dyn Ready>, Fault> {
+        let (own, shards) = (self.engine.own_shard(), self.bays.len());
+        let mut near = (0..shards).map(|further| (own + further) % shards);
+        if let Some(ready) = near.clone().find_map(|shard| self.bays[shard].ready().take()) {
+            return Ok(ready);
+        }
+        // Nobody waits for code where another shard has it.
+        self.prepare(near.find(|shard| self.bays[*shard].program.get().is_some()).unwrap_or(own))
+    }
+
+    /// Makes an instance in a shard. The first one there brings the code with it.
+    fn prepare(&self, shard: usize) -> Result<Box<dyn Ready>, Fault> {
+        let (engine, bay) = (&self.engine.shards[shard], &self.bays[shard]);
+        if bay.program.get().is_none() {
+            let mut artifact = self.artifact.lock().unwrap_or_else(PoisonError::into_inner);
+            if let (Some(made), None) = (&*artifact, bay.program.get()) {
+                let program = load(engine, made)?;
+                bay.program.get_or_init(|| program);
+                if self.bays.iter().all(|bay| bay.program.get().is_some()) {
+                    *artifact = None;
+                }
+            }
+        }
+        let program = bay.program.get().ok_or_else(|| Fault::Load("its code is gone".to_owned()))?;
+        program.prepare(engine, &self.limits)
     }
 
     /// Makes the next instance, unless one waits where this thread looks first.
     fn replenish(&self) {
-        let own = own_bay();
-        if self.bay(own).is_some() {
+        let own = self.engine.own_shard();
+        if self.bays[own].ready().is_some() {
             return;
         }
         // What fails now fails again when somebody asks, and is said then.
-        if let Ok(next) = self.program.prepare(&self.engine, &self.limits) {
-            *self.bay(own) = Some(next);
+        if let Ok(next) = self.prepare(own) {
+            *self.bays[own].ready() = Some(next);
         }
     }
 }

@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use ocm_policy_abi::{EditGrant, Verdict};
-use ocm_policy_engine::{Cache, CacheError, Ceiling, Compiler, Decided, Fault, Policy, Registry, compile_here};
+use ocm_policy_engine::{
+    Cache, CacheError, Ceiling, Compiler, Decided, Engine, EngineSettings, Fault, Policy, Registry, compile_here,
+};
 use support::{ANSWER, Guest, compiler, engine, policy, question};
 
 fn verdict(decided: &Decided) -> Result<Verdict, Fault> {
@@ -212,7 +214,8 @@ fn candidates_are_compared_and_decide_for_their_share() {
 
 #[test]
 fn decisions_are_those_of_any_other_thread() {
-    let engine = engine();
+    // More threads than shards, and more shards than most machines have processors to spare.
+    let engine = Engine::new(&EngineSettings { shards: 3, instances: 64, ..EngineSettings::default() }).unwrap();
     let policy = policy(&engine, &Guest::default().module()).unwrap();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)

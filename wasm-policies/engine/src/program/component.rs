@@ -8,7 +8,6 @@ use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, InstancePre, Linker, TypedFunc, WasmStr};
 
 use crate::compile::Artifact;
-use crate::config::Engine;
 use crate::limits::Limits;
 use crate::program::{Guarded, Program, Ready, fault, fill, store};
 use crate::question::Question;
@@ -92,17 +91,17 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn new(engine: &Engine, artifact: &Artifact) -> Result<Self, Fault> {
-        let component = artifact.component(&engine.inner)?;
+    pub(crate) fn new(engine: &wasmtime::Engine, artifact: &Artifact) -> Result<Self, Fault> {
+        let component = artifact.component(engine)?;
         let exports = Exports::find(&component)?;
-        let pre = link(&engine.inner, &component)?;
+        let pre = link(engine, &component)?;
         Ok(Self { pre, exports, settings: artifact.header().settings.clone(), checked: AtomicBool::new(false) })
     }
 }
 
 impl Program for Loaded {
-    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
-        let mut store = store(&engine.inner, limits, ())?;
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        let mut store = store(engine, limits, ())?;
         let instance = self.pre.instantiate(&mut store).map_err(fault)?;
         if let Some(settings) = &self.settings {
             configure(&mut store, &instance, &self.exports, settings)?;

@@ -7,7 +7,6 @@ use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, Trap};
 use ocm_policy_rules::outcome::Fault;
 
 use crate::compile::{Artifact, Header};
-use crate::config::Engine;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::question::Question;
@@ -26,7 +25,7 @@ pub(crate) use guest::unloadable;
 /// Compiled code of one policy.
 pub(crate) trait Program: Send + Sync {
     /// A fresh instance, brought to the point where only the request is missing.
-    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault>;
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault>;
 }
 
 /// An instance that waits for its one request.
@@ -39,12 +38,12 @@ pub(crate) trait Ready: Send {
 }
 
 /// Makes a program of an artifact.
-pub(crate) fn load(engine: &Engine, artifact: &Artifact) -> Result<Box<dyn Program>, Fault> {
+pub(crate) fn load(engine: &wasmtime::Engine, artifact: &Artifact) -> Result<Box<dyn Program>, Fault> {
     let Header { kind, settings, .. } = artifact.header();
     match kind {
         Kind::Component | Kind::Core => Ok(Box::new(component::Loaded::new(engine, artifact)?)),
         kind => {
-            let module = artifact.module(&engine.inner)?;
+            let module = artifact.module(engine)?;
             foreign::load(&module, *kind, settings.as_deref().unwrap_or("null"))
         }
     }

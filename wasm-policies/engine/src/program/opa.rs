@@ -21,7 +21,6 @@ use wasmtime::{
     AsContextMut, Caller, Extern, Instance, InstancePre, Linker, Memory, Module, TypedFunc, WasmParams, WasmResults,
 };
 
-use crate::config::Engine;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::program::guest::{Guest, Host, c_text, charge, memory, memory_of, put, stop, unloadable};
@@ -276,8 +275,8 @@ impl Loaded {
 }
 
 impl Program for Loaded {
-    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
-        Ok(Box::new(self.instance(&engine.inner, limits)?))
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        Ok(Box::new(self.instance(engine, limits)?))
     }
 }
 

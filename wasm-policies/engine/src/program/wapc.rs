@@ -8,7 +8,6 @@ use ocm_policy_rules::outcome::{Bounds, Fault};
 use wasmtime::{Caller, Instance, InstancePre, Linker, Module, TypedFunc};
 
 use crate::compile::sentences;
-use crate::config::Engine;
 use crate::limits::Limits;
 use crate::program::guest::{Guest, Host, charge, ended, memory, name, piece, put, stop, unloadable};
 use crate::program::{Guarded, Program, Ready, fault, fill, store, wasi};
@@ -173,8 +172,8 @@ fn start(store: &mut Guest, instance: &Instance, name: &str) -> Result<(), Fault
 }
 
 impl Program for Loaded {
-    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
-        Ok(Box::new(self.instance(&engine.inner, limits)?))
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        Ok(Box::new(self.instance(engine, limits)?))
     }
 }
 

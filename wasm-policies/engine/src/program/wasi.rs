@@ -10,7 +10,6 @@ use ocm_policy_rules::outcome::{Bounds, Fault, read_decision};
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Caller, FuncType, InstancePre, Linker, Module, TypedFunc, Val, ValType};
 
-use crate::config::Engine;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::program::guest::{
@@ -433,8 +432,8 @@ impl Loaded {
 }
 
 impl Program for Loaded {
-    fn prepare(&self, engine: &Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
-        Ok(Box::new(self.instance(&engine.inner, limits)?))
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        Ok(Box::new(self.instance(engine, limits)?))
     }
 }
 
