@@ -20,11 +20,12 @@ use wasmtime::component::{Component, Instance, WasmList};
 use wasmtime::{Module, Store};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};
 
+use crate::code::Code;
 use crate::config::{compiling, config};
 use crate::kind::{Anatomy, Kind, anatomy};
 use crate::limits::{Ceiling, Limits};
 use crate::program::component::{Exports, configure, decide, describe, link};
-use crate::program::{Guarded, examine, fault, fill, opa, store, unloadable};
+use crate::program::{Guarded, examine, fault, fill, opa, store};
 use crate::shape::{self, ShapeLimits};
 use crate::trim::trim;
 use crate::world::encode;
@@ -91,17 +92,9 @@ impl Artifact {
         &self.bytes
     }
 
-    #[expect(unsafe_code, reason = "machine code is run as it is")]
-    pub(crate) fn component(&self, engine: &wasmtime::Engine) -> Result<Component, Fault> {
-        // SAFETY: the code was made by `compile_here` of this version, in this process, in one that it started, or in an
-        // earlier one that put it into the cache, which authenticates what it gives back.
-        unsafe { Component::deserialize(engine, &self.bytes[self.code..]) }.map_err(fault)
-    }
-
-    #[expect(unsafe_code, reason = "machine code is run as it is")]
-    pub(crate) fn module(&self, engine: &wasmtime::Engine) -> Result<Module, Fault> {
-        // SAFETY: as above.
-        unsafe { Module::deserialize(engine, &self.bytes[self.code..]) }.map_err(unloadable)
+    /// The machine code, for shards to run.
+    pub(crate) fn code(&self) -> Code {
+        Code::new(&self.bytes[self.code..])
     }
 }
 

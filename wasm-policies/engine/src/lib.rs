@@ -14,6 +14,7 @@
 //! time passes when [`Engine::tick`] is called.
 
 mod cache;
+mod code;
 mod compile;
 mod config;
 mod kind;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ocm_policy_abi::{EditGrant, Manifest, Operation};
 use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
 
+use crate::code::Code;
 use crate::compile::{Artifact, Header};
 use crate::config::Engine;
 use crate::lanes::Pace;
@@ -21,8 +22,8 @@ pub struct Policy {
     edits: Vec<EditGrant>,
     /// One for each shard of the engine.
     bays: Box<[Bay]>,
-    /// What it is loaded from in the shards that have not asked it yet. None once all have.
-    artifact: Mutex<Option<Artifact>>,
+    /// What a shard that asks for the first time loads.
+    code: Code,
     pace: Pace,
 }
 
@@ -77,7 +78,7 @@ impl Policy {
             limits,
             edits: edits.to_vec(),
             bays: engine.shards.iter().map(|_| Bay::default()).collect(),
-            artifact: Mutex::new(Some(artifact.clone())),
+            code: artifact.code(),
             pace: Pace::default(),
         };
         let own = engine.own_shard();
@@ -138,17 +139,13 @@ impl Policy {
     /// Makes an instance in a shard. The first one there brings the code with it.
     fn prepare(&self, shard: usize) -> Result<Box<dyn Ready>, Fault> {
         let (engine, bay) = (&self.engine.shards[shard], &self.bays[shard]);
-        if bay.program.get().is_none() {
-            let mut artifact = self.artifact.lock().unwrap_or_else(PoisonError::into_inner);
-            if let (Some(made), None) = (&*artifact, bay.program.get()) {
-                let program = load(engine, made)?;
-                bay.program.get_or_init(|| program);
-                if self.bays.iter().all(|bay| bay.program.get().is_some()) {
-                    *artifact = None;
-                }
+        let program = match bay.program.get() {
+            Some(program) => program,
+            None => {
+                let program = load(engine, &self.header, &self.code)?;
+                bay.program.get_or_init(|| program)
             }
-        }
-        let program = bay.program.get().ok_or_else(|| Fault::Load("its code is gone".to_owned()))?;
+        };
         program.prepare(engine, &self.limits)
     }
 

@@ -7,7 +7,6 @@ use ocm_policy_rules::outcome::{Bounds, Fault};
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, InstancePre, Linker, TypedFunc, WasmStr};
 
-use crate::compile::Artifact;
 use crate::limits::Limits;
 use crate::program::{Guarded, Program, Ready, fault, fill, store};
 use crate::question::Question;
@@ -91,11 +90,14 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn new(engine: &wasmtime::Engine, artifact: &Artifact) -> Result<Self, Fault> {
-        let component = artifact.component(engine)?;
-        let exports = Exports::find(&component)?;
-        let pre = link(engine, &component)?;
-        Ok(Self { pre, exports, settings: artifact.header().settings.clone(), checked: AtomicBool::new(false) })
+    pub(crate) fn new(
+        engine: &wasmtime::Engine,
+        component: &Component,
+        settings: Option<String>,
+    ) -> Result<Self, Fault> {
+        let exports = Exports::find(component)?;
+        let pre = link(engine, component)?;
+        Ok(Self { pre, exports, settings, checked: AtomicBool::new(false) })
     }
 }
 

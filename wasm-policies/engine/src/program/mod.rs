@@ -6,7 +6,8 @@ use wasmtime::{Store, StoreLimits, StoreLimitsBuilder, Trap};
 
 use ocm_policy_rules::outcome::Fault;
 
-use crate::compile::{Artifact, Header};
+use crate::code::Code;
+use crate::compile::Header;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::question::Question;
@@ -37,13 +38,15 @@ pub(crate) trait Ready: Send {
     fn fuel_used(&self) -> u64;
 }
 
-/// Makes a program of an artifact.
-pub(crate) fn load(engine: &wasmtime::Engine, artifact: &Artifact) -> Result<Box<dyn Program>, Fault> {
-    let Header { kind, settings, .. } = artifact.header();
+/// Makes a program of machine code and what it is of.
+pub(crate) fn load(engine: &wasmtime::Engine, header: &Header, code: &Code) -> Result<Box<dyn Program>, Fault> {
+    let Header { kind, settings, .. } = header;
     match kind {
-        Kind::Component | Kind::Core => Ok(Box::new(component::Loaded::new(engine, artifact)?)),
+        Kind::Component | Kind::Core => {
+            Ok(Box::new(component::Loaded::new(engine, &code.component(engine)?, settings.clone())?))
+        }
         kind => {
-            let module = artifact.module(engine)?;
+            let module = code.module(engine)?;
             foreign::load(&module, *kind, settings.as_deref().unwrap_or("null"))
         }
     }
