@@ -8,8 +8,11 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, Scope};
+use std::time::Duration;
 
 use ocm_policy_abi::{CONTRACT, Manifest};
 use ocm_policy_rules::adapt::KUBEWARDEN_CONTRACT;
@@ -138,7 +141,7 @@ pub enum Compiler {
         program: PathBuf,
         /// Its arguments.
         arguments: Vec<String>,
-        /// Seconds of processor time that it may use.
+        /// Seconds of processor time that it may use. By the clock it may take five times as long.
         cpu_seconds: u64,
         /// Bytes of memory that it may use.
         memory_bytes: u64,
@@ -164,6 +167,10 @@ impl Compiler {
         match self {
             Self::Here => compile_here(module, settings, ceiling),
             Self::Process { .. } => Artifact::from_bytes(self.order(module, Some(settings), ceiling)?)
+                .filter(|made| {
+                    let Header { module_digest, settings_digest, .. } = made.header();
+                    *module_digest == digest(module) && *settings_digest == digest(settings.as_bytes())
+                })
                 .ok_or_else(|| Fault::Load("it cannot be compiled: what came back cannot be used".to_owned())),
         }
     }
@@ -202,22 +209,57 @@ impl Compiler {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| failed(&error))?;
-        let sent = child.stdin.take().map(|pipe| send(pipe, &order, module));
+        let (input, output) = (child.stdin.take(), child.stdout.take());
         let mut answer = Vec::new();
-        let read = child.stdout.take().map(|pipe| pipe.take(MOST_CODE).read_to_end(&mut answer));
+        let longest = Duration::from_secs(cpu_seconds.saturating_mul(PATIENCE));
+        // Both at once: who answers before it has read everything must not be waited for at the wrong end.
+        let (sent, read) = within(&child, longest, |scope| {
+            let sender = scope.spawn(|| input.map(|pipe| send(pipe, &order, module)));
+            let read = output.map(|pipe| pipe.take(MOST_CODE).read_to_end(&mut answer));
+            (sender.join(), read)
+        });
         let status = child.wait().map_err(|error| failed(&error))?;
         match answer.split_first() {
-            Some((0, bytes)) if matches!(sent, Some(Ok(()))) && status.success() => Ok(bytes.to_vec()),
+            Some((0, bytes)) if matches!(sent, Ok(Some(Ok(())))) && status.success() => Ok(bytes.to_vec()),
             Some((1, fault)) => Err(serde_json::from_slice(fault).unwrap_or_else(|error| failed(&error))),
             _ => Err(match read {
                 Some(Err(error)) => failed(&error),
                 _ => failed(&format_args!(
-                    "it took more than {cpu_seconds} s of processor time or {} MiB of memory ({status})",
+                    "it took more than {cpu_seconds} s of processor time, {} s altogether or {} MiB of memory ({status})",
+                    longest.as_secs(),
                     memory_bytes >> 20
                 )),
             }),
         }
     }
+}
+
+/// How many times its processor time a process may take by the clock: others are at work on this machine as well.
+const PATIENCE: u64 = 5;
+
+/// Does something with a process, and ends the process when that takes too long.
+#[cfg(unix)]
+fn within<'e, T>(child: &Child, longest: Duration, work: impl for<'s> FnOnce(&'s Scope<'s, 'e>) -> T) -> T {
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+    let pid = Pid::from_child(child);
+    thread::scope(|scope| {
+        let (ended, end) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if end.recv_timeout(longest) == Err(RecvTimeoutError::Timeout) {
+                // Nobody has asked for its end yet, so nobody else has its number.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        });
+        let done = work(scope);
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        drop(ended);
+        done
+    })
+}
+
+#[cfg(not(unix))]
+fn within<'e, T>(_: &Child, _: Duration, work: impl for<'s> FnOnce(&'s Scope<'s, 'e>) -> T) -> T {
+    thread::scope(work)
 }
 
 /// No artifact is larger.

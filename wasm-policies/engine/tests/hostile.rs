@@ -3,15 +3,16 @@
 
 mod support;
 
+use std::fs;
 use std::sync::Arc;
 
 use ocm_policy_abi::Verdict;
-use ocm_policy_engine::{Ceiling, Engine, Fault, Policy, compile_here};
+use ocm_policy_engine::{Ceiling, Compiler, Engine, Fault, Policy, compile_here};
 use support::{ANSWER, ANSWER_TEXTS, Guest, compiler, engine, policy, question};
 
 /// Anonymous memory of this process in bytes.
 fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or_default() << 10
 }
@@ -263,13 +264,58 @@ fn what_costs_too_much_to_compile_is_not_compiled() {
         + &"(if (result i32) (then (i32.const 1)) (else (i32.const 2)))".repeat(20_000)
         + ")";
     let module = Guest { fields: costly.repeat(8), ..Guest::default() }.module();
-    let ocm_policy_engine::Compiler::Process { program, arguments, memory_bytes, .. } = compiler() else {
-        unreachable!()
-    };
-    let hasty = ocm_policy_engine::Compiler::Process { program, arguments, cpu_seconds: 1, memory_bytes };
+    let Compiler::Process { program, arguments, memory_bytes, .. } = compiler() else { unreachable!() };
+    let hasty = Compiler::Process { program, arguments, cpu_seconds: 1, memory_bytes };
     let fault = hasty.compile(&module, "{}", &Ceiling::default()).err();
     assert!(matches!(&fault, Some(Fault::Load(text)) if text.contains("processor time")), "{fault:?}");
     assert!(hasty.compile(&Guest::default().module(), "{}", &Ceiling::default()).is_ok(), "the next one is compiled");
+}
+
+/// A compiler that answers as it likes.
+#[test]
+fn what_a_process_answers_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = Guest::default().module();
+    let ceiling = Ceiling::default();
+    let compiled = |script: &str, settings: &str| {
+        let arguments = vec!["-c".to_owned(), script.to_owned()];
+        let process = Compiler::Process { program: "/bin/sh".into(), arguments, cpu_seconds: 1, memory_bytes: 1 << 30 };
+        process.compile(&module, settings, &ceiling).map(|artifact| artifact.bytes().to_vec())
+    };
+    let answer = folder.path().join("answer");
+    let right = [&[0][..], compile_here(&module, "{}", &ceiling).unwrap().bytes()].concat();
+    fs::write(&answer, &right).unwrap();
+    let read = format!("cat > /dev/null; cat {}", answer.display());
+    assert_eq!(compiled(&read, "{}").as_deref(), Ok(&right[1..]), "this is how it should be");
+    assert!(compiled(&read, "null").is_err(), "that is of other settings");
+    let other = Guest { manifest: Guest::manifest("another", ""), ..Guest::default() }.module();
+    fs::write(&answer, [&[0][..], compile_here(&other, "{}", &ceiling).unwrap().bytes()].concat()).unwrap();
+    assert!(compiled(&read, "{}").is_err(), "that is of another module");
+    fs::write(&answer, &right).unwrap();
+    let scripts = [
+        "cat > /dev/null",
+        "printf junk",
+        "cat > /dev/null; printf '\\0junk'",
+        "cat > /dev/null; printf '\\1junk'",
+        &format!("cat > /dev/null; head -c 40 {}", answer.display()),
+        // Fails after it has answered, does not read, says nothing, says nothing more.
+        &format!("{read}; exit 1"),
+        "head -c 1000000 /dev/zero",
+        "exec sleep 1000",
+        "exec >&-; exec sleep 1000",
+    ];
+    std::thread::scope(|scope| {
+        for script in scripts {
+            let compiled = &compiled;
+            scope.spawn(move || {
+                let fault = compiled(script, "{}").expect_err(script);
+                assert!(
+                    matches!(&fault, Fault::Load(why) if why.contains("cannot be compiled")),
+                    "{script}: {fault:?}"
+                );
+            });
+        }
+    });
 }
 
 #[test]
