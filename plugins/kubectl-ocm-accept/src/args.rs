@@ -84,7 +84,7 @@ pub(crate) struct AcceptArgs {
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
     /// How many clusters are worked on at once
-    #[arg(long, value_name = "N", default_value_t = 32, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
     pub(crate) concurrency: u16,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -1,5 +1,6 @@
 //! Accepting and denying clusters: look, decide, approve exactly what was looked at, then accept.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -220,18 +221,41 @@ pub async fn carry_out(
     mut each: impl FnMut(&Row),
 ) -> Vec<Row> {
     let total = candidates.len();
-    let mut rows = Vec::with_capacity(total);
-    let mut answers =
-        futures::stream::iter(candidates).map(|candidate| one(hub, candidate, wish, dry_run)).buffered(at_once.max(1));
-    while let Some(row) = answers.next().await {
-        each(&row);
+    let accept = async |candidate: Candidate| {
+        let row = one(hub, candidate, wish, dry_run).await;
         if dry_run == DryRun::No && matches!(row.outcome, Outcome::Accepted | Outcome::Approved) {
             narrator.tell(Event::done(format!("accepted {}", row.name)));
         }
-        rows.push(row);
+        row
+    };
+    in_order(candidates, at_once, accept, |row, shown| {
+        each(row);
         // Each row is shown as it comes; of the count a few are enough where every one is a line of its own.
-        if rows.len().is_multiple_of(50) && rows.len() < total {
-            narrator.tell(Event::now(format!("accepting clusters, {} of {total}", rows.len())));
+        if shown.is_multiple_of(50) && shown < total {
+            narrator.tell(Event::now(format!("accepting clusters, {shown} of {total}")));
+        }
+    })
+    .await
+}
+
+/// Works on `at_once` candidates at a time and hands over each row with the number of rows so far, in the order of the
+/// candidates. One that takes long holds up the rows behind it, not the work.
+async fn in_order(
+    candidates: Vec<Candidate>,
+    at_once: usize,
+    work: impl AsyncFn(Candidate) -> Row,
+    mut each: impl FnMut(&Row, usize),
+) -> Vec<Row> {
+    let work = &work;
+    let mut answers = futures::stream::iter(candidates.into_iter().enumerate())
+        .map(|(at, candidate)| async move { (at, work(candidate).await) })
+        .buffer_unordered(at_once.max(1));
+    let (mut rows, mut early) = (Vec::new(), BTreeMap::new());
+    while let Some((at, row)) = answers.next().await {
+        early.insert(at, row);
+        while let Some(row) = early.remove(&rows.len()) {
+            each(&row, rows.len() + 1);
+            rows.push(row);
         }
     }
     rows
@@ -409,15 +433,8 @@ pub async fn deny(
     at_once: usize,
     mut each: impl FnMut(&Row),
 ) -> Vec<Row> {
-    let mut rows = Vec::with_capacity(candidates.len());
-    let mut answers = futures::stream::iter(candidates)
-        .map(|candidate| deny_one(hub, candidate, reason, dry_run))
-        .buffered(at_once.max(1));
-    while let Some(row) = answers.next().await {
-        each(&row);
-        rows.push(row);
-    }
-    rows
+    in_order(candidates, at_once, async |candidate| deny_one(hub, candidate, reason, dry_run).await, |row, _| each(row))
+        .await
 }
 
 async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: DryRun) -> Row {
@@ -499,5 +516,38 @@ pub fn still_waits(decision: &Decision) -> bool {
         Decision::NoRequest => true,
         Decision::Refused(refusal) => refusal.code == RefusalCode::NoManagedCluster,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn rows_come_in_order_and_nobody_waits_for_the_slow() {
+        let candidate = |name: usize| Candidate {
+            name: name.to_string(),
+            cluster: None,
+            requests: Vec::new(),
+            decision: Decision::NoRequest,
+        };
+        let (begun, done) = (std::cell::RefCell::new(Vec::new()), tokio::sync::Notify::new());
+        let work = async |candidate: Candidate| {
+            begun.borrow_mut().push(candidate.name.clone());
+            match candidate.name.as_str() {
+                // The first one ends only after the last one did.
+                "0" => done.notified().await,
+                "9" => done.notify_one(),
+                _ => {}
+            }
+            row(&candidate)
+        };
+        let mut seen = Vec::new();
+        let rows =
+            in_order((0..10).map(candidate).collect(), 2, work, |row, shown| seen.push((row.name.clone(), shown)));
+        let rows = tokio::time::timeout(Duration::from_secs(60), rows).await.expect("the others go on");
+        assert_eq!(begun.borrow().len(), 10);
+        assert_eq!(seen, (0..10).map(|number| (number.to_string(), number + 1)).collect::<Vec<_>>());
+        assert!(rows.iter().map(|row| &row.name).eq(seen.iter().map(|(name, _)| name)));
     }
 }
