@@ -39,12 +39,14 @@ fn measure() -> Result<(), Fault> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let engine = Engine::new(&EngineSettings::default())?;
     let prefix = json!({"prefix": "prod-"});
-    let kubewarden = decide(&engine, "Kubewarden, waPC", &asked::kubewarden(cache), &prefix)?;
+    let [called, program] = asked::kubewarden(cache);
+    let kubewarden = decide(&engine, "Kubewarden, waPC", &called, &prefix)?;
     println!(
         "{:24} {:>9.2} times the {KUBEWARDEN} µs of guest time that its own host spends",
         "",
         kubewarden / KUBEWARDEN
     );
+    decide(&engine, "Kubewarden, WASI", &program, &prefix)?;
     decide(&engine, "Rego", &policy_tests::rego(cache, "plain.rego", "ocm/decision").0, &prefix)?;
     decide(&engine, "WASI command in Rust", &policy_tests::rust(cache), &json!({}))?;
     decide(&engine, "WASI command in Go", &policy_tests::go(cache), &prefix)?;

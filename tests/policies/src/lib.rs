@@ -31,7 +31,7 @@ fn rust_for_wasi() {
     run(Command::new("rustup").args(["target", "add", "wasm32-wasip1"]).current_dir(guests()));
 }
 
-/// A policy made with the SDK of Kubewarden.
+/// A policy made with the SDK of Kubewarden for Rust: one that a waPC host calls.
 pub fn kubewarden(cache: &Path) -> Vec<u8> {
     rust_for_wasi();
     let target = cache.join("kubewarden");
@@ -69,13 +69,22 @@ fn go_tool() -> PathBuf {
 
 /// A plain program in Go.
 pub fn go(cache: &Path) -> Vec<u8> {
-    let out = cache.join("go.wasm");
+    go_program(cache, "wasi-go")
+}
+
+/// The same policy made with the SDK of Kubewarden for Go: a program.
+pub fn kubewarden_go(cache: &Path) -> Vec<u8> {
+    go_program(cache, "kubewarden-go")
+}
+
+fn go_program(cache: &Path, folder: &str) -> Vec<u8> {
+    let out = cache.join(folder).with_extension("wasm");
     run(Command::new(go_tool())
         .args(["build", "-ldflags", "-s -w", "-o"])
         .arg(&out)
         .arg(".")
         .envs([("GOOS", "wasip1"), ("GOARCH", "wasm")])
-        .current_dir(guests().join("wasi-go")));
+        .current_dir(guests().join(folder)));
     read(&out)
 }
 

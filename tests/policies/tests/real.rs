@@ -83,11 +83,13 @@ fn a_rust_program() {
 
 #[test]
 fn a_kubewarden_policy_decides_as_its_own_logic_does() {
-    let module = kubewarden(cache());
-    for settings in [json!({"prefix": "prod-"}), json!({"prefix": "dev", "default_region": "eu"})] {
-        let policy = load(&module, &settings).expect("it can be loaded");
-        assert_eq!((policy.header().kind, policy.manifest().name.as_str()), (Kind::KubewardenWapc, "prefix"));
-        let own: judge::Settings = serde_json::from_value(settings).expect("they are settings");
+    let [called, program] = kubewarden(cache());
+    let settings = [json!({"prefix": "prod-"}), json!({"prefix": "dev", "default_region": "eu"})];
+    let kinds = [(&called, Kind::KubewardenWapc), (&program, Kind::KubewardenWasi)];
+    for ((module, kind), settings) in kinds.iter().flat_map(|kind| settings.iter().map(move |one| (kind, one))) {
+        let policy = load(module, settings).expect("it can be loaded");
+        assert_eq!((policy.header().kind, policy.manifest().name.as_str()), (*kind, "prefix"));
+        let own: judge::Settings = serde_json::from_value(settings.clone()).expect("they are settings");
         assert_eq!(judge::check(&own), Ok(()));
         for name in ["prod-1", "dev-1", "x"] {
             for labels in [json!({}), json!({"region": "us"}), json!({"env": "ä\"\\\u{1F600}"})] {
@@ -115,12 +117,14 @@ fn a_kubewarden_policy_decides_as_its_own_logic_does() {
 
 #[test]
 fn a_kubewarden_policy_judges_its_settings_and_may_not_ask() {
-    let module = kubewarden(cache());
-    let refused = load(&module, &json!({"prefix": ""})).err();
-    assert_eq!(refused, Some(Fault::Load("it refuses its settings: the prefix must not be empty".to_owned())));
-    let wrong = load(&module, &json!({"prefix": 5})).err().expect("it is refused").to_string();
-    assert!(wrong.contains("it cannot judge its settings"), "{wrong}");
-    let policy = load(&module, &json!({"prefix": "prod-", "look_up": true})).expect("it can be loaded");
+    let [called, program] = kubewarden(cache());
+    for module in [&called, &program] {
+        let refused = load(module, &json!({"prefix": ""})).err();
+        assert_eq!(refused, Some(Fault::Load("it refuses its settings: the prefix must not be empty".to_owned())));
+        let wrong = load(module, &json!({"prefix": 5})).err().expect("it is refused").to_string();
+        assert!(wrong.contains("it cannot judge its settings"), "{wrong}");
+    }
+    let policy = load(&called, &json!({"prefix": "prod-", "look_up": true})).expect("it can be loaded");
     let Err(Fault::HostCall(name)) = ask(&policy, &question("prod-1")).result else { panic!("it was not denied") };
     assert_eq!(name, "net/v1/dns_lookup_host");
 }

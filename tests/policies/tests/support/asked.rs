@@ -20,13 +20,16 @@ pub fn request(name: &str, labels: &Value) -> Request<'static> {
     serde_json::from_str(Box::leak(json.to_string().into_boxed_str())).expect("it is a request")
 }
 
-/// A policy made with the SDK of Kubewarden, with the metadata that its tools add.
-pub fn kubewarden(cache: &Path) -> Vec<u8> {
-    let metadata = json!({
-        "protocolVersion": "v1", "mutating": true, "executionMode": "kubewarden-wapc",
-        "rules": [{"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["v1"],
-                   "resources": ["managedclusters"], "operations": ["CREATE", "UPDATE"]}],
-        "annotations": {"io.kubewarden.policy.title": "Prefix", "io.kubewarden.policy.version": "0.1.0"},
-    });
-    annotate(&policy_tests::kubewarden(cache), "io.kubewarden.metadata", metadata.to_string().as_bytes())
+/// A policy made with the SDKs of Kubewarden, in both execution modes, with the metadata that its tools add.
+pub fn kubewarden(cache: &Path) -> [Vec<u8>; 2] {
+    let metadata = |mode: &str| {
+        json!({
+            "protocolVersion": "v1", "mutating": true, "executionMode": mode,
+            "rules": [{"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["v1"],
+                       "resources": ["managedclusters"], "operations": ["CREATE", "UPDATE"]}],
+            "annotations": {"io.kubewarden.policy.title": "Prefix", "io.kubewarden.policy.version": "0.1.0"},
+        })
+    };
+    [(policy_tests::kubewarden(cache), "kubewarden-wapc"), (policy_tests::kubewarden_go(cache), "wasi")]
+        .map(|(module, mode)| annotate(&module, "io.kubewarden.metadata", metadata(mode).to_string().as_bytes()))
 }

@@ -94,8 +94,8 @@ impl NamePattern {
 
 /// The first of many, so that messages stay short.
 fn some(texts: &[String]) -> String {
-    let shown: Vec<&str> = texts.iter().take(5).map(String::as_str).collect();
-    shown.join(", ") + if texts.len() > 5 { ", …" } else { "" }
+    let rest = texts.get(5).map(|_| "…");
+    texts.iter().take(5).map(String::as_str).chain(rest).collect::<Vec<_>>().join(", ")
 }
 
 ocm_policy_sdk::export!(NamePattern);
