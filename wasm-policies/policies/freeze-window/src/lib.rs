@@ -84,14 +84,15 @@ impl Window {
                 }
             }
             (from, to, None, None) if from.is_some() == to.is_some() && (from.is_some() || !self.days.is_empty()) => {
+                // Without times it lasts from midnight to midnight.
                 let from = from.as_deref().map_or(Ok(0), clock)?;
-                let to = to.as_deref().map_or(Ok(24 * 60), clock)?;
+                let to = to.as_deref().map_or(Ok(0), clock)?;
                 if from == 24 * 60 {
                     return Err("a window cannot begin at 24:00: write 00:00".to_owned());
                 }
                 let mut days = [self.days.is_empty(); 7];
                 self.days.iter().for_each(|day| days[*day as usize] = true);
-                // A window that ends before it begins goes on into the next day.
+                // A window that does not end after it begins goes on into the next day.
                 let minutes = if to > from { to - from } else { to - from + 24 * 60 };
                 Ok(Span::Weekly { days, from, minutes })
             }
