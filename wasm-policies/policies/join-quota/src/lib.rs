@@ -122,9 +122,10 @@ fn rate(times: Vec<i64>, most: usize, now: i64, code: &str, message: &str) -> Re
         return Ok(());
     }
     // With room for none, nothing that ends helps.
-    let ends = recent.iter().nth(recent.len() - most).map_or(now + time::HOUR, |(at, _)| at + time::HOUR);
-    let seconds = ((ends - now + 999) / 1000).clamp(1, 3600);
-    Err(hold(code, message).again_in(u32::try_from(seconds).unwrap_or(3600)))
+    let left =
+        |(at, _): &(i64, usize)| u32::try_from((at + time::HOUR - now + 999) / 1000).unwrap_or(3600).clamp(1, 3600);
+    let seconds = recent.iter().nth(recent.len() - most).map_or(3600, left);
+    Err(hold(code, message).again_in(seconds))
 }
 
 fn incomplete(message: &str) -> Answer {
