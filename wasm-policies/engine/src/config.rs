@@ -12,8 +12,8 @@ use crate::lanes::Lanes;
 /// How much an engine keeps ready.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings {
-    /// How many threads decide without getting into each other's way. Each of these shards has the machine code of every
-    /// policy that its threads ask, and memory for instances, to itself.
+    /// How many threads decide without getting into each other's way. Each of these shards has memory for instances to
+    /// itself; a policy is loaded into it when one of its threads asks for the first time.
     pub shards: usize,
     /// How many instances of policies there may be at once in a shard, those that wait for their request included.
     pub instances: u32,
