@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
-use e2e_tests::{BUNDLE, Said, kubectl_ocm, object, resource_versions, run};
+use e2e_tests::{BUNDLE, Said, ends_as, kubectl_ocm, object, resource_versions, run};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "--namespace=open-cluster-management";
@@ -97,6 +97,7 @@ fn what_holds_up_an_installation_is_named() {
     let said = install(&idle, &["--wait", "--timeout=15s"]);
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("cannot be scheduled: 0/1 nodes are available"), "{}", said.stderr);
+    ends_as!("errors-unschedulable", said);
 
     idle.kubectl(&["taint", "node", "--all", "test-"]).expect("free");
     // Nobody listens there, which a node finds out without a name server.
@@ -104,6 +105,7 @@ fn what_holds_up_an_installation_is_named() {
     assert_eq!(said.code, Some(124), "{said:?}");
     let named = "image 127.0.0.1:9/ocm/registration-operator:v1.3.1 cannot be pulled";
     assert!(said.stderr.contains(named), "{}", said.stderr);
+    ends_as!("errors-image-missing", said);
 }
 
 /// The hub of another tool: its own names, numbers, lists and labels.

@@ -8,10 +8,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{Ticket, alone, hub, join, seat};
-use e2e_tests::{BUNDLE, Said, kubectl_ocm, object, resource_versions, run};
+use e2e_tests::{BUNDLE, Said, ends_as, kubectl_ocm, object, resource_versions, run};
 
 /// Refused or failed with this exit code and these words, and nothing is different.
-fn nothing_happens<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, name: &str, flags: &[S], code: i32, words: &[&str]) {
+fn nothing_happens<S: AsRef<std::ffi::OsStr>>(
+    cluster: &Cluster,
+    name: &str,
+    flags: &[S],
+    code: i32,
+    words: &[&str],
+) -> Said {
     let before = resource_versions(cluster);
     let said = join(cluster, name, flags);
     assert_eq!(said.code, Some(code), "{words:?}: {said:?}");
@@ -20,6 +26,7 @@ fn nothing_happens<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, name: &str, fla
     }
     assert_eq!(said.stdout, "", "{words:?}");
     assert_eq!(resource_versions(cluster), before, "{words:?}");
+    said
 }
 
 /// Requests for certificates and managed clusters on the hub, whoever they are of.
@@ -109,7 +116,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     let forged = with(&|ticket| ticket.token = ticket.token[..ticket.token.len() - 8].to_owned() + "AAAAAAAA");
     nothing_happens(&cluster, "t1", &forged, 1, &["does not accept the token", "not copied whole"]);
     let pin = with(&|ticket| ticket.pin = format!("sha256:{}", "0".repeat(64)));
-    nothing_happens(&cluster, "t1", &pin, 1, &["does not have the pinned key"]);
+    ends_as!("errors-wrong-pin", nothing_happens(&cluster, "t1", &pin, 1, &["does not have the pinned key"]));
     let other = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(other.path(), cluster.ca_pem()).expect("written");
     let [token, server] = [&flags[0], &flags[1]];
@@ -123,7 +130,8 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
         &["is not verified, so the token was not sent", "--hub-ca-pin"],
     );
     let nobody = with(&|ticket| ticket.server = ticket.server.replace("6443", "6444"));
-    nothing_happens(&cluster, "t1", &nobody, 1, &["cannot be reached: nothing listens there"]);
+    let unreachable = nothing_happens(&cluster, "t1", &nobody, 1, &["cannot be reached: nothing listens there"]);
+    ends_as!("errors-unreachable", unreachable);
     let plain = with(&|ticket| ticket.server = ticket.server.replace("https", "http"));
     nothing_happens(&cluster, "t1", &plain, 2, &["do not travel over plain http"]);
     let itself = with(&|ticket| ticket.server = "https://127.0.0.1:6443".to_owned());
@@ -154,7 +162,8 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
 
     // The name is taken for whoever comes next, by token and from one seat.
     let late = Cluster::start(&Spec::node("late").ocm_images(false)).expect("a cluster");
-    nothing_happens(&late, "t1", &flags, 3, &["already, and it is available", "choose another name"]);
+    let taken = nothing_happens(&late, "t1", &flags, 3, &["already, and it is available", "choose another name"]);
+    ends_as!("errors-name-taken", taken);
     nothing_happens(&late, "t1", &[seat(hub)], 3, &["already, and it is available"]);
 }
 

@@ -2,7 +2,7 @@
 //! `cargo bench -p ocm-policy-engine --bench shapes`
 //!
 //! The same decision of the same facts. The records go through the engine as on a hub; the texts through as few steps
-//! as possible, with an engine of the same settings, a fresh instance for each decision, fuel, time and memory limited.
+//! as possible, in the same engine, a fresh instance for each decision, fuel, time and memory limited.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
 use std::path::Path;
@@ -15,9 +15,7 @@ use ocm_policy_abi::Verdict;
 use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Fault, Limits, Policy, Question, compile_here, encode};
 use ocm_policy_rules::outcome::{Bounds, read_decision};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, TypedFunc, WasmStr};
-use wasmtime::{
-    Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Store, StoreLimits, StoreLimitsBuilder,
-};
+use wasmtime::{Store, StoreLimits, StoreLimitsBuilder};
 
 use support::request;
 
@@ -56,10 +54,9 @@ fn measure(many: usize) -> Result<(), String> {
     let ceiling = Ceiling::default();
     let artifact = compile_here(&records_module, SETTINGS, &ceiling).map_err(said)?;
     let limits = ceiling.grant(&artifact.header().manifest.limits);
-    let own = Engine::new(&EngineSettings::default()).map_err(said)?;
-    let records = Policy::load(&own, &artifact, &ceiling, &[]).map_err(said)?;
-    let engine = engine(&EngineSettings::default()).map_err(told)?;
-    let texts = Texts::new(&engine, &encode(&texts_module).map_err(said)?, limits)?;
+    let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
+    let records = Policy::load(&engine, &artifact, &ceiling, &[]).map_err(said)?;
+    let texts = Texts::new(engine.below(), &encode(&texts_module).map_err(said)?, limits)?;
     println!(
         "\nmodule, records      {:>8} bytes, machine code {:>8} bytes\nmodule, JSON texts   {:>8} bytes, machine code {:>8} bytes",
         records_module.len(),
@@ -204,48 +201,13 @@ impl Texts {
     }
 }
 
-/// An engine with the settings of `src/config.rs`; code of the one would not load into the other if they differed.
-fn engine(settings: &EngineSettings) -> wasmtime::Result<wasmtime::Engine> {
-    let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(settings.instances)
-        .total_core_instances(settings.instances * 2)
-        .total_memories(settings.instances)
-        .total_tables(settings.instances * 2)
-        .max_core_instances_per_component(64)
-        .max_memories_per_component(1)
-        .max_memories_per_module(1)
-        .max_tables_per_component(8)
-        .max_tables_per_module(4)
-        .max_memory_size(settings.memory_bytes)
-        .table_elements(100_000)
-        .linear_memory_keep_resident(128 << 10)
-        .table_keep_resident(8 << 10)
-        .max_unused_warm_slots(settings.instances);
-    let mut config = Config::new();
-    config
-        .consume_fuel(true)
-        .epoch_interruption(true)
-        .max_wasm_stack(256 << 10)
-        .cranelift_opt_level(OptLevel::Speed)
-        .cranelift_nan_canonicalization(true)
-        .wasm_relaxed_simd(false)
-        .relaxed_simd_deterministic(true)
-        .wasm_multi_memory(false)
-        .wasm_memory64(false)
-        .concurrency_support(false)
-        .generate_address_map(false)
-        .wasm_backtrace_max_frames(None)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-    wasmtime::Engine::new(&config)
-}
-
 /// Lets time pass until the program ends.
-fn tick(engine: &wasmtime::Engine) {
+fn tick(engine: &Engine) {
     let engine = engine.clone();
     thread::spawn(move || {
         loop {
             thread::sleep(Duration::from_millis(1));
-            engine.increment_epoch();
+            engine.tick();
         }
     });
 }
