@@ -1,4 +1,4 @@
-//! The build script of every door: how its release binary is linked on Linux.
+//! The build script of every binary: how its release binary is linked on Linux.
 //!
 //! Release binaries abort when they panic, so nobody ever walks their unwind tables; left in, they are a tenth of each
 //! binary. Linking them away is safe with the linkers that read linker scripts (GNU ld, and LLVM's, which is Rust's

@@ -7,5 +7,5 @@ mod run;
 mod view;
 
 fn main() -> ExitCode {
-    ocm_cli::door("kubectl-ocm-accept", args::about(), run::run)
+    ocm_cli::run_main("kubectl-ocm-accept", args::about(), run::run)
 }

@@ -8,5 +8,5 @@ mod sort;
 mod view;
 
 fn main() -> ExitCode {
-    ocm_cli::door("kubectl-ocm-get", args::about(), run::run)
+    ocm_cli::run_main("kubectl-ocm-get", args::about(), run::run)
 }

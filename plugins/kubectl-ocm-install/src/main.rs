@@ -5,5 +5,5 @@ mod run;
 mod view;
 
 fn main() -> std::process::ExitCode {
-    ocm_cli::door("kubectl-ocm-install", args::about(), run::run)
+    ocm_cli::run_main("kubectl-ocm-install", args::about(), run::run)
 }

@@ -52,7 +52,7 @@ const INSPECT: &str = "Examples:
 
 const TEST: &str = "Examples:
   kubectl ocm policy test only-prod
-  kubectl ocm policy test only-prod.wasm --vectors vectors.yaml -o junit > report.xml
+  kubectl ocm policy test only-prod.wasm --tests tests.yaml -o junit > report.xml
 
   # Take what the policy says now as what it should say
   kubectl ocm policy test only-prod --update";
@@ -116,7 +116,7 @@ pub(crate) enum What {
     /// Show what a module is, says of itself and may use
     #[command(after_help = INSPECT)]
     Inspect(InspectArgs),
-    /// Run a policy on its test vectors
+    /// Run a policy on its test cases
     #[command(after_help = TEST)]
     Test(TestArgs),
     /// Have policies decide requests
@@ -197,10 +197,10 @@ pub(crate) struct TestArgs {
     /// The module, or the folder of a project that has been built
     #[arg(value_name = "FILE|FOLDER", default_value = ".")]
     pub(crate) subject: PathBuf,
-    /// The test vectors (default: vectors.yaml beside the module)
+    /// The test cases (default: tests.yaml beside the module)
     #[arg(long, value_name = "FILE")]
-    pub(crate) vectors: Option<PathBuf>,
-    /// Write what the policy says now into the vectors
+    pub(crate) tests: Option<PathBuf>,
+    /// Write what the policy says now into the tests
     #[arg(long)]
     pub(crate) update: bool,
     /// Format of stdout

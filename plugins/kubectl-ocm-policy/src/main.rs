@@ -15,5 +15,5 @@ mod templates;
 mod verbs;
 
 fn main() -> ExitCode {
-    ocm_cli::door("kubectl-ocm-policy", args::about(), run::run)
+    ocm_cli::run_main("kubectl-ocm-policy", args::about(), run::run)
 }

@@ -21,7 +21,7 @@ const RUST: &[Template] = files![
     "README.md" = "sdk/templates/rust/README.md",
     "request.yaml" = "sdk/templates/common/request.yaml",
     "src/lib.rs" = "sdk/templates/rust/src/lib.rs",
-    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+    "tests.yaml" = "sdk/templates/common/tests.yaml",
     // The SDK and the contract are on no registry.
     "sdk/Cargo.toml" = "sdk/templates/rust/sdk/Cargo.toml",
     "sdk/src/build.rs" = "sdk/src/build.rs",
@@ -48,7 +48,7 @@ const GO: &[Template] = files![
     "go.mod" = "sdk/templates/go/go.mod",
     "main.go" = "sdk/templates/go/main.go",
     "request.yaml" = "sdk/templates/common/request.yaml",
-    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+    "tests.yaml" = "sdk/templates/common/tests.yaml",
 ];
 
 const ASSEMBLY_SCRIPT: &[Template] = files![
@@ -60,7 +60,7 @@ const ASSEMBLY_SCRIPT: &[Template] = files![
     "assembly/wasi.ts" = "sdk/templates/assemblyscript/assembly/wasi.ts",
     "package.json" = "sdk/templates/assemblyscript/package.json",
     "request.yaml" = "sdk/templates/common/request.yaml",
-    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+    "tests.yaml" = "sdk/templates/common/tests.yaml",
 ];
 
 const REGO: &[Template] = files![
@@ -69,7 +69,7 @@ const REGO: &[Template] = files![
     "manifest.yaml" = "sdk/templates/rego/manifest.yaml",
     "policy.rego" = "sdk/templates/rego/policy.rego",
     "request.yaml" = "sdk/templates/common/request.yaml",
-    "vectors.yaml" = "sdk/templates/common/vectors.yaml",
+    "tests.yaml" = "sdk/templates/common/tests.yaml",
 ];
 
 impl Language {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn every_project_has_what_the_verbs_look_for() {
         for language in [Language::Rust, Language::Go, Language::AssemblyScript, Language::Rego] {
-            for file in ["README.md", "request.yaml", "vectors.yaml"] {
+            for file in ["README.md", "request.yaml", "tests.yaml"] {
                 assert!(language.template().iter().any(|(path, _)| *path == file), "{language:?} lacks {file}");
             }
         }

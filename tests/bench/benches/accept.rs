@@ -1,8 +1,8 @@
-//! How fast `kubectl ocm accept` lets a thousand waiting clusters in, against the floor: a plain loop of the same two
+//! How fast `kubectl ocm accept` lets a thousand waiting clusters in, against the lower bound: a plain loop of the same two
 //! writes per cluster at the best concurrency, by the same HTTP client, without a look at anything.
 //!
 //! `cargo bench -p bench --bench accept`; with `CLUSTERADM=<file>` also against that binary. `ACCEPT_BENCH_CLUSTERS`
-//! sets another number of clusters. The floor's requests are read before its clock starts; ours pays for its start,
+//! sets another number of clusters. The lower bound's requests are read before its clock starts; ours pays for its start,
 //! its reading and every verification.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its result, or ends")]
@@ -10,8 +10,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, Hub, Who, accept_binary, managed_cluster};
-use forge::Forge;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use kube::Api;
@@ -25,25 +25,25 @@ const TARGET: f64 = 0.8;
 fn main() {
     let count: usize = std::env::var("ACCEPT_BENCH_CLUSTERS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000);
     let hub = Hub::start("bench");
-    // What works well for the floor depends on the machine.
+    // What works well for the lower bound depends on the machine.
     let mut best = (0.0, 0);
     for at_once in [8, 16, 32, 64] {
-        let rate = floor(&hub, count.div_ceil(4), at_once);
-        println!("floor, {at_once:2} at once: {rate:6.1} clusters/s");
+        let rate = lower_bound(&hub, count.div_ceil(4), at_once);
+        println!("lower bound, {at_once:2} at once: {rate:6.1} clusters/s");
         if rate > best.0 {
             best = (rate, at_once);
         }
     }
     // In turns, because a machine that others use is not equally fast all the time.
-    let (mut floors, mut rates) = (Vec::new(), Vec::new());
+    let (mut bounds, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        floors.push(floor(&hub, count, best.1));
+        bounds.push(lower_bound(&hub, count, best.1));
         rates.push(run(&hub, count, "ours", accept(&hub)));
     }
-    let (floor, ours) = (median(&mut floors), median(&mut rates));
-    println!("floor, {count} clusters, {} at once: {floor:6.1} clusters/s, median of {floors:.1?}", best.1);
+    let (bound, ours) = (median(&mut bounds), median(&mut rates));
+    println!("lower bound, {count} clusters, {} at once: {bound:6.1} clusters/s, median of {bounds:.1?}", best.1);
     println!("ours,  {count} clusters, all verified: {ours:6.1} clusters/s, median of {rates:.1?}");
-    println!("ratio ours/floor: {:.2} (target {TARGET})", ours / floor);
+    println!("ratio ours/lower bound: {:.2} (target {TARGET})", ours / bound);
     if let Some(clusteradm) = std::env::var_os("CLUSTERADM") {
         // It takes its time, so that fewer clusters will do.
         let few = count.min(100);
@@ -54,7 +54,7 @@ fn main() {
         let rate = run_prepared(&hub, few, "clusteradm", command);
         println!("clusteradm accept, {few} clusters: {rate:.1} clusters/s; ratio ours/clusteradm: {:.1}", ours / rate);
     }
-    if ours / floor < TARGET {
+    if ours / bound < TARGET {
         std::process::exit(1);
     }
 }
@@ -88,7 +88,7 @@ fn populate(hub: &Hub, count: usize) {
                 let (clusters, requests) = (&clusters, &requests);
                 async move {
                     clusters.create(&PostParams::default(), &managed_cluster(&name)).await?;
-                    let ask = Ask::with(&name, &Forge::agent(&name, "a1"));
+                    let ask = Ask::with(&name, &Fixture::agent(&name, "a1"));
                     requests.create(&PostParams::default(), &ask.object()).await
                 }
             })
@@ -102,7 +102,7 @@ fn populate(hub: &Hub, count: usize) {
 }
 
 /// The two writes per cluster and nothing else; returns clusters per second.
-fn floor(hub: &Hub, count: usize, at_once: usize) -> f64 {
+fn lower_bound(hub: &Hub, count: usize, at_once: usize) -> f64 {
     populate(hub, count);
     let requests: Api<CertificateSigningRequest> = Api::all(hub.admin.clone());
     let clusters: Api<ManagedCluster> = Api::all(hub.admin.clone());
@@ -118,7 +118,7 @@ fn floor(hub: &Hub, count: usize, at_once: usize) -> f64 {
                     status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
                         type_: "Approved".to_owned(),
                         status: "True".to_owned(),
-                        reason: Some("Floor".to_owned()),
+                        reason: Some("LowerBound".to_owned()),
                         ..CertificateSigningRequestCondition::default()
                     });
                     let label = request.metadata.labels.as_ref().and_then(|labels| labels.values().next()).cloned();

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use cli_tests::{Cli, doors, file_name};
+use cli_tests::{Cli, binaries, file_name};
 
 /// Runs of each; the machine is not ours alone, so the least of many is the figure.
 const RUNS: u32 = 100;
@@ -45,31 +45,31 @@ fn measure() -> Result<bool, String> {
         MAX_SIZE / 1_000_000,
         WITH_ENGINE.1 / 1_000_000
     );
-    for door in doors() {
-        let file = folder.join(file_name(&door));
+    for name in binaries() {
+        let file = folder.join(file_name(&name));
         let size = fs::metadata(&file).map_err(|error| format!("{}: {error}", file.display()))?.len();
-        let most = if door == WITH_ENGINE.0 { WITH_ENGINE.1 } else { MAX_SIZE };
+        let most = if name == WITH_ENGINE.0 { WITH_ENGINE.1 } else { MAX_SIZE };
         good &= size <= most;
-        println!("  {door:24} {:6.2} MB  {}", size as f64 / 1e6, verdict(size <= most));
+        println!("  {name:24} {:6.2} MB  {}", size as f64 / 1e6, verdict(size <= most));
     }
-    let floor = time(&cli, Path::new("/bin/true"), &[])?;
+    let bound = time(&cli, Path::new("/bin/true"), &[])?;
     println!(
-        "\nStart, {RUNS} runs, target ≤ {} ms and ≤ {} MiB; the floor is /bin/true",
+        "\nStart, {RUNS} runs, target ≤ {} ms and ≤ {} MiB; the lower bound is /bin/true",
         MAX_WALL.as_millis(),
         MAX_MEMORY >> 20
     );
     println!("  {:34} {:>8} {:>8} {:>8} {:>9}", "", "least", "median", "ratio", "memory");
-    row("/bin/true", &floor, &floor, None);
+    row("/bin/true", &bound, &bound, None);
     let mut commands = vec![("kubectl-ocm".to_owned(), vec!["version"]), ("kubectl-ocm".to_owned(), vec!["--help"])];
-    for door in doors().into_iter().filter(|door| door != "kubectl-ocm") {
-        commands.push((door.clone(), vec!["--help"]));
-        commands.push((door, vec!["--version"]));
+    for name in binaries().into_iter().filter(|name| name != "kubectl-ocm") {
+        commands.push((name.clone(), vec!["--help"]));
+        commands.push((name, vec!["--version"]));
     }
-    for (door, words) in &commands {
-        let figure = time(&cli, &folder.join(file_name(door)), words)?;
+    for (name, words) in &commands {
+        let figure = time(&cli, &folder.join(file_name(name)), words)?;
         let held = figure.least <= MAX_WALL && figure.memory.is_none_or(|memory| memory <= MAX_MEMORY);
         good &= held;
-        row(&format!("{door} {}", words.join(" ")), &figure, &floor, Some(held));
+        row(&format!("{name} {}", words.join(" ")), &figure, &bound, Some(held));
     }
     Ok(good)
 }
@@ -82,13 +82,13 @@ struct Figure {
     memory: Option<u64>,
 }
 
-fn row(name: &str, figure: &Figure, floor: &Figure, held: Option<bool>) {
+fn row(name: &str, figure: &Figure, bound: &Figure, held: Option<bool>) {
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     println!(
         "  {name:34} {:5.2} ms {:5.2} ms {:7.2}× {:>9}  {}",
         milliseconds(figure.least),
         milliseconds(figure.median),
-        figure.least.as_secs_f64() / floor.least.as_secs_f64(),
+        figure.least.as_secs_f64() / bound.least.as_secs_f64(),
         figure.memory.map_or("-".to_owned(), |memory| format!("{:.1} MiB", memory as f64 / f64::from(1 << 20))),
         held.map_or("", verdict),
     );

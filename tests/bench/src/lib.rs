@@ -1,1 +1,1 @@
-//! Ratios against named peers and floors.
+//! Ratios against named peers and lower bounds.

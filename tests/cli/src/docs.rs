@@ -64,8 +64,8 @@ fn fill(text: &str) -> String {
         out += "\n";
         let Some(words) = line.trim().strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(CLOSE)) else { continue };
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let door = format!("kubectl-ocm-{}", words.first().map_or("", String::as_str));
-        let help = tree::help(&Cli::new(), &door, &words, "--help").stdout;
+        let name = format!("kubectl-ocm-{}", words.first().map_or("", String::as_str));
+        let help = tree::help(&Cli::new(), &name, &words, "--help").stdout;
         out += &format!("```text\n{}\n```\n{END}\n", help.trim_end());
         // What stood there before goes.
         for old in lines.by_ref() {

@@ -177,28 +177,28 @@ pub fn kubeconfig(server: &str, names: &[&str]) -> String {
     )
 }
 
-/// The doors: packages of the workspace that are people's commands, from their folders. The dispatcher comes first.
+/// The binaries: packages of the workspace that are people's commands, from their folders. The dispatcher comes first.
 ///
 /// # Panics
 /// When the folder of the plugins cannot be read.
-pub fn doors() -> Vec<String> {
+pub fn binaries() -> Vec<String> {
     let folder = root().join("plugins");
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("reading {}: {error}", folder.display()));
-    let mut doors: Vec<String> = entries
+    let mut names: Vec<String> = entries
         .flatten()
         .filter(|entry| entry.path().join("Cargo.toml").is_file())
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| name.starts_with("kubectl-ocm"))
         .collect();
-    doors.sort();
-    doors
+    names.sort();
+    names
 }
 
-/// The file name of a door's binary, as kubectl has it: `-` inside a verb becomes `_`.
-pub fn file_name(door: &str) -> String {
-    match door.strip_prefix("kubectl-ocm-") {
+/// The file name of a binary, as kubectl has it: `-` inside a verb becomes `_`.
+pub fn file_name(name: &str) -> String {
+    match name.strip_prefix("kubectl-ocm-") {
         Some(verb) => format!("kubectl-ocm-{}", verb.replace('-', "_")),
-        None => door.to_owned(),
+        None => name.to_owned(),
     }
 }
 
@@ -208,15 +208,15 @@ pub fn root() -> &'static Path {
     here.parent().and_then(Path::parent).unwrap_or(here)
 }
 
-/// The path of a door's binary, as new as its sources.
-pub fn binary(door: &str) -> PathBuf {
-    folder().join(file_name(door))
+/// The path of a binary, as new as its sources.
+pub fn binary(name: &str) -> PathBuf {
+    folder().join(file_name(name))
 }
 
-/// Names a folder with the binaries of all doors, for whoever has built them already.
+/// Names a folder with the binaries of all of them, for whoever has built them already.
 pub const BINARIES: &str = "KUBECTL_OCM_BINARIES";
 
-/// The folder that holds the binaries of all doors: the one that [`BINARIES`] names, or else built of the profile of this
+/// The folder that holds the binaries of all of them: the one that [`BINARIES`] names, or else built of the profile of this
 /// process.
 ///
 /// # Panics
@@ -240,24 +240,24 @@ pub fn folder() -> &'static Path {
     built.as_ref().unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Builds the binaries of all doors into a target directory and returns their folder. Cargo is quick when nothing
+/// Builds the binaries of all of them into a target directory and returns their folder. Cargo is quick when nothing
 /// changed.
 ///
 /// # Errors
 /// What the compiler said, when they cannot be built.
 pub fn build(target: &Path, release: bool, quiet: bool) -> Result<PathBuf, String> {
-    build_some(&doors(), target, release, quiet)
+    build_some(&binaries(), target, release, quiet)
 }
 
-/// The same for some of the doors.
+/// The same for some of them.
 ///
 /// # Errors
 /// What the compiler said, when they cannot be built.
-pub fn build_some(doors: &[String], target: &Path, release: bool, quiet: bool) -> Result<PathBuf, String> {
+pub fn build_some(names: &[String], target: &Path, release: bool, quiet: bool) -> Result<PathBuf, String> {
     let mut command = cargo();
     command.args(["build", "--bins", "--target-dir"]).arg(target).current_dir(root());
-    for door in doors {
-        command.args(["--package", door]);
+    for name in names {
+        command.args(["--package", name]);
     }
     if release {
         command.arg("--release");

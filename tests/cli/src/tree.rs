@@ -1,6 +1,6 @@
 //! The tree of commands, as their own help tells it.
 
-use crate::{Cli, Run, binary, doors};
+use crate::{Cli, Run, binaries, binary};
 
 /// One command: the words after `kubectl ocm`.
 pub type Words = Vec<String>;
@@ -12,27 +12,27 @@ pub type Words = Vec<String>;
 pub fn commands() -> Vec<Words> {
     let cli = Cli::new();
     let mut all = Vec::new();
-    for door in doors() {
-        let Some(verb) = door.strip_prefix("kubectl-ocm-") else { continue };
-        add(&cli, &door, vec![verb.to_owned()], &mut all);
+    for name in binaries() {
+        let Some(verb) = name.strip_prefix("kubectl-ocm-") else { continue };
+        add(&cli, &name, vec![verb.to_owned()], &mut all);
     }
     all
 }
 
-fn add(cli: &Cli, door: &str, words: Words, all: &mut Vec<Words>) {
-    let help = help(cli, door, &words, "--help").stdout;
+fn add(cli: &Cli, name: &str, words: Words, all: &mut Vec<Words>) {
+    let help = help(cli, name, &words, "--help").stdout;
     all.push(words.clone());
     for below in subcommands(&help) {
         let mut words = words.clone();
         words.push(below);
-        add(cli, door, words, all);
+        add(cli, name, words, all);
     }
 }
 
 /// The help of one command.
-pub fn help(cli: &Cli, door: &str, words: &[String], flag: &str) -> Run {
+pub fn help(cli: &Cli, name: &str, words: &[String], flag: &str) -> Run {
     let below = words.iter().skip(1).map(String::as_str).chain([flag]);
-    cli.run_file(&binary(door), below)
+    cli.run_file(&binary(name), below)
 }
 
 /// The names under the heading `Commands:`.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use cli_tests::{Cli, binary, check, doors, escape, file_name};
+use cli_tests::{Cli, binaries, binary, check, escape, file_name};
 
 /// A command of somebody else's that says how it was called.
 fn third_party(cli: &Cli, folder: &str, verb: &str) -> PathBuf {
@@ -56,8 +56,8 @@ fn krew_links_only_the_dispatcher() {
     let cli = Cli::new();
     let store = cli.home().join("store/v0.1.0");
     fs::create_dir_all(&store).expect("a folder can be made");
-    for door in doors() {
-        fs::copy(binary(&door), store.join(file_name(&door))).expect("a binary can be copied");
+    for name in binaries() {
+        fs::copy(binary(&name), store.join(file_name(&name))).expect("a binary can be copied");
     }
     fs::create_dir_all(cli.home().join("krew/bin")).expect("a folder can be made");
     let link = cli.home().join("krew/bin/kubectl-ocm");
@@ -87,16 +87,16 @@ fn versions_are_read_without_starting_anybody() {
     let store = cli.home().join("store");
     fs::create_dir_all(&store).expect("a folder can be made");
     fs::copy(binary("kubectl-ocm"), store.join("kubectl-ocm")).expect("a binary can be copied");
-    for door in doors().iter().filter(|door| *door != "kubectl-ocm") {
-        let mut bytes = fs::read(binary(door)).expect("a binary can be read");
+    for name in binaries().iter().filter(|name| *name != "kubectl-ocm") {
+        let mut bytes = fs::read(binary(name)).expect("a binary can be read");
         // A machine that does not exist: the kernel will not start it.
         bytes[0x12..0x14].fill(0xee);
-        fs::write(store.join(file_name(door)), bytes).expect("a file can be written");
-        fs::set_permissions(store.join(file_name(door)), fs::Permissions::from_mode(0o755)).expect("a mode can be set");
+        fs::write(store.join(file_name(name)), bytes).expect("a file can be written");
+        fs::set_permissions(store.join(file_name(name)), fs::Permissions::from_mode(0o755)).expect("a mode can be set");
     }
     let run = cli.run_file(&store.join("kubectl-ocm"), ["version"]);
     let told = run.stdout.lines().filter(|line| line.contains(concat!(" ", env!("CARGO_PKG_VERSION"), " "))).count();
-    assert_eq!((run.exit, told), (0, doors().len()), "{run}");
+    assert_eq!((run.exit, told), (0, binaries().len()), "{run}");
 }
 
 fn with_path(cli: Cli, folder: &str) -> Cli {

@@ -1,14 +1,14 @@
 //! What every command says of itself.
 
-use cli_tests::{Cli, binary, check, doors, tree};
+use cli_tests::{Cli, binaries, binary, check, tree};
 
 #[test]
 fn help_of_every_command() {
     let cli = Cli::new();
     for words in tree::commands() {
-        let door = format!("kubectl-ocm-{}", words[0]);
+        let name = format!("kubectl-ocm-{}", words[0]);
         for (flag, kind) in [("--help", "long"), ("-h", "short")] {
-            check!(format!("help-{kind}-{}", words.join("-")), cli, tree::help(&cli, &door, &words, flag));
+            check!(format!("help-{kind}-{}", words.join("-")), cli, tree::help(&cli, &name, &words, flag));
         }
     }
 }
@@ -39,11 +39,11 @@ fn help_by_the_dispatcher_is_the_commands_own() {
 #[test]
 fn every_command_tells_its_version() {
     let cli = Cli::new();
-    for door in doors() {
-        let run = cli.run_file(&binary(&door), ["--version"]);
-        assert_eq!(run.exit, 0, "{door}: {run}");
-        if door != "kubectl-ocm" {
-            assert_eq!(run.stdout, format!("{door} {}\n", env!("CARGO_PKG_VERSION")));
+    for name in binaries() {
+        let run = cli.run_file(&binary(&name), ["--version"]);
+        assert_eq!(run.exit, 0, "{name}: {run}");
+        if name != "kubectl-ocm" {
+            assert_eq!(run.stdout, format!("{name} {}\n", env!("CARGO_PKG_VERSION")));
         }
     }
 }
@@ -61,9 +61,9 @@ fn an_unknown_flag_is_a_usage_error_of_every_command() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let cli = Cli::new();
-    for door in doors() {
-        let shell = format!("{} --help | true; exit ${{PIPESTATUS[0]}}", binary(&door).display());
+    for name in binaries() {
+        let shell = format!("{} --help | true; exit ${{PIPESTATUS[0]}}", binary(&name).display());
         let run = cli.run_file("/bin/bash".as_ref(), ["-c", &shell]);
-        assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{door}: {run}");
+        assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{name}: {run}");
     }
 }

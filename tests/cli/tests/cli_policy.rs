@@ -44,7 +44,7 @@ fn home() -> Cli {
     std::fs::write(cli.home().join("empty.wasm"), empty).expect("a module can be written");
     cli.write("cluster.yaml", "kind: ManagedCluster\nmetadata: {name: c1}\n");
     cli.write(
-        "vectors.yaml",
+        "tests.yaml",
         "cases:\n  - name: it says no\n    request: {operation: create, cluster: {name: c1}}\n    expect:\n      \
          verdict: deny\n  - name: it is asked\n    request: {operation: join}\n    expect:\n      verdict: allow\n",
     );
@@ -120,7 +120,7 @@ fn what_is_wrong_is_said() {
         &["bench", "allow.wasm", "-f", "cluster.yaml", "--operation", "accept"],
         &["replay", "cluster.yaml", "--policy", "allow.wasm"],
         &["test", "full"],
-        &["test", "allow.wasm", "--vectors", "cluster.yaml"],
+        &["test", "allow.wasm", "--tests", "cluster.yaml"],
         &["new", "Prod"],
         &["new", "Prod", "--lang", "rust"],
         &["new", "../prod", "--lang", "rust"],
@@ -193,12 +193,12 @@ fn expectations_are_written() {
     let cli = home();
     assert_eq!(policy(&cli, &["test", "allow.wasm"]).exit, 1);
     cli.write(
-        "vectors.yaml",
+        "tests.yaml",
         "cases:\n  # kept\n  - name: a\n    request: {operation: create}\n    expect:\n      verdict: deny\n",
     );
     let run = policy(&cli, &["test", "allow.wasm", "--update"]);
-    assert_eq!((run.exit, run.stderr.as_str()), (0, "note: 1 expectation written to vectors.yaml\n"), "{run}");
-    let text = std::fs::read_to_string(cli.home().join("vectors.yaml")).unwrap();
+    assert_eq!((run.exit, run.stderr.as_str()), (0, "note: 1 expectation written to tests.yaml\n"), "{run}");
+    let text = std::fs::read_to_string(cli.home().join("tests.yaml")).unwrap();
     assert!(text.contains("# kept") && text.contains("verdict: allow"), "{text}");
     assert_eq!(policy(&cli, &["test", "allow.wasm"]).exit, 0);
 }

@@ -1,1 +1,1 @@
-//! Floors, schemas, docs agree with the code.
+//! Layers, schemas, docs agree with the code.

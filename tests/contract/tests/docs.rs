@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cli_tests::{docs, doors, root};
+use cli_tests::{binaries, docs, root};
 use ocm_core::Exit;
 use ocm_core::accept::RefusalCode;
 use ocm_core::csr::Code;
@@ -100,6 +100,6 @@ fn every_verb_has_a_page_with_its_help() {
         let name = page.file.strip_prefix(root()).unwrap_or(&page.file).display().to_string();
         assert!(page.is == page.should_be, "{name} is not what the command says of itself: run `cargo xtask generate`");
     }
-    let verbs = doors().len() - 1;
+    let verbs = binaries().len() - 1;
     assert_eq!(docs::pages().len(), verbs);
 }

@@ -90,8 +90,8 @@ pub struct Ask {
 
 impl Ask {
     /// The right way to ask for a cluster, with this content.
-    pub fn with(cluster: &str, forge: &forge::Forge) -> Self {
-        Self::raw(cluster, forge.pem().into_bytes())
+    pub fn with(cluster: &str, fixture: &csr_fixtures::Fixture) -> Self {
+        Self::raw(cluster, fixture.pem().into_bytes())
     }
 
     /// The right way to ask for a cluster, with this content.
@@ -111,7 +111,7 @@ impl Ask {
 
     /// As an agent asks.
     pub fn agent(cluster: &str) -> Self {
-        Self::with(cluster, &forge::Forge::agent(cluster, "a1"))
+        Self::with(cluster, &csr_fixtures::Fixture::agent(cluster, "a1"))
     }
 
     /// Somebody else asks.

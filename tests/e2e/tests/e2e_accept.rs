@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who};
-use forge::{Forge, Hash, Key, Kind, Text, oid};
 use kube::Api;
 use kube::api::DeleteParams;
 use ocm_core::accept::Wish;
@@ -38,8 +38,8 @@ fn ask(ask: impl Fn(&str) -> Ask + 'static) -> Make {
 }
 
 /// The cluster registers and asks rightly but for what its request holds.
-fn content(forge: impl Fn(&str, Forge) -> Forge + 'static) -> Make {
-    ask(move |name| Ask::with(name, &forge(name, Forge::agent(name, "a1"))))
+fn content(fixture: impl Fn(&str, Fixture) -> Fixture + 'static) -> Make {
+    ask(move |name| Ask::with(name, &fixture(name, Fixture::agent(name, "a1"))))
 }
 
 /// The cluster registers and asks rightly but for how.
@@ -54,15 +54,15 @@ fn manner(change: impl Fn(&mut Ask) + 'static) -> Make {
 /// Every attack: what it is, the reason code that is expected, and how it is made.
 fn attacks() -> Vec<(&'static str, &'static str, Make)> {
     let named = |suffix: &'static str| {
-        content(move |name, forge| forge.without_common_names().common_name(&format!("{PREFIX}{name}{suffix}")))
+        content(move |name, fixture| fixture.without_common_names().common_name(&format!("{PREFIX}{name}{suffix}")))
     };
     let by = |who: Who| ask(move |name| Ask::agent(name).by(who));
     let requests = |hub: &Hub, name: &str, keys: &[&Key]| -> Vec<String> {
-        keys.iter().map(|key| hub.ask(&Ask::with(name, &Forge::agent(name, "a1").key(key)))).collect()
+        keys.iter().map(|key| hub.ask(&Ask::with(name, &Fixture::agent(name, "a1").key(key)))).collect()
     };
     vec![
         // Another identity.
-        ("another cluster's subject", "CommonName", ask(|name| Ask::with(name, &Forge::agent("c2", "a1")))),
+        ("another cluster's subject", "CommonName", ask(|name| Ask::with(name, &Fixture::agent("c2", "a1")))),
         ("a cluster whose name goes on", "CommonName", named("0:a1")),
         ("an agent whose name goes on", "CommonName", named(":a1:x")),
         ("no agent", "CommonName", named("")),
@@ -71,44 +71,48 @@ fn attacks() -> Vec<(&'static str, &'static str, Make)> {
         (
             "something before the name",
             "CommonName",
-            content(|name, forge| forge.without_common_names().common_name(&format!("x{PREFIX}{name}:a1"))),
+            content(|name, fixture| fixture.without_common_names().common_name(&format!("x{PREFIX}{name}:a1"))),
         ),
         (
             "the name in capitals",
             "CommonName",
-            content(|name, forge| {
-                forge.without_common_names().common_name(&format!("{PREFIX}{}:a1", name.to_uppercase()))
+            content(|name, fixture| {
+                fixture.without_common_names().common_name(&format!("{PREFIX}{}:a1", name.to_uppercase()))
             }),
         ),
         ("a look-alike of the name", "CommonName", named(":а1")),
         (
             "an administrator's name",
             "CommonName",
-            content(|_, forge| forge.without_common_names().common_name("kubernetes-admin")),
+            content(|_, fixture| fixture.without_common_names().common_name("kubernetes-admin")),
         ),
-        ("a name and another one", "CommonNames", content(|_, forge| forge.common_name(&format!("{PREFIX}c2:a1")))),
+        ("a name and another one", "CommonNames", content(|_, fixture| fixture.common_name(&format!("{PREFIX}c2:a1")))),
         (
             "another name in front",
             "CommonNames",
-            content(|name, forge| {
-                forge
+            content(|name, fixture| {
+                fixture
                     .without_common_names()
                     .common_name(&format!("{PREFIX}c2:a1"))
                     .common_name(&format!("{PREFIX}{name}:a1"))
             }),
         ),
-        ("no name", "CommonNames", content(|_, forge| forge.without_common_names())),
+        ("no name", "CommonNames", content(|_, fixture| fixture.without_common_names())),
         // More rights.
-        ("an administrators' group", "ForeignOrganization", content(|_, forge| forge.organization("platform-admins"))),
+        (
+            "an administrators' group",
+            "ForeignOrganization",
+            content(|_, fixture| fixture.organization("platform-admins")),
+        ),
         (
             "another cluster's group",
             "ForeignOrganization",
-            content(|_, forge| forge.organization(&format!("{PREFIX}c2"))),
+            content(|_, fixture| fixture.organization(&format!("{PREFIX}c2"))),
         ),
         (
             "a group whose name goes on",
             "ForeignOrganization",
-            content(|name, forge| forge.organization(&format!("{PREFIX}{name}0"))),
+            content(|name, fixture| fixture.organization(&format!("{PREFIX}{name}0"))),
         ),
         (
             "a group in the set of the others",
@@ -116,53 +120,57 @@ fn attacks() -> Vec<(&'static str, &'static str, Make)> {
             content(|name, _| {
                 let own = format!("{PREFIX}{name}");
                 let set = [(oid::ORGANIZATION, own.as_str()), (oid::ORGANIZATION, "platform-admins")];
-                Forge::empty().one_set(&set).common_name(&format!("{own}:a1"))
+                Fixture::empty().one_set(&set).common_name(&format!("{own}:a1"))
             }),
         ),
         (
             "the common group only",
             "MissingOrganization",
-            content(|_, forge| forge.without_organizations().organization(&format!("{PREFIX}managed-clusters"))),
+            content(|_, fixture| fixture.without_organizations().organization(&format!("{PREFIX}managed-clusters"))),
         ),
-        ("no group", "MissingOrganization", content(|_, forge| forge.without_organizations())),
-        ("a unit", "SubjectAttributes", content(|_, forge| forge.subject(oid::ORGANIZATIONAL_UNIT, Text::Utf8, "x"))),
-        ("a UID", "SubjectAttributes", content(|_, forge| forge.subject(oid::KUBERNETES_UID, Text::Utf8, "x"))),
+        ("no group", "MissingOrganization", content(|_, fixture| fixture.without_organizations())),
+        (
+            "a unit",
+            "SubjectAttributes",
+            content(|_, fixture| fixture.subject(oid::ORGANIZATIONAL_UNIT, Text::Utf8, "x")),
+        ),
+        ("a UID", "SubjectAttributes", content(|_, fixture| fixture.subject(oid::KUBERNETES_UID, Text::Utf8, "x"))),
         (
             "a group in another alphabet",
             "Unreadable",
-            content(|_, forge| forge.subject(oid::ORGANIZATION, Text::Bmp, "platform-admins")),
+            content(|_, fixture| fixture.subject(oid::ORGANIZATION, Text::Bmp, "platform-admins")),
         ),
-        ("a DNS name", "AlternativeNames", content(|_, forge| forge.dns("kubernetes.default.svc"))),
-        ("an address", "AlternativeNames", content(|_, forge| forge.ip([127, 0, 0, 1]))),
-        ("an email address", "AlternativeNames", content(|_, forge| forge.email("admin@example.com"))),
+        ("a DNS name", "AlternativeNames", content(|_, fixture| fixture.dns("kubernetes.default.svc"))),
+        ("an address", "AlternativeNames", content(|_, fixture| fixture.ip([127, 0, 0, 1]))),
+        ("an email address", "AlternativeNames", content(|_, fixture| fixture.email("admin@example.com"))),
         (
             "to be an authority",
             "Extensions",
-            content(|_, forge| forge.extension(oid::BASIC_CONSTRAINTS, b"\x30\x03\x01\x01\xff")),
+            content(|_, fixture| fixture.extension(oid::BASIC_CONSTRAINTS, b"\x30\x03\x01\x01\xff")),
         ),
-        ("a challenge password", "Extensions", content(|_, forge| forge.challenge_password("x"))),
+        ("a challenge password", "Extensions", content(|_, fixture| fixture.challenge_password("x"))),
         // Weak or foreign keys.
-        ("RSA 1024", "WeakKey", content(|_, forge| forge.kind(Kind::Rsa(1024)))),
-        ("a signature with SHA-1", "Signature", content(|_, forge| forge.kind(Kind::Rsa(2048)).hash(Hash::Sha1))),
+        ("RSA 1024", "WeakKey", content(|_, fixture| fixture.kind(Kind::Rsa(1024)))),
+        ("a signature with SHA-1", "Signature", content(|_, fixture| fixture.kind(Kind::Rsa(2048)).hash(Hash::Sha1))),
         // More than one block: which one is signed is the signer's choice.
         (
             "two blocks",
             "Unreadable",
             ask(|name| {
-                let both = Forge::agent(name, "a1").pem() + &Forge::agent("c2", "a1").pem();
+                let both = Fixture::agent(name, "a1").pem() + &Fixture::agent("c2", "a1").pem();
                 Ask::raw(name, both.into_bytes())
             }),
         ),
         (
             "text in front of the block",
             "Unreadable",
-            ask(|name| Ask::raw(name, format!("hello\n{}", Forge::agent(name, "a1").pem()).into_bytes())),
+            ask(|name| Ask::raw(name, format!("hello\n{}", Fixture::agent(name, "a1").pem()).into_bytes())),
         ),
         (
             "a header in the block",
             "Unreadable",
             ask(|name| {
-                let pem = Forge::agent(name, "a1").pem().replacen('\n', "\nX: y\n\n", 1);
+                let pem = Fixture::agent(name, "a1").pem().replacen('\n', "\nX: y\n\n", 1);
                 Ask::raw(name, pem.into_bytes())
             }),
         ),
@@ -223,7 +231,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Make)> {
             "an add-on's label",
             "ForeignOrganization",
             ask(|name| {
-                let mut ask = Ask::with(name, &Forge::agent(name, "a1").organization("platform-admins"));
+                let mut ask = Ask::with(name, &Fixture::agent(name, "a1").organization("platform-admins"));
                 ask.addon = Some("x".to_owned());
                 ask
             }),
@@ -250,7 +258,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Make)> {
             "an add-on's request",
             "NoRequest",
             ask(|name| {
-                let mut ask = Ask::with(name, &Forge::addon(name, "x"));
+                let mut ask = Ask::with(name, &Fixture::addon(name, "x"));
                 ask.addon = Some("x".to_owned());
                 ask
             }),
@@ -329,26 +337,26 @@ fn what_the_api_server_does_not_even_store_stays_refused_here_too() {
         ("garbage", Ask::raw("x", b"garbage".to_vec())),
         (
             "a certificate's block",
-            Ask::raw("x", forge::pem("CERTIFICATE", &Forge::agent("x", "a1").der()).into_bytes()),
+            Ask::raw("x", csr_fixtures::pem("CERTIFICATE", &Fixture::agent("x", "a1").der()).into_bytes()),
         ),
         (
             "bytes behind the request",
             Ask::raw("x", {
-                let mut der = Forge::agent("x", "a1").der();
+                let mut der = Fixture::agent("x", "a1").der();
                 der.push(0);
-                forge::pem("CERTIFICATE REQUEST", &der).into_bytes()
+                csr_fixtures::pem("CERTIFICATE REQUEST", &der).into_bytes()
             }),
         ),
-        ("another curve", Ask::with("x", &Forge::agent("x", "a1").kind(Kind::Secp256k1))),
-        ("another key's signature", Ask::with("x", &Forge::agent("x", "a1").signed_by(&Key::new(Kind::P256)))),
-        ("a subject that was not signed", Ask::with("x", &Forge::agent("x", "a1").sign_now().common_name("y"))),
+        ("another curve", Ask::with("x", &Fixture::agent("x", "a1").kind(Kind::Secp256k1))),
+        ("another key's signature", Ask::with("x", &Fixture::agent("x", "a1").signed_by(&Key::new(Kind::P256)))),
+        ("a subject that was not signed", Ask::with("x", &Fixture::agent("x", "a1").sign_now().common_name("y"))),
         ("no usage", Ask { usages: Vec::new(), ..Ask::agent("x") }),
         (
             "a usage twice",
             Ask { usages: ["client auth", "client auth"].map(str::to_owned).to_vec(), ..Ask::agent("x") },
         ),
         ("a minute", Ask { seconds: Some(60), ..Ask::agent("x") }),
-        ("masters", Ask::with("x", &Forge::agent("x", "a1").organization("system:masters"))),
+        ("masters", Ask::with("x", &Fixture::agent("x", "a1").organization("system:masters"))),
     ]
     .into_iter()
     .enumerate()
@@ -372,18 +380,18 @@ fn right_ones() -> Vec<(&'static str, Make)> {
     vec![
         ("as agents ask", ask(Ask::agent)),
         ("for a year", manner(|ask| ask.seconds = Some(31_536_000))),
-        ("P-384", content(|_, forge| forge.kind(Kind::P384))),
-        ("P-521", content(|_, forge| forge.kind(Kind::P521))),
-        ("Ed25519", content(|_, forge| forge.kind(Kind::Ed25519))),
-        ("RSA 2048", content(|_, forge| forge.kind(Kind::Rsa(2048)))),
+        ("P-384", content(|_, fixture| fixture.kind(Kind::P384))),
+        ("P-521", content(|_, fixture| fixture.kind(Kind::P521))),
+        ("Ed25519", content(|_, fixture| fixture.kind(Kind::Ed25519))),
+        ("RSA 2048", content(|_, fixture| fixture.kind(Kind::Rsa(2048)))),
         (
             "a name of 70 characters",
-            ask(|name| Ask::with(name, &Forge::agent(name, "3891282a-ae41-4537-991c-73e3e046fd56-0"))),
+            ask(|name| Ask::with(name, &Fixture::agent(name, "3891282a-ae41-4537-991c-73e3e046fd56-0"))),
         ),
-        ("a group twice", content(|name, forge| forge.organization(&format!("{PREFIX}{name}")))),
+        ("a group twice", content(|name, fixture| fixture.organization(&format!("{PREFIX}{name}")))),
         (
             "without the common group",
-            content(|name, forge| forge.without_organizations().organization(&format!("{PREFIX}{name}"))),
+            content(|name, fixture| fixture.without_organizations().organization(&format!("{PREFIX}{name}"))),
         ),
         (
             "without key encipherment",
@@ -399,7 +407,7 @@ fn right_ones() -> Vec<(&'static str, Make)> {
             "beside an add-on's",
             Box::new(|hub, name| {
                 let request = hub.join(name);
-                let mut addon = Ask::with(name, &Forge::addon(name, "x"));
+                let mut addon = Ask::with(name, &Fixture::addon(name, "x"));
                 addon.addon = Some("x".to_owned());
                 hub.ask(&addon);
                 vec![request]
@@ -546,7 +554,7 @@ fn people_and_scripts_can_rely_on_it() {
 #[test]
 fn keys_names_and_denials() {
     let hub = Hub::start("names");
-    let wants = |name: &str, key: &Key| hub.ask(&Ask::with(name, &Forge::agent(name, "a1").key(key)));
+    let wants = |name: &str, key: &Key| hub.ask(&Ask::with(name, &Fixture::agent(name, "a1").key(key)));
     let key = || Key::new(Kind::P256);
 
     // Two keys: the one that is named by its fingerprint is let in.

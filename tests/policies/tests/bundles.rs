@@ -53,7 +53,7 @@ fn every_verb_takes_a_bundle_for_its_module() {
     cli.write("request.yaml", REQUEST);
     cli.write("other.yaml", OTHER);
     cli.write(
-        "vectors.yaml",
+        "tests.yaml",
         &format!(
             "settings: {SETTINGS}\ncases:\n  - name: it is let in\n    request: {{operation: create, cluster: \
              {{name: prod-1}}}}\n    expect:\n      verdict: allow\n"

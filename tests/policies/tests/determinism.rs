@@ -62,7 +62,7 @@ fn text(random: &mut Random) -> String {
     (0..random.below(7)).map(|_| *random.one(&PIECES)).collect()
 }
 
-/// What the vectors ask and every text in it: requests that policies have opinions about.
+/// What the test cases ask and every text in it: requests that policies have opinions about.
 struct Seeds {
     requests: Vec<Value>,
     texts: Vec<String>,
@@ -73,7 +73,7 @@ impl Seeds {
         let mut requests = Vec::new();
         for ours in policies {
             for case in ours.suite().cases {
-                let mut request = case.request_for(false).expect("a vector can be asked");
+                let mut request = case.request_for(false).expect("a test case can be asked");
                 request.evidence = ocm_policy_abi::Map::default();
                 requests.push(serde_json::to_value(request).expect("a request can be written"));
             }

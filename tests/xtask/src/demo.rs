@@ -55,9 +55,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// The commands that the demo shows. The policy engine, which takes minutes to compile, is not among them.
 fn build(target: &Path) -> Result<PathBuf, String> {
-    let mut doors = cli_tests::doors();
-    doors.retain(|door| door != "kubectl-ocm-policy");
-    cli_tests::build_some(&doors, target, false, false)
+    let mut names = cli_tests::binaries();
+    names.retain(|name| name != "kubectl-ocm-policy");
+    cli_tests::build_some(&names, target, false, false)
 }
 
 fn with_own_clusters_of_the_user(arguments: &Arguments, hub: &str) -> Result<(), String> {

@@ -18,7 +18,7 @@ struct Arguments {
 enum Verb {
     /// A hub and two managed clusters: installed, joined, accepted and available, by kubectl
     Demo(demo::Arguments),
-    /// Everything that must hold: format, floors, lints, tests of all kinds, documents
+    /// Everything that must hold: format, layers, lints, tests of all kinds, documents
     Verify(verify::Arguments),
     /// Write what is generated: the help in docs/commands
     Generate,

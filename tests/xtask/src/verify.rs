@@ -40,7 +40,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
     if programs.is_empty() {
         println!("\nThe build is broken, so nothing else can be told.");
     } else {
-        report.tests("floors, contracts, documents", &contracts);
+        report.tests("layers, contracts, documents", &contracts);
         report.tests("tests without clusters", &others);
         report.step("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
         report.documentation();
@@ -60,7 +60,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
 
 /// The packages whose tests start clusters.
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
-/// The package that keeps floors, schemas and documents.
+/// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
 /// One program of tests.

@@ -430,7 +430,7 @@ fn snapshot(engine: &wasmtime::Engine, module: &[u8], settings: &str, limits: &L
     let component = Component::from_binary(engine, &instrumented).map_err(fault)?;
     let exports = Exports::find(&component)?;
     let pre = link(engine, &component)?;
-    // Whole memories are read through the door for answers.
+    // Whole memories are read through the copy of answers.
     let limits = Limits { host_bytes: limits.memory_bytes * 2, ..*limits };
     let mut store = store(engine, &limits, ())?;
     let instance = pre.instantiate(&mut store).map_err(fault)?;

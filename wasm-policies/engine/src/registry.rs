@@ -52,7 +52,7 @@ impl Registry {
         result
     }
 
-    /// Puts a policy in force once `proof` holds, which runs its own test vectors. Otherwise everything stays as it was,
+    /// Puts a policy in force once `proof` holds, which runs its own test cases. Otherwise everything stays as it was,
     /// except that a place that holds nothing yet is closed.
     ///
     /// # Errors

@@ -173,7 +173,7 @@ fn a_bad_module_never_disturbs_the_good_one() {
     let bad = policy(&engine, b"\0asm");
     assert!(registry.install("gate", bad, proof).is_err());
     let unproven = policy(&engine, &Guest::answering(DENY).module());
-    let failed = Fault::Load("its own vectors fail".to_owned());
+    let failed = Fault::Load("its own test cases fail".to_owned());
     assert_eq!(registry.install("gate", unproven, |_| Err(failed.clone())), Err(failed.clone()));
     assert_eq!(asked(&registry), [Ok(Verdict::Allow)], "the good one stays");
 

@@ -34,7 +34,7 @@ pub fn answer<P: Policy>(state: &OnceLock<P>, request: &Request<'_>) -> Answer {
     }
 }
 
-/// The same question and answer as JSON: for vectors, which are decided natively as well.
+/// The same question and answer as JSON: for test cases, which are decided natively as well.
 #[cfg(not(target_family = "wasm"))]
 pub fn decide<P: Policy>(state: &OnceLock<P>, request: &str) -> String {
     let answer = match serde_json::from_str::<ocm_policy_abi::Request<'_>>(request) {

@@ -10,7 +10,7 @@ use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Fault, Kind, Look, annotate, digest, encode};
 use ocm_policy_rules::syntax::is_dns_label;
-use ocm_policy_vectors::Suite;
+use ocm_policy_testing::Suite;
 use serde_json::Value;
 
 use crate::args::{BuildArgs, Language};
@@ -55,8 +55,8 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit,
     ui.line(&format!("{}  {}  sha256:{}", file.display(), size(module.len() as u64), digest(&module)));
     let shown = file.display();
     ui.say_line("Next:");
-    if dir.join("vectors.yaml").is_file() {
-        ui.say_line(&format!("  kubectl ocm policy test {shown} --vectors {}", dir.join("vectors.yaml").display()));
+    if dir.join("tests.yaml").is_file() {
+        ui.say_line(&format!("  kubectl ocm policy test {shown} --tests {}", dir.join("tests.yaml").display()));
     }
     ui.say_line(&format!("  kubectl ocm policy inspect {shown}"));
     if dir.join("request.yaml").is_file() {
@@ -135,9 +135,9 @@ fn annotated(dir: &Path, module: Vec<u8>) -> Result<Vec<u8>, Failure> {
     Ok(annotate(&module, "ocm-policy-manifest", value.to_string().as_bytes()))
 }
 
-/// The settings of the vectors: a policy may refuse to be loaded without any.
+/// The settings of the test cases: a policy may refuse to be loaded without any.
 fn usual_settings(dir: &Path) -> String {
-    let suite = fs::read_to_string(dir.join("vectors.yaml")).ok().and_then(|yaml| Suite::read(&yaml).ok());
+    let suite = fs::read_to_string(dir.join("tests.yaml")).ok().and_then(|yaml| Suite::read(&yaml).ok());
     match suite {
         Some(suite) if !suite.settings.is_null() => suite.settings.to_string(),
         _ => NO_SETTINGS.to_owned(),

@@ -1,4 +1,4 @@
-//! A policy is run on its test vectors.
+//! A policy is run on its test cases.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use ocm_cli::{Table, Ui, clean};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_engine::{Fault, Policy, Question};
-use ocm_policy_vectors::{Case, Expect, Mismatch, Suite};
+use ocm_policy_testing::{Case, Expect, Mismatch, Suite};
 use serde_json::{Value, json};
 
 use crate::args::{TestArgs, TestFormat};
@@ -36,11 +36,11 @@ struct Results<'s> {
 }
 
 pub(crate) fn run(args: TestArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let TestArgs { subject, vectors, update, output } = args;
+    let TestArgs { subject, tests, update, output } = args;
     let file = find_module(&subject)?;
-    let vectors = vectors.map_or_else(|| find_vectors(&file), Ok)?;
-    let yaml = files::text(&vectors, "the vectors")?;
-    let bad = |bad| Failure::usage(format!("the vectors {} cannot be used", vectors.display())).because(bad);
+    let tests = tests.map_or_else(|| find_tests(&file), Ok)?;
+    let yaml = files::text(&tests, "the tests")?;
+    let bad = |bad| Failure::usage(format!("the test cases {} cannot be used", tests.display())).because(bad);
     let suite = Suite::read(&yaml).map_err(|error| bad(error.to_string()))?;
     let bytes = module(&file)?;
     let loader = Loader::new(ui)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: TestArgs, ui: &Ui) -> Result<Exit, Failure> {
     let failed = results.tested.iter().filter(|tested| !tested.wrong.is_empty()).count();
     match output {
         TestFormat::Table => ui.out(&table(&results)),
-        TestFormat::Json => ui.out(&ocm_cli::document(ocm_cli::Format::Json, &json(&results, &vectors))?),
+        TestFormat::Json => ui.out(&ocm_cli::document(ocm_cli::Format::Json, &json(&results, &tests))?),
         TestFormat::Junit => ui.out(&junit(&results)),
         TestFormat::Tap => ui.out(&tap(&results)),
     }
@@ -62,11 +62,11 @@ pub(crate) fn run(args: TestArgs, ui: &Ui) -> Result<Exit, Failure> {
             .collect();
         let text = suite.updated(&yaml, &new).map_err(|error| bad(error.to_string()))?;
         if text != yaml {
-            std::fs::write(&vectors, text)
-                .map_err(|error| Failure::other(format!("cannot write {}", vectors.display())).because(error))?;
+            std::fs::write(&tests, text)
+                .map_err(|error| Failure::other(format!("cannot write {}", tests.display())).because(error))?;
         }
         let noun = if new.len() == 1 { "expectation" } else { "expectations" };
-        ui.tell(Event::note(format!("{} {noun} written to {}", new.len(), vectors.display())));
+        ui.tell(Event::note(format!("{} {noun} written to {}", new.len(), tests.display())));
         return Ok(Exit::Ok);
     }
     if failed > 0 {
@@ -99,12 +99,12 @@ fn find_module(subject: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-fn find_vectors(module: &Path) -> Result<PathBuf, Failure> {
-    let beside = module.with_file_name("vectors.yaml");
+fn find_tests(module: &Path) -> Result<PathBuf, Failure> {
+    let beside = module.with_file_name("tests.yaml");
     match beside.is_file() {
         true => Ok(beside),
-        false => Err(Failure::usage(format!("there are no vectors at {}", beside.display()))
-            .hint("name the file with --vectors FILE")),
+        false => Err(Failure::usage(format!("there are no tests at {}", beside.display()))
+            .hint("name the file with --tests FILE")),
     }
 }
 
@@ -227,7 +227,7 @@ fn table(results: &Results<'_>) -> String {
     text + "\n"
 }
 
-fn json(results: &Results<'_>, vectors: &Path) -> Value {
+fn json(results: &Results<'_>, tests: &Path) -> Value {
     let cases: Vec<Value> = results
         .tested
         .iter()
@@ -251,7 +251,7 @@ fn json(results: &Results<'_>, vectors: &Path) -> Value {
     let policy = results.policy.as_ref().map(|policy| json!({"name": policy.name, "version": policy.version}));
     json!({
         "policy": policy,
-        "vectors": vectors.display().to_string(),
+        "tests": tests.display().to_string(),
         "passed": results.tested.iter().all(|tested| tested.wrong.is_empty()),
         "cases": cases,
         "uncovered": results.uncovered,

@@ -1,12 +1,12 @@
 //! The face of every command: what goes to stdout and what to stderr, formats, tables, questions, errors, exit codes
 //! and signals. stdout is data, stderr is narration.
 
-mod door;
+mod entry;
 mod output;
 mod table;
 mod ui;
 
-pub use door::{VERSION, door};
+pub use entry::{VERSION, run_main};
 pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
 pub use table::{Table, clean};
 pub use ui::{Ui, UiArgs};

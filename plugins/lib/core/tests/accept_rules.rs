@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use forge::{Forge, Key, Kind};
+use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use ocm_api::ManagedCluster;
@@ -53,7 +53,7 @@ fn denied() -> ManagedCluster {
 
 /// The right request with a key.
 fn asks(name: &str, created: i64, key: &Key) -> CertificateSigningRequest {
-    object(name, created, &Forge::agent(CLUSTER, "a1").key(key).pem())
+    object(name, created, &Fixture::agent(CLUSTER, "a1").key(key).pem())
 }
 
 fn concluded(mut object: CertificateSigningRequest, kind: &str) -> CertificateSigningRequest {
@@ -130,7 +130,8 @@ fn a_cluster_that_is_being_removed_is_left_alone() {
 
 #[test]
 fn names_of_the_hub_are_not_given_away() {
-    let request = |name: &str| Request::read(&labelled(object("r", 110, &Forge::agent(name, "a1").pem()), LABEL, name));
+    let request =
+        |name: &str| Request::read(&labelled(object("r", 110, &Fixture::agent(name, "a1").pem()), LABEL, name));
     let of = |name: &str, home| decide(name, Some(&cluster()), home, &[request(name)], &Wish::default());
     for name in ["default", "kube-system", "kube-x", "open-cluster-management", "managed-clusters"] {
         assert_refused(&of(name, Home::Free), RefusalCode::NamespaceTaken);
@@ -158,7 +159,7 @@ fn two_keys_for_one_name_wait_for_a_person() {
 #[test]
 fn wrong_requests_are_refused_and_not_in_the_way_of_right_ones() {
     let right = key();
-    let greedy = Forge::agent(CLUSTER, "a1").organization("system:masters");
+    let greedy = Fixture::agent(CLUSTER, "a1").organization("system:masters");
     let wrong = object("wrong", 120, &greedy.pem());
     assert_refused(&decided(&cluster(), std::slice::from_ref(&wrong)), RefusalCode::Request(Code::ForeignOrganization));
     assert_refused(
@@ -167,7 +168,7 @@ fn wrong_requests_are_refused_and_not_in_the_way_of_right_ones() {
     );
     assert_eq!(decided(&cluster(), &[wrong.clone(), asks("r", 110, &right)]), lets_in(1));
     // Somebody asks with the public key of the right request, which it cannot sign with.
-    let copied = object("copied", 120, &Forge::agent(CLUSTER, "a1").key(&right).signed_by(&key()).pem());
+    let copied = object("copied", 120, &Fixture::agent(CLUSTER, "a1").key(&right).signed_by(&key()).pem());
     assert_eq!(decided(&cluster(), &[asks("r", 110, &right), copied.clone()]), lets_in(0));
     assert_eq!(decide_with(&cluster(), &[asks("r", 110, &right), copied.clone()], &naming(&right)), lets_in(0));
     assert_refused(&decide_with(&cluster(), &[copied], &naming(&right)), RefusalCode::Request(Code::Signature));
@@ -191,7 +192,7 @@ fn a_taken_name_goes_to_another_key_only_when_that_is_said() {
         assert_refused(&decided(&cluster, &[holder.clone(), new.clone()]), RefusalCode::NameTaken);
     }
     // What was approved under the name's label for something else holds no name.
-    let other = object("other", 110, &Forge::agent("c2", "a1").pem());
+    let other = object("other", 110, &Fixture::agent("c2", "a1").pem());
     assert_eq!(decided(&cluster(), &[concluded(other, "Approved"), new]), lets_in(1));
 }
 
@@ -209,7 +210,7 @@ fn only_the_holder_itself_may_ask_again() {
     let after = concluded(asks("after", 200, &mine), "Approved");
     assert_refused(&decided(&joined(120), &[after, again.clone()]), RefusalCode::NameTaken);
     // It was approved for something else.
-    let other = object("other", 110, &Forge::agent("c2", "a1").key(&mine).pem());
+    let other = object("other", 110, &Fixture::agent("c2", "a1").key(&mine).pem());
     assert_refused(&decided(&joined(120), &[concluded(other, "Approved"), again]), RefusalCode::NameTaken);
 }
 
@@ -228,7 +229,7 @@ fn what_is_over_is_no_obstacle() {
 #[test]
 fn addons_and_renewals_are_others_business() {
     let new = asks("new", 110, &key());
-    let addon = labelled(object("addon", 115, &Forge::addon(CLUSTER, "x").pem()), ADDON_LABEL, "x");
+    let addon = labelled(object("addon", 115, &Fixture::addon(CLUSTER, "x").pem()), ADDON_LABEL, "x");
     let mut renewal = asks("renewal", 116, &key());
     ask_as(&mut renewal, "system:open-cluster-management:c1:a1", &["system:authenticated"], Some("X509SHA256=2d"));
     assert_eq!(decided(&cluster(), &[addon.clone(), renewal.clone(), new]), lets_in(2));
@@ -258,7 +259,7 @@ fn an_approved_request_lets_a_cluster_in_later() {
     assert_refused(&decided(&cluster(), &two), RefusalCode::TwoKeys);
     assert_eq!(decide_with(&cluster(), &two, &naming(&mine)), later);
     // Somebody approved what should not have been.
-    let wrong = object("wrong", 110, &Forge::agent(CLUSTER, "a1").organization("system:masters").pem());
+    let wrong = object("wrong", 110, &Fixture::agent(CLUSTER, "a1").organization("system:masters").pem());
     let wrong = concluded(wrong, "Approved");
     assert_refused(&decided(&cluster(), &[wrong]), RefusalCode::Request(Code::ForeignOrganization));
     // Approved and denied is denied.

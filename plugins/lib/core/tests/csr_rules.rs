@@ -3,17 +3,17 @@
 mod common;
 
 use common::*;
-use forge::{Forge, Hash, Key, Kind, Text, oid};
+use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_core::csr::{Allowance, Code, Content, Request, State, Unreadable};
 
-fn agent() -> Forge {
-    Forge::agent(CLUSTER, "a1")
+fn agent() -> Fixture {
+    Fixture::agent(CLUSTER, "a1")
 }
 
-fn forged(forge: &Forge) -> CertificateSigningRequest {
-    object("forged", 10, &forge.pem())
+fn forged(fixture: &Fixture) -> CertificateSigningRequest {
+    object("forged", 10, &fixture.pem())
 }
 
 /// Changes the right object and says what is wrong with it now.
@@ -44,18 +44,18 @@ fn by_grpc(object: &mut CertificateSigningRequest, user: Option<&str>) {
 #[test]
 fn right_requests_break_no_rule() {
     let own = "system:open-cluster-management:c1";
-    let forges = [
+    let fixtures = [
         ("as an agent asks", agent()),
-        ("a name of 70 characters", Forge::agent(CLUSTER, "3891282a-ae41-4537-991c-73e3e046fd56")),
+        ("a name of 70 characters", Fixture::agent(CLUSTER, "3891282a-ae41-4537-991c-73e3e046fd56")),
         ("an organisation twice", agent().organization(own)),
-        ("each name in a set of its own", Forge::empty().organization(own).common_name(&format!("{own}:a1"))),
+        ("each name in a set of its own", Fixture::empty().organization(own).common_name(&format!("{own}:a1"))),
         (
             "all names in one set",
-            Forge::empty().one_set(&[(oid::ORGANIZATION, own), (oid::COMMON_NAME, &format!("{own}:a1"))]),
+            Fixture::empty().one_set(&[(oid::ORGANIZATION, own), (oid::COMMON_NAME, &format!("{own}:a1"))]),
         ),
         (
             "printable strings",
-            Forge::empty().subject(oid::ORGANIZATION, Text::Printable, own).subject(
+            Fixture::empty().subject(oid::ORGANIZATION, Text::Printable, own).subject(
                 oid::COMMON_NAME,
                 Text::Printable,
                 &format!("{own}:a1"),
@@ -68,8 +68,8 @@ fn right_requests_break_no_rule() {
         ("RSA 2048", agent().kind(Kind::Rsa(2048))),
         ("RSA 3072 with SHA-512", agent().kind(Kind::Rsa(3072)).hash(Hash::Sha512)),
     ];
-    for (what, forge) in forges {
-        assert_eq!(codes(&forged(&forge)), [], "{what}");
+    for (what, fixture) in fixtures {
+        assert_eq!(codes(&forged(&fixture)), [], "{what}");
     }
     let name = "system:open-cluster-management:c1:3891282a-ae41-4537-991c-73e3e046fd56";
     assert!(name.len() > 64, "the long name is longer than X.520 allows");
@@ -89,12 +89,13 @@ fn right_requests_break_no_rule() {
 }
 
 /// One change each of a right request, and the rule that it breaks. Every rule occurs.
-fn wrong_contents() -> Vec<(&'static str, Forge, Code)> {
+fn wrong_contents() -> Vec<(&'static str, Fixture, Code)> {
     let own = "system:open-cluster-management:c1";
     let all = "system:open-cluster-management:managed-clusters";
     let named = |name: &str| agent().without_common_names().common_name(name);
-    let grouped =
-        |groups: &[&str]| groups.iter().fold(agent().without_organizations(), |forge, group| forge.organization(group));
+    let grouped = |groups: &[&str]| {
+        groups.iter().fold(agent().without_organizations(), |fixture, group| fixture.organization(group))
+    };
     vec![
         ("no common name", agent().without_common_names(), Code::CommonNames),
         ("two common names", agent().common_name("system:open-cluster-management:c2:a1"), Code::CommonNames),
@@ -186,7 +187,7 @@ fn wrong_contents() -> Vec<(&'static str, Forge, Code)> {
         ),
         (
             "a changed subject",
-            Forge::empty().sign_now().organization(own).common_name(&format!("{own}:a1")),
+            Fixture::empty().sign_now().organization(own).common_name(&format!("{own}:a1")),
             Code::Signature,
         ),
         ("SHA-1 with ECDSA", agent().hash(Hash::Sha1), Code::Signature),
@@ -204,8 +205,8 @@ fn wrong_contents() -> Vec<(&'static str, Forge, Code)> {
 
 #[test]
 fn one_wrong_thing_in_a_request_breaks_exactly_its_rule() {
-    for (what, forge, code) in wrong_contents() {
-        let found = codes(&forged(&forge));
+    for (what, fixture, code) in wrong_contents() {
+        let found = codes(&forged(&fixture));
         assert_eq!(found, [code], "{what}");
     }
 }
@@ -343,8 +344,8 @@ fn every_rule_can_be_broken() {
 fn two_wrong_things_do_not_make_a_right_one() {
     let contents = wrong_contents();
     let objects = wrong_objects();
-    for (what, forge, code) in &contents {
-        let mut object = forged(forge);
+    for (what, fixture, code) in &contents {
+        let mut object = forged(fixture);
         for (which, change, other) in &objects {
             let request = object.spec.request.clone();
             let mut both = object.clone();
@@ -365,10 +366,10 @@ fn only_one_block_and_nothing_else_is_read() {
     let with_header = format!("{}\nX: y\n\n{}", lines[0], lines[1..].join("\n"));
     let wrong = [
         ("nothing", String::new()),
-        ("another kind of block", forge::pem("CERTIFICATE", &der)),
-        ("an old kind of block", forge::pem("NEW CERTIFICATE REQUEST", &der)),
+        ("another kind of block", csr_fixtures::pem("CERTIFICATE", &der)),
+        ("an old kind of block", csr_fixtures::pem("NEW CERTIFICATE REQUEST", &der)),
         ("two blocks", format!("{pem}{pem}")),
-        ("another one first", format!("{}{pem}", Forge::agent("c2", "a1").pem())),
+        ("another one first", format!("{}{pem}", Fixture::agent("c2", "a1").pem())),
         ("text in front", format!("hello\n{pem}")),
         ("text behind", format!("{pem}hello")),
         ("a header", with_header),
@@ -401,7 +402,7 @@ fn what_is_no_request_is_not_read() {
         ("no definite length", indefinite),
         ("a number", vec![2, 1, 1]),
     ] {
-        let read = Content::read(forge::pem("CERTIFICATE REQUEST", &der).as_bytes());
+        let read = Content::read(csr_fixtures::pem("CERTIFICATE REQUEST", &der).as_bytes());
         assert!(matches!(read, Err(Unreadable::Der(_))), "{what}: {read:?}");
     }
     // No byte of a request can be changed without its being seen: all of it is signed, is the signature, or is how long
@@ -412,7 +413,7 @@ fn what_is_no_request_is_not_read() {
         for bit in (0..8).map(|bit| 1u8 << bit) {
             let mut other = der.clone();
             other[index] ^= bit;
-            let other = object("forged", 10, &forge::pem("CERTIFICATE REQUEST", &other));
+            let other = object("forged", 10, &csr_fixtures::pem("CERTIFICATE REQUEST", &other));
             assert_ne!(
                 codes(&other),
                 [],
@@ -427,7 +428,7 @@ fn what_is_no_request_is_not_read() {
 fn the_fingerprint_is_the_keys() {
     let key = Key::new(Kind::P256);
     let one = Request::read(&forged(&agent().key(&key)));
-    let two = Request::read(&forged(&Forge::agent("c2", "a2").key(&key)));
+    let two = Request::read(&forged(&Fixture::agent("c2", "a2").key(&key)));
     let other = Request::read(&forged(&agent()));
     assert_eq!(one.fingerprint(), Some(key.fingerprint()));
     assert_eq!(one.fingerprint(), two.fingerprint());
@@ -455,26 +456,26 @@ fn a_decision_about_a_request_is_read_and_denial_wins() {
 
 #[test]
 fn a_label_does_not_make_a_request_an_addons() {
-    let with_label = |forge: &Forge| {
-        let mut object = forged(forge);
+    let with_label = |fixture: &Fixture| {
+        let mut object = forged(fixture);
         relabelled(ADDON_LABEL, "x")(&mut object);
         Request::read(&object).is_addons()
     };
-    let plain = |forge: &Forge| Request::read(&forged(forge)).is_addons();
-    assert!(plain(&Forge::addon(CLUSTER, "x")) && with_label(&Forge::addon(CLUSTER, "x")));
-    assert!(with_label(&Forge::empty().common_name("what an add-on's own signer knows")));
+    let plain = |fixture: &Fixture| Request::read(&forged(fixture)).is_addons();
+    assert!(plain(&Fixture::addon(CLUSTER, "x")) && with_label(&Fixture::addon(CLUSTER, "x")));
+    assert!(with_label(&Fixture::empty().common_name("what an add-on's own signer knows")));
     assert!(!plain(&agent()) && !with_label(&agent()));
-    let hidden = Forge::addon(CLUSTER, "x").organization("system:open-cluster-management:c1");
+    let hidden = Fixture::addon(CLUSTER, "x").organization("system:open-cluster-management:c1");
     assert!(!plain(&hidden) && !with_label(&hidden));
-    assert!(!plain(&Forge::addon(CLUSTER, "x").common_name("system:open-cluster-management:c1:a1")));
+    assert!(!plain(&Fixture::addon(CLUSTER, "x").common_name("system:open-cluster-management:c1:a1")));
     // A cluster may be called `cluster`.
-    assert!(!plain(&Forge::agent("cluster", "a1")));
+    assert!(!plain(&Fixture::agent("cluster", "a1")));
 }
 
 #[test]
 fn only_an_agents_request_for_its_own_name_is_a_renewal() {
-    let renewal = |user: &str, forge: &Forge| {
-        let mut object = forged(forge);
+    let renewal = |user: &str, fixture: &Fixture| {
+        let mut object = forged(fixture);
         ask_as(&mut object, user, &["system:open-cluster-management:c1"], Some("X509SHA256=2df7"));
         Request::read(&object).is_renewal(CLUSTER)
     };
@@ -482,7 +483,7 @@ fn only_an_agents_request_for_its_own_name_is_a_renewal() {
     assert!(!renewal("system:open-cluster-management:c1:a2", &agent()));
     assert!(!renewal("system:open-cluster-management:c2:a1", &agent()));
     assert!(!renewal("system:open-cluster-management:c10:a1", &agent()));
-    assert!(!renewal("system:open-cluster-management:c2:a1", &Forge::agent("c2", "a1")));
+    assert!(!renewal("system:open-cluster-management:c2:a1", &Fixture::agent("c2", "a1")));
     assert!(!renewal("eva", &agent()));
 }
 

@@ -1,4 +1,4 @@
-//! What commands do, as functions that emit events: no flags, no printing. Doors hand in settings and a narrator and
+//! What commands do, as functions that emit events: no flags, no printing. Binaries hand in settings and a narrator and
 //! render what comes back.
 
 pub mod accept;

@@ -1,6 +1,6 @@
 //! Certificate requests.
 
-use forge::{Forge, Kind, pem};
+use csr_fixtures::{Fixture, Kind, pem};
 use ocm_core::csr::{Content, Signature};
 
 use crate::support::Random;
@@ -30,12 +30,12 @@ fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Requests as agents make them, of every kind of key, and some that ask for more.
 fn right() -> Vec<Vec<u8>> {
-    let agent = || Forge::agent("c1", "a1");
+    let agent = || Fixture::agent("c1", "a1");
     let mut requests = vec![
         agent().der(),
         agent().dns("hub.example.com").ip([10, 0, 0, 1]).email("a@example.com").uri("spiffe://a").der(),
         agent().organization("system:masters").challenge_password("secret").der(),
-        Forge::addon("c1", "search").no_extensions().der(),
+        Fixture::addon("c1", "search").no_extensions().der(),
     ];
     for kind in [Kind::P384, Kind::P521, Kind::Ed25519, Kind::Rsa(2048)] {
         requests.push(agent().kind(kind).der());

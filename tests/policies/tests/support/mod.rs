@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault};
-use ocm_policy_vectors::Suite;
+use ocm_policy_testing::Suite;
 
 /// A policy of this workspace.
 pub struct Ours {
@@ -15,17 +15,17 @@ pub struct Ours {
     pub name: String,
     /// Its core module.
     pub module: Vec<u8>,
-    /// Its vectors.
+    /// Its test cases.
     pub yaml: String,
 }
 
 impl Ours {
-    /// Its vectors, read.
+    /// Its test cases, read.
     pub fn suite(&self) -> Suite {
         Suite::read(&self.yaml).unwrap_or_else(|bad| panic!("{}: {bad}", self.name))
     }
 
-    /// The first settings of its vectors that are not there to be refused.
+    /// The first settings of its test cases that are not there to be refused.
     pub fn settings(&self) -> String {
         let suite = self.suite();
         let case = suite.cases.iter().find(|case| case.expect.refused.is_none()).expect("a case is asked");
@@ -52,7 +52,7 @@ pub fn ours(names: &[&str]) -> Vec<Ours> {
     let read = |(name, module): (&&str, PathBuf)| Ours {
         name: (*name).to_owned(),
         module: fs::read(&module).unwrap_or_else(|error| panic!("{}: {error}", module.display())),
-        yaml: fs::read_to_string(folder().join(name).join("vectors.yaml")).expect("a policy has vectors"),
+        yaml: fs::read_to_string(folder().join(name).join("tests.yaml")).expect("a policy has test cases"),
     };
     names.iter().zip(modules).map(read).collect()
 }

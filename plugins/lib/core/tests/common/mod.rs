@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test program takes what it needs")]
 
-use forge::Forge;
+use csr_fixtures::Fixture;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -70,7 +70,7 @@ pub fn conclude(object: &mut CertificateSigningRequest, kind: &str) {
 
 /// The right request of an agent, as an object.
 pub fn right() -> CertificateSigningRequest {
-    object("right", 10, &Forge::agent(CLUSTER, "a1").pem())
+    object("right", 10, &Fixture::agent(CLUSTER, "a1").pem())
 }
 
 /// Every rule that an object breaks for the cluster, by the ordinary allowance.

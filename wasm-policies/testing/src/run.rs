@@ -1,4 +1,4 @@
-//! Running all vectors, with what every policy has to keep to whatever its vectors say.
+//! Running all test cases, with what every policy has to keep to whatever its test cases say.
 
 use ocm_policy_abi::Manifest;
 use ocm_policy_rules::outcome::{Bounds, read_decision};
@@ -18,7 +18,7 @@ pub fn run(yaml: &str, manifest: &Manifest, ask: impl FnMut(&str, &str) -> Resul
     }
 }
 
-/// As [`run`], for vectors that have been read.
+/// As [`run`], for test cases that have been read.
 pub fn run_suite(
     suite: &Suite,
     manifest: &Manifest,

@@ -33,7 +33,7 @@ struct Whole<A: Args> {
 /// Runs one verb. `name` is the binary's, `kubectl-ocm-<verb>`; help and errors call it `kubectl ocm <verb>`.
 ///
 /// Returns the documented exit code. The first Ctrl-C or SIGTERM drops the work, says what was done and how to go on.
-pub fn door<A, F>(name: &'static str, about: clap::Command, run: F) -> ExitCode
+pub fn run_main<A, F>(name: &'static str, about: clap::Command, run: F) -> ExitCode
 where
     A: Args,
     F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,

@@ -1,4 +1,4 @@
-//! The vectors of this policy, natively.
+//! The test cases of this policy, natively.
 
 use std::sync::OnceLock;
 
@@ -6,9 +6,9 @@ use ocm_policy_sdk::{Policy, guest};
 use policy_join_quota::JoinQuota;
 
 #[test]
-fn the_vectors_hold() {
+fn the_test_cases_hold() {
     let manifest = JoinQuota::manifest().into();
-    let failures = ocm_policy_vectors::run(include_str!("../vectors.yaml"), &manifest, |settings, request| {
+    let failures = ocm_policy_testing::run(include_str!("../tests.yaml"), &manifest, |settings, request| {
         let state = OnceLock::new();
         guest::configure::<JoinQuota>(&state, settings)?;
         Ok(guest::decide(&state, request))

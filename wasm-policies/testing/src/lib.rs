@@ -1,7 +1,7 @@
-//! Test vectors of policies: questions, and the answers that they have to get.
+//! Test cases of policies: questions, and the answers that they have to get.
 //!
 //! ```text
-//! vectors.yaml ─▶ Suite ─▶ Case { settings, request } ─▶ a policy ─▶ Result<Decision, Fault>
+//! tests.yaml ─▶ Suite ─▶ Case { settings, request } ─▶ a policy ─▶ Result<Decision, Fault>
 //!                            └── Expect ◀────────── check, update ──────────┘
 //! ```
 //!

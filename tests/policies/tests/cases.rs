@@ -1,4 +1,4 @@
-//! The vectors of all our policies, decided by the engine as a hub runs it: compiled, configured, limited.
+//! The test cases of all our policies, decided by the engine as a hub runs it: compiled, configured, limited.
 
 mod support;
 
@@ -9,14 +9,14 @@ use std::thread;
 
 use ocm_policy_abi::Request;
 use ocm_policy_engine::{Ceiling, Engine, Fault, Policy, Question};
-use ocm_policy_vectors::run_suite;
+use ocm_policy_testing::run_suite;
 use serde::Deserialize as _;
 use support::Ours;
 
 /// How settings that a policy refuses are told apart from a policy that cannot be compiled.
 const REFUSED: &str = "it refuses its settings: ";
 
-/// A policy for each of the settings of its vectors, or why it refuses them.
+/// A policy for each of the settings of its test cases, or why it refuses them.
 type Configured = HashMap<String, Result<Arc<Policy>, String>>;
 
 fn configure(engine: &Engine, ours: &Ours, settings: &str) -> Result<Arc<Policy>, String> {
@@ -32,20 +32,20 @@ fn configure(engine: &Engine, ours: &Ours, settings: &str) -> Result<Arc<Policy>
 }
 
 /// Asks every case. What a policy is given is made of the request by the engine itself, and has to be the text of the
-/// vector, so that nothing of it gets lost on the way.
+/// test case, so that nothing of it gets lost on the way.
 fn failures(ours: &Ours, configured: &Configured) -> Vec<String> {
     let suite = ours.suite();
     let Some(manifest) = configured.values().find_map(|made| made.as_ref().ok()).map(|policy| policy.manifest()) else {
-        return vec!["it refuses all settings of its vectors".to_owned()];
+        return vec!["it refuses all settings of its test cases".to_owned()];
     };
     let mut faults = Vec::new();
     let mut failures = run_suite(&suite, manifest, |settings, request| {
         let policy = configured[settings].as_ref().map_err(|why| vec![why.clone()])?;
-        let value = serde_json::from_str(request).expect("a vector is JSON");
-        let read = Request::deserialize::<serde_json::Value>(value).expect("a vector is a request");
+        let value = serde_json::from_str(request).expect("a test case is JSON");
+        let read = Request::deserialize::<serde_json::Value>(value).expect("a test case is a request");
         let question = Question::new(read);
         let given = question.text_for(manifest);
-        // A vector without a table that the policy asks for asks what the policy says then; no hub would ask it.
+        // A test case without a table that the policy asks for asks what the policy says then; no hub would ask it.
         let question = match &given {
             Ok(given) if **given == *request => question,
             Ok(given) => return Ok(format!("the engine would ask {given}")),
@@ -65,7 +65,7 @@ fn failures(ours: &Ours, configured: &Configured) -> Vec<String> {
 }
 
 #[test]
-fn all_vectors_of_all_policies_hold_in_the_engine() {
+fn all_test_cases_of_all_policies_hold_in_the_engine() {
     let names = support::names();
     assert!(names.len() >= 11, "{names:?}");
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

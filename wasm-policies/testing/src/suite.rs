@@ -1,4 +1,4 @@
-//! Files of vectors.
+//! Files of test cases.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use serde_saphyr::Spanned;
 
 use crate::expect::Expect;
 
-/// When vectors are asked that do not say: 2026-01-01T00:00:00Z, in milliseconds since 1970.
+/// When test cases are asked that do not say: 2026-01-01T00:00:00Z, in milliseconds since 1970.
 const NOW: i64 = 1_767_225_600_000;
 
-/// What is wrong with a file of vectors.
+/// What is wrong with a file of test cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
     /// The line, counted from 1; none where it is not known.
@@ -39,7 +39,7 @@ impl fmt::Display for Bad {
     }
 }
 
-/// A file of vectors.
+/// A file of test cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suite {
     /// Settings of the cases that have none of their own.
@@ -115,7 +115,7 @@ struct Objects {
 }
 
 impl Suite {
-    /// Reads a file of vectors.
+    /// Reads a file of test cases.
     ///
     /// # Errors
     /// Names the line, the case, and what to write instead.

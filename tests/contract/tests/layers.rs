@@ -1,4 +1,4 @@
-//! The floors of the workspace: which crate may import which, and what stays out of where.
+//! The layers of the workspace: which crate may import which, and what stays out of where.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 
 /// Where a crate stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Floor {
+enum Layer {
     /// Types and names.
     Vocabulary,
     /// What can be decided without looking anywhere.
@@ -18,16 +18,16 @@ enum Floor {
     /// Flows and the face of commands. They do not know each other.
     Use,
     /// The binaries of people's commands.
-    Door,
+    Binary,
     /// What nobody installs.
     Tests,
 }
 
-/// One crate: its floor, which of ours it may import, which crates it must not reach by any way, and which it must
+/// One crate: its layer, which of ours it may import, which crates it must not reach by any way, and which it must
 /// not import itself.
 struct Rule {
     name: &'static str,
-    floor: Floor,
+    layer: Layer,
     ours: &'static [&'static str],
     never: &'static [&'static str],
     not_itself: &'static [&'static str],
@@ -35,7 +35,7 @@ struct Rule {
 
 const LIBRARIES: &[&str] = &["ocm-api", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net"];
 const TOOLS: &[&str] =
-    &["cli-tests", "control-plane", "forge", "ocm-api", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "xtask"];
+    &["cli-tests", "control-plane", "csr-fixtures", "ocm-api", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "xtask"];
 /// What brings in an event loop, a client, a command line or a terminal.
 const WORLD: &[&str] = &["clap", "hyper", "indicatif", "kube-client", "mio", "rustls", "tokio"];
 
@@ -43,26 +43,26 @@ const WORLD: &[&str] = &["clap", "hyper", "indicatif", "kube-client", "mio", "ru
 const GUESTS_NEVER: &[&str] = &["chrono", "clap", "jiff", "k8s-openapi", "regex", "ring", "tokio", "x509-parser"];
 
 const RULES: &[Rule] = &[
-    Rule { name: "ocm-api", floor: Floor::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
-    Rule { name: "ocm-core", floor: Floor::Rules, ours: &["ocm-api"], never: WORLD, not_itself: &[] },
-    Rule { name: "ocm-policy-abi", floor: Floor::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
+    Rule { name: "ocm-api", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
+    Rule { name: "ocm-core", layer: Layer::Rules, ours: &["ocm-api"], never: WORLD, not_itself: &[] },
+    Rule { name: "ocm-policy-abi", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
     Rule {
         name: "ocm-policy-rules",
-        floor: Floor::Rules,
+        layer: Layer::Rules,
         ours: &["ocm-api", "ocm-core", "ocm-policy-abi"],
         never: WORLD,
         not_itself: &[],
     },
     Rule {
-        name: "ocm-policy-vectors",
-        floor: Floor::Rules,
+        name: "ocm-policy-testing",
+        layer: Layer::Rules,
         ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules"],
         never: WORLD,
         not_itself: &[],
     },
     Rule {
         name: "ocm-policy-sdk",
-        floor: Floor::Rules,
+        layer: Layer::Rules,
         ours: &["ocm-policy-abi"],
         never: GUESTS_NEVER,
         not_itself: &[],
@@ -80,67 +80,67 @@ const RULES: &[Rule] = &[
     guest("policy-required-labels"),
     Rule {
         name: "ocm-policy-engine",
-        floor: Floor::Edge,
+        layer: Layer::Edge,
         ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules"],
         never: WORLD,
         not_itself: &[],
     },
     Rule {
         name: "ocm-kube",
-        floor: Floor::Edge,
+        layer: Layer::Edge,
         ours: &["ocm-api", "ocm-core"],
         never: &["comfy-table", "indicatif"],
         not_itself: &[],
     },
     Rule {
         name: "ocm-net",
-        floor: Floor::Edge,
+        layer: Layer::Edge,
         ours: &["ocm-api", "ocm-core"],
         never: &["clap", "indicatif", "kube", "kube-client"],
         not_itself: &[],
     },
     Rule {
         name: "ocm-flows",
-        floor: Floor::Use,
+        layer: Layer::Use,
         ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net"],
         never: &["comfy-table", "indicatif"],
         not_itself: &["clap"],
     },
     Rule {
         name: "ocm-cli",
-        floor: Floor::Use,
+        layer: Layer::Use,
         ours: &["ocm-api", "ocm-core"],
         never: &["hyper", "kube-client", "rustls"],
         not_itself: &["kube"],
     },
-    door("kubectl-ocm-accept"),
-    door("kubectl-ocm-get"),
-    door("kubectl-ocm-install"),
-    door("kubectl-ocm-join"),
-    door("kubectl-ocm-token"),
+    binary("kubectl-ocm-accept"),
+    binary("kubectl-ocm-get"),
+    binary("kubectl-ocm-install"),
+    binary("kubectl-ocm-join"),
+    binary("kubectl-ocm-token"),
     Rule {
         name: "ocm-policy-engine",
-        floor: Floor::Edge,
+        layer: Layer::Edge,
         ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules"],
         never: WORLD,
         not_itself: &[],
     },
-    // Policies need no cluster: this door knows none.
+    // Policies need no cluster: this binary knows none.
     Rule {
         name: "kubectl-ocm-policy",
-        floor: Floor::Door,
-        ours: &["ocm-cli", "ocm-core", "ocm-policy-abi", "ocm-policy-engine", "ocm-policy-rules", "ocm-policy-vectors"],
+        layer: Layer::Binary,
+        ours: &["ocm-cli", "ocm-core", "ocm-policy-abi", "ocm-policy-engine", "ocm-policy-rules", "ocm-policy-testing"],
         never: &["hyper", "kube-client"],
         not_itself: &["indicatif", "rustls", "wasmtime"],
     },
     // The dispatcher starts in no time because it links nothing.
-    Rule { name: "kubectl-ocm", floor: Floor::Door, ours: &[], never: &[], not_itself: &[] },
+    Rule { name: "kubectl-ocm", layer: Layer::Binary, ours: &[], never: &[], not_itself: &[] },
     tests("bench"),
     tests("cli-tests"),
     tests("contract-tests"),
     tests("control-plane"),
     tests("e2e-tests"),
-    tests("forge"),
+    tests("csr-fixtures"),
     tests("policy-tests"),
     tests("xtask"),
 ];
@@ -149,17 +149,17 @@ const RULES: &[Rule] = &[
 const fn guest(name: &'static str) -> Rule {
     Rule {
         name,
-        floor: Floor::Rules,
+        layer: Layer::Rules,
         ours: &["ocm-policy-abi", "ocm-policy-sdk"],
         never: GUESTS_NEVER,
         not_itself: &[],
     }
 }
 
-const fn door(name: &'static str) -> Rule {
+const fn binary(name: &'static str) -> Rule {
     Rule {
         name,
-        floor: Floor::Door,
+        layer: Layer::Binary,
         ours: LIBRARIES,
         never: &[],
         not_itself: &["hyper", "indicatif", "kube", "rustls"],
@@ -167,11 +167,11 @@ const fn door(name: &'static str) -> Rule {
 }
 
 const fn tests(name: &'static str) -> Rule {
-    Rule { name, floor: Floor::Tests, ours: TOOLS, never: &[], not_itself: &[] }
+    Rule { name, layer: Layer::Tests, ours: TOOLS, never: &[], not_itself: &[] }
 }
 
 /// What may link the engine of the policies, besides the crates below `wasm-policies`.
-const POLICY_DOORS: &[&str] = &["kubectl-ocm-policy", "bench", "e2e-tests", "policy-tests"];
+const POLICY_BINARIES: &[&str] = &["kubectl-ocm-policy", "bench", "e2e-tests", "policy-tests"];
 
 /// The graph for this kind of machine: crates of other kinds need not be downloaded for it.
 fn metadata() -> Metadata {
@@ -216,22 +216,22 @@ fn rule(package: &Package) -> Option<&'static Rule> {
 }
 
 #[test]
-fn every_crate_has_its_floor() {
+fn every_crate_has_its_layer() {
     let metadata = metadata();
     let members: BTreeSet<_> =
         metadata.workspace_packages().into_iter().map(|package| package.name.to_string()).collect();
     let known: BTreeSet<_> = RULES.iter().map(|rule| rule.name.to_owned()).collect();
-    assert_eq!(members, known, "the table of floors and the workspace differ");
+    assert_eq!(members, known, "the table of layers and the workspace differ");
     for package in metadata.workspace_packages() {
-        let floor = rule(package).map(|rule| rule.floor);
+        let layer = rule(package).map(|rule| rule.layer);
         let wing = package.manifest_path.strip_prefix(&metadata.workspace_root).map(|path| path.as_str().to_owned());
         let wing = wing.expect("members are in the workspace");
-        let right = match floor {
-            Some(Floor::Door) => wing.starts_with("plugins/kubectl-"),
-            Some(Floor::Tests) => wing.starts_with("tests/"),
+        let right = match layer {
+            Some(Layer::Binary) => wing.starts_with("plugins/kubectl-"),
+            Some(Layer::Tests) => wing.starts_with("tests/"),
             _ => wing.starts_with("plugins/lib/") || wing.starts_with("wasm-policies/"),
         };
-        assert!(right, "{} is {floor:?} but lives in {wing}", package.name);
+        assert!(right, "{} is {layer:?} but lives in {wing}", package.name);
     }
 }
 
@@ -250,13 +250,13 @@ fn imports_go_only_down() {
                 continue;
             }
             // Rules may stand on other rules that they name.
-            let below = self::rule(import).is_some_and(|other| match rule.floor {
-                Floor::Tests => true,
-                Floor::Rules => other.floor <= Floor::Rules,
-                floor => other.floor < floor,
+            let below = self::rule(import).is_some_and(|other| match rule.layer {
+                Layer::Tests => true,
+                Layer::Rules => other.layer <= Layer::Rules,
+                layer => other.layer < layer,
             });
             if !rule.ours.contains(&name) || !below {
-                wrong.push(format!("{} ({:?}) must not import {name}", rule.name, rule.floor));
+                wrong.push(format!("{} ({:?}) must not import {name}", rule.name, rule.layer));
             }
         }
         let reach = reach(&metadata, &package.id);
@@ -282,7 +282,7 @@ fn only_where_policies_run_is_their_engine_linked() {
     let metadata = metadata();
     for package in metadata.workspace_packages() {
         let at_home = package.manifest_path.as_str().contains("/wasm-policies/");
-        if at_home || POLICY_DOORS.contains(&package.name.as_str()) {
+        if at_home || POLICY_BINARIES.contains(&package.name.as_str()) {
             continue;
         }
         let reach = reach(&metadata, &package.id);
@@ -291,16 +291,16 @@ fn only_where_policies_run_is_their_engine_linked() {
 }
 
 #[test]
-fn doors_hold_no_logic_in_main() {
+fn binaries_hold_no_logic_in_main() {
     let metadata = metadata();
     for package in metadata.workspace_packages() {
-        if rule(package).is_none_or(|rule| rule.floor != Floor::Door) {
+        if rule(package).is_none_or(|rule| rule.layer != Layer::Binary) {
             continue;
         }
         let main = package.manifest_path.parent().expect("a manifest is in a folder").join("src/main.rs");
-        let text = fs::read_to_string(&main).expect("a door has a main.rs");
+        let text = fs::read_to_string(&main).expect("a binary has a main.rs");
         let lines = text.lines().count();
-        assert!(lines <= 20, "{main} has {lines} lines; 20 are enough for a door");
+        assert!(lines <= 20, "{main} has {lines} lines; 20 are enough for a binary");
     }
 }
 

@@ -1,12 +1,12 @@
 //! Certificate signing requests (PKCS #10, RFC 2986): right ones as agents make them, and every kind of wrong one.
 //!
 //! ```
-//! let right = forge::Forge::agent("c1", "a1").pem();
-//! let wrong = forge::Forge::agent("c1", "a1").organization("system:masters").pem();
+//! let right = csr_fixtures::Fixture::agent("c1", "a1").pem();
+//! let wrong = csr_fixtures::Fixture::agent("c1", "a1").organization("system:masters").pem();
 //! assert_ne!(right, wrong);
 //! ```
 
-#![expect(clippy::unwrap_used, reason = "a forge that cannot make what it was asked for must end the test")]
+#![expect(clippy::unwrap_used, reason = "a fixture that cannot make what it was asked for must end the test")]
 
 mod key;
 
@@ -81,7 +81,7 @@ impl Text {
 
 /// A request in the making.
 #[derive(Clone, Debug)]
-pub struct Forge {
+pub struct Fixture {
     names: Vec<Vec<(ObjectIdentifier, Any)>>,
     key: Key,
     signer: Option<Key>,
@@ -93,7 +93,7 @@ pub struct Forge {
     attributes: Vec<Attribute>,
 }
 
-impl Forge {
+impl Fixture {
     /// A request for nothing, with a new P-256 key.
     pub fn empty() -> Self {
         Self {
