@@ -22,7 +22,7 @@ pub mod name;
 pub mod phase;
 pub mod pin;
 pub mod plan;
-pub mod takeover;
+pub mod reconcile;
 mod text;
 pub mod token;
 

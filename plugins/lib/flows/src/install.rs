@@ -19,7 +19,7 @@ use ocm_api::operator::ClusterManagerMode;
 use ocm_api::{ClusterManager, Condition, Manifest};
 use ocm_core::install::feature_gates::DEFAULT_CLUSTER_SET;
 use ocm_core::install::{self, Installation, Live, Options};
-use ocm_core::takeover::{Takeover, owned_by_us, reconcile};
+use ocm_core::reconcile::{Reconciled, owned_by_us, reconcile};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::access::{self, Right};
 use ocm_kube::apply::{self, Applied, Mode, Outcome};
@@ -183,12 +183,12 @@ pub async fn client_dry_run(cluster: &Cluster, plan: &Plan) -> Result<Vec<Applie
     let looks = plan.objects().map(async |manifest: &Manifest| {
         let before = apply::read(cluster, manifest).await?;
         let (manifest, outcome) = match (reconcile(manifest, before.as_ref()), &before) {
-            (Takeover::Keep(reason), _) => (manifest.clone(), Outcome::Kept(reason)),
-            (Takeover::Apply(manifest), None) => (manifest, Outcome::Created),
-            (Takeover::Apply(manifest), Some(live)) if is_there(manifest.body(), live) => {
+            (Reconciled::Keep(reason), _) => (manifest.clone(), Outcome::Kept(reason)),
+            (Reconciled::Apply(manifest), None) => (manifest, Outcome::Created),
+            (Reconciled::Apply(manifest), Some(live)) if is_there(manifest.body(), live) => {
                 (manifest, Outcome::Unchanged)
             }
-            (Takeover::Apply(manifest), Some(_)) => (manifest, Outcome::Configured),
+            (Reconciled::Apply(manifest), Some(_)) => (manifest, Outcome::Configured),
         };
         let after = manifest.body().clone();
         Ok(Applied { manifest, outcome, before, after })

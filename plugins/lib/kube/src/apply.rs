@@ -6,14 +6,14 @@ use futures::StreamExt;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use ocm_api::Manifest;
-use ocm_core::takeover::{Takeover, reconcile};
+use ocm_core::reconcile::{Reconciled, reconcile};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use serde_json::Value;
 
 use crate::Cluster;
 use crate::wait::{Look, until};
 
-pub use ocm_core::takeover::FIELD_MANAGER;
+pub use ocm_core::reconcile::FIELD_MANAGER;
 
 /// How many objects of a stage are on the way at once.
 const AT_ONCE: usize = 8;
@@ -90,8 +90,8 @@ pub async fn read(cluster: &Cluster, manifest: &Manifest) -> Result<Option<Value
 pub async fn one(cluster: &Cluster, manifest: &Manifest, mode: Mode) -> Result<Applied, Failure> {
     let before = read(cluster, manifest).await?;
     let manifest = match reconcile(manifest, before.as_ref()) {
-        Takeover::Apply(manifest) => manifest,
-        Takeover::Keep(reason) => {
+        Reconciled::Apply(manifest) => manifest,
+        Reconciled::Keep(reason) => {
             let after = before.clone().unwrap_or_default();
             return Ok(Applied { manifest: manifest.clone(), outcome: Outcome::Kept(reason), before, after });
         }

@@ -15,7 +15,7 @@ use super::bundle::Component;
 use super::feature_gates::{AUTO_APPROVAL, GATES};
 use super::{Driver, GrpcEndpoint, Options, quantity};
 use crate::gates::{Gate, Part};
-use crate::{Failure, takeover};
+use crate::{Failure, reconcile};
 
 /// The member of the spec that holds the image of a component; the operator's is not there.
 pub(super) const fn image_member(component: Component) -> Option<&'static str> {
@@ -68,7 +68,7 @@ pub(super) fn body(
 ) -> Result<Value, Failure> {
     let defaults = defaults(name);
     let mut body = match live {
-        Some(live) => takeover::over(&defaults, live),
+        Some(live) => reconcile::over(&defaults, live),
         None => defaults,
     };
     // Names and book-keeping are not the live object's to give; an empty status says nothing.

@@ -18,7 +18,7 @@ use ocm_api::{Manifest, crds};
 use serde_json::Value;
 
 use crate::gates::Gate;
-use crate::{Failure, Plan, Stage, takeover};
+use crate::{Failure, Plan, Stage, reconcile};
 use bundle::{Bundle, Component, Image, REGISTRY};
 
 /// What was typed. Whatever is empty was not.
@@ -200,7 +200,7 @@ fn operator_manifest(options: &Options, live: &Live, images: &Images) -> Manifes
     let image = images.image(Component::Operator);
     let mut manifest = Manifest::of(&operator::deployment(&image, &images.agent_image(), replicas, name));
     if let Some(live) = &live.operator {
-        let body = takeover::over(manifest.body(), live);
+        let body = reconcile::over(manifest.body(), live);
         *manifest.body_mut() = body;
     }
     let body = manifest.body_mut();
@@ -362,9 +362,9 @@ mod tests {
         let find = |kind: &str| {
             let manifest = plan.objects().find(|manifest| manifest.kind() == kind).unwrap();
             let before = if kind == "Deployment" { &live.operator } else { &live.cluster_manager };
-            match takeover::reconcile(manifest, before.as_ref()) {
-                takeover::Takeover::Apply(manifest) => Some(manifest.body().clone()),
-                takeover::Takeover::Keep(_) => None,
+            match reconcile::reconcile(manifest, before.as_ref()) {
+                reconcile::Reconciled::Apply(manifest) => Some(manifest.body().clone()),
+                reconcile::Reconciled::Keep(_) => None,
             }
         };
         Live { operator: find("Deployment"), cluster_manager: find("ClusterManager"), nodes: live.nodes }
@@ -425,7 +425,7 @@ mod tests {
         );
         let second = installed(&options(|_| ()), &first);
         assert_eq!(second.operator, first.operator);
-        // The exposed endpoint is ours; that an apply carries it is for the takeover to see.
+        // The exposed endpoint is ours; that an apply carries it is for `reconcile` to see.
         let mut expected = first.cluster_manager.clone().unwrap();
         expected["spec"].as_object_mut().unwrap().remove("serverConfiguration");
         assert_eq!(second.cluster_manager.unwrap(), expected);

@@ -20,7 +20,7 @@ use crate::gates::{Gate, Part};
 use crate::install::bundle::{self, Bundle, Component, Image};
 use crate::install::{check_credentials, operator};
 use crate::kubeconfig::Bootstrap;
-use crate::{Failure, Plan, Stage, takeover};
+use crate::{Failure, Plan, Stage, reconcile};
 
 /// How long an agent's certificate lives unless something else is said: a year.
 pub const DEFAULT_CERTIFICATE_SECONDS: i32 = 31_536_000;
@@ -194,7 +194,7 @@ fn operator_deployment(settings: &Settings, live: &Live) -> Manifest {
     }
     let mut manifest = Manifest::of(&deployment);
     if let Some(live) = &live.operator {
-        *manifest.body_mut() = takeover::over(manifest.body(), live);
+        *manifest.body_mut() = reconcile::over(manifest.body(), live);
         for container in manifest
             .body_mut()
             .pointer_mut("/spec/template/spec/containers")
@@ -231,7 +231,7 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     let live = live.klusterlet.as_ref();
     let metadata = manifest.body()["metadata"].clone();
     if let Some(live) = live {
-        *manifest.body_mut() = takeover::over(manifest.body(), live);
+        *manifest.body_mut() = reconcile::over(manifest.body(), live);
     }
     let body = manifest.body_mut();
     body["metadata"] = metadata;

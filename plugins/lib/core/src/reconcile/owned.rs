@@ -1,0 +1,76 @@
+//! What an earlier apply of ours has set.
+
+use serde_json::{Map, Value};
+
+use super::defaults::WHOLE;
+use super::lists::{keys, same_keys};
+
+/// Our name in `metadata.managedFields`.
+pub const FIELD_MANAGER: &str = "kubectl-ocm";
+
+/// The part of a live object that our earlier applies own.
+pub fn owned_by_us(live: &Value) -> Value {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let ours = entries.into_iter().flatten().find(|entry| {
+        entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply" && entry["subresource"].as_str().is_none()
+    });
+    match ours {
+        Some(entry) => extract(&entry["fieldsV1"], live).unwrap_or_default(),
+        None => Value::Null,
+    }
+}
+
+/// The part of `live` that a set of fields names (`f:` a member, `k:` an entry by its keys, `v:` an entry by itself).
+fn extract(fields: &Value, live: &Value) -> Option<Value> {
+    let fields = fields.as_object()?;
+    let below: Vec<(&String, &Value)> = fields.iter().filter(|(name, _)| *name != ".").collect();
+    if fields.is_empty() {
+        return Some(live.clone());
+    }
+    match live {
+        Value::Object(live) => {
+            let members = below.into_iter().filter_map(|(name, fields)| {
+                let name = name.strip_prefix("f:")?;
+                Some((name.to_owned(), extract(fields, live.get(name)?)?))
+            });
+            Some(Value::Object(members.collect::<Map<_, _>>()))
+        }
+        Value::Array(live) => {
+            let entries = below.into_iter().filter_map(|(name, fields)| {
+                if let Some(value) = name.strip_prefix("v:") {
+                    let value: Value = serde_json::from_str(value).ok()?;
+                    return live.contains(&value).then_some(value);
+                }
+                let keys: Map<String, Value> = serde_json::from_str(name.strip_prefix("k:")?).ok()?;
+                let entry = live.iter().find(|entry| keys.iter().all(|(key, value)| entry.get(key) == Some(value)))?;
+                let mut part = extract(fields, entry)?;
+                part.as_object_mut()?.extend(keys);
+                Some(part)
+            });
+            Some(Value::Array(entries.collect()))
+        }
+        other => Some(other.clone()),
+    }
+}
+
+/// Adds what the plan does not mention. What it does mention, it decides; of lists, it decides which entries there are.
+pub(super) fn carry(planned: &mut Value, owned: &Value) {
+    let (Value::Object(planned), Value::Object(owned)) = (planned, owned) else { return };
+    for (key, value) in owned {
+        match planned.get_mut(key) {
+            None => {
+                planned.insert(key.clone(), value.clone());
+            }
+            Some(Value::Array(items)) => {
+                let (Some(keys), Some(owned)) = (keys(key), value.as_array()) else { continue };
+                for item in items {
+                    if let Some(owned) = owned.iter().find(|owned| same_keys(keys, item, owned)) {
+                        carry(item, owned);
+                    }
+                }
+            }
+            Some(_) if WHOLE.contains(&key.as_str()) => {}
+            Some(member) => carry(member, value),
+        }
+    }
+}
