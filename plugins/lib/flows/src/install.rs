@@ -19,6 +19,7 @@ use ocm_api::operator::ClusterManagerMode;
 use ocm_api::{ClusterManager, Condition, Manifest};
 use ocm_core::install::feature_gates::DEFAULT_CLUSTER_SET;
 use ocm_core::install::{self, Installation, Live, Options};
+use ocm_core::join::lease::stale_holder;
 use ocm_core::reconcile::{Reconciled, owned_by_us, reconcile};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::access::{self, Right};
@@ -316,16 +317,15 @@ fn reported(manager: &ClusterManager, present: &dyn Fn(&str) -> bool) -> Option<
 async fn held_up_by_lease(cluster: &Cluster) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
     let lease = leases.get_opt(operators::CLUSTER_MANAGER_LOCK).await.ok()??;
-    let holder = lease.spec?.holder_identity.filter(|holder| !holder.is_empty())?;
-    let pod = holder.split('_').next()?;
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
-    pods.get_metadata_opt(pod).await.ok()?.is_none().then(|| {
-        format!(
-            "the operator waits, for up to 137 s, for Lease {}/{} that the pod {pod} held, which is gone",
-            namespaces::OPERATOR,
-            operators::CLUSTER_MANAGER_LOCK
-        )
-    })
+    let pods = pods.list_metadata(&ListParams::default()).await.ok()?.items;
+    let pods: Vec<String> = pods.into_iter().filter_map(|pod| pod.metadata.name).collect();
+    let pod = stale_holder(&lease, operators::CLUSTER_MANAGER, &pods)?;
+    Some(format!(
+        "the operator waits, for up to 137 s, for Lease {}/{} that the pod {pod} held, which is gone",
+        namespaces::OPERATOR,
+        operators::CLUSTER_MANAGER_LOCK
+    ))
 }
 
 /// The first webhook configuration that is not there, trusts nobody, or has nobody behind it.

@@ -31,9 +31,24 @@ pub const AGENTS: [Lock; 3] = [
 pub fn stale_holder(lease: &Lease, deployment: &str, pods: &[String]) -> Option<String> {
     let holder = lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())?;
     // Leaders call themselves by their host's name, which is the pod's, and a random number.
-    let pod = holder.rsplit_once('_').map_or(holder, |(pod, _)| pod);
-    let ours = pod.strip_prefix(deployment).is_some_and(|rest| rest.starts_with('-'));
-    (ours && !pods.iter().any(|existing| existing == pod)).then(|| pod.to_owned())
+    let host = holder.rsplit_once('_').map_or(holder, |(host, _)| host);
+    let ours = host.starts_with(cut(&format!("{deployment}-"), GENERATED));
+    (ours && !pods.iter().any(|pod| hostname(pod) == host)).then(|| host.to_owned())
+}
+
+/// How much of a Deployment's name the API server keeps in the generated names of its pods.
+const GENERATED: usize = 58;
+/// How long the kubelet lets a host's name be.
+const HOSTNAME: usize = 63;
+
+/// A pod's name as the kubelet gives it to the pod as the name of its host.
+fn hostname(pod: &str) -> &str {
+    if pod.len() <= HOSTNAME { pod } else { cut(pod, HOSTNAME).trim_end_matches(['-', '.']) }
+}
+
+/// The beginning of a name; names are ASCII.
+fn cut(name: &str, length: usize) -> &str {
+    name.get(..length).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -57,5 +72,23 @@ mod tests {
         assert_eq!(stale(None), None);
         assert_eq!(stale(Some("developers-laptop_6b6a")), None);
         assert_eq!(stale_holder(&Lease::default(), "klusterlet", &[]), None);
+    }
+
+    #[test]
+    fn names_are_compared_as_the_kubelet_cuts_them() {
+        let deployment = format!("{}-work-agent", "k".repeat(50));
+        let live = format!("{deployment}-5d9c7b8f6d-abcde");
+        let held = |holder: &str| held_by(Some(&format!("{}_6b6a", &holder[..63])));
+        assert_eq!(stale_holder(&held(&live), &deployment, std::slice::from_ref(&live)), None);
+        assert!(stale_holder(&held(&live), &deployment, &[]).is_some());
+        // What is cut off may end in a character in which no host's name ends.
+        let dashed = format!("{deployment}-{}", "-abcde");
+        assert_eq!(dashed.as_bytes()[62], b'-');
+        let holder = held_by(Some(&format!("{}_6b6a", dashed[..63].trim_end_matches('-'))));
+        assert_eq!(stale_holder(&holder, &deployment, std::slice::from_ref(&dashed)), None);
+        // A name that the API server generated has lost the end of the Deployment's.
+        let long = format!("{}-registration-agent", "k".repeat(60));
+        let generated = format!("{}abcde", "k".repeat(58));
+        assert_eq!(stale_holder(&held_by(Some(&format!("{generated}_1"))), &long, &[]), Some(generated));
     }
 }

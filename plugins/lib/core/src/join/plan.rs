@@ -63,6 +63,8 @@ pub struct Live {
     pub klusterlet: Option<Value>,
     /// The operator's Deployment.
     pub operator: Option<Value>,
+    /// The address that the cluster publishes for others, if it is one that others can reach.
+    pub published: Option<String>,
 }
 
 /// Plans a join. Without `bootstrap` the kubeconfig that is there stays.
@@ -228,6 +230,7 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     };
     let name = live.klusterlet.as_ref().and_then(|live| live.pointer("/metadata/name")).and_then(Value::as_str);
     let mut manifest = Manifest::of(&Klusterlet::new(name.unwrap_or(operators::KLUSTERLET_OBJECT), spec));
+    let published = live.published.as_slice();
     let live = live.klusterlet.as_ref();
     let metadata = manifest.body()["metadata"].clone();
     if let Some(live) = live {
@@ -262,9 +265,17 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     if let Some(driver) = &settings.driver {
         registration["registrationDriver"] = json!(driver);
     }
-    if !settings.server_urls.is_empty() {
+    // The hub shows it to people. What somebody has written, perhaps with its CA, is better than what is published.
+    let written =
+        live.and_then(|live| live["spec"]["externalServerURLs"].as_array()).is_some_and(|all| !all.is_empty());
+    let urls = match settings.server_urls.as_slice() {
+        [] if written => &[],
+        [] => published,
+        typed => typed,
+    };
+    if !urls.is_empty() {
         let url = |url: &String| ServerUrl { url: url.clone(), ca_bundle: None };
-        spec["externalServerURLs"] = json!(settings.server_urls.iter().map(url).collect::<Vec<_>>());
+        spec["externalServerURLs"] = json!(urls.iter().map(url).collect::<Vec<_>>());
     }
     if let Some(resources) = &settings.resources {
         spec["resourceRequirement"] = json!(resources);
@@ -403,6 +414,7 @@ mod tests {
                     "registrationConfiguration": {"clientCertExpirationSeconds": 7200},
                 },
             })),
+            published: Some("https://published".to_owned()),
             operator: Some(json!({"spec": {"replicas": 3, "template": {"spec": {"containers": [
                 {"name": "operator", "image": "r.example/registration-operator:v1.1.1"}]}}}})),
         };
@@ -425,6 +437,32 @@ mod tests {
             (&container["name"], &container["image"]),
             (&json!("operator"), &json!("r.example/registration-operator:v1.1.1"))
         );
+    }
+
+    #[test]
+    fn addresses_of_the_cluster_that_somebody_wrote_stay_with_their_ca() {
+        let written = json!([{"url": "https://written", "caBundle": "Y2E="}]);
+        let live = |urls: &Value| Live {
+            klusterlet: Some(json!({
+                "metadata": {"name": "klusterlet", "managedFields": [{"manager": reconcile::FIELD_MANAGER,
+                    "operation": "Apply", "fieldsV1": {"f:spec": {"f:externalServerURLs": {}}}}]},
+                "spec": {"externalServerURLs": urls}})),
+            published: Some("https://published".to_owned()),
+            ..Live::default()
+        };
+        let sent = |settings: &Settings, live: &Live| {
+            let plan = plan(settings, None, live).unwrap();
+            let planned = plan.objects().find(|object| object.kind() == "Klusterlet").unwrap();
+            match reconcile::reconcile(planned, live.klusterlet.as_ref()) {
+                reconcile::Reconciled::Apply(manifest) => manifest.body()["spec"]["externalServerURLs"].clone(),
+                reconcile::Reconciled::Keep(reason) => panic!("{reason}"),
+            }
+        };
+        // Mentioned as it is, because we own it: else the apply would remove it.
+        assert_eq!(sent(&settings(), &live(&written)), written);
+        assert_eq!(sent(&settings(), &live(&json!([]))), json!([{"url": "https://published"}]));
+        let typed = Settings { server_urls: vec!["https://typed".to_owned()], ..settings() };
+        assert_eq!(sent(&typed, &live(&written)), json!([{"url": "https://typed"}]));
     }
 
     #[test]

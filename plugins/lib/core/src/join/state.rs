@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::Klusterlet;
+use ocm_api::names::operators;
 use ocm_api::operator::KlusterletMode;
 
 use crate::Failure;
@@ -49,6 +50,25 @@ pub fn own(klusterlets: &[Klusterlet]) -> impl Iterator<Item = &Klusterlet> {
     })
 }
 
+fn name_of(klusterlet: &Klusterlet) -> &str {
+    klusterlet.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The Klusterlet of another, hosted cluster has the name that this cluster's own would get.
+fn in_the_way(hosted: &Klusterlet, label: &str) -> Failure {
+    let mode = hosted.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
+    let mode = mode.map_or("Hosted", KlusterletMode::as_str);
+    let of = hosted.spec.cluster_name.as_deref().filter(|name| !name.is_empty()).unwrap_or("of an unknown name");
+    Failure::refused(format!(
+        "{label} has a Klusterlet {:?} in mode {mode}: it is the agent of cluster {of:?}, which is hosted there; \
+         nothing was changed",
+        name_of(hosted)
+    ))
+    .hint(format!(
+        "this cluster's own Klusterlet would need that name: move {of:?} to a Klusterlet of another name first"
+    ))
+}
+
 /// Judges whether the cluster may join `hub` as `name`. `label` is how messages name the cluster.
 ///
 /// # Errors
@@ -67,7 +87,12 @@ pub fn belonging(
         return Err(Failure::refused(format!("{label} has several Klusterlets: {}", names.join(", ")))
             .hint("a cluster joins one hub; delete those that are not meant"));
     }
-    let Some(klusterlet) = first else { return Ok(Belonging::Nobody) };
+    let Some(klusterlet) = first else {
+        return match found.klusterlets.iter().find(|klusterlet| name_of(klusterlet) == operators::KLUSTERLET_OBJECT) {
+            Some(hosted) => Err(in_the_way(hosted, label)),
+            None => Ok(Belonging::Nobody),
+        };
+    };
     let object = klusterlet.metadata.name.as_deref().unwrap_or_default();
     if klusterlet.metadata.deletion_timestamp.is_some() {
         return Err(Failure::refused(format!("{label} is being detached: its Klusterlet {object:?} is going away"))
@@ -180,8 +205,27 @@ mod tests {
     fn a_cluster_of_nobodys_may_join() {
         assert_eq!(judge(&Found::default()), Ok(Belonging::Nobody));
         let mut hosted = klusterlet(Some("other"));
+        hosted.metadata.name = Some("klusterlet-hosted-x".to_owned());
         hosted.spec.deploy_option = Some(KlusterletDeployOption { mode: Some(KlusterletMode::Hosted) });
         assert_eq!(judge(&Found { klusterlets: vec![hosted], ..Found::default() }), Ok(Belonging::Nobody));
+    }
+
+    #[test]
+    fn the_agent_of_a_hosted_cluster_is_not_overwritten() {
+        for mode in [KlusterletMode::Hosted, KlusterletMode::SingletonHosted] {
+            let word = mode.as_str().to_owned();
+            let mut hosted = klusterlet(Some("other"));
+            hosted.spec.deploy_option = Some(KlusterletDeployOption { mode: Some(mode) });
+            let refused = judge(&Found { klusterlets: vec![hosted.clone()], ..Found::default() }).unwrap_err();
+            assert_eq!(refused.reason, crate::Reason::Refused);
+            let words = format!("a Klusterlet \"klusterlet\" in mode {word}: it is the agent of cluster \"other\"");
+            assert!(refused.message.contains(&words), "{refused}");
+            // Beside a Klusterlet of the cluster's own it is in nobody's way.
+            let mut own = klusterlet(Some("c1"));
+            own.metadata.name = Some("mine".to_owned());
+            let both = Found { klusterlets: vec![hosted, own], ..Found::default() };
+            assert_eq!(judge(&both), Ok(Belonging::Begun));
+        }
     }
 
     #[test]

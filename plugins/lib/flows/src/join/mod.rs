@@ -175,17 +175,12 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
         }
     }
     hub.check(wanted, belongs, serves.as_ref(), narrator.clone()).await?;
-    let mut settings = wish.settings.clone();
-    if settings.server_urls.is_empty() {
-        // The address that the cluster publishes for others, where it has one; the hub shows it to people.
-        let published = hub::cluster_info(managed).await.ok().flatten().map(|info| info.server);
-        let reachable =
-            |url: &String| ocm_net::Endpoint::parse(url, None).is_ok_and(|endpoint| !endpoint.is_loopback());
-        settings.server_urls.extend(published.filter(reachable));
-    }
+    let published = hub::cluster_info(managed).await.ok().flatten().map(|info| info.server);
+    let reachable = |url: &String| ocm_net::Endpoint::parse(url, None).is_ok_and(|endpoint| !endpoint.is_loopback());
+    survey.live.published = published.filter(reachable);
     let placeholder = |token: &str| Bootstrap { hub: hub.address.clone(), token: token.to_owned() };
     let draft = serves.is_none().then(|| placeholder(NOT_MINTED));
-    let plan = join::plan(&settings, draft.as_ref(), &survey.live)?;
+    let plan = join::plan(&wish.settings, draft.as_ref(), &survey.live)?;
     narrator.tell(Event::now("checking your rights"));
     access::require(managed, "join the cluster", &rights(&plan, &survey)).await?;
     if wish.accept.is_some()
@@ -203,7 +198,7 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
         (None, None) => return Err(Failure::usage("there is neither a token nor a hub to make one")),
     };
     let kubeconfig = placeholder(&token);
-    let plan = join::plan(&settings, Some(&kubeconfig), &survey.live)?;
+    let plan = join::plan(&wish.settings, Some(&kubeconfig), &survey.live)?;
     Ok(Prepared { hub, survey, plan: Some(plan), kubeconfig: Some(kubeconfig) })
 }
 

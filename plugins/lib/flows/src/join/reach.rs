@@ -264,7 +264,7 @@ fn said(hub: &Cluster, bootstrap: &Bootstrap, error: &kube::Error) -> Failure {
                 Reason::Forbidden,
                 format!("the hub at {server} knows the token, but its holder may not register clusters"),
             )
-            .hint("on the hub, kubectl ocm install restores what registering clusters may do");
+            .hint("on the hub, kubectl ocm install hub restores what registering clusters may do");
             causes.into_iter().fold(failure, Failure::because)
         }
         Reason::NotFound | Reason::KindNotServed => not_a_hub(server),
@@ -277,7 +277,7 @@ fn not_a_hub(server: &str) -> Failure {
         Reason::KindNotServed,
         format!("{server} is a Kubernetes cluster, but no hub: it has no managed clusters"),
     )
-    .hint("make it one: kubectl ocm install")
+    .hint("make it one: kubectl ocm install hub")
 }
 
 impl Hub {
@@ -393,7 +393,7 @@ async fn may_register(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Res
                 format!("the hub at {} knows the token, but its holder may not register clusters", hub.server),
             )
             .because(format!("may not {verb} {resource}.{group}"))
-            .hint("on the hub, kubectl ocm install restores what registering clusters may do"));
+            .hint("on the hub, kubectl ocm install hub restores what registering clusters may do"));
         }
     }
     Ok(())

@@ -73,6 +73,7 @@ pub(super) async fn survey(managed: &Cluster) -> Result<Survey, Failure> {
         live: Live {
             klusterlet: first.as_ref().map(json).transpose()?,
             operator: operator.as_ref().map(json).transpose()?,
+            published: None,
         },
         found: Found { klusterlets, bootstrap: bootstrap.and_then(|text| hub::parse(&text)), identity },
         agent_namespace,
