@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use ocm_policy_abi::Verdict;
-use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Fault, Limits, Policy, Question, compile_here, encode};
+use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Fault, Limits, Policy, Question, compile_here, componentize};
 use ocm_policy_rules::outcome::{Bounds, read_decision};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, TypedFunc, WasmStr};
 use wasmtime::{Store, StoreLimits, StoreLimitsBuilder};
@@ -56,7 +56,7 @@ fn measure(many: usize) -> Result<(), String> {
     let limits = ceiling.grant(&artifact.header().manifest.limits);
     let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
     let records = Policy::load(&engine, &artifact, &ceiling, &[]).map_err(said)?;
-    let texts = Texts::new(engine.below(), &encode(&texts_module).map_err(said)?, limits)?;
+    let texts = Texts::new(engine.below(), &componentize(&texts_module).map_err(said)?, limits)?;
     println!(
         "\nmodule, records      {:>8} bytes, machine code {:>8} bytes\nmodule, JSON texts   {:>8} bytes, machine code {:>8} bytes",
         records_module.len(),

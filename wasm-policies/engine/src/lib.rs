@@ -13,32 +13,26 @@
 //! never allows anything. This crate knows no cluster and no clock either: what a decision depends on is handed in, and
 //! time passes when [`Engine::tick`] is called.
 
-mod cache;
-mod code;
-mod compile;
-mod config;
-mod kind;
-mod lanes;
+mod artifact;
+mod compiler;
+mod concurrency;
+mod digest;
+mod engine;
 mod limits;
-mod look;
+mod module;
 mod policy;
-mod program;
 mod question;
 mod records;
 mod registry;
-mod shape;
-mod trim;
-mod world;
+mod runtime;
 
-pub use cache::{Cache, CacheError};
-pub use compile::{Artifact, Compiler, Header, compile_here, digest, serve};
-pub use config::{Engine, EngineSettings};
-pub use kind::{Kind, annotate};
+pub use artifact::{Artifact, Header};
+pub use compiler::{Cache, CacheError, Compiler, compile_here, serve};
+pub use digest::digest;
+pub use engine::{Engine, EngineSettings};
 pub use limits::{Ceiling, Limits};
-pub use look::Look;
+pub use module::{Inspection, Kind, Shape, ShapeLimits, annotate, componentize, inspect};
 pub use ocm_policy_rules::outcome::{Fault, Outcome};
 pub use policy::{Answered, Policy};
 pub use question::Question;
 pub use registry::{Decided, Difference, Registry, Slot};
-pub use shape::{Shape, ShapeLimits};
-pub use world::encode;

@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ocm_policy_abi::{EditGrant, Manifest, Operation};
 use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
 
-use crate::code::Code;
-use crate::compile::{Artifact, Header};
-use crate::config::Engine;
-use crate::lanes::Pace;
+use crate::artifact::{Artifact, Header};
+use crate::concurrency::Pace;
+use crate::engine::Engine;
 use crate::limits::{Ceiling, Limits};
-use crate::program::{Program, Ready, load};
 use crate::question::Question;
+use crate::runtime::{MachineCode, Program, Ready, load};
 
 /// A policy with its settings, loaded.
 pub struct Policy {
@@ -23,7 +22,7 @@ pub struct Policy {
     /// One for each shard of the engine.
     bays: Box<[Bay]>,
     /// What a shard that asks for the first time loads.
-    code: Code,
+    code: MachineCode,
     pace: Pace,
 }
 
@@ -78,7 +77,7 @@ impl Policy {
             limits,
             edits: edits.to_vec(),
             bays: engine.shards.iter().map(|_| Bay::default()).collect(),
-            code: artifact.code(),
+            code: MachineCode::new(artifact.code()),
             pace: Pace::default(),
         };
         let own = engine.own_shard();
@@ -109,7 +108,7 @@ impl Policy {
 
     /// Asks. Every answer comes from an instance that has never been asked before.
     pub fn decide(self: &Arc<Self>, question: &Question) -> Answered {
-        let place = self.engine.lanes.enter(&self.pace);
+        let place = self.engine.concurrency.enter(&self.pace);
         let mut spent = None;
         let mut fuel = 0;
         let result = self.instance().and_then(|mut ready| {

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
-use ocm_policy_engine::{Fault, Kind, Look, annotate, digest, encode};
+use ocm_policy_engine::{Fault, Kind, annotate, componentize, digest, inspect};
 use ocm_policy_rules::syntax::is_dns_label;
 use ocm_policy_testing::Suite;
 use serde_json::Value;
@@ -33,8 +33,8 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit,
     };
     let made = annotated(&dir, module(&built)?)?;
     let cannot = |fault: &Fault| refused(&dir, fault);
-    let module = match Look::at(&made).map_err(|fault| cannot(&fault))?.kind {
-        Kind::Core => encode(&made).map_err(|fault| cannot(&fault))?,
+    let module = match inspect(&made).map_err(|fault| cannot(&fault))?.kind {
+        Kind::Core => componentize(&made).map_err(|fault| cannot(&fault))?,
         _ => made,
     };
     // Loaded once, so that what comes out is a policy.

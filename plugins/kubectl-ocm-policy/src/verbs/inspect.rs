@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ocm_cli::{Format, Ui, clean, document};
 use ocm_core::{Exit, Failure};
 use ocm_policy_abi::{EditGrant, EvidenceSource, Manifest};
-use ocm_policy_engine::{Limits, Look};
+use ocm_policy_engine::{Inspection, Limits};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use crate::load::{Loader, module, refused, settings};
 struct Seen {
     file: String,
     #[serde(flatten)]
-    look: Look,
+    inspection: Inspection,
     manifest: Option<Manifest>,
     /// What it gets of what it asks for.
     granted: Option<Limits>,
@@ -31,7 +31,7 @@ pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
     let InspectArgs { module: file, settings: given, output } = args;
     let bytes = module(&file)?;
     let given = given.as_deref().map(settings).transpose()?;
-    let look = Look::at(&bytes).map_err(|fault| refused(&file, &fault))?;
+    let inspection = ocm_policy_engine::inspect(&bytes).map_err(|fault| refused(&file, &fault))?;
     let loader = Loader::new(ui)?;
     // Settings that were given are tried; without any it is enough that it tells what it needs.
     let made = match given {
@@ -41,7 +41,7 @@ pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
     let manifest = made.as_ref().ok().cloned().or_else(|| loader.describe(&bytes).ok());
     let seen = Seen {
         file: file.display().to_string(),
-        look,
+        inspection,
         granted: manifest.as_ref().map(|manifest| loader.ceiling.grant(&manifest.limits)),
         manifest,
         fault: made.as_ref().err().map(ToString::to_string),
@@ -62,7 +62,7 @@ pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
 
 /// Names and values, as `kubectl describe` has them.
 fn table(seen: &Seen, wide: bool) -> String {
-    let Seen { file, look, manifest, granted, fault } = seen;
+    let Seen { file, inspection, manifest, granted, fault } = seen;
     let mut text = String::new();
     let mut row = |name: &str, value: &str| {
         // Writing to a string does not fail.
@@ -73,20 +73,20 @@ fn table(seen: &Seen, wide: bool) -> String {
         row("Description:", &manifest.description);
     }
     row("File:", file);
-    row("Kind:", look.kind.word());
-    row("Digest:", &format!("sha256:{}", look.digest));
-    row("Size:", &size(look.shape.bytes as u64));
+    row("Kind:", inspection.kind.word());
+    row("Digest:", &format!("sha256:{}", inspection.digest));
+    row("Size:", &size(inspection.shape.bytes as u64));
     row(
         "Shape:",
         &format!(
             "{} functions, {} of code, {} memories",
-            look.shape.functions,
-            size(look.shape.code_bytes as u64),
-            look.shape.memories
+            inspection.shape.functions,
+            size(inspection.shape.code_bytes as u64),
+            inspection.shape.memories
         ),
     );
-    row("Imports:", &if look.imports.is_empty() { "none".to_owned() } else { few(&look.imports, wide) });
-    row("Exports:", &few(&look.exports, wide));
+    row("Imports:", &if inspection.imports.is_empty() { "none".to_owned() } else { few(&inspection.imports, wide) });
+    row("Exports:", &few(&inspection.exports, wide));
     if let Some(manifest) = manifest {
         let words: Vec<&str> = manifest.operations.iter().map(|operation| operation.word()).collect();
         row("Contract:", &manifest.contract);

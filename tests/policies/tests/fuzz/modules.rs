@@ -1,6 +1,6 @@
 //! Modules.
 
-use ocm_policy_engine::{Ceiling, Look, Policy, annotate, compile_here, encode};
+use ocm_policy_engine::{Ceiling, Policy, annotate, compile_here, componentize, inspect};
 
 use crate::guests::{Guest, engine, question};
 use crate::support::{compiled, ours};
@@ -72,7 +72,7 @@ fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
         usually,
         |random| mutate::module(module, other, random),
         |_, damaged| {
-            if Look::at(damaged).is_err() {
+            if inspect(damaged).is_err() {
                 refused += 1;
                 assert!(compile_here(damaged, "{}", &ceiling).is_err(), "what is no module is compiled");
                 return;
@@ -100,7 +100,7 @@ fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
 fn damaged_policies_of_ours() {
     let module = ours(&["name-pattern"]).remove(0).module;
     modules("core", &module, &Guest::default().module(), 400, 4);
-    modules("component", &encode(&module).expect("it is one of ours"), &module, 400, 4);
+    modules("component", &componentize(&module).expect("it is one of ours"), &module, 400, 4);
 }
 
 #[test]

@@ -24,7 +24,7 @@ struct Module<'a> {
 
 /// Replaces what is over in the one module of a component that exports the functions of the contract. A component that
 /// is built in another way stays as it is.
-pub(crate) fn trim(component: &mut [u8]) {
+pub(crate) fn prune(component: &mut [u8]) {
     let idle = idle(component).unwrap_or_default();
     for body in idle {
         if let [no_locals, first, rest @ .., _end] = &mut component[body] {

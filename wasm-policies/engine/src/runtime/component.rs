@@ -8,9 +8,11 @@ use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, InstancePre, Linker, TypedFunc, WasmStr};
 
 use crate::limits::Limits;
-use crate::program::{Guarded, Program, Ready, fault, fill, store};
 use crate::question::Question;
 use crate::records;
+use crate::runtime::errors::{fault, sentences};
+use crate::runtime::program::{Program, Ready};
+use crate::runtime::store::{Guarded, fill, store};
 
 /// `decide` of the contract.
 type Decide<'r> = TypedFunc<(&'r records::Request<'r>,), (records::Decision,)>;
@@ -68,7 +70,7 @@ pub(crate) fn configure(
 ) -> Result<(), Fault> {
     let configure: Configure = instance.get_typed_func(&mut *store, exports.configure).map_err(fault)?;
     let (answer,) = configure.call(&mut *store, (settings.to_owned(),)).map_err(fault)?;
-    answer.map_err(|errors| Fault::Load(format!("it refuses its settings: {}", crate::compile::sentences(&errors))))
+    answer.map_err(|errors| Fault::Load(format!("it refuses its settings: {}", sentences(&errors))))
 }
 
 /// `decide` of an instance, if it is the one of the contract.

@@ -4,11 +4,11 @@ use ocm_policy_rules::outcome::Fault;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module, Result};
 
-use crate::program::{fault, unloadable};
+use crate::runtime::errors::{fault, unloadable};
 
 /// Machine code that was made by `compile_here` of this version, in this process, in one that it started, or in an
 /// earlier one that put it into the cache, which authenticates what it gives back.
-pub(crate) enum Code {
+pub(crate) enum MachineCode {
     /// In a file in memory that nobody can change any more. Shards map it, and only what they use of it becomes part of
     /// this process.
     #[cfg(target_os = "linux")]
@@ -17,7 +17,7 @@ pub(crate) enum Code {
     Plain(Vec<u8>),
 }
 
-impl Code {
+impl MachineCode {
     pub(crate) fn new(code: &[u8]) -> Self {
         #[cfg(target_os = "linux")]
         if let Ok(file) = sealed(code) {
@@ -80,9 +80,9 @@ mod tests {
     #[test]
     #[expect(unsafe_code, reason = "machine code is run as it is")]
     fn code_is_the_same_mapped_and_copied() {
-        let engine = crate::config::compiling().unwrap();
+        let engine = crate::engine::compiling().unwrap();
         let made = engine.precompile_module(b"\0asm\x01\0\0\0").unwrap();
-        for code in [Code::new(&made), Code::Plain(made.clone())] {
+        for code in [MachineCode::new(&made), MachineCode::Plain(made.clone())] {
             assert_eq!(code.module(&engine).unwrap().imports().len(), 0);
             let refused = |_: &str| Err(wasmtime::format_err!("this system maps no code"));
             // SAFETY: it was compiled here.
@@ -90,14 +90,14 @@ mod tests {
             assert_eq!(copied.unwrap().imports().len(), 0);
             assert!(code.component(&engine).is_err(), "a module is no component");
         }
-        assert!(Code::new(&made[..made.len() / 2]).module(&engine).is_err());
+        assert!(MachineCode::new(&made[..made.len() / 2]).module(&engine).is_err());
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn nobody_changes_code_that_is_mapped() {
         use std::os::unix::fs::FileExt as _;
-        let Code::Sealed(file) = Code::new(b"code") else { panic!("there are such files here") };
+        let MachineCode::Sealed(file) = MachineCode::new(b"code") else { panic!("there are such files here") };
         assert!(file.write_at(b"evil", 0).is_err() && file.set_len(0).is_err());
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
         let again = std::fs::OpenOptions::new().write(true).open(path);

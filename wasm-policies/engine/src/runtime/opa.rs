@@ -21,16 +21,17 @@ use wasmtime::{
     AsContextMut, Caller, Extern, Instance, InstancePre, Linker, Memory, Module, TypedFunc, WasmParams, WasmResults,
 };
 
-use crate::kind::Kind;
 use crate::limits::Limits;
-use crate::program::guest::{Guest, Host, c_text, charge, memory, memory_of, put, stop, unloadable};
-use crate::program::{Guarded, Program, Ready, fault, fill, sprintf, store};
+use crate::module::Kind;
 use crate::question::Question;
+use crate::runtime::errors::{fault, sentences, stop, unloadable};
+use crate::runtime::guest_memory::{c_text, memory, memory_of, put};
+use crate::runtime::host::{Guest, Host};
+use crate::runtime::program::{Program, Ready};
+use crate::runtime::sprintf;
+use crate::runtime::store::{Guarded, charge, fill, store};
 
 const MODULE: &str = "env";
-
-/// A custom section with the data document of a bundle, as JSON.
-pub(crate) const DATA: &str = "ocm-policy-data";
 
 /// What the host computes for a module, by the numbers that the module gave it.
 pub(crate) type Builtins = BTreeMap<i32, Builtin>;
@@ -148,7 +149,7 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "opa_abort", |mut caller: Call<'_>, at: u32| -> wasmtime::Result<()> {
         let memory = memory(&mut caller)?;
         let text = c_text(memory.data(&caller), at, 1_000)?;
-        stop(Fault::Trap(crate::compile::sentences(&[String::from_utf8_lossy(text).into_owned()])))
+        stop(Fault::Trap(sentences(&[String::from_utf8_lossy(text).into_owned()])))
     })?;
     linker.func_wrap(MODULE, "opa_println", |_: Call<'_>, _: u32| ())?;
     linker.func_wrap(MODULE, "opa_builtin0", |caller: Call<'_>, id: i32, _: u32| builtin(caller, id, &[]))?;
@@ -346,7 +347,7 @@ impl Rego {
         if !unknown.is_empty() {
             return Err(Fault::Load(format!(
                 "it needs built-in functions that are not there: {}",
-                crate::compile::sentences(&[unknown.join(", ")])
+                sentences(&[unknown.join(", ")])
             )));
         }
         let entries = match self.instance.get_func(&mut self.store, "entrypoints") {
@@ -369,7 +370,7 @@ fn choose(kind: Kind, entries: &BTreeMap<String, i32>) -> Result<(&String, i32),
     };
     chosen.map(|(name, number)| (name, *number)).ok_or_else(|| {
         let names = entries.keys().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let names = crate::compile::sentences(&[if names.is_empty() { "none".to_owned() } else { names }]);
+        let names = sentences(&[if names.is_empty() { "none".to_owned() } else { names }]);
         Fault::Load(format!("it must have one entry point, or one that is called {telling}; it has {names}"))
     })
 }

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use crate::compile::{Artifact, Compiler, compatibility, digest};
+use crate::artifact::{Artifact, compatibility};
+use crate::compiler::process::Compiler;
+use crate::digest::digest;
 use crate::limits::Ceiling;
 use ocm_policy_rules::outcome::Fault;
 

@@ -4,7 +4,7 @@ use ocm_policy_rules::outcome::Fault;
 use wit_component::ComponentEncoder;
 
 /// The contract as `wasm-policies/wit` states it, in the encoding that modules carry in a custom section.
-pub(crate) const WORLD: &[u8] = include_bytes!("../../sdk/src/world.bin");
+pub(crate) const WORLD: &[u8] = include_bytes!("../../../sdk/src/world.bin");
 
 /// The name of the section; modules made with our SDK have it, and others get it.
 pub(crate) const SECTION: &str = "component-type:ocm:policy@0.1.0:gate:sdk";
@@ -13,7 +13,7 @@ pub(crate) const SECTION: &str = "component-type:ocm:policy@0.1.0:gate:sdk";
 ///
 /// # Errors
 /// When its exports do not fit the contract, or it imports anything.
-pub fn encode(module: &[u8]) -> Result<Vec<u8>, Fault> {
+pub fn componentize(module: &[u8]) -> Result<Vec<u8>, Fault> {
     let refused =
         |error: &dyn std::fmt::Display| Fault::Load(format!("this module cannot be made a component: {error}"));
     let has_world = wasmparser::Parser::new(0).parse_all(module).flatten().any(|payload| {
@@ -53,7 +53,7 @@ fn leb128(bytes: &mut Vec<u8>, mut number: usize) {
 mod tests {
     use super::*;
 
-    /// `UPDATE_WORLD=1 cargo test -p ocm-policy-engine world` writes the file anew.
+    /// `UPDATE_WORLD=1 cargo test -p ocm-policy-engine componentize` writes the file anew.
     #[test]
     fn the_encoded_world_is_that_of_the_wit() {
         let wit = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/policy.wit");

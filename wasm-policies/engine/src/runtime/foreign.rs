@@ -5,9 +5,10 @@ use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
 use ocm_policy_rules::outcome::Fault;
 use wasmtime::Module;
 
-use crate::kind::{Anatomy, Kind};
 use crate::limits::Ceiling;
-use crate::program::{Program, opa, wapc, wasi};
+use crate::module::{Anatomy, Kind};
+use crate::runtime::program::Program;
+use crate::runtime::{opa, wapc, wasi};
 
 /// Makes a program of a module that was compiled.
 pub(super) fn load(module: &Module, kind: Kind, settings: &str) -> Result<Box<dyn Program>, Fault> {

@@ -10,13 +10,14 @@ use ocm_policy_rules::outcome::{Bounds, Fault, read_decision};
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Caller, FuncType, InstancePre, Linker, Module, TypedFunc, Val, ValType};
 
-use crate::kind::Kind;
 use crate::limits::Limits;
-use crate::program::guest::{
-    Exited, Guest, Host, charge, ended, long, memory, name, number, piece, piece_mut, put, stop, unloadable,
-};
-use crate::program::{Guarded, Program, Ready, fault, fill, store};
+use crate::module::Kind;
 use crate::question::Question;
+use crate::runtime::errors::{Exited, ended, fault, stop, unloadable};
+use crate::runtime::guest_memory::{long, memory, name, number, piece, piece_mut, put};
+use crate::runtime::host::{Guest, Host};
+use crate::runtime::program::{Program, Ready};
+use crate::runtime::store::{Guarded, charge, fill, store};
 
 /// The module that such functions are imported from.
 pub(crate) const MODULE: &str = "wasi_snapshot_preview1";

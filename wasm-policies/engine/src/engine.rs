@@ -7,7 +7,7 @@ use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationCo
 
 use ocm_policy_rules::outcome::Fault;
 
-use crate::lanes::Lanes;
+use crate::concurrency::Concurrency;
 
 /// How much an engine keeps ready.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub struct Engine {
     /// Making an instance counts up a dozen numbers that all instances of an engine share, and processors wait for each
     /// other's. So there are several engines.
     pub(crate) shards: Arc<[wasmtime::Engine]>,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) concurrency: Arc<Concurrency>,
 }
 
 /// How much of a memory is set back by writing; what lies behind it is given back to the kernel, which is slower. Policies
@@ -57,7 +57,7 @@ impl Engine {
     /// When this machine cannot run WebAssembly at all.
     pub fn new(settings: &EngineSettings) -> Result<Self, Fault> {
         let shards = (0..settings.shards.max(1)).map(|_| shard(settings)).collect::<Result<_, _>>()?;
-        Ok(Self { shards, lanes: Arc::new(Lanes::new(settings.slow_decisions)) })
+        Ok(Self { shards, concurrency: Arc::new(Concurrency::new(settings.slow_decisions)) })
     }
 
     /// The shard of this thread: what it made ready itself is in the cache of its processor.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Places for slow decisions. Quick ones need none.
-pub(crate) struct Lanes {
+pub(crate) struct Concurrency {
     free: Mutex<usize>,
     freed: Condvar,
 }
@@ -16,9 +16,9 @@ pub(crate) struct Pace {
 }
 
 /// A place that is given back when it is dropped.
-pub(crate) struct Place<'l>(Option<&'l Lanes>);
+pub(crate) struct Place<'c>(Option<&'c Concurrency>);
 
-impl Lanes {
+impl Concurrency {
     pub(crate) fn new(places: usize) -> Self {
         Self { free: Mutex::new(places.max(1)), freed: Condvar::new() }
     }
@@ -52,9 +52,9 @@ const QUICK: u64 = 2_000_000;
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if let Some(lanes) = self.0 {
-            *lanes.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            lanes.freed.notify_one();
+        if let Some(concurrency) = self.0 {
+            *concurrency.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            concurrency.freed.notify_one();
         }
     }
 }
@@ -65,20 +65,23 @@ mod tests {
 
     #[test]
     fn the_slow_wait_and_the_quick_do_not() {
-        let lanes = Lanes::new(1);
+        let concurrency = Concurrency::new(1);
         let (slow, quick) = (Pace::default(), Pace::default());
         quick.took(10);
         slow.took(u64::MAX);
-        let held = lanes.enter(&slow);
-        assert!(held.0.is_some() && lanes.enter(&quick).0.is_none(), "a quick one passes while the place is taken");
+        let held = concurrency.enter(&slow);
+        assert!(
+            held.0.is_some() && concurrency.enter(&quick).0.is_none(),
+            "a quick one passes while the place is taken"
+        );
         let waited = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| lanes.enter(&slow).0.is_some());
+            let waiting = scope.spawn(|| concurrency.enter(&slow).0.is_some());
             std::thread::sleep(std::time::Duration::from_millis(20));
             assert!(!waiting.is_finished(), "a slow one waits");
             drop(held);
             waiting.join()
         });
         assert!(waited.is_ok_and(|got| got));
-        assert_eq!(*lanes.free.lock().unwrap(), 1);
+        assert_eq!(*concurrency.free.lock().unwrap(), 1);
     }
 }

@@ -7,11 +7,14 @@ use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings
 use ocm_policy_rules::outcome::{Bounds, Fault};
 use wasmtime::{Caller, Instance, InstancePre, Linker, Module, TypedFunc};
 
-use crate::compile::sentences;
 use crate::limits::Limits;
-use crate::program::guest::{Guest, Host, charge, ended, memory, name, piece, put, stop, unloadable};
-use crate::program::{Guarded, Program, Ready, fault, fill, store, wasi};
 use crate::question::Question;
+use crate::runtime::errors::{ended, fault, sentences, stop, unloadable};
+use crate::runtime::guest_memory::{memory, name, piece, put};
+use crate::runtime::host::{Guest, Host};
+use crate::runtime::program::{Program, Ready};
+use crate::runtime::store::{Guarded, charge, fill, store};
+use crate::runtime::wasi;
 
 const MODULE: &str = "wapc";
 

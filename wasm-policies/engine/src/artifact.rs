@@ -1,0 +1,92 @@
+//! Machine code together with what the policy says of itself.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use ocm_policy_abi::Manifest;
+use ocm_policy_rules::outcome::Fault;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::config;
+use crate::module::Kind;
+
+/// What an artifact is of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    /// The kind of the module.
+    pub kind: Kind,
+    /// What the policy says of itself.
+    pub manifest: Manifest,
+    /// SHA-256 over the module, lower-case hex.
+    pub module_digest: String,
+    /// SHA-256 over the settings, lower-case hex.
+    pub settings_digest: String,
+    /// The settings, where they are not part of the code already.
+    pub settings: Option<String>,
+    /// For which engine the code is.
+    pub compatibility: String,
+}
+
+/// Machine code and what it is of. Whoever runs one trusts where it came from: it must be the answer of a [`Compiler`]
+/// or of a [`crate::Cache`].
+#[derive(Clone)]
+pub struct Artifact {
+    header: Header,
+    bytes: Vec<u8>,
+    code: usize,
+}
+
+const MAGIC: &[u8; 8] = b"ocmpol01";
+
+impl Artifact {
+    pub(crate) fn new(header: Header, code: &[u8]) -> Result<Self, Fault> {
+        let json = serde_json::to_vec(&header)
+            .map_err(|error| Fault::Load(format!("its manifest cannot be kept: {error}")))?;
+        let mut bytes = Vec::with_capacity(MAGIC.len() + 4 + json.len() + code.len());
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&u32::try_from(json.len()).unwrap_or(u32::MAX).to_le_bytes());
+        bytes.extend_from_slice(&json);
+        let at = bytes.len();
+        bytes.extend_from_slice(code);
+        Ok(Self { header, bytes, code: at })
+    }
+
+    /// What [`Artifact::bytes`] gave. `None` when it is anything else.
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        let rest = bytes.strip_prefix(MAGIC)?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let header: Header = serde_json::from_slice(rest.get(..length)?).ok()?;
+        let code = MAGIC.len() + 4 + length;
+        (header.compatibility == compatibility()).then_some(Self { header, bytes, code })
+    }
+
+    /// What it is of.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// All of it, as its owner.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The machine code, for shards to run.
+    pub(crate) fn code(&self) -> &[u8] {
+        &self.bytes[self.code..]
+    }
+}
+
+/// Tells engines and versions of this crate apart whose code is not interchangeable.
+pub(crate) fn compatibility() -> String {
+    let mut hasher = DefaultHasher::new();
+    if let Ok(engine) = wasmtime::Engine::new(&config()) {
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+    }
+    format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish())
+}

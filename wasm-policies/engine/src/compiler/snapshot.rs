@@ -1,0 +1,109 @@
+//! The memory that `configure` leaves behind, as part of the module.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use ocm_policy_rules::outcome::Fault;
+use wasmtime::Store;
+use wasmtime::component::{Component, Instance, WasmList};
+use wasmtime_wizer::{ComponentInstanceState, Wizer};
+
+use crate::limits::Limits;
+use crate::runtime::component::{Exports, configure, link};
+use crate::runtime::errors::fault;
+use crate::runtime::store::{Guarded, fill, store};
+
+/// A component that has been configured, as bytes.
+pub(super) fn snapshot(
+    engine: &wasmtime::Engine,
+    module: &[u8],
+    settings: &str,
+    limits: &Limits,
+) -> Result<Vec<u8>, Fault> {
+    let wizer = Wizer::new();
+    let (context, instrumented) = wizer.instrument_component(module).map_err(fault)?;
+    let component = Component::from_binary(engine, &instrumented).map_err(fault)?;
+    let exports = Exports::find(&component)?;
+    let pre = link(engine, &component)?;
+    // Whole memories are read through the copy of answers.
+    let limits = Limits { host_bytes: limits.memory_bytes * 2, ..*limits };
+    let mut store = store(engine, &limits, ())?;
+    let instance = pre.instantiate(&mut store).map_err(fault)?;
+    fill(&mut store, &limits)?;
+    configure(&mut store, &instance, &exports, settings)?;
+    let mut state = State { store, instance, limits, failed: None };
+    let module = at_once(wizer.snapshot_component(&context, &mut state)).map_err(fault)?;
+    match state.failed {
+        Some(fault) => Err(fault),
+        None => Ok(module),
+    }
+}
+
+/// An instance whose memory and globals are read.
+struct State {
+    store: Store<Guarded<()>>,
+    instance: Instance,
+    limits: Limits,
+    /// What went wrong first: the trait has no way to say so.
+    failed: Option<Fault>,
+}
+
+impl State {
+    fn call<R, U: Default>(
+        &mut self,
+        interface: &str,
+        function: &str,
+        take: impl FnOnce(&Store<Guarded<()>>, R) -> U,
+    ) -> U
+    where
+        R: wasmtime::component::Lift + Send + Sync + 'static,
+    {
+        let mut attempt = || {
+            fill(&mut self.store, &self.limits)?;
+            let missing = || Fault::Load(format!("{interface}.{function} is missing"));
+            let interface = self.instance.get_export_index(&mut self.store, None, interface).ok_or_else(missing)?;
+            let index =
+                self.instance.get_export_index(&mut self.store, Some(&interface), function).ok_or_else(missing)?;
+            let function = self.instance.get_typed_func::<(), (R,)>(&mut self.store, index).map_err(fault)?;
+            function.call(&mut self.store, ()).map_err(fault)
+        };
+        match attempt() {
+            Ok((answer,)) => take(&self.store, answer),
+            Err(fault) => {
+                self.failed.get_or_insert(fault);
+                U::default()
+            }
+        }
+    }
+}
+
+impl ComponentInstanceState for State {
+    async fn call_func_ret_list_u8(&mut self, instance: &str, func: &str, contents: impl FnOnce(&[u8]) + Send) {
+        self.call(instance, func, |store, list: WasmList<u8>| contents(list.as_le_slice(store)));
+    }
+
+    async fn call_func_ret_s32(&mut self, instance: &str, func: &str) -> i32 {
+        self.call(instance, func, |_, number| number)
+    }
+
+    async fn call_func_ret_s64(&mut self, instance: &str, func: &str) -> i64 {
+        self.call(instance, func, |_, number| number)
+    }
+
+    async fn call_func_ret_f32(&mut self, instance: &str, func: &str) -> u32 {
+        self.call(instance, func, |_, number: f32| number.to_bits())
+    }
+
+    async fn call_func_ret_f64(&mut self, instance: &str, func: &str) -> u64 {
+        self.call(instance, func, |_, number: f64| number.to_bits())
+    }
+}
+
+/// The result of a future that waits for nothing.
+fn at_once<T>(future: impl Future<Output = wasmtime::Result<T>>) -> wasmtime::Result<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => Err(wasmtime::Error::msg("taking the snapshot waits for something")),
+    }
+}

@@ -1,0 +1,85 @@
+//! What sort of module a file holds, told from its content.
+
+use ocm_policy_abi::INTERFACE;
+use ocm_policy_rules::outcome::Fault;
+use serde::{Deserialize, Serialize};
+
+use crate::module::sections::Anatomy;
+
+/// The kinds of modules that decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A component of our contract.
+    Component,
+    /// A core module that exports the functions of our contract; it is made a component when it is loaded.
+    Core,
+    /// A Kubewarden policy that is called through waPC.
+    KubewardenWapc,
+    /// A Kubewarden policy that is a WASI command.
+    KubewardenWasi,
+    /// Rego, compiled by OPA; entry points answer as their authors chose.
+    Opa,
+    /// Rego, compiled by OPA, in the style of Gatekeeper: an entry point that yields violations.
+    Gatekeeper,
+    /// A WASI command that reads our request from stdin and prints our decision.
+    WasiCommand,
+}
+
+impl Kind {
+    /// Its word in JSON, tables and records.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Component => "component",
+            Self::Core => "core",
+            Self::KubewardenWapc => "kubewarden-wapc",
+            Self::KubewardenWasi => "kubewarden-wasi",
+            Self::Opa => "opa",
+            Self::Gatekeeper => "gatekeeper",
+            Self::WasiCommand => "wasi-command",
+        }
+    }
+
+    /// What sort of module it is.
+    pub(crate) fn of(anatomy: &Anatomy<'_>) -> Result<Kind, Fault> {
+        if anatomy.is_component {
+            if !anatomy.has(INTERFACE) {
+                return Err(Fault::Load(format!(
+                    "this component does not export {INTERFACE}; it exports {}",
+                    anatomy.list()
+                )));
+            }
+            return Ok(Kind::Component);
+        }
+        if anatomy.has(&format!("{INTERFACE}#decide")) {
+            return Ok(Kind::Core);
+        }
+        let mode = anatomy.kubewarden.and_then(|json| serde_json::from_slice::<serde_json::Value>(json).ok());
+        match mode.as_ref().map(|metadata| metadata["executionMode"].as_str().unwrap_or("kubewarden-wapc")) {
+            Some("kubewarden-wapc") => return Ok(Kind::KubewardenWapc),
+            Some("wasi") => return Ok(Kind::KubewardenWasi),
+            Some("opa") => return Ok(Kind::Opa),
+            Some("gatekeeper") => return Ok(Kind::Gatekeeper),
+            Some(other) => {
+                return Err(Fault::Load(format!(
+                    "this Kubewarden policy has the execution mode {other:?}, which is not supported"
+                )));
+            }
+            None => {}
+        }
+        if anatomy.has("__guest_call") {
+            return Ok(Kind::KubewardenWapc);
+        }
+        if anatomy.has("opa_eval_ctx_new") {
+            return Ok(Kind::Opa);
+        }
+        if anatomy.has("_start") && anatomy.imports.iter().all(|(module, _)| *module == "wasi_snapshot_preview1") {
+            return Ok(Kind::WasiCommand);
+        }
+        Err(Fault::Load(format!(
+            "this module is of no kind that decides: it exports neither {INTERFACE} nor __guest_call, opa_eval_ctx_new or _start; \
+             it exports {}",
+            anatomy.list()
+        )))
+    }
+}

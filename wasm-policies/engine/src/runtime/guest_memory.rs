@@ -1,0 +1,93 @@
+//! The memory of a guest that imports functions.
+
+use std::borrow::Cow;
+
+use ocm_policy_rules::outcome::Fault;
+use wasmtime::{Caller, Extern, Instance, Memory, Store};
+
+use crate::runtime::errors::{outside, stop};
+
+/// The memory of the guest that calls.
+pub(crate) fn memory<T>(caller: &mut Caller<'_, T>) -> wasmtime::Result<Memory> {
+    match caller.get_export("memory") {
+        Some(Extern::Memory(memory)) => Ok(memory),
+        _ => stop(Fault::Load("it exports no memory".to_owned())),
+    }
+}
+
+/// The memory of an instance.
+pub(crate) fn memory_of<T: 'static>(store: &mut Store<T>, instance: &Instance) -> Result<Memory, Fault> {
+    instance.get_memory(store, "memory").ok_or_else(|| Fault::Load("it exports no memory".to_owned()))
+}
+
+/// A piece of a memory.
+pub(crate) fn piece(memory: &[u8], at: u32, length: u32) -> Result<&[u8], Fault> {
+    let at = at as usize;
+    at.checked_add(length as usize).and_then(|end| memory.get(at..end)).ok_or_else(outside)
+}
+
+/// A name in a memory. What is longer than any name is cut, and what is no UTF-8 is no name that anybody knows.
+pub(crate) fn name(memory: &[u8], at: u32, length: u32) -> Result<Cow<'_, str>, Fault> {
+    let bytes = piece(memory, at, length)?;
+    Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(256)]))
+}
+
+/// A piece of a memory, to be written.
+pub(crate) fn piece_mut(memory: &mut [u8], at: u32, length: u32) -> Result<&mut [u8], Fault> {
+    let at = at as usize;
+    at.checked_add(length as usize).and_then(|end| memory.get_mut(at..end)).ok_or_else(outside)
+}
+
+/// Writes bytes into a memory.
+pub(crate) fn put(memory: &mut [u8], at: u32, bytes: &[u8]) -> Result<(), Fault> {
+    let length = u32::try_from(bytes.len()).map_err(|_| outside())?;
+    piece_mut(memory, at, length)?.copy_from_slice(bytes);
+    Ok(())
+}
+
+/// A number in a memory, as WebAssembly keeps it.
+pub(crate) fn number(memory: &[u8], at: u32) -> Result<u32, Fault> {
+    let bytes = piece(memory, at, 4)?;
+    bytes.try_into().map(u32::from_le_bytes).map_err(|_| outside())
+}
+
+/// A long number in a memory.
+pub(crate) fn long(memory: &[u8], at: u32) -> Result<u64, Fault> {
+    let bytes = piece(memory, at, 8)?;
+    bytes.try_into().map(u64::from_le_bytes).map_err(|_| outside())
+}
+
+/// A text that ends with a zero byte.
+pub(crate) fn c_text(memory: &[u8], at: u32, most: usize) -> Result<&[u8], Fault> {
+    let rest = memory.get(at as usize..).ok_or_else(outside)?;
+    match rest.iter().take(most.saturating_add(1)).position(|byte| *byte == 0) {
+        Some(end) => Ok(&rest[..end]),
+        None if rest.len() > most => Err(Fault::TooLarge(format!("more than {most} bytes"))),
+        None => Err(outside()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_end_where_memory_ends() {
+        let memory = [1_u8, 2, 3, 0];
+        assert_eq!(piece(&memory, 1, 3), Ok(&memory[1..]));
+        assert_eq!(piece(&memory, 4, 0), Ok(&memory[4..]));
+        for (at, length) in [(1, 4), (5, 0), (u32::MAX, 1), (u32::MAX, u32::MAX)] {
+            assert_eq!(piece(&memory, at, length), Err(outside()), "{at} {length}");
+        }
+        assert_eq!(number(&memory, 1), Err(outside()));
+        assert_eq!(number(&memory, 0), Ok(0x0003_0201));
+    }
+
+    #[test]
+    fn texts_end_with_zero_and_have_a_largest_length() {
+        assert_eq!(c_text(b"ab\0c", 0, 2), Ok(b"ab".as_slice()));
+        assert_eq!(c_text(b"ab\0c", 0, 1).unwrap_err().code(), "too-large");
+        assert_eq!(c_text(b"ab\0c", 3, 9), Err(outside()));
+        assert_eq!(c_text(b"ab\0c", 9, 9), Err(outside()));
+    }
+}
