@@ -1,11 +1,12 @@
 //! From words to a binary.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::{siblings, text, version};
+use crate::nearest::nearest;
+use crate::output::{FAILED, SUITE, USAGE, fail, show};
+use crate::{siblings, version};
 
 /// The verbs of the suite in the order in which a cluster lives, with one line for each.
 const VERBS: &[(&str, &str)] = &[
@@ -16,10 +17,6 @@ const VERBS: &[(&str, &str)] = &[
     ("get", "List managed clusters and certificate requests with their phase"),
     ("policy", "Write, build, test, run and measure policies"),
 ];
-
-/// The documented exit codes that the dispatcher itself uses.
-const FAILED: u8 = 1;
-const USAGE: u8 = 2;
 
 pub(crate) fn main(mut arguments: Vec<OsString>) -> ExitCode {
     if arguments.is_empty() {
@@ -65,12 +62,12 @@ fn help() -> String {
         let shown = binaries.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
         text += &format!("  {verb:width$}  {shown}\n");
     }
-    text += "\nThe usual way: install a hub, create a token there, join a cluster with it, accept the cluster:\n";
+    text += "\nTo begin with: install a hub, create a token there, join a cluster with it, accept the cluster:\n";
     text += "  kubectl ocm install hub --context hub --wait\n";
     text += "  kubectl ocm token create --context hub\n";
     text += "  kubectl ocm join c1 --context c1 --hub-token TOKEN --hub-apiserver URL --wait\n";
     text += "  kubectl ocm accept c1 --context hub\n";
-    text += "From one seat, with both clusters in the kubeconfig:\n";
+    text += "With access to both clusters from one kubeconfig:\n";
     text += "  kubectl ocm join c1 --context c1 --hub-context hub --accept --wait\n";
     text += "\nkubectl ocm VERB --help tells more about a verb.\n";
     text
@@ -79,7 +76,7 @@ fn help() -> String {
 fn unknown(verb: &str) -> ExitCode {
     let found = siblings::all();
     let known = found.keys().map(String::as_str).chain(["version", "help"]);
-    let hint = match text::nearest(verb, known) {
+    let hint = match nearest(verb, known) {
         Some(near) => format!("did you mean: kubectl ocm {near}"),
         None => "kubectl ocm --help lists the verbs".to_owned(),
     };
@@ -90,29 +87,14 @@ fn unknown(verb: &str) -> ExitCode {
 #[cfg(unix)]
 fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
     use std::os::unix::process::CommandExt;
-    let error = Command::new(binary).args(arguments).env(version::SUITE, env!("CARGO_PKG_VERSION")).exec();
+    let error = Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).exec();
     fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again")
 }
 
 #[cfg(not(unix))]
 fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
-    match Command::new(binary).args(arguments).env(version::SUITE, env!("CARGO_PKG_VERSION")).status() {
+    match Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).status() {
         Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
         Err(error) => fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again"),
     }
-}
-
-/// Writes data to stdout. A reader that went away has seen enough.
-pub(crate) fn show(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(FAILED),
-        _ => ExitCode::SUCCESS,
-    }
-}
-
-/// Writes an error in the suite's form.
-pub(crate) fn fail(code: u8, message: &str, hint: &str) -> ExitCode {
-    // There is nobody left to tell when stderr is gone.
-    let _ = writeln!(io::stderr(), "error: {message}\n  hint: {hint}");
-    ExitCode::from(code)
 }

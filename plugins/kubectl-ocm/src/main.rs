@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 mod dispatch;
+mod output;
 mod siblings;
 mod stamp;
 mod version;
 // The rule for "did you mean" is the suite's own; compiled in here, because this binary links nothing else.
-#[path = "../../lib/core/src/text.rs"]
-mod text;
+#[path = "../../lib/core/src/nearest.rs"]
+mod nearest;
 
 fn main() -> ExitCode {
     dispatch::main(std::env::args_os().skip(1).collect())

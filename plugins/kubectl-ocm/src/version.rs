@@ -4,12 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use crate::dispatch::{fail, show};
+use crate::output::{USAGE, fail, show};
 use crate::siblings::{self, Origin};
 use crate::stamp;
-
-/// Tells a verb's binary which suite called it, so that it can warn when it is of another version.
-pub(crate) const SUITE: &str = "KUBECTL_OCM_SUITE";
 
 /// One binary that answers to a verb.
 struct Row {
@@ -27,7 +24,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         ["-h" | "--help"] => {
             return show("Show the version of every binary of kubectl ocm\n\nUsage: kubectl ocm version [-o json]\n");
         }
-        _ => return fail(2, &format!("version does not take {}", words.join(" ")), "kubectl ocm version [-o json]"),
+        _ => return fail(USAGE, &format!("version does not take {}", words.join(" ")), "kubectl ocm version [-o json]"),
     };
     let rows = rows();
     show(&if json { as_json(&rows) } else { as_table(&rows) })

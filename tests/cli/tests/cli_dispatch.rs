@@ -17,6 +17,7 @@ fn third_party(cli: &Cli, folder: &str, verb: &str) -> PathBuf {
 fn what_is_no_verb() {
     let cli = Cli::new();
     check!("dispatch-unknown-verb", cli, cli.run(["acept", "c1"]));
+    check!("dispatch-swapped-letters", cli, cli.run(["jion", "c1"]));
     check!("dispatch-unlike-any-verb", cli, cli.run(["zzzzzzzz"]));
     check!("dispatch-help-of-unknown-verb", cli, cli.run(["help", "instal"]));
     check!("dispatch-flag-before-verb", cli, cli.run(["--context", "hub", "accept"]));

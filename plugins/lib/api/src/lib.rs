@@ -14,7 +14,7 @@
 //! tests compare every path of the schemas with that module.
 
 #[macro_use]
-mod text;
+mod text_enum;
 #[macro_use]
 mod object;
 

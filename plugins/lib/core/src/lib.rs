@@ -19,15 +19,15 @@ pub mod install;
 pub mod join;
 pub mod kubeconfig;
 pub mod name;
+mod nearest;
 pub mod phase;
 pub mod pin;
 pub mod plan;
 pub mod reconcile;
-mod text;
 pub mod token;
 
 pub use dry_run::DryRun;
 pub use event::{Event, Narrator, Silent};
 pub use failure::{Exit, Failure, Reason};
+pub use nearest::nearest;
 pub use plan::{Plan, Stage};
-pub use text::nearest;
