@@ -1,17 +1,16 @@
 //! From arguments to tokens.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ocm_cli::{Format, Ui};
+use ocm_cli::Ui;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, pin};
 use ocm_flows::hub::AddressWish;
 use ocm_flows::token::{self, Kind, Revoked, Wish};
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{CreateArgs, KindArg, LineArgs, LineFormat, ListArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
-use crate::view;
+use crate::args::{CreateArgs, KindArg, LineArgs, ListArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
+use crate::view::{self, Shape};
 
 pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let TokenArgs { verb, client } = args;
@@ -20,7 +19,7 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         Verb::Create(args) => create(args, connect(&connection, ui.clone()).await?, ui).await,
         Verb::Show(ShowArgs { id, line }) => {
             let hub = connect(&connection, ui.clone()).await?;
-            let shape = Shape::of(line)?;
+            let shape = shape(line)?;
             let minted = token::show(&hub, &id, &shape.address, ui.as_ref()).await?;
             view::minted(&ui, &minted, &shape)
         }
@@ -32,49 +31,39 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     }
 }
 
-/// How the line is made and where it goes.
-pub(crate) struct Shape {
-    pub(crate) address: AddressWish,
-    pub(crate) format: LineFormat,
-    pub(crate) token_only: bool,
-    pub(crate) file: Option<PathBuf>,
-    pub(crate) output: Format,
-}
-
-impl Shape {
-    fn of(args: LineArgs) -> Result<Self, Failure> {
-        let LineArgs {
-            hub_apiserver,
-            force_internal_endpoint_lookup,
-            ca_file,
-            format,
-            token_only,
-            output_file,
-            output,
-        } = args;
-        let ca = match ca_file {
-            Some(path) => {
-                let unusable = |error: &dyn std::fmt::Display| {
-                    Failure::usage(format!("--ca-file {}", path.display())).because(error)
-                };
-                let pem = std::fs::read(&path).map_err(|error| unusable(&error))?;
-                pin::from_pem(&pem).map_err(|error| unusable(&error))?
-            }
-            None => Vec::new(),
-        };
-        let address = AddressWish {
-            server: hub_apiserver,
-            internal: force_internal_endpoint_lookup,
-            ca,
-            flag: "--hub-apiserver",
-        };
-        Ok(Self { address, format, token_only, file: output_file, output: output.output })
-    }
+/// Reads what the flags about the line refer to.
+fn shape(args: LineArgs) -> Result<Shape, Failure> {
+    let LineArgs {
+        hub_apiserver,
+        force_internal_endpoint_lookup,
+        ca_file,
+        format,
+        token_only,
+        output_file,
+        output,
+    } = args;
+    let ca = match ca_file {
+        Some(path) => {
+            let unusable = |error: &dyn std::fmt::Display| {
+                Failure::usage(format!("--ca-file {}", path.display())).because(error)
+            };
+            let pem = std::fs::read(&path).map_err(|error| unusable(&error))?;
+            pin::from_pem(&pem).map_err(|error| unusable(&error))?
+        }
+        None => Vec::new(),
+    };
+    let address = AddressWish {
+        server: hub_apiserver,
+        internal: force_internal_endpoint_lookup,
+        ca,
+        flag: "--hub-apiserver",
+    };
+    Ok(Shape { address, format, token_only, file: output_file, output: output.output })
 }
 
 async fn create(args: CreateArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let CreateArgs { kind, ttl, description, line, dry_run } = args;
-    let shape = Shape::of(line)?;
+    let shape = shape(line)?;
     let (kind, usual) = match kind {
         KindArg::ServiceAccount => (Kind::ServiceAccount, Duration::from_secs(3600)),
         KindArg::Bootstrap => (Kind::Bootstrap, Duration::from_secs(24 * 3600)),
@@ -111,7 +100,7 @@ async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Fai
             (false, _) => "every token of the service account".to_owned(),
         };
         let question = format!("End {what} ({})? Clusters that have joined stay joined.", hub.label());
-        if !ui.confirm(&question)? {
+        if !ui.confirm(&question).await? {
             return Err(Failure::refused("no token was revoked"));
         }
     }

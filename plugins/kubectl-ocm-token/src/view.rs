@@ -1,18 +1,27 @@
 //! What tokens look like.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::duration::human;
 use ocm_core::token::Kept;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, pin};
+use ocm_flows::hub::AddressWish;
 use ocm_flows::token::{Minted, Revoked};
 use serde_json::{Map, Value, json};
 
 use crate::args::LineFormat;
-use crate::run::Shape;
+
+/// How the line is made and where it goes.
+pub(crate) struct Shape {
+    pub(crate) address: AddressWish,
+    pub(crate) format: LineFormat,
+    pub(crate) token_only: bool,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) output: Format,
+}
 
 /// The line, or the document, or the token alone: on stdout or in a file of the user's.
 pub(crate) fn minted(ui: &Ui, minted: &Minted, shape: &Shape) -> Result<Exit, Failure> {
