@@ -106,7 +106,7 @@ impl Job {
         let acts = |candidate: &Candidate| matches!(candidate.decision, Decision::Act { .. });
         if let Some(reason) = &self.deny {
             accept::check_rights_to_deny(&self.hub, &candidates).await?;
-            if self.ask && !self.ui.confirm(&self.view.question_to_deny(&candidates))? {
+            if self.ask && !self.ui.confirm(&self.view.question_to_deny(&candidates)).await? {
                 return Err(Failure::refused("nothing was denied"));
             }
             return Ok(accept::deny(&self.hub, candidates, reason, self.dry_run, self.at_once, |row| {
@@ -116,7 +116,7 @@ impl Job {
         }
         if candidates.iter().any(acts) {
             accept::check_rights(&self.hub, &candidates).await?;
-            if self.ask && !self.ui.confirm(&self.view.question(&candidates))? {
+            if self.ask && !self.ui.confirm(&self.view.question(&candidates)).await? {
                 return Err(Failure::refused("nothing was accepted"));
             }
         }

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 pub mod docs;
 mod guest;
+pub mod server;
 pub mod tree;
 
 pub use guest::{guests, target};

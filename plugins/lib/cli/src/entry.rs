@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+#[cfg(unix)]
+use std::task::Poll;
 
 use clap::builder::Resettable;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
@@ -57,16 +59,18 @@ where
     let ui = Arc::new(Ui::new(&whole.ui));
     if let Some(suite) = std::env::var_os(SUITE).filter(|suite| suite != VERSION) {
         let suite = suite.to_string_lossy();
-        ui.tell(Event::warning(format!("{name} is version {VERSION}, but kubectl-ocm is {suite}: install both anew")));
+        ui.tell(Event::warning(format!("{name} is version {VERSION}, but kubectl-ocm is {suite}: reinstall both")));
     }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return finish(&ui, Err(Failure::other("cannot start").because(error))),
     };
     let result = runtime.block_on(async {
+        // Before the work begins: a signal that comes while it starts must not be missed.
+        let interrupted = interrupted();
         tokio::select! {
             result = run(whole.own, ui.clone()) => result,
-            () = interrupted() => Err(Failure::new(Reason::Interrupted, "interrupted")),
+            () = interrupted => Err(Failure::new(Reason::Interrupted, "interrupted")),
         }
     });
     // A look-up of a name that hangs must not keep the process alive.
@@ -75,6 +79,11 @@ where
 }
 
 fn finish(ui: &Ui, result: Result<Exit, Failure>) -> ExitCode {
+    // What could not be printed is an error of its own, unless the work failed: then that is what counts.
+    let result = match (result, ui.stdout_failure()) {
+        (Ok(exit), Some(failure)) if exit.code() <= failure.exit().code() => Err(failure),
+        (result, _) => result,
+    };
     let exit = match result {
         Ok(exit) => {
             ui.quiet_down();
@@ -95,23 +104,26 @@ fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(Exit::Usage.code()) } else { ExitCode::SUCCESS }
 }
 
+/// Listens for Ctrl-C and SIGTERM from now on; the future ends with the first.
 #[cfg(unix)]
-async fn interrupted() {
+fn interrupted() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        Err(_) => {
-            let _ = tokio::signal::ctrl_c().await;
-        }
+    let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
+    async move {
+        let [mut interrupt, mut terminate] = signals;
+        let received = std::future::poll_fn(|context| {
+            let mut receives = |signal: &mut std::io::Result<tokio::signal::unix::Signal>| {
+                signal.as_mut().is_ok_and(|signal| signal.poll_recv(context).is_ready())
+            };
+            if receives(&mut interrupt) || receives(&mut terminate) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        received.await;
     }
 }
 
 #[cfg(not(unix))]
 async fn interrupted() {
-    let _ = tokio::signal::ctrl_c().await;
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }

@@ -34,18 +34,28 @@ impl Table {
     }
 }
 
-/// Makes control characters visible, so that text from a cluster cannot steer a terminal.
+/// Makes characters visible that steer a terminal or hide: control characters, those that change the direction of text
+/// or have no width, and blanks other than the usual one. The text may come from a stranger.
 pub fn clean(text: &str) -> String {
-    if !text.chars().any(|c| c.is_control()) {
-        return text.to_owned();
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(' '),
+            '\'' | '"' | '\\' => shown.push(c),
+            c if is_visible(c) => shown.push(c),
+            c => shown.extend(c.escape_default()),
+        }
     }
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\t' => ' '.to_string(),
-            c if c.is_control() => c.escape_default().to_string(),
-            c => c.to_string(),
-        })
-        .collect()
+    shown
+}
+
+/// Whether the standard library leaves the character as it is within a text: it can be seen, or belongs to the one before
+/// it as accents do.
+fn is_visible(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    String::from_iter(['a', c]).escape_debug().nth(1) == Some(c)
 }
 
 #[cfg(test)]
@@ -63,5 +73,22 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         assert_eq!(clean("a\u{1b}[31mb\rc\nd"), "a\\u{1b}[31mb\\rc d");
+        // The control characters of Latin-1, which some terminals obey like their escape sequences.
+        assert_eq!(clean("a\u{9b}31m"), "a\\u{9b}31m");
+    }
+
+    #[test]
+    fn text_keeps_its_direction_and_hides_nothing() {
+        for hidden in "\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}\u{200e}\u{200f}\u{61c}\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{ad}\u{2028}\u{2029}\u{e0041}\u{a0}\u{3000}".chars() {
+            let expected = format!("system:{}admin", hidden.escape_unicode());
+            assert_eq!(clean(&format!("system:{hidden}admin")), expected);
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_stays() {
+        for text in ["a \"b\" 'c' \\d", "Zürich, cafe\u{301}", "東京", "हिन्दी"] {
+            assert_eq!(clean(text), text);
+        }
     }
 }

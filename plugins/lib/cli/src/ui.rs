@@ -1,6 +1,6 @@
 //! The terminal, or what stands in its place.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,9 @@ pub enum When {
     Never,
 }
 
+/// How often the line that changes in place is drawn.
+const TICK: Duration = Duration::from_millis(120);
+
 /// How long a wait may be silent where its line cannot change in place.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
@@ -43,6 +46,18 @@ pub struct Ui {
     quiet: bool,
     line: Option<ProgressBar>,
     state: Mutex<State>,
+    stdout: Mutex<Stdout>,
+}
+
+/// Whether stdout still takes data.
+#[derive(Default)]
+enum Stdout {
+    #[default]
+    Open,
+    /// The reader went away: it has seen enough, and what is left to print is dropped.
+    Closed,
+    /// It cannot be written, e.g. because the disk is full.
+    Broken(io::Error),
 }
 
 #[derive(Default)]
@@ -51,6 +66,8 @@ struct State {
     now: Option<(String, Instant)>,
     /// What is done and stays done.
     done: Vec<String>,
+    /// Whether a question is open: the cursor stands behind it.
+    asking: bool,
 }
 
 impl Ui {
@@ -70,14 +87,21 @@ impl Ui {
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(Duration::from_millis(120));
+            bar.enable_steady_tick(TICK);
             bar
         });
-        Self { quiet: args.quiet, line, state: Mutex::default() }
+        Self { quiet: args.quiet, line, state: Mutex::default(), stdout: Mutex::default() }
     }
 
-    /// Writes data to stdout. A reader that went away has seen enough: then the process ends well.
+    /// Writes data to stdout.
+    ///
+    /// What cannot be written must not end the work half-way: after the first error nothing more is written, the command
+    /// goes on, and the entry point reports the error when the work is done. A closed pipe is not an error.
     pub fn out(&self, text: &str) {
+        let Ok(mut state) = self.stdout.lock() else { return };
+        if !matches!(*state, Stdout::Open) {
+            return;
+        }
         let write = || {
             let mut stdout = io::stdout().lock();
             stdout.write_all(text.as_bytes())?;
@@ -87,12 +111,23 @@ impl Ui {
             Some(line) => line.suspend(write),
             None => write(),
         };
-        if let Err(error) = written {
-            if error.kind() == io::ErrorKind::BrokenPipe {
-                std::process::exit(0);
-            }
-            self.err(&format!("error: cannot write to stdout: {error}"));
-            std::process::exit(1);
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => *state = Stdout::Closed,
+            Err(error) => *state = Stdout::Broken(error),
+        }
+    }
+
+    /// Whether nothing more can reach stdout. A command that only prints, e.g. for as long as something is watched, ends.
+    pub fn is_stdout_gone(&self) -> bool {
+        self.stdout.lock().is_ok_and(|state| !matches!(*state, Stdout::Open))
+    }
+
+    /// Why stdout could not be written, if that is an error.
+    pub(crate) fn stdout_failure(&self) -> Option<Failure> {
+        match &*self.stdout.lock().ok()? {
+            Stdout::Broken(error) => Some(Failure::other("cannot write to stdout").because(error)),
+            Stdout::Open | Stdout::Closed => None,
         }
     }
 
@@ -113,21 +148,26 @@ impl Ui {
 
     /// Asks a yes-or-no question on the terminal.
     ///
+    /// The answer is read beside the caller's work, so that Ctrl-C ends the command while the question is open.
+    ///
     /// # Errors
-    /// A usage failure naming `--yes` when stdin is no terminal, because nobody is there to answer.
-    pub fn confirm(&self, question: &str) -> Result<bool, Failure> {
+    /// A usage failure when stdin or stderr is not a terminal.
+    pub async fn confirm(&self, question: &str) -> Result<bool, Failure> {
         if !self.can_ask() {
             return Err(
-                Failure::usage("nobody is there to confirm: stdin is not a terminal").hint("add --yes if you mean it")
+                Failure::usage("cannot prompt: stdin is not a terminal").hint("add --yes to skip the confirmation")
             );
         }
-        self.hush();
-        let mut stderr = io::stderr().lock();
-        let mut answer = String::new();
-        let read = write!(stderr, "{} [y/N] ", clean(question))
-            .and_then(|()| stderr.flush())
-            .and_then(|()| io::stdin().lock().read_line(&mut answer));
-        read.map_err(|error| Failure::other("cannot ask").because(error))?;
+        self.pause();
+        let failed = |error: &dyn std::fmt::Display| Failure::other("cannot ask").because(error);
+        write!(io::stderr(), "{} [y/N] ", clean(question)).map_err(|error| failed(&error))?;
+        io::stderr().flush().map_err(|error| failed(&error))?;
+        let reading = tokio::task::spawn_blocking(|| {
+            let mut answer = String::new();
+            io::stdin().read_line(&mut answer).map(|_| answer)
+        });
+        let answer = reading.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        self.resume();
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
@@ -139,7 +179,9 @@ impl Ui {
     /// Renders a failure on stderr: the sentence, what lies behind it, what to do next.
     pub fn fail(&self, failure: &Failure) {
         self.quiet_down();
-        let mut text = format!("error: {}", clean(&failure.message));
+        let asking = self.state.lock().is_ok_and(|mut state| std::mem::take(&mut state.asking));
+        let line = if asking { "\n" } else { "" };
+        let mut text = format!("{line}error: {}", clean(&failure.message));
         for cause in &failure.causes {
             text += &format!("\n  because: {}", clean(cause));
         }
@@ -159,11 +201,26 @@ impl Ui {
         }
     }
 
-    fn hush(&self) {
+    /// Clears the line that changes in place, and what it was about: a question is alone on the screen.
+    fn pause(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.now = None;
+            state.asking = true;
+        }
         if let Some(line) = &self.line {
-            line.set_message("");
             line.disable_steady_tick();
-            line.set_draw_target(ProgressDrawTarget::hidden());
+            line.set_message("");
+            line.finish_and_clear();
+        }
+    }
+
+    fn resume(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.asking = false;
+        }
+        if let Some(line) = &self.line {
+            line.reset();
+            line.enable_steady_tick(TICK);
         }
     }
 
