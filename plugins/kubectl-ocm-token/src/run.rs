@@ -33,31 +33,19 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
 
 /// Reads what the flags about the line refer to.
 fn shape(args: LineArgs) -> Result<Shape, Failure> {
-    let LineArgs {
-        hub_apiserver,
-        force_internal_endpoint_lookup,
-        ca_file,
-        format,
-        token_only,
-        output_file,
-        output,
-    } = args;
+    let LineArgs { hub_apiserver, force_internal_endpoint_lookup, ca_file, format, token_only, output_file, output } =
+        args;
     let ca = match ca_file {
         Some(path) => {
-            let unusable = |error: &dyn std::fmt::Display| {
-                Failure::usage(format!("--ca-file {}", path.display())).because(error)
-            };
+            let unusable =
+                |error: &dyn std::fmt::Display| Failure::usage(format!("--ca-file {}", path.display())).because(error);
             let pem = std::fs::read(&path).map_err(|error| unusable(&error))?;
             pin::from_pem(&pem).map_err(|error| unusable(&error))?
         }
         None => Vec::new(),
     };
-    let address = AddressWish {
-        server: hub_apiserver,
-        internal: force_internal_endpoint_lookup,
-        ca,
-        flag: "--hub-apiserver",
-    };
+    let address =
+        AddressWish { server: hub_apiserver, internal: force_internal_endpoint_lookup, ca, flag: "--hub-apiserver" };
     Ok(Shape { address, format, token_only, file: output_file, output: output.output })
 }
 

@@ -24,7 +24,9 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         ["-h" | "--help"] => {
             return show("Show the version of every binary of kubectl ocm\n\nUsage: kubectl ocm version [-o json]\n");
         }
-        _ => return fail(USAGE, &format!("version does not take {}", words.join(" ")), "kubectl ocm version [-o json]"),
+        _ => {
+            return fail(USAGE, &format!("version does not take {}", words.join(" ")), "kubectl ocm version [-o json]");
+        }
     };
     let rows = rows();
     show(&if json { as_json(&rows) } else { as_table(&rows) })
