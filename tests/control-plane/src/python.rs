@@ -8,7 +8,8 @@ use std::{fs, io};
 use crate::binaries::{cache, lock, remove_entries};
 use crate::error::{Error, Trying as _};
 use crate::packages;
-use crate::run::{run, tell};
+use crate::progress::{Observer, Progress, print};
+use crate::run::run;
 
 /// A Python package that brings a tool, and its folder in the cache.
 #[derive(Clone, Copy, Debug)]
@@ -29,22 +30,22 @@ impl Package<'_> {
     /// # Errors
     /// When it cannot be had.
     pub fn install(&self) -> Result<PathBuf, Error> {
-        self.install_into(&cache()?)
+        self.install_into(&cache()?, &print)
     }
 
-    pub(crate) fn install_into(&self, cache: &Path) -> Result<PathBuf, Error> {
+    pub(crate) fn install_into(&self, cache: &Path, observe: Observer<'_>) -> Result<PathBuf, Error> {
         let (name, folder) = (self.folder, cache.join(self.folder));
         if (self.good)(&folder) {
             return Ok(folder);
         }
         let waiting = format!("waiting for another run that installs {name}");
-        let _lock = lock(&cache.join(format!("{name}.lock")), &waiting)?;
+        let _lock = lock(&cache.join(format!("{name}.lock")), &waiting, observe)?;
         // The other one may have done it.
         if (self.good)(&folder) {
             return Ok(folder);
         }
-        pip()?;
-        tell(&format!("taking {} from the Python packages", self.requirement));
+        pip(observe)?;
+        observe(Progress::Said(&format!("taking {} from the Python packages", self.requirement)));
         // Beside its place, so that nobody ever finds half of it there.
         let prefix = format!(".{name}-");
         remove_entries(cache, &prefix, Duration::ZERO);
@@ -67,10 +68,10 @@ impl Package<'_> {
 }
 
 /// Makes sure that there is a pip; Debian's Python comes without one.
-fn pip() -> Result<(), Error> {
+fn pip(observe: Observer<'_>) -> Result<(), Error> {
     let there = || run(Command::new("python3").args(["-m", "pip", "--version"])).map(drop);
     there().or_else(|_| {
-        packages::install("tools from Python packages need", &["python3-pip"])?;
+        packages::install("tools from Python packages need", &["python3-pip"], observe, || there().is_ok())?;
         there()
     })
 }

@@ -1,16 +1,10 @@
-//! Running other programs, and telling people what takes long.
+//! Running other programs, and what they said last.
 
-use std::io::Write as _;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::{fs, io};
 
 use crate::error::{Error, Trying as _};
-
-/// Tells a person what takes long. Progress is never a reason to fail.
-pub(crate) fn tell(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
-}
 
 /// Runs a command to its end and returns what it wrote, or its error output as the error.
 pub(crate) fn run(command: &mut Command) -> Result<String, Error> {

@@ -2,9 +2,16 @@
 //!
 //! A number is taken by a lock on its file, which the kernel releases when the holder ends in whatever way. So a
 //! directory whose lock is free belongs to a dead cluster, and the next start removes it.
+//!
+//! The bridge, the wires and the addresses belong to the network of the machine, which processes with another root
+//! directory share: they see other files, and so other locks. So a number is taken by an abstract socket as well, a name
+//! that the kernel keeps once per network and releases in the same way.
 
 use std::fs::{self, File};
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -22,6 +29,37 @@ pub(crate) struct Slot {
     pub(crate) number: u8,
     pub(crate) dir: PathBuf,
     _held: File,
+    _name: Name,
+}
+
+/// A name that only one process of this network holds.
+pub(crate) struct Name(#[expect(dead_code, reason = "the name is held as long as the socket is open")] UnixListener);
+
+impl Name {
+    /// Takes a name of this user, unless another process holds it.
+    fn take(name: &str) -> Result<Option<Self>, Error> {
+        let name = format!("kubectl-ocm/{}/{name}", rustix::process::geteuid().as_raw());
+        let bound = SocketAddr::from_abstract_name(&name).and_then(|address| UnixListener::bind_addr(&address));
+        match bound {
+            Ok(listener) => Ok(Some(Self(listener))),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+            Err(error) => Err(error).trying(|| format!("taking the name {name}")),
+        }
+    }
+
+    /// Waits for a name that others hold only for moments.
+    pub(crate) fn wait(name: &str) -> Result<Self, Error> {
+        let begun = Instant::now();
+        loop {
+            match Self::take(name)? {
+                Some(taken) => return Ok(taken),
+                None if begun.elapsed() > Duration::from_secs(60) => {
+                    return Err(Error::host(format!("another process holds {name:?} for a minute; it may hang")));
+                }
+                None => sleep(Duration::from_millis(5)),
+            }
+        }
+    }
 }
 
 /// The directory of all clusters of this user. Other users must be able to walk through it, which a home directory
@@ -63,8 +101,11 @@ fn try_lock(file: &Path) -> Result<Option<File>, Error> {
 
 /// Takes the first free number and its empty directory, and removes what dead clusters left behind.
 pub(crate) fn take() -> Result<Slot, Error> {
-    let root = root()?;
-    let locks = locks(&root)?;
+    take_in(&root()?, "slot")
+}
+
+fn take_in(root: &Path, name: &str) -> Result<Slot, Error> {
+    let locks = locks(root)?;
     let mut taken = None;
     for number in 1..=LAST {
         let dir = root.join(number.to_string());
@@ -73,9 +114,10 @@ pub(crate) fn take() -> Result<Slot, Error> {
         }
         let Some(held) = try_lock(&locks.join(number.to_string()))? else { continue };
         remains(number, &dir, &locks)?;
+        let Some(name) = Name::take(&format!("{name}/{number}"))? else { continue };
         if taken.is_none() {
             fs::DirBuilder::new().mode(0o711).create(&dir).trying(|| format!("creating {}", dir.display()))?;
-            taken = Some(Slot { number, dir, _held: held });
+            taken = Some(Slot { number, dir, _held: held, _name: name });
         }
     }
     taken.ok_or_else(|| {
@@ -106,7 +148,7 @@ pub(crate) fn remove(dir: &Path) -> Result<(), Error> {
     loop {
         match fs::remove_dir_all(dir) {
             Ok(()) => break,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
             // A process that is just ending may write a last file, or hold a mount.
             Err(_) if begun.elapsed() < Duration::from_secs(5) => sleep(Duration::from_millis(10)),
             Err(error) => return Err(error).trying(|| format!("removing {}", dir.display())),
@@ -149,4 +191,21 @@ pub(crate) fn hold_node(number: u8) -> Result<File, Error> {
     let open = open(&file)?;
     rustix::fs::flock(&open, FlockOperation::LockExclusive).trying(|| format!("locking {}", file.display()))?;
     Ok(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_below_different_root_directories_never_get_one_number() {
+        let name = format!("test-{}", std::process::id());
+        let (here, there) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let first = take_in(here.path(), &name).expect("a place");
+        let second = take_in(there.path(), &name).expect("a place");
+        assert_eq!((first.number, second.number), (1, 2));
+        drop(first);
+        let third = take_in(there.path(), &name).expect("a place");
+        assert_eq!(third.number, 1, "a number is free again when its holder is gone");
+    }
 }

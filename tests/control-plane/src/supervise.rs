@@ -13,7 +13,6 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use crate::Size;
-use crate::binaries::lock;
 use crate::error::{Error, Trying as _};
 use crate::order::{Message, Order, Place, Request};
 use crate::run::{is_root, run, tail};
@@ -21,6 +20,8 @@ use crate::slots::{self, Slot};
 
 /// The bridge on which the nodes of all clusters of this machine meet.
 const BRIDGE: &str = "ocmbr0";
+/// What passes the firewall: traffic within the bridge.
+const THROUGH: [&str; 6] = ["-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"];
 
 /// Tells the runner something. When nobody listens any more, the end of our input is how we learn it.
 pub(crate) fn send(message: &Message) {
@@ -177,8 +178,9 @@ fn hardware_address(number: u8) -> String {
     format!("02:0a:c9:00:00:{number:02x}")
 }
 
-fn host_lock() -> Result<crate::binaries::Lock, Error> {
-    lock(&slots::root()?.join("host.lock"), "")
+/// Held while the bridge is changed. The bridge belongs to the network of this machine, not to a directory.
+fn host_lock() -> Result<slots::Name, Error> {
+    slots::Name::wait("bridge")
 }
 
 /// Ties the node to the bridge, as soon as its network namespace exists.
@@ -204,11 +206,8 @@ fn tie(place: &Place, child: &Child) -> Result<(), Error> {
     }
     // With Docker on the machine, traffic within a bridge passes the firewall of the host too.
     let filtered = fs::read_to_string("/proc/sys/net/bridge/bridge-nf-call-iptables").is_ok_and(|v| v.trim() == "1");
-    if filtered {
-        let rule = ["FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"];
-        if run(Command::new("iptables").arg("-C").args(rule)).is_err() {
-            run(Command::new("iptables").arg("-I").args(rule))?;
-        }
+    if filtered && run(Command::new("iptables").args(["-w", "30", "-C", "FORWARD"]).args(THROUGH)).is_err() {
+        run(Command::new("iptables").args(["-w", "30", "-I", "FORWARD"]).args(THROUGH))?;
     }
     let (wire, pid) = (veth(place.slot), child.id().to_string());
     // The wire of a cluster that died a moment ago may not have vanished with its namespace yet.
@@ -230,7 +229,7 @@ fn untie(number: u8) {
     // The kernel removes it together with the namespace at its other end, but at its leisure.
     let _ = run(Command::new("ip").args(["link", "delete", &veth(number)]));
     if fs::read_dir(bridge.join("brif")).is_ok_and(|mut wires| wires.next().is_none()) {
-        let _ = run(Command::new("iptables").args(["-D", "FORWARD", "-i", BRIDGE, "-o", BRIDGE, "-j", "ACCEPT"]));
+        let _ = run(Command::new("iptables").args(["-w", "30", "-D", "FORWARD"]).args(THROUGH));
         let _ = run(Command::new("ip").args(["link", "delete", BRIDGE]));
     }
 }

@@ -1,7 +1,6 @@
 //! Finding our own program: the library is linked into test executables, which cannot be process 1 of a cluster.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 use std::{env, fs};
 
@@ -28,6 +27,11 @@ fn find() -> Result<PathBuf, Error> {
     if own.file_name().is_some_and(|name| name == NAME) {
         return Ok(own);
     }
+    if let Some(built) = env::var_os(launcher::BINARIES).map(|folder| PathBuf::from(folder).join(NAME))
+        && built.is_file()
+    {
+        return Ok(built);
+    }
     // A test is TARGET/PROFILE/deps/NAME-HASH, another command is TARGET/PROFILE/NAME.
     let mut profile = own.parent().unwrap_or(Path::new("/"));
     if profile.file_name().is_some_and(|name| name == "deps" || name == "examples") {
@@ -43,8 +47,7 @@ fn find() -> Result<PathBuf, Error> {
             Err(Error::host(format!("there is no {NAME} beside {}; build it first", own.display())))
         };
     }
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = launcher::cargo();
     command.args(["build", "--quiet", "--package", NAME, "--bin", NAME, "--manifest-path"]).arg(&manifest);
     if let Some(target) = profile.parent() {
         command.arg("--target-dir").arg(target);
@@ -53,15 +56,6 @@ fn find() -> Result<PathBuf, Error> {
         Some("release") => drop(command.arg("--release")),
         Some("debug") | None => {}
         Some(other) => drop(command.args(["--profile", other])),
-    }
-    // Cargo tells a test about the package under test; a build of another package must not take that for its own, and
-    // build scripts that look at it would build half of everything anew.
-    for (name, _) in env::vars_os() {
-        if name.to_str().is_some_and(|name| {
-            ["CARGO_PKG_", "CARGO_BIN_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start))
-        }) {
-            command.env_remove(name);
-        }
     }
     match command.output() {
         Ok(done) if done.status.success() => {}

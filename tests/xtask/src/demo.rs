@@ -7,12 +7,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use control_plane::{Cluster, Spec, binaries};
+use control_plane::{Cluster, Observer, Spec, binaries, ocm_version, prepare_nodes};
+use launcher::{Progress, Step};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::places::{state, target};
-use crate::prepare::both;
+use crate::prepare;
 use crate::story::{Managed, Scene, kubeconfig};
 
 /// Arguments of `cargo demo`.
@@ -27,8 +28,8 @@ pub struct Arguments {
     /// The kubeconfig that holds the contexts
     #[arg(long, value_name = "FILE", requires = "hub_context")]
     pub kubeconfig: Option<PathBuf>,
-    /// The release of Open Cluster Management that is installed (default: the one that the demo's clusters hold, 1.2.0;
-    /// on clusters of your own the commands' own default)
+    /// The release of Open Cluster Management that is installed (default: the one whose images the demo's clusters
+    /// hold; on clusters of your own the commands' own default)
     #[arg(long, value_name = "VERSION")]
     pub bundle_version: Option<String>,
     /// End at once when the clusters are available, instead of leaving them running
@@ -53,8 +54,12 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
 }
 
-/// The commands that the demo shows. The policy engine, which takes minutes to compile, is not among them.
+/// The commands that the demo shows: built already when the launcher started this. The policy engine, which takes
+/// minutes to compile, is not among them.
 fn build(target: &Path) -> Result<PathBuf, String> {
+    if let Some(folder) = std::env::var_os(cli_tests::BINARIES) {
+        return Ok(folder.into());
+    }
     let mut names = cli_tests::binaries();
     names.retain(|name| name != "kubectl-ocm-policy");
     cli_tests::build_some(&names, target, false, false)
@@ -93,6 +98,34 @@ fn named_after(context: &str) -> Managed {
     Managed { name: name.to_owned(), context: context.to_owned() }
 }
 
+/// The first step, building the commands, is the launcher's.
+const COMPILE: Step =
+    Step { number: 2, of: 4, what: "building Kubernetes and Open Cluster Management", usual: Duration::from_secs(420) };
+const IMAGES: Step = Step { number: 3, of: 4, what: "preparing the images", usual: Duration::from_secs(20) };
+const START: Step =
+    Step { number: 4, of: 4, what: "starting the clusters hub, c1 and c2", usual: Duration::from_secs(10) };
+
+/// Runs a step with its line of progress.
+fn step<T>(step: Step, work: impl FnOnce(Observer<'_>) -> Result<T, String>) -> Result<T, String> {
+    let line = Progress::begin(step);
+    work(&|progress| match progress {
+        control_plane::Progress::Compiled { done, total } => line.at(format!("{done} of {total} packages")),
+        control_plane::Progress::Said(text) => line.at(text),
+    })
+}
+
+/// The release that is installed: the clusters hold the images of one only.
+fn bundle(asked: Option<&str>, held: &str) -> Result<String, String> {
+    let (asked, held) = (asked.map(|version| version.trim_start_matches('v')), held.trim_start_matches('v'));
+    match asked {
+        Some(asked) if asked != held => Err(format!(
+            "the demo's clusters hold the images of Open Cluster Management {held}, not of {asked}; leave out \
+             --bundle-version, or set OCM_ASSETS and OCM_ASSETS_VERSION to a directory with the binaries of {asked}"
+        )),
+        _ => Ok(held.to_owned()),
+    }
+}
+
 fn with_new_clusters(arguments: &Arguments) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("the demo starts nodes that run pods, which needs root on this machine; run it as root, or use \
@@ -102,22 +135,25 @@ fn with_new_clusters(arguments: &Arguments) -> Result<(), String> {
     let begun = Instant::now();
     let folder = state()?;
     let running = Running::begin(&folder)?;
-    println!("Building the commands, and what the clusters run; the first time on a machine takes minutes.");
-    let target = target()?;
-    let (found, commands) = both(binaries, || build(&target));
-    let (found, commands) = (found.map_err(|error| error.to_string())?, commands?);
-    println!("Starting three clusters: hub, c1, c2.");
-    let clusters = Cluster::start_all(&["hub", "c1", "c2"].map(Spec::node)).map_err(|error| error.to_string())?;
+    let bundle = bundle(arguments.bundle_version.as_deref(), &ocm_version().map_err(|error| error.to_string())?)?;
+    let commands = build(&target()?)?;
+    let found = step(COMPILE, prepare::everything)?;
+    step(IMAGES, |observe| prepare_nodes(observe).map_err(|error| error.to_string()))?;
+    let clusters =
+        step(START, |_| Cluster::start_all(&["hub", "c1", "c2"].map(Spec::node)).map_err(|error| error.to_string()))?;
     let file = folder.join("kubeconfig");
     kubeconfig(&clusters, &file)?;
     let ready = begun.elapsed();
-    println!("They are ready after {:.1} s. From here on, everything is what you would type.", ready.as_secs_f32());
+    println!(
+        "The clusters hub, c1 and c2 are ready after {:.0} s. From here on, everything is what you would type.",
+        ready.as_secs_f32()
+    );
     let scene = Scene {
         kubeconfig: Some(file.clone()),
         commands,
         kubectl: found.kubectl().to_owned(),
         hub: "hub".to_owned(),
-        bundle: Some(arguments.bundle_version.clone().unwrap_or_else(|| "1.2.0".to_owned())),
+        bundle: Some(bundle),
         loud: true,
     };
     let managed = ["c1", "c2"].map(|name| Managed { name: name.to_owned(), context: name.to_owned() });
@@ -245,6 +281,15 @@ fn down() -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_release_is_that_of_the_images() {
+        assert_eq!(bundle(None, "v1.3.1").as_deref(), Ok("1.3.1"));
+        assert_eq!(bundle(Some("v1.3.1"), "v1.3.1").as_deref(), Ok("1.3.1"));
+        assert!(
+            bundle(Some("1.2.0"), "v1.3.1").is_err_and(|why| why.contains("images of Open Cluster Management 1.3.1"))
+        );
+    }
 
     #[test]
     fn contexts_become_names_of_clusters() {

@@ -4,6 +4,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{env, thread};
 
+use control_plane::{Binaries, Observer};
+
 /// Builds and installs what is missing, behind everything else that this machine does.
 ///
 /// # Errors
@@ -11,11 +13,21 @@ use std::{env, thread};
 pub fn here() -> Result<(), String> {
     // Without the right to step back we are merely in the way of others.
     let _ = rustix::process::nice(10);
-    control_plane::binaries().map_err(|error| error.to_string())?;
-    if rustix::process::geteuid().is_root() {
-        control_plane::packages().map_err(|error| error.to_string())?;
-    }
-    Ok(())
+    everything(&control_plane::print).map(drop)
+}
+
+/// Builds the binaries of the clusters, and installs the packages that nodes need beside that, where we may.
+///
+/// # Errors
+/// What cannot be had, and why.
+pub fn everything(observe: Observer<'_>) -> Result<&'static Binaries, String> {
+    let packages = || match rustix::process::geteuid().is_root() {
+        true => control_plane::packages(observe),
+        false => Ok(()),
+    };
+    let (packages, binaries) = both(packages, || control_plane::binaries_observed(observe));
+    packages.map_err(|error| error.to_string())?;
+    binaries.map_err(|error| error.to_string())
 }
 
 /// The preparation as a process of its own.
