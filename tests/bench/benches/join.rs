@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use control_plane::{Cluster, Spec, binaries};
+use control_plane::{Cluster, Spec, binaries, ocm_version};
 use xtask::places::{state, target};
 use xtask::prepare::both;
 use xtask::story::{Managed, Scene, kubeconfig, timed};
@@ -47,7 +47,7 @@ fn measure() -> Result<(), String> {
             commands: commands.clone(),
             kubectl: found.kubectl().to_owned(),
             hub: "hub".to_owned(),
-            bundle: Some("1.2.0".to_owned()),
+            bundle: Some(ocm_version().map_err(|error| error.to_string())?),
             loud: false,
         };
         let figures = tell(&scene);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use control_plane::{Cluster, Spec, shared};
 use serde_json::Value;
 
-use crate::{BUNDLE, Said, kubectl_ocm, run};
+use crate::{Said, bundle, kubectl_ocm, run};
 
 /// Keeps other tests of this process off the shared hub for as long as it is held: who compares everything that a hub
 /// holds before and after must be alone with it.
@@ -24,7 +24,7 @@ pub fn hub() -> &'static Cluster {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     let hub = shared(&Spec::node("hub"));
     INSTALLED.get_or_init(|| {
-        let bundle = format!("--bundle-version={BUNDLE}");
+        let bundle = format!("--bundle-version={}", bundle());
         let said = run(kubectl_ocm("install", hub.kubeconfig()).args(["hub", "--wait", &bundle]));
         assert_eq!(said.code, Some(0), "{said:?}");
     });
@@ -77,7 +77,7 @@ impl Ticket {
 
 /// Runs `kubectl ocm join` against a cluster, with the release that the images are of.
 pub fn join<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, name: &str, flags: &[S]) -> Said {
-    let bundle = format!("--bundle-version={BUNDLE}");
+    let bundle = format!("--bundle-version={}", bundle());
     run(kubectl_ocm("join", cluster.kubeconfig()).args([name, &bundle]).args(flags))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use control_plane::Cluster;
 use serde_json::Value;
@@ -11,8 +12,18 @@ use serde_json::Value;
 pub mod accept_support;
 pub mod join_support;
 
-/// The release of OCM whose images the clusters hold.
-pub const BUNDLE: &str = "1.2.0";
+/// The release of OCM whose images the clusters hold, without the `v`.
+///
+/// # Panics
+///
+/// When nothing says which release the given binaries are.
+pub fn bundle() -> &'static str {
+    static BUNDLE: LazyLock<String> = LazyLock::new(|| {
+        let version = control_plane::ocm_version().unwrap_or_else(|error| panic!("{error}"));
+        version.trim_start_matches('v').to_owned()
+    });
+    &BUNDLE
+}
 
 /// The command `kubectl ocm VERB` as it is in the sources now, against a cluster.
 ///

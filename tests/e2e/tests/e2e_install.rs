@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
-use e2e_tests::{BUNDLE, Said, ends_as, kubectl_ocm, object, resource_versions, run};
+use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "--namespace=open-cluster-management";
@@ -33,7 +33,7 @@ const PROMISES: [&[&str]; 4] = [&["--dry-run=client"], &["--dry-run=server"], &[
 #[test]
 fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
     let hub = Cluster::start(&Spec::node("hub")).expect("a cluster");
-    let bundle = format!("--bundle-version={BUNDLE}");
+    let bundle = format!("--bundle-version={}", bundle());
 
     let before = resource_versions(&hub);
     for promise in PROMISES {
@@ -110,7 +110,7 @@ fn what_holds_up_an_installation_is_named() {
 
 /// The hub of another tool: its own names, numbers, lists and labels.
 fn foreign_hub(cluster: &Cluster) {
-    let rendered = install(cluster, &["--render", &format!("--bundle-version={BUNDLE}")]);
+    let rendered = install(cluster, &["--render", &format!("--bundle-version={}", bundle())]);
     assert_eq!(rendered.code, Some(0), "{rendered:?}");
     // The kind that the last object needs comes with the others.
     apply(cluster, &rendered.stdout);

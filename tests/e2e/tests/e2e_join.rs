@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{Ticket, alone, hub, join, seat};
-use e2e_tests::{BUNDLE, Said, ends_as, kubectl_ocm, object, resource_versions, run};
+use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run};
 
 /// Refused or failed with this exit code and these words, and nothing is different.
 fn nothing_happens<S: AsRef<std::ffi::OsStr>>(
@@ -173,7 +173,7 @@ fn an_unclean_end_is_mended_by_the_same_command() {
     let hub = hub();
     let cluster = Cluster::start(&Spec::node("again")).expect("a cluster");
     let seat = seat(hub);
-    let bundle = format!("--bundle-version={BUNDLE}");
+    let bundle = format!("--bundle-version={}", bundle());
     for milliseconds in [80, 250, 900] {
         let mut child = kubectl_ocm("join", cluster.kubeconfig())
             .args(["again", &seat, "--accept", "--wait", &bundle])

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
-use e2e_tests::{BUNDLE, Said, kubectl_ocm, resource_versions, run};
+use e2e_tests::{Said, bundle, kubectl_ocm, resource_versions, run};
 use serde_json::Value;
 
 /// Applies the documented roles of a command and binds them to a new user, whose kubeconfig it returns.
@@ -188,7 +188,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
 
     // A hub.
     let installer = user_with(hub, "installer", &["install.yaml"]);
-    let install = || run(kubectl_ocm("install", &installer).args(["hub", "--bundle-version", BUNDLE, "--wait"]));
+    let install = || run(kubectl_ocm("install", &installer).args(["hub", "--bundle-version", bundle(), "--wait"]));
     let said = install();
     ok(&said);
     assert!(
@@ -217,7 +217,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
         let file = scratch.path().join("token");
         fs::write(&file, text("hub-token")).expect("the token can be written");
         command.arg("--hub-token-file").arg(&file);
-        run(command.args(["--bundle-version", BUNDLE, wait]))
+        run(command.args(["--bundle-version", bundle(), wait]))
     };
     let said = join("--wait");
     ok(&said);
@@ -269,7 +269,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
             "--accept",
             "--wait",
             "--bundle-version",
-            BUNDLE,
+            bundle(),
         ];
         run(kubectl_ocm("join", &seat).args(words))
     };
