@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_cli::Ui;
-use ocm_core::accept::{Decision, RefusalCode, Wish};
-use ocm_core::csr::Allowance;
+use ocm_core::accept::{Decision, Wish};
+use ocm_core::csr::{Code, Settings};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
 use ocm_flows::accept::{self, Candidate, Outcome, Row};
 use ocm_flows::registry::Scope;
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
     } = args;
     let scope = scope(names, clusters, all_pending, selector)?;
     let wish = Wish {
-        allowance: Allowance { requesters, max_lifetime_seconds: lifetime(&max_lifetime)? },
+        settings: Settings { requesters, max_lifetime_seconds: lifetime(&max_lifetime)?, ..Settings::default() },
         fingerprint: fingerprint.map(|text| fingerprint_of(&text, &scope)).transpose()?,
         replace,
     };
@@ -154,10 +154,10 @@ fn scope(
     }
 }
 
-fn lifetime(text: &str) -> Result<i32, Failure> {
+fn lifetime(text: &str) -> Result<i64, Failure> {
     let wrong = |why: String| Failure::usage(format!("--max-lifetime: {why}"));
     let lifetime = duration::parse(text).map_err(|error| wrong(error.to_string()))?;
-    i32::try_from(lifetime.as_secs()).map_err(|_| wrong(format!("{text} is too long")))
+    i64::try_from(lifetime.as_secs()).map_err(|_| wrong(format!("{text} is too long")))
 }
 
 /// Reads a fingerprint as it is shown; only the whole of it names a key.
@@ -180,7 +180,7 @@ fn verdict(rows: &[Row], waited: bool, named: bool) -> Exit {
         return Exit::Failed;
     }
     let absent = any(|outcome| matches!(outcome, Outcome::NoRequest));
-    let unknown = any(|outcome| matches!(outcome, Outcome::Refused(RefusalCode::NoManagedCluster)));
+    let unknown = any(|outcome| matches!(outcome, Outcome::Refused(Code::NoManagedCluster)));
     if waited && (absent || unknown) {
         return Exit::TimedOut;
     }

@@ -165,18 +165,18 @@ impl View for RequestRow {
     fn document(&self) -> Value {
         let mut object = self.object();
         if let Some(object) = object.as_object_mut() {
-            let breaches = match &self.verdict {
-                Verdict::Refused(breaches) => breaches.as_slice(),
+            let violations = match &self.verdict {
+                Verdict::Refused(violations) => violations.as_slice(),
                 _ => &[],
             };
-            let breaches: Vec<Value> = breaches
+            let violations: Vec<Value> = violations
                 .iter()
-                .map(|breach| json!({ "code": breach.code.to_string(), "detail": breach.detail }))
+                .map(|violation| json!({ "code": violation.code.to_string(), "detail": violation.detail }))
                 .collect();
             let content = self.request.content.as_ref().ok();
             let verdict = json!({
                 "verdict": self.verdict.word(),
-                "breaches": breaches,
+                "violations": violations,
                 "state": self.request.state.to_string(),
                 "fingerprint": self.request.fingerprint(),
                 "key": content.map(|content| content.key.to_string()),

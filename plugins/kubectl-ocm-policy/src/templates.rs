@@ -22,11 +22,10 @@ const RUST: &[Template] = files![
     "request.yaml" = "sdk/templates/common/request.yaml",
     "src/lib.rs" = "sdk/templates/rust/src/lib.rs",
     "tests.yaml" = "sdk/templates/common/tests.yaml",
-    // The SDK and the contract are on no registry.
+    // The SDK, the contract and the rules are on no registry.
     "sdk/Cargo.toml" = "sdk/templates/rust/sdk/Cargo.toml",
     "sdk/src/build.rs" = "sdk/src/build.rs",
     "sdk/src/bump.rs" = "sdk/src/bump.rs",
-    "sdk/src/glob.rs" = "sdk/src/glob.rs",
     "sdk/src/guest.rs" = "sdk/src/guest.rs",
     "sdk/src/hub.rs" = "sdk/src/hub.rs",
     "sdk/src/lib.rs" = "sdk/src/lib.rs",
@@ -40,6 +39,15 @@ const RUST: &[Template] = files![
     "abi/src/manifest.rs" = "abi/src/manifest.rs",
     "abi/src/request.rs" = "abi/src/request.rs",
     "abi/src/text.rs" = "abi/src/text.rs",
+    "rules/Cargo.toml" = "sdk/templates/rust/rules/Cargo.toml",
+    "rules/src/claim.rs" = "../plugins/lib/rules/src/claim.rs",
+    "rules/src/cluster.rs" = "../plugins/lib/rules/src/cluster.rs",
+    "rules/src/code.rs" = "../plugins/lib/rules/src/code.rs",
+    "rules/src/csr.rs" = "../plugins/lib/rules/src/csr.rs",
+    "rules/src/glob.rs" = "../plugins/lib/rules/src/glob.rs",
+    "rules/src/identity.rs" = "../plugins/lib/rules/src/identity.rs",
+    "rules/src/lib.rs" = "../plugins/lib/rules/src/lib.rs",
+    "rules/src/name.rs" = "../plugins/lib/rules/src/name.rs",
 ];
 
 const GO: &[Template] = files![
@@ -93,8 +101,10 @@ mod tests {
     #[test]
     fn the_whole_sdk_is_written() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wasm-policies");
-        for folder in ["sdk/src", "abi/src"] {
-            for entry in root.join(folder).read_dir().unwrap().flatten() {
+        for (folder, source) in
+            [("sdk/src", "sdk/src"), ("abi/src", "abi/src"), ("rules/src", "../plugins/lib/rules/src")]
+        {
+            for entry in root.join(source).read_dir().unwrap().flatten() {
                 let file = format!("{folder}/{}", entry.file_name().into_string().unwrap());
                 assert!(RUST.iter().any(|(path, _)| *path == file), "{file} is in no project: add it to the list");
             }

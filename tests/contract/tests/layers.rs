@@ -33,7 +33,7 @@ struct Rule {
     not_itself: &'static [&'static str],
 }
 
-const LIBRARIES: &[&str] = &["ocm-api", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net"];
+const LIBRARIES: &[&str] = &["ocm-api", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "ocm-rules"];
 const TOOLS: &[&str] = &[
     "cli-tests",
     "control-plane",
@@ -44,6 +44,7 @@ const TOOLS: &[&str] = &[
     "ocm-flows",
     "ocm-kube",
     "ocm-net",
+    "ocm-rules",
     "xtask",
 ];
 /// What brings in an event loop, a client, a command line or a terminal.
@@ -54,12 +55,19 @@ const GUESTS_NEVER: &[&str] = &["chrono", "clap", "jiff", "k8s-openapi", "regex"
 
 const RULES: &[Rule] = &[
     Rule { name: "ocm-api", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
-    Rule { name: "ocm-core", layer: Layer::Rules, ours: &["ocm-api"], never: WORLD, not_itself: &[] },
+    Rule {
+        name: "ocm-rules",
+        layer: Layer::Rules,
+        ours: &[],
+        never: GUESTS_NEVER,
+        not_itself: &["serde", "serde_json"],
+    },
+    Rule { name: "ocm-core", layer: Layer::Rules, ours: &["ocm-api", "ocm-rules"], never: WORLD, not_itself: &[] },
     Rule { name: "ocm-policy-abi", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
     Rule {
         name: "ocm-policy-rules",
         layer: Layer::Rules,
-        ours: &["ocm-api", "ocm-core", "ocm-policy-abi"],
+        ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-rules"],
         never: WORLD,
         not_itself: &[],
     },
@@ -73,7 +81,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "ocm-policy-sdk",
         layer: Layer::Rules,
-        ours: &["ocm-policy-abi"],
+        ours: &["ocm-policy-abi", "ocm-rules"],
         never: GUESTS_NEVER,
         not_itself: &[],
     },
@@ -112,7 +120,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "ocm-flows",
         layer: Layer::Use,
-        ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net"],
+        ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net", "ocm-rules"],
         never: &["comfy-table", "indicatif"],
         not_itself: &["clap"],
     },
@@ -162,7 +170,7 @@ const fn guest(name: &'static str) -> Rule {
     Rule {
         name,
         layer: Layer::Rules,
-        ours: &["ocm-policy-abi", "ocm-policy-sdk"],
+        ours: &["ocm-policy-abi", "ocm-policy-sdk", "ocm-rules"],
         never: GUESTS_NEVER,
         not_itself: &[],
     }

@@ -39,7 +39,6 @@
 mod build;
 #[cfg(target_family = "wasm")]
 mod bump;
-pub mod glob;
 pub mod guest;
 pub mod hub;
 #[doc(hidden)]
@@ -53,6 +52,7 @@ pub use ocm_policy_abi::{
     LimitsAsked, Manifest, Map, Obligation, Operation, Owner, Query, Reason, ReasonDoc, Requester, Resource, Row,
     Signature, Table, Taint, TaintEffect, Text, Verdict,
 };
+pub use ocm_rules::{self as rules, glob};
 pub use request::Request;
 pub use serde;
 pub use serde_json;

@@ -7,21 +7,20 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use jiff::Timestamp;
 use ocm_api::Condition;
 use ocm_api::cluster::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
 
-use crate::csr::{Allowance, Code, Request, State};
+use crate::csr::{Code, Request, Settings, State};
 use crate::name::is_reserved;
 
 /// What the user typed that bears on the decision.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
     /// Who may ask, and for how long a certificate.
-    pub allowance: Allowance,
+    pub settings: Settings,
     /// The fingerprint of the request that is meant, `sha256:` and 64 hex digits.
     pub fingerprint: Option<String>,
     /// Whether a name that a joined cluster holds may go to another key.
@@ -64,66 +63,14 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The stable word.
-    pub code: RefusalCode,
+    pub code: Code,
     /// What was found.
     pub detail: String,
     /// What to type next.
     pub hint: Option<String>,
 }
 
-/// The stable word for why a cluster is not accepted: what is wrong with its request, or with the cluster itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalCode {
-    /// Its request breaks a rule.
-    Request(Code),
-    /// The hub has no such cluster.
-    NoManagedCluster,
-    /// It is being removed.
-    Detaching,
-    /// Requests with different keys wait for the same name.
-    TwoKeys,
-    /// A joined cluster with another key holds the name.
-    NameTaken,
-    /// No request has the fingerprint that was typed.
-    NoSuchKey,
-    /// The request was denied before.
-    RequestDenied,
-    /// The request was approved, but the signer failed.
-    RequestFailed,
-    /// The cluster was denied, and only its name, not a selector, lets it in again.
-    DeniedBefore,
-    /// Another key asks than the one that was shown.
-    KeyChanged,
-    /// The name is that of a namespace which is not this cluster's: its agent would get rights there.
-    NamespaceTaken,
-}
-
-impl RefusalCode {
-    /// Every code that is about the cluster rather than its request, for documentation and tests.
-    pub const OWN: [Self; 10] = [
-        Self::NoManagedCluster,
-        Self::Detaching,
-        Self::TwoKeys,
-        Self::NameTaken,
-        Self::NoSuchKey,
-        Self::RequestDenied,
-        Self::RequestFailed,
-        Self::DeniedBefore,
-        Self::KeyChanged,
-        Self::NamespaceTaken,
-    ];
-}
-
-impl fmt::Display for RefusalCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Request(code) => fmt::Display::fmt(code, f),
-            other => fmt::Debug::fmt(other, f),
-        }
-    }
-}
-
-fn refused(code: RefusalCode, detail: impl Into<String>, hint: Option<String>) -> Decision {
+fn refused(code: Code, detail: impl Into<String>, hint: Option<String>) -> Decision {
     Decision::Refused(Refusal { code, detail: detail.into(), hint })
 }
 
@@ -131,14 +78,14 @@ fn refused(code: RefusalCode, detail: impl Into<String>, hint: Option<String>) -
 pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests: &[Request], wish: &Wish) -> Decision {
     let Some(cluster) = cluster else {
         let hint = "its agent registers it: look at the agent on the cluster, or wait for it with --wait".to_owned();
-        return refused(RefusalCode::NoManagedCluster, "the hub has no managed cluster of this name", Some(hint));
+        return refused(Code::NoManagedCluster, "the hub has no managed cluster of this name", Some(hint));
     };
     if cluster.metadata.deletion_timestamp.is_some() {
-        return refused(RefusalCode::Detaching, "it is being removed from the hub", None);
+        return refused(Code::Detaching, "it is being removed from the hub", None);
     }
     if home == Home::Foreign || is_reserved(name) {
         let detail = format!("the hub uses the name {name} for something else, and the agent would get rights to that");
-        return refused(RefusalCode::NamespaceTaken, detail, Some("join it under another name".to_owned()));
+        return refused(Code::NamespaceTaken, detail, Some("join it under another name".to_owned()));
     }
     let mine: Vec<(usize, &Request)> = requests
         .iter()
@@ -153,7 +100,7 @@ pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests
     if pending.is_empty() {
         return without_pending(cluster, &mine, name, wish);
     }
-    let sound = |request: &Request| request.breaches(name, &wish.allowance).is_empty();
+    let sound = |request: &Request| request.violations(name, &wish.settings).is_empty();
     let meant: Vec<(usize, &Request)> = match &wish.fingerprint {
         Some(wanted) => {
             pending.iter().filter(|(_, request)| request.fingerprint().as_ref() == Some(wanted)).copied().collect()
@@ -162,7 +109,7 @@ pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests
     };
     if let (true, Some(wanted)) = (meant.is_empty(), &wish.fingerprint) {
         let detail = format!("no pending request has the key {wanted}");
-        return refused(RefusalCode::NoSuchKey, detail, Some(keys(&pending)));
+        return refused(Code::NoSuchKey, detail, Some(keys(&pending)));
     }
     // Anybody can ask for something wrong, also with the public key of another's right request; that must not be in
     // the right one's way.
@@ -173,18 +120,18 @@ pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests
     let Some(&(index, request)) = candidates.iter().max_by_key(|(_, request)| request.created) else {
         return Decision::NoRequest;
     };
-    if let Some(breach) = request.breaches(name, &wish.allowance).into_iter().next() {
-        let detail = format!("request {}: {}", request.name, breach.detail);
-        return refused(RefusalCode::Request(breach.code), detail, hint_for(breach.code, request));
+    if let Some(violation) = request.violations(name, &wish.settings).into_iter().next() {
+        let detail = format!("request {}: {}", request.name, violation.detail);
+        return refused(violation.code, detail, hint_for(violation.code, request));
     }
     if distinct.len() > 1 {
         let detail = format!("{} keys ask for this name", distinct.len());
-        return refused(RefusalCode::TwoKeys, detail, Some(keys(&candidates)));
+        return refused(Code::TwoKeys, detail, Some(keys(&candidates)));
     }
     if !wish.replace
         && let Some(holder) = holder(cluster, &mine, request, name, wish)
     {
-        return refused(RefusalCode::NameTaken, holder, Some(REPLACE.to_owned()));
+        return refused(Code::NameTaken, holder, Some(REPLACE.to_owned()));
     }
     Decision::Act { approve: Some(index), stands_on: Some(index), accept: !accepted }
 }
@@ -203,39 +150,39 @@ fn without_pending(cluster: &ManagedCluster, mine: &[(usize, &Request)], name: &
     let approved: Vec<(usize, &Request)> = decided
         .iter()
         .filter(|(_, request)| matches!(request.state, State::Approved | State::Issued))
-        .filter(|(_, request)| request.breaches(name, &wish.allowance).is_empty())
+        .filter(|(_, request)| request.violations(name, &wish.settings).is_empty())
         .copied()
         .collect();
     let distinct: BTreeSet<Option<String>> = approved.iter().map(|(_, request)| request.fingerprint()).collect();
     if distinct.len() > 1 {
         let detail = format!("{} keys were approved for this name", distinct.len());
-        return refused(RefusalCode::TwoKeys, detail, Some(keys(&approved)));
+        return refused(Code::TwoKeys, detail, Some(keys(&approved)));
     }
     if let Some((index, request)) = approved.iter().max_by_key(|(_, request)| request.created) {
         if !wish.replace && joined(cluster).is_some_and(|joined| request.created > Some(joined)) {
             let detail = format!("it joined before request {} asked for another key", request.name);
-            return refused(RefusalCode::NameTaken, detail, Some(REPLACE.to_owned()));
+            return refused(Code::NameTaken, detail, Some(REPLACE.to_owned()));
         }
         return Decision::Act { approve: None, stands_on: Some(*index), accept: true };
     }
     match decided.iter().max_by_key(|(_, request)| request.created) {
         Some((_, request)) if request.state == State::Denied => refused(
-            RefusalCode::RequestDenied,
+            Code::RequestDenied,
             format!("request {} was denied", request.name),
             Some(format!("to let it ask again: kubectl delete csr {}", request.name)),
         ),
         Some((_, request)) if matches!(request.state, State::Approved | State::Issued) => {
-            match request.breaches(name, &wish.allowance).into_iter().next() {
-                Some(breach) => refused(
-                    RefusalCode::Request(breach.code),
-                    format!("request {}, approved by somebody else: {}", request.name, breach.detail),
-                    hint_for(breach.code, request),
+            match request.violations(name, &wish.settings).into_iter().next() {
+                Some(violation) => refused(
+                    violation.code,
+                    format!("request {}, approved by somebody else: {}", request.name, violation.detail),
+                    hint_for(violation.code, request),
                 ),
                 None => Decision::NoRequest,
             }
         }
         Some((_, request)) if request.state == State::Failed => refused(
-            RefusalCode::RequestFailed,
+            Code::RequestFailed,
             format!("request {} was approved, but its signer failed", request.name),
             Some(format!("look at why: kubectl get csr {} -o yaml", request.name)),
         ),
@@ -289,7 +236,7 @@ fn holder(
     // The holder asks again with its own key: it was approved for this name before the cluster joined.
     let is_holder = |request: &&Request| {
         request.fingerprint() == candidate.fingerprint()
-            && request.breaches(name, &wish.allowance).is_empty()
+            && request.violations(name, &wish.settings).is_empty()
             && joined.is_none_or(|joined| request.created <= Some(joined))
     };
     if approved.iter().any(is_holder) {

@@ -1,15 +1,15 @@
-//! Certificate signing requests as cryptographic objects: what one really asks for, and whether it may be approved
-//! for a cluster's agent.
-//!
-//! A certificate is an identity for a year: its common name and organisations decide what its holder may do on the
-//! hub. Therefore nothing of a request is taken on trust: labels, annotations and names of the object are claims of
-//! whoever created it, and only what the signature covers is believed.
+//! Certificate signing requests as cryptographic objects: what one really asks for, as facts for the rules of
+//! [`ocm_rules::csr`].
 
 use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use ocm_api::names::{annotations, bootstrap, identity, labels, signers};
+use ocm_api::names::{annotations, labels};
+use ocm_rules::csr as rules;
+pub use ocm_rules::csr::{OwnAgent, Settings, Signature};
+use ocm_rules::identity;
+pub use ocm_rules::{Code, Violation};
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::cri_attributes::ParsedCriAttribute;
@@ -19,15 +19,6 @@ use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 
 use crate::der;
-
-/// How many bits an RSA key may have; longer ones cannot be verified here.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-
-/// Longest lifetime that may be asked for, in seconds: a year, which is what agents ask for by default.
-pub const MAX_LIFETIME_SECONDS: i32 = 31_536_000;
-
-/// `spec.extra` of what a request was created with: `JTI=…` for a token, `X509SHA256=…` for a client certificate.
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// A request: the object around it, and what it asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +56,9 @@ pub struct Requester {
     pub uid: Option<String>,
     /// Groups.
     pub groups: Vec<String>,
-    /// Whether the requester showed a client certificate. Old API servers do not say.
-    pub showed_certificate: bool,
+    /// What they authenticated with: `JTI=…` for a token, `X509SHA256=…` for a client certificate. Old API servers do
+    /// not say.
+    pub credential_ids: Vec<String>,
 }
 
 /// What has become of a request.
@@ -128,141 +120,58 @@ pub enum Key {
     Other(String),
 }
 
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Key {
+    fn facts(&self) -> rules::Key<'_> {
         match self {
-            Self::P256 => f.write_str("ECDSA P-256"),
-            Self::P384 => f.write_str("ECDSA P-384"),
-            Self::P521 => f.write_str("ECDSA P-521"),
-            Self::Ed25519 => f.write_str("Ed25519"),
-            Self::Rsa(bits) => write!(f, "RSA {bits}"),
-            Self::Other(name) => f.write_str(name),
+            Self::P256 => rules::Key::P256,
+            Self::P384 => rules::Key::P384,
+            Self::P521 => rules::Key::P521,
+            Self::Ed25519 => rules::Key::Ed25519,
+            Self::Rsa(bits) => rules::Key::Rsa(u32::try_from(*bits).unwrap_or(u32::MAX)),
+            Self::Other(name) => rules::Key::Other(name),
         }
     }
 }
 
-/// Proof of possession of the key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signature {
-    /// Made with the key of the request.
-    Valid,
-    /// Not made with the key of the request.
-    Invalid,
-    /// Made by an algorithm that proves nothing or that cannot be verified.
-    Unverifiable,
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.facts().fmt(f)
+    }
 }
 
 /// Why the content of a request cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// Not exactly one PEM block of the right kind.
-    #[error("it is not exactly one PEM block CERTIFICATE REQUEST")]
     Pem,
-    /// Not a PKCS #10 request.
-    #[error("it is not a PKCS #10 request: {0}")]
+    /// Not a PKCS #10 request; the whole sentence.
     Der(String),
     /// A name that is no plain text.
-    #[error("its subject holds a value that is no UTF-8 or printable string")]
     Text,
 }
 
-/// Why a request is not approved. The word is stable: scripts match it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Code {
-    /// The request cannot be read.
-    Unreadable,
-    /// The label names no cluster, or another one.
-    ClusterLabel,
-    /// There is not exactly one common name.
-    CommonNames,
-    /// The common name is not that of an agent of this cluster.
-    CommonName,
-    /// An organisation that is not this cluster's.
-    ForeignOrganization,
-    /// This cluster's organisation is missing.
-    MissingOrganization,
-    /// The subject has attributes besides common name and organisation.
-    SubjectAttributes,
-    /// Subject alternative names are asked for.
-    AlternativeNames,
-    /// Other extensions or attributes are asked for.
-    Extensions,
-    /// Another signer than the one for this requester.
-    Signer,
-    /// Usages other than those of a client certificate.
-    Usages,
-    /// A longer lifetime than allowed.
-    Lifetime,
-    /// The key is too weak or of a kind that cannot be verified.
-    WeakKey,
-    /// The request is not signed with its own key.
-    Signature,
-    /// The requester is nobody who may register clusters.
-    Requester,
-    /// The requester has the name of a service account or a bootstrap token but not its credentials.
-    Impersonated,
-    /// It claims to come from OCM's gRPC server and does not.
-    GrpcClaim,
+impl Unreadable {
+    fn der(why: impl fmt::Display) -> Self {
+        Self::Der(format!("it is not a PKCS #10 request: {why}"))
+    }
+
+    /// The reason as a sentence.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Pem => "it is not exactly one PEM block CERTIFICATE REQUEST",
+            Self::Der(sentence) => sentence,
+            Self::Text => "its subject holds a value that is no UTF-8 or printable string",
+        }
+    }
 }
 
-impl Code {
-    /// Every code, for documentation and tests.
-    pub const ALL: [Self; 17] = [
-        Self::Unreadable,
-        Self::ClusterLabel,
-        Self::CommonNames,
-        Self::CommonName,
-        Self::ForeignOrganization,
-        Self::MissingOrganization,
-        Self::SubjectAttributes,
-        Self::AlternativeNames,
-        Self::Extensions,
-        Self::Signer,
-        Self::Usages,
-        Self::Lifetime,
-        Self::WeakKey,
-        Self::Signature,
-        Self::Requester,
-        Self::Impersonated,
-        Self::GrpcClaim,
-    ];
-}
-
-impl fmt::Display for Code {
+impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
+        f.write_str(self.as_str())
     }
 }
 
-/// One rule that a request breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breach {
-    /// The rule.
-    pub code: Code,
-    /// What the request says, for people.
-    pub detail: String,
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.detail)
-    }
-}
-
-/// What the administrator allows beyond the rules' own values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowance {
-    /// Users who may ask for a cluster's first certificate, besides OCM's own bootstrap identities. Exact names.
-    pub requesters: Vec<String>,
-    /// Longest lifetime that may be asked for, in seconds.
-    pub max_lifetime_seconds: i32,
-}
-
-impl Default for Allowance {
-    fn default() -> Self {
-        Self { requesters: Vec::new(), max_lifetime_seconds: MAX_LIFETIME_SECONDS }
-    }
-}
+impl std::error::Error for Unreadable {}
 
 impl Request {
     /// Reads an object of the API.
@@ -296,11 +205,12 @@ impl Request {
                 user: spec.username.clone().unwrap_or_default(),
                 uid: spec.uid.clone().filter(|uid| !uid.is_empty()),
                 groups: spec.groups.clone().unwrap_or_default(),
-                showed_certificate: spec
+                credential_ids: spec
                     .extra
                     .as_ref()
-                    .and_then(|extra| extra.get(CREDENTIAL_ID))
-                    .is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256="))),
+                    .and_then(|extra| extra.get(identity::CREDENTIAL_ID))
+                    .cloned()
+                    .unwrap_or_default(),
             },
             grpc_user: metadata
                 .annotations
@@ -318,146 +228,62 @@ impl Request {
         self.content.as_ref().ok().map(|content| format!("sha256:{}", content.spki_sha256))
     }
 
-    /// The user who asked, behind OCM's gRPC server the one that it names.
-    pub fn asked_by(&self) -> &str {
-        match &self.grpc_user {
-            Some(user) if self.requester.user == identity::GRPC_SERVER_USER => user,
-            _ => &self.requester.user,
+    /// The facts that the rules judge.
+    pub fn facts(&self) -> rules::Csr<'_, String> {
+        rules::Csr {
+            cluster_label: self.cluster_label.as_deref(),
+            addon_label: self.addon_label.as_deref(),
+            grpc_user: self.grpc_user.as_deref(),
+            signer: &self.signer,
+            usages: &self.usages,
+            lifetime_seconds: self.lifetime_seconds.map(i64::from),
+            requester: identity::Requester {
+                user: &self.requester.user,
+                uid: self.requester.uid.as_deref(),
+                groups: &self.requester.groups,
+                credential_ids: &self.requester.credential_ids,
+            },
+            content: self.content.as_ref().map(Content::facts).map_err(Unreadable::as_str),
         }
     }
 
+    /// The user who asked; behind the hub's gRPC server the one that it names.
+    pub fn asked_by(&self) -> &str {
+        self.facts().asked_by()
+    }
+
     /// Whether the request is an add-on's, which other approvers decide about.
-    ///
-    /// A label alone hides nothing: whoever asks for the name or the groups of a cluster's agent is judged as one.
     pub fn is_addons(&self) -> bool {
-        let Ok(content) = &self.content else { return self.addon_label.is_some() };
-        let all_addons =
-            !content.common_names.is_empty() && content.common_names.iter().all(|name| is_addon_user(name));
-        let any_agents = content.common_names.iter().any(|name| identity::parse_agent_user(name).is_some())
-            || content.organizations.iter().any(|group| is_agents_group(group));
-        !any_agents && (all_addons || self.addon_label.is_some())
+        self.facts().is_addons()
     }
 
     /// Whether an agent of `cluster` renews its own certificate with this request, which the hub itself decides about.
     pub fn is_renewal(&self, cluster: &str) -> bool {
-        let user = self.asked_by();
-        agent_of(user, cluster) && self.content.as_ref().is_ok_and(|content| content.common_names == [user])
+        self.facts().is_renewal(cluster)
     }
 
     /// Whether the request, right or wrong, asks for the name of an agent of `cluster`.
     pub fn names_agent_of(&self, cluster: &str) -> bool {
-        self.content.as_ref().is_ok_and(|content| content.common_names.iter().any(|name| agent_of(name, cluster)))
+        self.facts().names_agent_of(cluster)
+    }
+
+    /// Whether this is the request of an agent that the caller installed, see [`rules::Csr::is_of`].
+    pub fn is_of(&self, own: &OwnAgent<'_>) -> bool {
+        self.facts().is_of(own)
     }
 
     /// Checks the request against every rule for the first certificate of an agent of `cluster`.
     /// An empty answer means that it asks for exactly that and nothing else.
-    pub fn breaches(&self, cluster: &str, allowance: &Allowance) -> Vec<Breach> {
-        let mut breaches = Vec::new();
-        let mut breach = |code, detail: String| breaches.push(Breach { code, detail });
-        if self.cluster_label.as_deref() != Some(cluster) {
-            breach(
-                Code::ClusterLabel,
-                format!("the label names {:?}", self.cluster_label.as_deref().unwrap_or("nothing")),
-            );
-        }
-        self.check_requester(allowance, &mut breach);
-        let expected = match self.requester.user == identity::GRPC_SERVER_USER {
-            true => signers::GRPC,
-            false => signers::KUBE_APISERVER_CLIENT,
-        };
-        if self.signer != expected {
-            breach(Code::Signer, format!("signer {} instead of {expected}", self.signer));
-        }
-        self.check_usages(&mut breach);
-        if let Some(seconds) = self.lifetime_seconds
-            && (seconds > allowance.max_lifetime_seconds || seconds <= 0)
-        {
-            let most = allowance.max_lifetime_seconds;
-            breach(Code::Lifetime, format!("{seconds}s asked for, {most}s allowed"));
-        }
-        match &self.content {
-            Ok(content) => content.check(cluster, &mut breach),
-            Err(error) => breach(Code::Unreadable, error.to_string()),
-        }
-        breaches
-    }
-
-    fn check_requester(&self, allowance: &Allowance, breach: &mut impl FnMut(Code, String)) {
-        let user = &self.requester.user;
-        let is_grpc = user == identity::GRPC_SERVER_USER;
-        if !is_grpc && (self.grpc_user.is_some() || self.signer == signers::GRPC) {
-            let detail = format!("it claims OCM's gRPC path, but was created by {user:?}");
-            return breach(Code::GrpcClaim, detail);
-        }
-        if let Some(lack) = self.requester.lack() {
-            return breach(Code::Impersonated, format!("{user:?} {lack}"));
-        }
-        if !is_grpc {
-            if !self.requester.bootstraps(allowance) {
-                breach(Code::Requester, format!("{user:?} may not register clusters"));
-            }
-            return;
-        }
-        // What stands behind the gRPC server is known by name only; its groups are not recorded.
-        match self.grpc_user.as_deref() {
-            None => breach(Code::GrpcClaim, "OCM's gRPC server does not say who asked".to_owned()),
-            Some(behind)
-                if behind == identity::BOOTSTRAP_USER
-                    || bootstrap_token_id(behind).is_some()
-                    || allowance.requesters.iter().any(|known| known == behind) => {}
-            Some(behind) => breach(Code::Requester, format!("{behind:?} may not register clusters")),
-        }
-    }
-
-    fn check_usages(&self, breach: &mut impl FnMut(Code, String)) {
-        const NEEDED: [&str; 2] = ["digital signature", "client auth"];
-        const OPTIONAL: &str = "key encipherment";
-        let missing = NEEDED.iter().any(|needed| !self.usages.iter().any(|usage| usage == needed));
-        let foreign = self.usages.iter().any(|usage| !NEEDED.contains(&usage.as_str()) && usage != OPTIONAL);
-        if missing || foreign {
-            breach(Code::Usages, format!("usages {}", self.usages.join(", ")));
-        }
+    pub fn violations(&self, cluster: &str, settings: &Settings) -> Vec<Violation> {
+        rules::first_certificate(&self.facts(), cluster, settings)
     }
 }
 
-impl Requester {
-    /// Whether the user may ask for a cluster's first certificate.
-    fn bootstraps(&self, allowance: &Allowance) -> bool {
-        self.user == identity::BOOTSTRAP_USER
-            || (bootstrap_token_id(&self.user).is_some() && self.is_in(bootstrap::TOKEN_GROUP))
-            || allowance.requesters.contains(&self.user)
-    }
-
-    fn is_in(&self, group: &str) -> bool {
-        self.groups.iter().any(|known| known == group)
-    }
-
-    /// What somebody with the name of a service account or a bootstrap token lacks of one. A client certificate may
-    /// carry any name, and who acts as another need not take over its UID and groups.
-    fn lack(&self) -> Option<&'static str> {
-        if let Some((namespace, _)) =
-            self.user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
-        {
-            let grouped =
-                self.is_in("system:serviceaccounts") && self.is_in(&format!("system:serviceaccounts:{namespace}"));
-            return match () {
-                () if self.showed_certificate => Some("with a client certificate instead of a token"),
-                () if self.uid.is_none() => Some("without the UID of a service account"),
-                () if !grouped => Some("without the groups of a service account"),
-                () => None,
-            };
-        }
-        if bootstrap_token_id(&self.user).is_some() && self.showed_certificate {
-            return Some("with a client certificate instead of a bootstrap token");
-        }
-        None
-    }
-}
-
-/// The id of a bootstrap token's user, `system:bootstrap:<id>` with six of `[a-z0-9]`.
-fn bootstrap_token_id(user: &str) -> Option<&str> {
-    user.strip_prefix(bootstrap::TOKEN_USER_PREFIX)
-        .filter(|id| id.len() == 6 && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()))
+/// The pending request of the agent that the caller installed. Requests of others for the same name are none of its
+/// business; of several of its own, which an agent creates when it starts again, the newest counts.
+pub fn own_request<'r>(requests: &'r [Request], own: &OwnAgent<'_>) -> Option<&'r Request> {
+    let pending = requests.iter().filter(|request| request.state == State::Pending && request.is_of(own));
+    pending.max_by_key(|request| request.created)
 }
 
 impl Content {
@@ -468,12 +294,11 @@ impl Content {
     pub fn read(pem: &[u8]) -> Result<Self, Unreadable> {
         let der = only_pem_block(pem)?;
         if !der::is_request(&der) {
-            return Err(Unreadable::Der("it is not laid out and encoded as one".to_owned()));
+            return Err(Unreadable::der("it is not laid out and encoded as one"));
         }
-        let malformed = |error: &dyn fmt::Display| Unreadable::Der(error.to_string());
-        let (rest, request) = X509CertificationRequest::from_der(&der).map_err(|error| malformed(&error))?;
+        let (rest, request) = X509CertificationRequest::from_der(&der).map_err(Unreadable::der)?;
         if !rest.is_empty() {
-            return Err(Unreadable::Der("something follows it".to_owned()));
+            return Err(Unreadable::der("something follows it"));
         }
         let info = &request.certification_request_info;
         let mut content = Self {
@@ -529,69 +354,17 @@ impl Content {
         Ok(content)
     }
 
-    fn check(&self, cluster: &str, breach: &mut impl FnMut(Code, String)) {
-        match self.common_names.as_slice() {
-            [name] if agent_of(name, cluster) => {}
-            [name] => breach(Code::CommonName, format!("common name {name:?} is no agent of {cluster}")),
-            names => breach(Code::CommonNames, format!("{} common names: {names:?}", names.len())),
-        }
-        let own = identity::cluster_group(cluster);
-        let foreign: Vec<&String> = self
-            .organizations
-            .iter()
-            .filter(|group| **group != own && *group != identity::MANAGED_CLUSTERS_GROUP)
-            .collect();
-        if !foreign.is_empty() {
-            breach(Code::ForeignOrganization, format!("organisations {foreign:?}"));
-        }
-        if !self.organizations.contains(&own) {
-            breach(Code::MissingOrganization, format!("organisation {own:?} is not among {:?}", self.organizations));
-        }
-        if !self.other_attributes.is_empty() {
-            breach(Code::SubjectAttributes, format!("subject attributes {}", self.other_attributes.join(", ")));
-        }
-        if !self.alternative_names.is_empty() {
-            breach(Code::AlternativeNames, format!("alternative names {}", self.alternative_names.join(", ")));
-        }
-        if !self.extensions.is_empty() {
-            breach(Code::Extensions, format!("extensions {}", self.extensions.join(", ")));
-        }
-        let strong = match &self.key {
-            Key::P256 | Key::P384 | Key::P521 | Key::Ed25519 => true,
-            Key::Rsa(bits) => RSA_BITS.contains(bits),
-            Key::Other(_) => false,
-        };
-        if !strong {
-            breach(Code::WeakKey, format!("key {}", self.key));
-        }
-        match self.signature {
-            Signature::Valid => {}
-            // The weak key says it all: such keys are not even tried.
-            _ if !strong => {}
-            Signature::Invalid => breach(Code::Signature, "it is not signed with its own key".to_owned()),
-            Signature::Unverifiable => {
-                breach(Code::Signature, "its signature algorithm cannot be verified".to_owned());
-            }
+    fn facts(&self) -> rules::Content<'_, String> {
+        rules::Content {
+            common_names: &self.common_names,
+            organizations: &self.organizations,
+            other_attributes: &self.other_attributes,
+            alternative_names: &self.alternative_names,
+            extensions: &self.extensions,
+            key: self.key.facts(),
+            signature: self.signature,
         }
     }
-}
-
-/// Whether a common name is `system:open-cluster-management:<cluster>:<agent>` with exactly these two parts.
-fn agent_of(common_name: &str, cluster: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    identity::parse_agent_user(common_name).is_some_and(|(named, agent)| named == cluster && agent.chars().all(plain))
-}
-
-/// Whether a common name is an add-on's agent's, `system:open-cluster-management:cluster:<c>:addon:<a>:…`. A cluster
-/// may be called `cluster`; its agents' names have two parts only.
-fn is_addon_user(common_name: &str) -> bool {
-    let parts: Vec<&str> = common_name.strip_prefix(identity::PREFIX).unwrap_or_default().split(':').collect();
-    matches!(parts.as_slice(), ["cluster", cluster, "addon", addon, ..] if !cluster.is_empty() && !addon.is_empty())
-}
-
-/// Whether an organisation is the group of one cluster's agents or of all clusters'.
-fn is_agents_group(organization: &str) -> bool {
-    organization.strip_prefix(identity::PREFIX).is_some_and(|cluster| !cluster.is_empty() && !cluster.contains(':'))
 }
 
 /// The contents of exactly one PEM block `CERTIFICATE REQUEST` with nothing but blanks around it and base64 in it.

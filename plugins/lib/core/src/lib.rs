@@ -4,7 +4,7 @@
 //! ```text
 //! arguments ─▶ settings ─▶ Plan (a value) ─▶ apply / diff / render / dry-run
 //!                             │
-//!   observed objects ─────────┘      CsrFacts ─▶ judge ─▶ Verdict
+//!   observed objects ─────────┘      facts ─▶ ocm-rules ─▶ violations
 //! ```
 
 pub mod accept;
@@ -18,7 +18,6 @@ pub mod gates;
 pub mod install;
 pub mod join;
 pub mod kubeconfig;
-pub mod name;
 mod nearest;
 pub mod phase;
 pub mod pin;
@@ -30,4 +29,5 @@ pub use dry_run::DryRun;
 pub use event::{Event, Narrator, Silent};
 pub use failure::{Exit, Failure, Reason};
 pub use nearest::nearest;
+pub use ocm_rules::name;
 pub use plan::{Plan, Stage};

@@ -12,8 +12,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as hub_names, signers};
-use ocm_core::accept::{Decision, Refusal, RefusalCode, Wish, decide};
-use ocm_core::csr::{Request, State};
+use ocm_core::accept::{Decision, Refusal, Wish, decide};
+use ocm_core::csr::{Code, Request, State};
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
@@ -97,7 +97,7 @@ pub enum Outcome {
     /// It was denied before and nothing waits.
     AlreadyDenied,
     /// Refused by a rule; nothing was changed.
-    Refused(RefusalCode),
+    Refused(Code),
     /// The hub did not do what we asked.
     Failed(Reason),
 }
@@ -144,7 +144,7 @@ fn candidate(registry: &Registry, name: String, named: bool, wish: &Wish) -> Can
     let denied = cluster.as_ref().is_some_and(|cluster| standing(cluster).phase == Phase::Denied);
     if !named && denied && matches!(decision, Decision::Act { accept: true, .. }) {
         decision = Decision::Refused(Refusal {
-            code: RefusalCode::DeniedBefore,
+            code: Code::DeniedBefore,
             detail: "it was denied".to_owned(),
             hint: Some(format!("to let it in again: kubectl ocm accept {name}")),
         });
@@ -273,7 +273,7 @@ async fn one(hub: &Cluster, mut candidate: Candidate, wish: &Wish, dry_run: DryR
             || candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone()) != uid;
         if attempt > 1 && other && matches!(candidate.decision, Decision::Act { .. }) {
             candidate.decision = Decision::Refused(Refusal {
-                code: RefusalCode::KeyChanged,
+                code: Code::KeyChanged,
                 detail: "it asked anew, with another key or as another registration, in the meantime".to_owned(),
                 hint: Some("look at it again and repeat the command".to_owned()),
             });
@@ -445,7 +445,7 @@ async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: Dr
     if waiting.is_empty() && !accepted {
         let (outcome, detail) = match candidate.cluster {
             Some(_) => (Outcome::AlreadyDenied, "nothing waits for approval"),
-            None => (Outcome::Refused(RefusalCode::NoManagedCluster), "the hub has no managed cluster of this name"),
+            None => (Outcome::Refused(Code::NoManagedCluster), "the hub has no managed cluster of this name"),
         };
         return Row { outcome, detail: detail.to_owned(), hint: None, ..row };
     }
@@ -514,7 +514,7 @@ pub async fn when_asked(
 pub fn still_waits(decision: &Decision) -> bool {
     match decision {
         Decision::NoRequest => true,
-        Decision::Refused(refusal) => refusal.code == RefusalCode::NoManagedCluster,
+        Decision::Refused(refusal) => refusal.code == Code::NoManagedCluster,
         _ => false,
     }
 }

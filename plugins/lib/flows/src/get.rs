@@ -7,7 +7,7 @@ use kube::Api;
 use kube::runtime::watcher::{self, Event as Change, watcher};
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
-use ocm_core::csr::{Allowance, Breach, Request, State};
+use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason};
 use ocm_kube::{Cluster, explain};
@@ -41,7 +41,7 @@ pub enum Verdict {
     /// It asks for exactly the identity of its cluster's agent: `accept` would approve it.
     Sound,
     /// It breaks a rule: `accept` refuses it.
-    Refused(Vec<Breach>),
+    Refused(Vec<Violation>),
     /// An agent renews its certificate; the hub decides about those itself.
     Renewal,
     /// An add-on's; its own approver decides.
@@ -52,7 +52,9 @@ impl Verdict {
     /// The stable word: `Sound`, `Renewal`, `AddOn`, or the first reason code.
     pub fn word(&self) -> String {
         match self {
-            Self::Refused(breaches) => breaches.first().map_or_else(String::new, |breach| breach.code.to_string()),
+            Self::Refused(violations) => {
+                violations.first().map_or_else(String::new, |violation| violation.code.to_string())
+            }
             other => format!("{other:?}"),
         }
     }
@@ -83,9 +85,9 @@ impl RequestRow {
             () if request.is_renewal(request.cluster_label.as_deref().unwrap_or_default()) => Verdict::Renewal,
             () => {
                 let cluster = request.cluster_label.clone().unwrap_or_default();
-                match request.breaches(&cluster, &Allowance::default()) {
-                    breaches if breaches.is_empty() => Verdict::Sound,
-                    breaches => Verdict::Refused(breaches),
+                match request.violations(&cluster, &Settings::default()) {
+                    violations if violations.is_empty() => Verdict::Sound,
+                    violations => Verdict::Refused(violations),
                 }
             }
         };

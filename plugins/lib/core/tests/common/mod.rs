@@ -7,7 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use ocm_core::csr::{Allowance, Code, Request};
+use ocm_core::csr::{Code, Request, Settings};
 
 /// The cluster of all tests.
 pub const CLUSTER: &str = "c1";
@@ -73,12 +73,12 @@ pub fn right() -> CertificateSigningRequest {
     object("right", 10, &Fixture::agent(CLUSTER, "a1").pem())
 }
 
-/// Every rule that an object breaks for the cluster, by the ordinary allowance.
+/// Every rule that an object breaks for the cluster, by the ordinary settings.
 pub fn codes(object: &CertificateSigningRequest) -> Vec<Code> {
-    codes_with(object, &Allowance::default())
+    codes_with(object, &Settings::default())
 }
 
 /// Every rule that an object breaks for the cluster.
-pub fn codes_with(object: &CertificateSigningRequest, allowance: &Allowance) -> Vec<Code> {
-    Request::read(object).breaches(CLUSTER, allowance).into_iter().map(|breach| breach.code).collect()
+pub fn codes_with(object: &CertificateSigningRequest, settings: &Settings) -> Vec<Code> {
+    Request::read(object).violations(CLUSTER, settings).into_iter().map(|violation| violation.code).collect()
 }

@@ -1,0 +1,281 @@
+//! User names as the hub's API server knows them: one parser for commands and policies.
+
+/// Start of the names of every agent and every cluster's group.
+pub const PREFIX: &str = "system:open-cluster-management:";
+/// Group of every agent.
+pub const MANAGED_CLUSTERS_GROUP: &str = "system:open-cluster-management:managed-clusters";
+/// The ServiceAccount whose tokens register agents.
+pub const BOOTSTRAP_USER: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
+/// The hub's gRPC server.
+pub const GRPC_SERVER_USER: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
+/// Group of the bootstrap tokens that register agents.
+pub const TOKEN_GROUP: &str = "system:bootstrappers:managedcluster";
+/// Key in the extra information of a user: what the user authenticated with. `JTI=…` for a token, `X509SHA256=…` for
+/// a client certificate.
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+const BOOTSTRAP_TOKEN: &str = "system:bootstrap:";
+/// Start of a credential id that is a token's.
+const TOKEN_ID: &str = "JTI=";
+/// Start of a credential id that is a client certificate's.
+const CERTIFICATE_ID: &str = "X509SHA256=";
+
+/// What a user name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity<'a> {
+    /// An agent: `system:open-cluster-management:<cluster>:<agent>` with exactly these two parts.
+    Agent {
+        /// Its cluster.
+        cluster: &'a str,
+        /// Its own name.
+        agent: &'a str,
+    },
+    /// An agent of an add-on: `system:open-cluster-management:cluster:<cluster>:addon:<addon>[:agent:<agent>]`.
+    AddonAgent {
+        /// Its cluster.
+        cluster: &'a str,
+        /// Its add-on.
+        addon: &'a str,
+        /// Its own name.
+        agent: Option<&'a str>,
+    },
+    /// Something else below the hub's prefix. Nobody should have such a name.
+    Unclear,
+    /// The ServiceAccount whose tokens register agents.
+    BootstrapAccount,
+    /// The hub's gRPC server.
+    GrpcServer,
+    /// A bootstrap token.
+    BootstrapToken {
+        /// Its id, six characters.
+        id: &'a str,
+    },
+    /// Any other service account.
+    ServiceAccount {
+        /// Its namespace.
+        namespace: &'a str,
+        /// Its name.
+        name: &'a str,
+    },
+    /// Anybody else.
+    Other,
+}
+
+impl<'a> Identity<'a> {
+    /// Reads a user name.
+    pub fn of(user: &'a str) -> Self {
+        if let Some(rest) = user.strip_prefix(PREFIX) {
+            return hub_identity(rest).unwrap_or(Self::Unclear);
+        }
+        if user == BOOTSTRAP_USER {
+            return Self::BootstrapAccount;
+        }
+        if user == GRPC_SERVER_USER {
+            return Self::GrpcServer;
+        }
+        if let Some((namespace, name)) = user.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':')) {
+            return Self::ServiceAccount { namespace, name };
+        }
+        match user.strip_prefix(BOOTSTRAP_TOKEN).filter(|id| is_token_id(id)) {
+            Some(id) => Self::BootstrapToken { id },
+            None => Self::Other,
+        }
+    }
+
+    /// The cluster of an agent or of an add-on's agent.
+    pub fn cluster(&self) -> Option<&'a str> {
+        match *self {
+            Self::Agent { cluster, .. } | Self::AddonAgent { cluster, .. } => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// Whether the name is one that the hub gave by a certificate: an agent's, an add-on's, or an unclear one.
+    pub fn is_hub_given(&self) -> bool {
+        matches!(self, Self::Agent { .. } | Self::AddonAgent { .. } | Self::Unclear)
+    }
+}
+
+fn hub_identity(rest: &str) -> Option<Identity<'_>> {
+    let (first, others) = rest.split_once(':')?;
+    // A cluster that is named `cluster` has agents with two parts; add-ons have more.
+    if first == "cluster"
+        && let Some((cluster, more)) = others.split_once(':')
+    {
+        let more = more.strip_prefix("addon:")?;
+        let (addon, agent) = match more.split_once(':') {
+            None => (more, None),
+            Some((addon, agent)) => (addon, Some(agent.strip_prefix("agent:").filter(|agent| is_plain(agent))?)),
+        };
+        return (is_plain(cluster) && is_plain(addon)).then_some(Identity::AddonAgent { cluster, addon, agent });
+    }
+    (is_plain(first) && is_plain(others)).then_some(Identity::Agent { cluster: first, agent: others })
+}
+
+/// Whether a part of a name holds only letters, digits, `-`, `.` and `_`.
+fn is_plain(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+}
+
+/// Whether this is the id of a bootstrap token: six of `[a-z0-9]`.
+fn is_token_id(id: &str) -> bool {
+    id.len() == 6 && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
+/// Whether a group is that of one cluster's agents.
+pub fn is_group_of(group: &str, cluster: &str) -> bool {
+    group.strip_prefix(PREFIX) == Some(cluster)
+}
+
+/// Whether a group is that of some cluster's agents, or of all.
+pub fn is_agents_group(group: &str) -> bool {
+    group.strip_prefix(PREFIX).is_some_and(|cluster| !cluster.is_empty() && !cluster.contains(':'))
+}
+
+/// Who asks, as the API server authenticated them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Requester<'a, S> {
+    /// User name.
+    pub user: &'a str,
+    /// UID; service accounts have one unless somebody impersonates them.
+    pub uid: Option<&'a str>,
+    /// Groups.
+    pub groups: &'a [S],
+    /// What they authenticated with: the values of [`CREDENTIAL_ID`]. Old API servers do not tell.
+    pub credential_ids: &'a [S],
+}
+
+impl<S> Clone for Requester<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Requester<'_, S> {}
+
+impl<'a, S: AsRef<str>> Requester<'a, S> {
+    /// What the user name says.
+    pub fn identity(&self) -> Identity<'a> {
+        Identity::of(self.user)
+    }
+
+    /// Whether the requester is in a group.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|known| known.as_ref() == group)
+    }
+
+    /// The id of the token that the requester showed, with its prefix `JTI=`.
+    pub fn token_id(&self) -> Option<&'a str> {
+        self.credential_ids.iter().map(AsRef::as_ref).find(|id| id.starts_with(TOKEN_ID))
+    }
+
+    /// Whether the requester showed a client certificate.
+    pub fn showed_certificate(&self) -> bool {
+        self.credential_ids.iter().any(|id| id.as_ref().starts_with(CERTIFICATE_ID))
+    }
+
+    /// What somebody with the name of a service account or a bootstrap token lacks of one. A client certificate may
+    /// carry any name, and who impersonates another need not take over its UID and groups.
+    pub fn lack(&self) -> Option<&'static str> {
+        if let Some((namespace, _)) = self.user.strip_prefix(SERVICE_ACCOUNT).and_then(|rest| rest.split_once(':')) {
+            let in_namespace = |group: &S| group.as_ref().strip_prefix("system:serviceaccounts:") == Some(namespace);
+            let grouped = self.is_in("system:serviceaccounts") && self.groups.iter().any(in_namespace);
+            return match () {
+                () if self.showed_certificate() => Some("with a client certificate instead of a token"),
+                () if self.uid.is_none_or(str::is_empty) => Some("without the UID of a service account"),
+                () if !grouped => Some("without the groups of a service account"),
+                () => None,
+            };
+        }
+        let is_token = matches!(self.identity(), Identity::BootstrapToken { .. });
+        (is_token && self.showed_certificate()).then_some("with a client certificate instead of a bootstrap token")
+    }
+
+    /// Whether this is the hub's gRPC server, and not somebody who impersonates it.
+    pub fn is_grpc_server(&self) -> bool {
+        self.user == GRPC_SERVER_USER && self.lack().is_none()
+    }
+
+    /// Whether the user may ask for a cluster's first certificate: the bootstrap service account, a bootstrap token of
+    /// the right group, or one of `requesters`. Whether somebody impersonates them is told by [`Requester::lack`].
+    pub fn bootstraps(&self, requesters: &[String]) -> bool {
+        match self.identity() {
+            Identity::BootstrapAccount => true,
+            Identity::BootstrapToken { .. } if self.is_in(TOKEN_GROUP) => true,
+            _ => requesters.iter().any(|known| known == self.user),
+        }
+    }
+}
+
+/// Whether a user name that only a name is known of, such as one behind the hub's gRPC server, may ask for a cluster's
+/// first certificate.
+pub fn bootstraps_by_name(user: &str, requesters: &[String]) -> bool {
+    matches!(Identity::of(user), Identity::BootstrapAccount | Identity::BootstrapToken { .. })
+        || requesters.iter().any(|known| known == user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_user_name_is_one_identity() {
+        let agent = |cluster, agent| Identity::Agent { cluster, agent };
+        let addon = |cluster, addon, agent| Identity::AddonAgent { cluster, addon, agent };
+        for (user, identity) in [
+            ("system:open-cluster-management:c1:a1", agent("c1", "a1")),
+            ("system:open-cluster-management:cluster:a1", agent("cluster", "a1")),
+            ("system:open-cluster-management:addon:work", agent("addon", "work")),
+            ("system:open-cluster-management:cluster:c1:addon:x", addon("c1", "x", None)),
+            ("system:open-cluster-management:cluster:c1:addon:x:agent:y", addon("c1", "x", Some("y"))),
+            ("system:open-cluster-management:cluster:c1:addon:x:other:y", Identity::Unclear),
+            ("system:open-cluster-management:cluster:c1:addon:", Identity::Unclear),
+            ("system:open-cluster-management:cluster:c1:a1", Identity::Unclear),
+            ("system:open-cluster-management:c1", Identity::Unclear),
+            ("system:open-cluster-management:c1:", Identity::Unclear),
+            ("system:open-cluster-management::a1", Identity::Unclear),
+            ("system:open-cluster-management:c1:a1:b", Identity::Unclear),
+            ("system:open-cluster-management:c1:a b", Identity::Unclear),
+            ("system:open-cluster-management:c1:a\u{e4}", Identity::Unclear),
+            (BOOTSTRAP_USER, Identity::BootstrapAccount),
+            (GRPC_SERVER_USER, Identity::GrpcServer),
+            ("system:serviceaccount:a:b", Identity::ServiceAccount { namespace: "a", name: "b" }),
+            ("system:bootstrap:abc123", Identity::BootstrapToken { id: "abc123" }),
+            ("system:bootstrap:abc1234", Identity::Other),
+            ("system:bootstrap:ABC123", Identity::Other),
+            ("c1:a1", Identity::Other),
+            ("", Identity::Other),
+        ] {
+            assert_eq!(Identity::of(user), identity, "{user}");
+        }
+        assert_eq!(Identity::of("system:open-cluster-management:cluster:c1:addon:x").cluster(), Some("c1"));
+    }
+
+    #[test]
+    fn impersonated_names_lack_something() {
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management"];
+        let right = Requester { user: BOOTSTRAP_USER, uid: Some("u"), groups: &groups, credential_ids: &["JTI=1"] };
+        assert_eq!((right.lack(), right.token_id()), (None, Some("JTI=1")));
+        for wrong in [
+            Requester { uid: None, ..right },
+            Requester { uid: Some(""), ..right },
+            Requester { groups: &groups[..1], ..right },
+            Requester { credential_ids: &["X509SHA256=00"], ..right },
+            Requester { user: "system:bootstrap:abc123", credential_ids: &["X509SHA256=00"], ..right },
+        ] {
+            assert!(wrong.lack().is_some(), "{wrong:?}");
+        }
+        assert_eq!(Requester { user: "eva", credential_ids: &["X509SHA256=00"], ..right }.lack(), None);
+    }
+
+    #[test]
+    fn bootstrap_tokens_need_their_group() {
+        let token =
+            Requester { user: "system:bootstrap:abc123", uid: None, groups: &[TOKEN_GROUP], credential_ids: &[] };
+        assert!(token.bootstraps(&[]));
+        assert!(!Requester { groups: &[], ..token }.bootstraps(&[]));
+        assert!(Requester { groups: &[], user: "eva", ..token }.bootstraps(&["eva".to_owned()]));
+        assert!(bootstraps_by_name("system:bootstrap:abc123", &[]) && !bootstraps_by_name("eva", &[]));
+    }
+}

@@ -1,0 +1,75 @@
+//! What a managed cluster may be called.
+
+use crate::{Code, Violation, code::Quoted, glob};
+
+/// Names that a managed cluster must not have. Its namespace on the hub would be one of the hub's own, its group the
+/// one of all clusters, or the names of its agents would begin as those of add-ons do.
+const RESERVED: &[&str] = &["addon", "cluster", "default", "managed-clusters", "open-cluster-management"];
+
+/// Prefixes of namespaces that belong to the hub and to Kubernetes.
+const RESERVED_PREFIXES: &[&str] = &["kube-", "open-cluster-management-"];
+
+/// Whether a text can be the name of a managed cluster: a DNS label (RFC 1123), because a namespace of that name is
+/// created for it on the hub. Upstream: `spec.clusterName` of the Klusterlet.
+pub fn is_cluster_name(name: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !name.is_empty() && name.len() <= 63 && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+/// Whether a name, though well-formed, is one that a hub or Kubernetes uses itself.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Rule M1 about the name alone; `reserved` are patterns of further names that the hub uses.
+pub fn check(name: &str, reserved: &[String]) -> Option<Violation> {
+    if !is_cluster_name(name) {
+        let detail = format!("{} is not a DNS label of at most 63 characters", Quoted(name));
+        return Some(Violation::new(Code::NameForm, "metadata.name", detail));
+    }
+    (is_reserved(name) || glob::any(reserved, name))
+        .then(|| Violation::new(Code::NameReserved, "metadata.name", format!("the hub uses the name {name} itself")))
+}
+
+/// Whether a key of labels, annotations or taints stands below a domain of the hub, of Kubernetes or of these commands.
+pub fn is_system_key(key: &str) -> bool {
+    let Some((domain, _)) = key.split_once('/') else { return false };
+    ["open-cluster-management.io", "kubernetes.io", "k8s.io", "kubectl-ocm"]
+        .iter()
+        .any(|known| domain.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_dns_labels() {
+        for good in ["a", "c1", "a-b", &"x".repeat(63)] {
+            assert!(is_cluster_name(good), "{good}");
+            assert_eq!(check(good, &[]), None);
+        }
+        for bad in ["", "-a", "a-", "A", "a.b", "a_b", "a b", &"x".repeat(64)] {
+            assert!(!is_cluster_name(bad), "{bad}");
+            assert_eq!(check(bad, &[]).map(|violation| violation.code), Some(Code::NameForm));
+        }
+    }
+
+    #[test]
+    fn names_that_the_hub_uses_are_reserved() {
+        for reserved in ["kube-system", "open-cluster-management-hub", "open-cluster-management-x", "cluster", "addon"]
+        {
+            assert!(is_reserved(reserved), "{reserved}");
+            assert_eq!(check(reserved, &[]).map(|violation| violation.code), Some(Code::NameReserved));
+        }
+        assert!(!is_reserved("kubernetes") && !is_reserved("cluster1") && !is_reserved("addons"));
+        assert!(check("prod-1", &["prod-*".to_owned()]).is_some());
+    }
+
+    #[test]
+    fn keys_of_systems_are_known() {
+        assert!(is_system_key("kubernetes.io/a") && is_system_key("x.open-cluster-management.io/a"));
+        assert!(is_system_key("kubectl-ocm/creator-credential"));
+        assert!(!is_system_key("a") && !is_system_key("mykubernetes.io/a"));
+    }
+}
