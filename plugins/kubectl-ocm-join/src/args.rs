@@ -85,6 +85,10 @@ pub(crate) struct JoinArgs {
     /// Accept the cluster too, once its request has been verified; needs --hub-context or --hub-kubeconfig
     #[arg(long)]
     pub(crate) accept: bool,
+    /// Let the cluster have a namespace of its name that is on the hub already and is no managed cluster's; its agent
+    /// gets rights in it
+    #[arg(long, hide_short_help = true)]
+    pub(crate) adopt_namespace: bool,
     /// Follow the agent and say what holds it up
     #[arg(long, value_enum, value_name = "HOW FAR", num_args = 0..=1, require_equals = true, default_missing_value = "usual")]
     pub(crate) wait: Option<WaitArg>,

@@ -34,6 +34,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         hub_insecure_skip_tls_verify,
         force_internal_endpoint_lookup: internal,
         accept,
+        adopt_namespace,
         wait,
         timeout,
         dry_run,
@@ -97,7 +98,16 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     {
         ui.tell(Event::note(format!("{} is the hub itself", managed.label())));
     }
-    let wish = Wish { settings, way, accept: accept.then(AcceptWish::default), wait: goal, timeout, dry_run, internal };
+    let wish = Wish {
+        settings,
+        way,
+        accept: accept.then(AcceptWish::default),
+        wait: goal,
+        timeout,
+        dry_run,
+        internal,
+        adopt_namespace,
+    };
     let view = View::new(ui.clone(), output.output, dry_run, wish.settings.name.clone());
     if render {
         return view.render(&join::render(&managed, &wish, ui.clone()).await?);

@@ -394,7 +394,8 @@ pub fn accept_binary() -> PathBuf {
     cli_tests::binary("kubectl-ocm-accept")
 }
 
-fn token_kubeconfig(cluster: &Cluster, token: &str) -> String {
+/// A kubeconfig of a cluster with a token.
+pub fn token_kubeconfig(cluster: &Cluster, token: &str) -> String {
     let ca = cluster.dir().unwrap().join("pki/ca.crt");
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "hub",

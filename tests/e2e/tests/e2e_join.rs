@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use control_plane::{Cluster, Spec};
+use e2e_tests::accept_support::{Ask, managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::{Ticket, alone, hub, join, seat};
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run};
 
@@ -202,4 +203,72 @@ fn an_unclean_end_is_mended_by_the_same_command() {
     is_available(&said, "again");
     assert!(said.stderr.contains("cleared leader lease open-cluster-management/klusterlet-lock"), "{said:?}");
     assert!(said.stderr.contains("klusterlet-0123456789-abcde"), "{said:?}");
+}
+
+/// Somebody with a token that registers clusters, but no cluster.
+struct Stranger {
+    kubeconfig: tempfile::NamedTempFile,
+}
+
+impl Stranger {
+    fn of(hub: &Cluster) -> Self {
+        let words = ["create", "token", "agent-registration-bootstrap", "--namespace=open-cluster-management"];
+        let token = hub.kubectl(&words).expect("a token");
+        let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(kubeconfig.path(), token_kubeconfig(hub, token.trim())).expect("written");
+        Self { kubeconfig }
+    }
+
+    /// Creates a managed cluster, and asks for a certificate in its name.
+    fn takes(&self, name: &str, request: &str) {
+        let mut ask = Ask::agent(name);
+        ask.name = Some(request.to_owned());
+        let ask = serde_json::to_value(ask.object()).expect("JSON");
+        let cluster = serde_json::to_value(managed_cluster(name)).expect("JSON");
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [cluster, ask]});
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), list.to_string()).expect("written");
+        let kubectl = control_plane::binaries().expect("the binaries are there").kubectl().to_owned();
+        let mut command = std::process::Command::new(kubectl);
+        command.arg("create").arg("--kubeconfig").arg(self.kubeconfig.path()).arg("--filename").arg(file.path());
+        let said = run(&mut command);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+}
+
+#[test]
+fn only_the_agent_that_was_installed_is_approved() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("own")).expect("a cluster");
+    let seat = seat(hub);
+
+    // A namespace that is somebody else's is found before anything is installed.
+    hub.kubectl(&["create", "namespace", "shop"]).expect("made");
+    nothing_happens(&cluster, "shop", &[seat.as_str(), "--accept"], 3, &["a namespace \"shop\"", "--adopt-namespace"]);
+    nothing_happens(&cluster, "shop", &[seat.as_str(), "--dry-run=server"], 3, &["a namespace \"shop\""]);
+    let said = join(&cluster, "shop", &[seat.as_str(), "--dry-run=client", "--adopt-namespace"]);
+    assert!(said.code == Some(0) && said.stderr.contains("becomes the cluster's"), "{said:?}");
+
+    let stranger = Stranger::of(hub);
+    stranger.takes("own", "evil-own");
+    let told = ["which this cluster did not register", "evil-own (sha256:"];
+    let said = join(&cluster, "own", &[seat.as_str(), "--dry-run=client"]);
+    assert!(said.code == Some(0) && told.iter().all(|words| said.stderr.contains(words)), "{said:?}");
+
+    let said = join(&cluster, "own", &[seat.as_str(), "--accept", "--wait"]);
+    is_available(&said, "own");
+    assert!(told.iter().all(|words| said.stderr.contains(words)), "{said:?}");
+    assert!(said.stderr.contains("the agent's own key is sha256:"), "{said:?}");
+    let evil = object(hub, &["csr", "evil-own"]);
+    assert!(evil.pointer("/status/conditions").is_none(), "a stranger's request was decided: {evil}");
+    // And again: the stray request still changes nothing.
+    let said = join(&cluster, "own", &[seat.as_str(), "--accept", "--wait"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(object(hub, &["csr", "evil-own"]).pointer("/status/conditions").is_none());
+
+    // The hub forgets it, the cluster does not.
+    hub.kubectl(&["delete", "managedcluster", "own"]).expect("it goes");
+    nothing_happens(&cluster, "own", &[&seat], 3, &["it was removed there", "kubectl delete klusterlet klusterlet"]);
+    nothing_happens(&cluster, "own", &Ticket::create(hub, &[]).flags(), 3, &["it was removed there"]);
 }

@@ -69,7 +69,12 @@ pub struct Bootstrap {
     pub hub: HubAddress,
     /// The token.
     pub token: String,
+    /// Whether the token was made for one agent alone. The file does not say it, but an annotation of its Secret.
+    pub exclusive: bool,
 }
+
+/// Annotation of the Secret of an agent's bootstrap kubeconfig: its token was made for this agent alone.
+pub const EXCLUSIVE_TOKEN: &str = "kubectl-ocm/exclusive-token";
 
 impl fmt::Debug for Bootstrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn the_file_holds_what_agents_look_for() {
         let hub = HubAddress { proxy: Some("http://p:3128".to_owned()), ..address("https://h:6443", &[b"ca"]) };
-        let text = Bootstrap { hub, token: "abc.def".to_owned() }.to_yaml();
+        let text = Bootstrap { hub, token: "abc.def".to_owned(), exclusive: false }.to_yaml();
         for line in [
             "    server: \"https://h:6443\"\n",
             "    certificate-authority-data: LS0t",
@@ -138,7 +143,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
-        let plain = Bootstrap { hub: address("https://h", &[]), token: "t".to_owned() };
+        let plain = Bootstrap { hub: address("https://h", &[]), token: "t".to_owned(), exclusive: false };
         assert!(!plain.to_yaml().contains("certificate-authority"));
         assert!(!format!("{plain:?}").contains("token"));
     }

@@ -36,6 +36,8 @@ pub enum Content {
         subject: Option<String>,
         /// Until when it is good.
         expires: Option<Timestamp>,
+        /// Its own id, which a hub notes with what it was used for.
+        id: Option<String>,
     },
     /// A bootstrap token with this identifier.
     Bootstrap(String),
@@ -59,6 +61,7 @@ pub fn read(token: &str) -> Content {
     match claims {
         Some(Value::Object(claims)) => Content::Jwt {
             subject: claims.get("sub").and_then(Value::as_str).map(str::to_owned),
+            id: claims.get("jti").and_then(Value::as_str).map(str::to_owned),
             expires: claims.get("exp").and_then(seconds).and_then(|seconds| Timestamp::from_second(seconds).ok()),
         },
         _ => Content::Opaque,
@@ -331,8 +334,8 @@ mod tests {
         assert_eq!(read("abcdef.0123456789abcdef"), Content::Bootstrap("abcdef".to_owned()));
         let token = jwt(r#"{"exp":1000,"sub":"system:serviceaccount:ns:name"}"#);
         let subject = Some("system:serviceaccount:ns:name".to_owned());
-        assert_eq!(read(&token), Content::Jwt { subject, expires: Some(at(1000)) });
-        assert_eq!(read(&jwt(r#"{"exp":1000.5}"#)), Content::Jwt { subject: None, expires: Some(at(1000)) });
+        assert_eq!(read(&token), Content::Jwt { subject, expires: Some(at(1000)), id: None });
+        assert_eq!(read(&jwt(r#"{"exp":1000.5}"#)), Content::Jwt { subject: None, expires: Some(at(1000)), id: None });
         for opaque in ["", "abc", "a.b.c", "abcdef.short", "ABCDEF.0123456789abcdef", "e30.W10.c"] {
             assert_eq!(read(opaque), Content::Opaque, "{opaque}");
         }

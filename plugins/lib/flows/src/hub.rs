@@ -194,7 +194,7 @@ pub fn parse(text: &str) -> Option<Bootstrap> {
         ca: ca.unwrap_or_default(),
         proxy: cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty()),
     };
-    Some(Bootstrap { hub, token: token.unwrap_or_default() })
+    Some(Bootstrap { hub, token: token.unwrap_or_default(), exclusive: false })
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
             ca: vec![certificate],
             proxy: Some("http://proxy:3128".to_owned()),
         };
-        let bootstrap = Bootstrap { hub, token: "to.ken".to_owned() };
+        let bootstrap = Bootstrap { hub, token: "to.ken".to_owned(), exclusive: false };
         assert_eq!(parse(&bootstrap.to_yaml()), Some(bootstrap.clone()));
         let map = serde_json::json!({ "data": { "kubeconfig": bootstrap.to_yaml() } });
         assert_eq!(published(map.to_string().as_bytes()), bootstrap.hub.ca);
@@ -220,7 +220,7 @@ mod tests {
     fn a_kubeconfig_without_context_or_user_is_read() {
         let text = "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: https://hub\n";
         let hub = HubAddress { server: "https://hub".to_owned(), ..HubAddress::default() };
-        assert_eq!(parse(text), Some(Bootstrap { hub, token: String::new() }));
+        assert_eq!(parse(text), Some(Bootstrap { hub, token: String::new(), exclusive: false }));
         assert_eq!(parse("apiVersion: v1\nkind: Config\n"), None);
     }
 }

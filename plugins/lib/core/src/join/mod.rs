@@ -5,9 +5,11 @@
 //! what the cluster holds ─▶ Live ─┴─▶ plan ─▶ Plan        (plan)
 //! what the cluster belongs to ─▶ Found ─▶ belonging        (state)
 //! what both clusters show ─▶ Snapshot ─▶ judge ─▶ Step     (progress)
+//! requests on the hub ─▶ the agent's own key              (agent)
 //! leader leases and pods ─▶ stale leases                   (lease)
 //! ```
 
+pub mod agent;
 pub mod gates;
 pub mod lease;
 mod plan;

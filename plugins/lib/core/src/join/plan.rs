@@ -19,7 +19,7 @@ use super::rbac;
 use crate::gates::{Gate, Part};
 use crate::install::bundle::{self, Bundle, Component, Image};
 use crate::install::{check_credentials, operator};
-use crate::kubeconfig::Bootstrap;
+use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN};
 use crate::{Failure, Plan, Stage, reconcile};
 
 /// How long an agent's certificate lives unless something else is said: a year.
@@ -138,6 +138,8 @@ fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
     let mut secret = Secret::default();
     secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
+    // Said in both directions: what was true of an earlier token must not stay.
+    secret.metadata.annotations = Some([(EXCLUSIVE_TOKEN.to_owned(), bootstrap.exclusive.to_string())].into());
     let file = ByteString(bootstrap.to_yaml().into_bytes());
     secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), file)].into());
     Manifest::of(&secret)
@@ -310,7 +312,7 @@ mod tests {
 
     fn bootstrap() -> Bootstrap {
         let hub = HubAddress { server: "https://hub:6443".to_owned(), ..HubAddress::default() };
-        Bootstrap { hub, token: "to.ken".to_owned() }
+        Bootstrap { hub, token: "to.ken".to_owned(), exclusive: false }
     }
 
     fn body(plan: &Plan, kind: &str, name: &str) -> Value {

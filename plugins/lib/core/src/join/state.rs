@@ -192,7 +192,7 @@ mod tests {
         let identity = Identity { hub: address.clone(), cluster: name.to_owned(), expires: None };
         Found {
             klusterlets: vec![klusterlet(Some(name))],
-            bootstrap: Some(Bootstrap { hub: address, token: "t".to_owned() }),
+            bootstrap: Some(Bootstrap { hub: address, token: "t".to_owned(), exclusive: false }),
             identity: joined.then_some(identity),
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     fn a_kubeconfig_is_replaced_only_when_it_must() {
         let address = hub("https://hub", b"ca");
         let jwt = |exp: i64| format!("e30.{}.c", URL_SAFE_NO_PAD.encode(format!("{{\"exp\":{exp}}}")));
-        let with = |token: String| Bootstrap { hub: address.clone(), token };
+        let with = |token: String| Bootstrap { hub: address.clone(), token, exclusive: false };
         let serves =
             |there: &Bootstrap, accepted, offered: Option<&str>| still_serves(there, &address, accepted, offered, NOW);
         assert!(serves(&with(jwt(3600)), true, Some(&jwt(7200))));
@@ -273,7 +273,7 @@ mod tests {
         assert!(!serves(&with(jwt(60)), true, Some(&jwt(7200))));
         assert!(!serves(&with(jwt(60)), true, None));
         assert!(serves(&with(jwt(60)), true, Some(&jwt(50))));
-        let elsewhere = Bootstrap { hub: hub("https://10.0.0.1", b"ca"), token: jwt(3600) };
+        let elsewhere = Bootstrap { hub: hub("https://10.0.0.1", b"ca"), token: jwt(3600), exclusive: false };
         assert!(!serves(&elsewhere, true, None));
     }
 }

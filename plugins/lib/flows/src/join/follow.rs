@@ -6,17 +6,18 @@ use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use kube::api::ListParams;
 use ocm_api::Klusterlet;
-use ocm_api::names::{hub as hub_names, labels, namespaces, operators};
+use ocm_api::names::{hub as hub_names, namespaces, operators};
 use ocm_api::operator::KlusterletMode;
-use ocm_core::csr::Request;
+use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
+use ocm_core::join::agent::{self, Credential, OwnKey};
 use ocm_core::join::progress::{Goal, Link, Snapshot, Step, Wait, judge};
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::phase::Phase;
 use ocm_core::{Event, Failure, Narrator, Reason, Silent};
 use ocm_kube::Cluster;
+use ocm_kube::wait::{Look, until};
 
 use super::reach::{self, Hub};
 use super::survey::{self, Survey};
@@ -27,6 +28,14 @@ const PAUSE: Duration = Duration::from_millis(700);
 /// Every so many looks the hub is asked whether it still takes the agent's token, and leases are looked at.
 const SOMETIMES: u32 = 4;
 
+/// The request of the agent itself.
+pub(super) struct OwnRequest {
+    /// Its key.
+    pub(super) key: String,
+    /// Whether the hub accepts the cluster and has nothing of this key to decide.
+    pub(super) settled: bool,
+}
+
 pub(super) struct Follower<'a> {
     pub(super) managed: &'a Cluster,
     pub(super) hub: &'a Hub,
@@ -34,7 +43,12 @@ pub(super) struct Follower<'a> {
     /// What the agent registers with.
     pub(super) kubeconfig: &'a Option<Bootstrap>,
     pub(super) survey: &'a Survey,
+    /// What the hub knows its requests by.
+    pub(super) credential: Credential,
 }
+
+/// A request, read, and as it is.
+type Asked = (Request, CertificateSigningRequest);
 
 impl Follower<'_> {
     /// Follows until the goal is reached.
@@ -92,6 +106,67 @@ impl Follower<'_> {
         Err(Failure::new(Reason::TimedOut, "gave up waiting"))
     }
 
+    /// The key of the agent that runs on the cluster, as soon as its request is on the hub.
+    ///
+    /// # Errors
+    /// [`Reason::Refused`] where its key cannot be told from others'; [`Reason::TimedOut`]. Both show every key that asks.
+    pub(super) async fn own_key(
+        &self,
+        seat: &Cluster,
+        deadline: Instant,
+        narrator: &dyn Narrator,
+    ) -> Result<OwnRequest, Failure> {
+        let name = self.name;
+        let doing = format!("waiting for the certificate request of the agent of {name}");
+        let mut strangers = String::new();
+        let found = until(&doing, deadline, PAUSE, narrator, async || {
+            let (agent, requests, cluster) = futures::join!(
+                survey::agent(self.managed, &self.survey.agent_namespace, name),
+                reach::requests(seat, name),
+                reach::cluster(seat, name),
+            );
+            let requests = requests.map_err(|error| seat.explain("list certificate requests", error))?;
+            let own = agent?.own_key(&self.credential, &requests);
+            let key = match &own {
+                OwnKey::Known(key) => Some(key),
+                _ => None,
+            };
+            let foreign = |request: &&Request| {
+                request.state == State::Pending && !request.is_addons() && request.fingerprint().as_ref() != key
+            };
+            strangers = agent::describe(requests.iter().map(|(request, _)| request).filter(foreign));
+            match own {
+                OwnKey::Known(key) => {
+                    let accepted = cluster?.is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default());
+                    let asks = |(request, _): &(Request, _)| {
+                        request.state == State::Pending && request.fingerprint().as_ref() == Some(&key)
+                    };
+                    let settled = accepted && !requests.iter().any(asks);
+                    Ok(Look::Ready(OwnRequest { key, settled }))
+                }
+                OwnKey::NotYet if strangers.is_empty() => Ok(Look::NotYet(String::new())),
+                OwnKey::NotYet => Ok(Look::NotYet(format!("others ask in its name: {strangers}"))),
+                OwnKey::Unclear(why) => Err(Failure::refused(format!(
+                    "which key is that of the agent of {name} cannot be told, so nothing was approved"
+                ))
+                .because(why)
+                .because(format!("there are: {strangers}"))
+                .hint(format!(
+                    "compare with the agent's log, then on the hub: kubectl ocm accept {name} --fingerprint KEY"
+                ))),
+            }
+        })
+        .await?;
+        if !strangers.is_empty() {
+            narrator.tell(Event::warning(format!(
+                "somebody else asks for a certificate in the name of {name:?} and was not approved: {strangers}; the \
+                 agent's own key is {}",
+                found.key
+            )));
+        }
+        Ok(found)
+    }
+
     async fn clear_leases(&self, narrator: &dyn Narrator) -> Result<(), Failure> {
         match survey::stale_leases(self.managed, &self.survey.agent_namespace, &self.survey.klusterlet).await {
             Ok(stale) => survey::clear(self.managed, &stale, narrator).await,
@@ -107,11 +182,16 @@ impl Follower<'_> {
         let (operator, klusterlet, identity, hub) = futures::join!(
             workload::deployment(self.managed, namespaces::OPERATOR, operators::KLUSTERLET),
             klusterlets.get_opt(&self.survey.klusterlet),
-            survey::has_identity(self.managed, agent),
+            survey::agent(self.managed, agent, self.name),
             self.look_at_hub(eyes),
         );
+        let (identity, (hub, requests)) = (identity?, hub);
         let klusterlet = klusterlet.map_err(|error| self.managed.explain("read the Klusterlet", error))?;
-        let mut snapshot = Snapshot { operator: operator?.because().map(str::to_owned), identity: identity?, ..hub };
+        let mut snapshot = Snapshot { operator: operator?.because().map(str::to_owned), ..hub };
+        snapshot.identity = identity.key.is_some();
+        // Anybody with a token can ask in the cluster's name; what counts is what its own agent asks for.
+        let own = |(request, object): &(Request, _)| identity.made(&self.credential, request, object) != Some(false);
+        snapshot.requests = requests.into_iter().filter(own).map(|(request, _)| request).collect();
         snapshot.agents = self.agents(klusterlet.as_ref()).await?;
         snapshot.klusterlet = klusterlet;
         if snapshot.cluster.is_none()
@@ -151,27 +231,22 @@ impl Follower<'_> {
     }
 
     /// What the hub shows. A hub that cannot be looked at just now holds nothing up by itself.
-    async fn look_at_hub(&self, eyes: Option<&Cluster>) -> Snapshot {
+    async fn look_at_hub(&self, eyes: Option<&Cluster>) -> (Snapshot, Vec<Asked>) {
         let mut snapshot = Snapshot::default();
-        let Some(hub) = eyes else { return snapshot };
-        let requests: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+        let Some(hub) = eyes else { return (snapshot, Vec::new()) };
         let leases: Api<Lease> = Api::namespaced(hub.client.clone(), self.name);
-        let labelled = ListParams::default().labels(&format!("{}={}", labels::CLUSTER_NAME, self.name));
         let (cluster, requests, lease) = futures::join!(
             reach::cluster(hub, self.name),
-            requests.list(&labelled),
+            reach::requests(hub, self.name),
             leases.get_opt(hub_names::MANAGED_CLUSTER_LEASE),
         );
         match cluster {
             Ok(cluster) => snapshot.cluster = cluster,
             Err(failure) => snapshot.hub_trouble = Some(failure.to_string()),
         }
-        if let Ok(requests) = requests {
-            snapshot.requests = requests.items.iter().map(Request::read).collect();
-        }
         // A registering agent may not read leases; then the hub's word stands alone.
         snapshot.lease = lease.ok().flatten();
-        snapshot
+        (snapshot, requests.unwrap_or_default())
     }
 }
 

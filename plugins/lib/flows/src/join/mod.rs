@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ocm_core::accept::Wish as AcceptWish;
+use ocm_core::join::agent::Credential;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::join::{self, Settings};
@@ -28,7 +29,7 @@ use secrecy::ExposeSecret as _;
 
 pub use reach::{Trust, Way};
 
-use crate::{hub, install, token};
+use crate::{install, token};
 use reach::Hub;
 use survey::Survey;
 
@@ -54,6 +55,8 @@ pub struct Wish {
     pub dry_run: DryRun,
     /// Use the address that the hub publishes for its own network, with a token.
     pub internal: bool,
+    /// Whether a namespace of the cluster's name that is on the hub already, and is nobody's cluster's, becomes its own.
+    pub adopt_namespace: bool,
 }
 
 /// What a join came to.
@@ -79,7 +82,7 @@ pub async fn join(
     narrator: Arc<dyn Narrator>,
     each: impl FnMut(&Applied),
 ) -> Result<Joined, Failure> {
-    let Prepared { hub, survey, plan, kubeconfig, .. } = prepare(managed, wish, narrator.clone()).await?;
+    let Prepared { hub, survey, plan, kubeconfig } = prepare(managed, wish, narrator.clone()).await?;
     let address = hub.address.clone();
     if wish.dry_run != DryRun::No {
         let applied = match (&plan, wish.dry_run) {
@@ -103,13 +106,24 @@ pub async fn join(
         None => Vec::new(),
     };
     let deadline = Instant::now() + wish.timeout;
-    let follower =
-        follow::Follower { managed, hub: &hub, name: &wish.settings.name, kubeconfig: &kubeconfig, survey: &survey };
+    let follower = follow::Follower {
+        managed,
+        hub: &hub,
+        name: &wish.settings.name,
+        kubeconfig: &kubeconfig,
+        survey: &survey,
+        credential: credential_of(kubeconfig.as_ref()),
+    };
     let mut phase = None;
     if let (Some(accept), Some(seat)) = (&wish.accept, &hub.admin) {
         phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);
-        crate::accept::when_asked(seat, &wish.settings.name, accept, deadline, narrator.clone()).await?;
-        narrator.tell(Event::done(format!("accepted {}", wish.settings.name)));
+        let own = follower.own_key(seat, deadline, narrator.as_ref()).await?;
+        if !own.settled {
+            // This key and no other: whoever holds a token can ask in the name of any cluster.
+            let accept = AcceptWish { fingerprint: Some(own.key), ..accept.clone() };
+            crate::accept::when_asked(seat, &wish.settings.name, &accept, deadline, narrator.clone()).await?;
+            narrator.tell(Event::done(format!("accepted {}", wish.settings.name)));
+        }
     }
     if let Some(goal) = wish.wait {
         phase = Some(follower.until(goal, deadline, narrator.as_ref()).await?);
@@ -145,18 +159,18 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
     check_name(wanted)?;
     // What is wrong with the settings is said before anybody is asked anything.
     join::plan(&wish.settings, None, &join::Live::default())?;
-    narrator.tell(Event::now("finding the hub and its CA"));
-    let hub = reach::reach(wish, narrator.clone()).await?;
-    narrator.tell(Event::now(format!("looking at {}", managed.label())));
-    let mut survey = survey::survey(managed).await?;
+    narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {}", managed.label())));
+    let (hub, survey) = futures::join!(reach::reach(wish, narrator.clone()), survey::survey(managed, wanted));
+    let (hub, mut survey) = (hub?, survey?);
     if survey.terminating && wish.dry_run == DryRun::No {
         survey::old_namespace_gone(managed, &survey, wish.timeout, narrator.as_ref()).await?;
         // What was read of the old namespace went with it.
-        survey = survey::survey(managed).await?;
+        survey = survey::survey(managed, wanted).await?;
     }
     let now = Timestamp::now();
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &managed.label())?;
     if belongs == Belonging::Joined {
+        hub.remembers(wanted, &managed.label(), &survey.klusterlet).await?;
         narrator.tell(Event::note(format!(
             "{} has joined {} as {wanted:?} already; nothing is changed",
             managed.label(),
@@ -174,11 +188,17 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
             serves = Some(there);
         }
     }
-    hub.check(wanted, belongs, serves.as_ref(), narrator.clone()).await?;
-    let published = hub::cluster_info(managed).await.ok().flatten().map(|info| info.server);
-    let reachable = |url: &String| ocm_net::Endpoint::parse(url, None).is_ok_and(|endpoint| !endpoint.is_loopback());
-    survey.live.published = published.filter(reachable);
-    let placeholder = |token: &str| Bootstrap { hub: hub.address.clone(), token: token.to_owned() };
+    let registrant = reach::Registrant {
+        name: wanted,
+        belongs,
+        agent: &survey.agent,
+        credential: credential_of(survey.found.bootstrap.as_ref()),
+        serves: serves.is_some(),
+        adopt_namespace: wish.adopt_namespace,
+    };
+    hub.check(&registrant, narrator.as_ref()).await?;
+    let exclusive = hub.token.is_none();
+    let placeholder = |token: &str| Bootstrap { hub: hub.address.clone(), token: token.to_owned(), exclusive };
     let draft = serves.is_none().then(|| placeholder(NOT_MINTED));
     let plan = join::plan(&wish.settings, draft.as_ref(), &survey.live)?;
     narrator.tell(Event::now("checking your rights"));
@@ -200,6 +220,11 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
     let kubeconfig = placeholder(&token);
     let plan = join::plan(&wish.settings, Some(&kubeconfig), &survey.live)?;
     Ok(Prepared { hub, survey, plan: Some(plan), kubeconfig: Some(kubeconfig) })
+}
+
+/// What the hub knows the requests of the agent with this kubeconfig by.
+fn credential_of(kubeconfig: Option<&Bootstrap>) -> Credential {
+    kubeconfig.map_or(Credential::Unknown, |kubeconfig| Credential::of(&kubeconfig.token, kubeconfig.exclusive))
 }
 
 fn check_name(wanted: &str) -> Result<(), Failure> {

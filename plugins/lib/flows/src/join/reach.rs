@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Config};
 use ocm_api::ManagedCluster;
+use ocm_api::names::labels;
+use ocm_core::csr::{Request, State};
+use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::state::Belonging;
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::phase::{Phase, standing};
@@ -63,6 +67,8 @@ pub(super) struct Hub {
     pub(super) admin: Option<Cluster>,
     /// The token that was given.
     pub(super) token: Option<SecretString>,
+    /// With that token.
+    registrar: Option<Cluster>,
 }
 
 /// Finds the hub and who vouches for it.
@@ -70,7 +76,7 @@ pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hu
     match &wish.way {
         Way::Seat { hub, address } => {
             let address = hub::address(hub, address, narrator.as_ref()).await?.address;
-            Ok(Hub { address, admin: Some((**hub).clone()), token: None })
+            Ok(Hub { address, admin: Some((**hub).clone()), token: None, registrar: None })
         }
         Way::Token { token, server, trust } => {
             token::check(token.expose_secret(), Timestamp::now())?;
@@ -90,9 +96,12 @@ pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hu
                 address.ca = published_authority(&address, &endpoint, token, narrator.clone()).await?;
             }
             if wish.internal {
-                address = internal(address, token, narrator).await?;
+                address = internal(address, token, narrator.clone()).await?;
             }
-            Ok(Hub { address, admin: None, token: Some(token.clone()) })
+            let bootstrap =
+                Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
+            let registrar = client(&bootstrap, narrator).await?;
+            Ok(Hub { address, admin: None, token: Some(token.clone()), registrar: Some(registrar) })
         }
     }
 }
@@ -133,7 +142,7 @@ async fn published_authority(
     token: &SecretString,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Vec<Vec<u8>>, Failure> {
-    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
+    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
     let unverified = |failure: Failure| {
         if failure.reason != Reason::Tls {
             return failure;
@@ -171,7 +180,7 @@ async fn unverified_authority(
     narrator.tell(Event::warning(format!(
         "{endpoint} is not verified: anybody in between can take the token and put another hub in its place"
     )));
-    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
+    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
     let hub = client_of(&bootstrap, true, narrator).await?;
     let info = hub::cluster_info(&hub).await?.map(|info| info.ca).unwrap_or_default();
     for candidate in [info, hub::root_ca(&hub).await?].into_iter().filter(|candidate| !candidate.is_empty()) {
@@ -192,7 +201,7 @@ async fn internal(
     token: &SecretString,
     narrator: Arc<dyn Narrator>,
 ) -> Result<HubAddress, Failure> {
-    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned() };
+    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
     let hub = client(&bootstrap, narrator.clone()).await?;
     let wish = AddressWish { server: None, internal: true, ca: address.ca, flag: "--hub-apiserver" };
     Ok(hub::address(&hub, &wish, narrator.as_ref()).await?.address)
@@ -227,26 +236,30 @@ pub(super) async fn ask(
     name: &str,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Option<ManagedCluster>, Failure> {
-    let hub = client(bootstrap, narrator).await?;
+    registered(&client(bootstrap, narrator).await?, &bootstrap.token, name).await
+}
+
+/// The cluster, read by somebody who registers with `token`.
+async fn registered(hub: &Cluster, token: &str, name: &str) -> Result<Option<ManagedCluster>, Failure> {
     let api: Api<ManagedCluster> = Api::all(hub.client.clone());
     match api.get_opt(name).await {
         // `get_opt` takes every 404 for an absent object, also that of a kind that is not served.
-        Ok(None) => match api.list_metadata(&kube::api::ListParams::default().limit(1)).await {
+        Ok(None) => match api.list_metadata(&ListParams::default().limit(1)).await {
             Ok(_) => Ok(None),
-            Err(error) => Err(said(&hub, bootstrap, &error)),
+            Err(error) => Err(said(hub, token, &error)),
         },
         Ok(found) => Ok(found),
-        Err(error) => Err(said(&hub, bootstrap, &error)),
+        Err(error) => Err(said(hub, token, &error)),
     }
 }
 
 /// What a hub's answer to a registering agent means.
-fn said(hub: &Cluster, bootstrap: &Bootstrap, error: &kube::Error) -> Failure {
+fn said(hub: &Cluster, token: &str, error: &kube::Error) -> Failure {
     let failure = ocm_kube::explain(error);
     let server = &hub.server;
     let now = Timestamp::now();
     match failure.reason {
-        Reason::Unauthorized => match token::read(&bootstrap.token) {
+        Reason::Unauthorized => match token::read(token) {
             Content::Jwt { expires: Some(expires), .. } if expires <= now => token::expired(expires, now),
             Content::Bootstrap(id) => Failure::new(
                 Reason::Unauthorized,
@@ -280,48 +293,84 @@ fn not_a_hub(server: &str) -> Failure {
     .hint("make it one: kubectl ocm install hub")
 }
 
+/// What a cluster is checked against on the hub.
+pub(super) struct Registrant<'a> {
+    /// The name that it is to get.
+    pub(super) name: &'a str,
+    /// How it stands to this hub.
+    pub(super) belongs: Belonging,
+    /// Its agent, as far as it has written down who it is.
+    pub(super) agent: &'a Agent,
+    /// What the hub knows the requests of its agent by.
+    pub(super) credential: Credential,
+    /// Whether the kubeconfig that is there still serves.
+    pub(super) serves: bool,
+    /// Whether a namespace of its name that is somebody else's becomes its own.
+    pub(super) adopt_namespace: bool,
+}
+
 impl Hub {
+    /// The hub, with whatever rights there are.
+    fn eyes(&self) -> Option<&Cluster> {
+        self.admin.as_ref().or(self.registrar.as_ref())
+    }
+
+    /// The managed cluster on the hub.
+    ///
+    /// # Errors
+    /// What the hub said.
+    pub(super) async fn cluster(&self, name: &str) -> Result<Option<ManagedCluster>, Failure> {
+        match (&self.admin, &self.registrar, &self.token) {
+            (Some(admin), _, _) => cluster(admin, name).await,
+            (None, Some(registrar), Some(token)) => registered(registrar, token.expose_secret(), name).await,
+            _ => Ok(None),
+        }
+    }
+
     /// Checks what can be checked on the hub before anything is touched: that it is one, that the token registers
-    /// clusters, and that the name is free.
+    /// clusters, and that the name is free. Says who used the name before.
     ///
     /// # Errors
     /// A refusal or what the hub said.
-    pub(super) async fn check(
-        &self,
-        name: &str,
-        belongs: Belonging,
-        serves: Option<&Bootstrap>,
-        narrator: Arc<dyn Narrator>,
-    ) -> Result<(), Failure> {
-        let cluster = match (&self.admin, &self.token) {
-            (Some(admin), _) => {
-                let found = cluster(admin, name).await?;
-                let mut rights = vec![Right::new("get", "cluster.open-cluster-management.io", "managedclusters")];
-                if serves.is_none() {
-                    let mint = Right::new("create", "", "serviceaccounts/token");
-                    let mint = mint.within(ocm_api::names::namespaces::OPERATOR);
-                    rights.push(mint.on(ocm_api::names::bootstrap::SERVICE_ACCOUNT));
-                }
-                require(admin, "register clusters on the hub", &rights).await?;
-                self.namespace_is_free(admin, name).await?;
-                found
-            }
-            (None, Some(token)) => {
-                let bootstrap = Bootstrap { hub: self.address.clone(), token: token.expose_secret().to_owned() };
-                let found = ask(&bootstrap, name, narrator.clone()).await?;
-                may_register(&bootstrap, narrator).await?;
-                found
-            }
-            (None, None) => None,
+    pub(super) async fn check(&self, who: &Registrant<'_>, narrator: &dyn Narrator) -> Result<(), Failure> {
+        let Registrant { name, belongs, serves, adopt_namespace, .. } = *who;
+        let (cluster, rights, namespace, requests) = futures::join!(
+            self.cluster(name),
+            self.rights(serves),
+            self.namespace_is_free(name, adopt_namespace),
+            self.requests(name),
+        );
+        let cluster = cluster?;
+        rights?;
+        if namespace? {
+            narrator.tell(Event::note(format!(
+                "on the hub the namespace {name:?} is there already and becomes the cluster's: its agent gets rights in it"
+            )));
+        }
+        let foreign = |(request, object): &&(Request, CertificateSigningRequest)| {
+            let own = who.agent.made(&who.credential, request, object) == Some(true);
+            request.state == State::Pending && !request.is_addons() && !own
         };
+        let requests = requests?;
+        let strangers = agent::describe(requests.iter().filter(foreign).map(|(request, _)| request));
+        if !strangers.is_empty() {
+            narrator.tell(Event::warning(format!(
+                "on the hub somebody else asks for a certificate in the name of {name:?} already: {strangers}"
+            )));
+        }
         let Some(cluster) = cluster else { return Ok(()) };
         let standing = standing(&cluster);
+        if belongs == Belonging::Nobody
+            && let Some(since) = &cluster.metadata.creation_timestamp
+        {
+            narrator.tell(Event::warning(format!(
+                "the hub has had a managed cluster {name:?} since {}, which this cluster did not register",
+                since.0
+            )));
+        }
         match standing.phase {
-            Phase::Detaching => Err(Failure::refused(format!("the hub is removing managed cluster {name:?}"))
-                .because(standing.message)
-                .hint("wait until it is gone, then run this again")),
-            Phase::Denied => Err(Failure::refused(format!("the hub has denied {name:?}; nothing was changed"))
-                .hint(format!("an administrator of the hub can change that: kubectl ocm accept {name}"))),
+            Phase::Detaching => Err(detaching(name, standing.message)),
+            Phase::Denied => Err(denied(name)),
             // A join that was begun goes on, and one that waits for acceptance may be anybody's.
             Phase::Pending | Phase::Accepted => Ok(()),
             Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if belongs == Belonging::Begun => {
@@ -331,22 +380,111 @@ impl Hub {
         }
     }
 
-    /// A namespace of the cluster's name that is going away, or is somebody else's, is in the way.
-    async fn namespace_is_free(&self, admin: &Cluster, name: &str) -> Result<(), Failure> {
-        let api: Api<Namespace> = Api::all(admin.client.clone());
-        let found = match api.get_opt(name).await {
-            Ok(found) => found,
-            // Who may not look finds out from the hub's controllers.
-            Err(_) => return Ok(()),
-        };
-        match found {
-            Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => Err(Failure::refused(format!(
-                "on the hub the namespace {name:?} of an earlier cluster is still going away"
+    /// Checks that the hub still knows a cluster that has joined it.
+    ///
+    /// # Errors
+    /// A refusal that says which side forgot the other.
+    pub(super) async fn remembers(&self, name: &str, label: &str, klusterlet: &str) -> Result<(), Failure> {
+        let Some(cluster) = self.cluster(name).await? else {
+            return Err(Failure::refused(format!(
+                "{label} has joined the hub at {} as {name:?}, but the hub has no managed cluster of this name: it was \
+                 removed there; nothing was changed",
+                self.address.server
             ))
-            .hint("wait until it is gone, then run this again")),
+            .hint(format!(
+                "to register it anew: kubectl delete klusterlet {klusterlet}, on {label}; then run this again"
+            )));
+        };
+        let standing = standing(&cluster);
+        match standing.phase {
+            Phase::Detaching => Err(detaching(name, standing.message)),
+            Phase::Denied => Err(denied(name)),
             _ => Ok(()),
         }
     }
+
+    /// What registering needs of the hub's side.
+    async fn rights(&self, serves: bool) -> Result<(), Failure> {
+        match (&self.admin, &self.registrar, &self.token) {
+            (Some(admin), _, _) => {
+                let mut rights = vec![Right::new("get", "cluster.open-cluster-management.io", "managedclusters")];
+                if !serves {
+                    let mint = Right::new("create", "", "serviceaccounts/token");
+                    let mint = mint.within(ocm_api::names::namespaces::OPERATOR);
+                    rights.push(mint.on(ocm_api::names::bootstrap::SERVICE_ACCOUNT));
+                }
+                require(admin, "register clusters on the hub", &rights).await
+            }
+            (None, Some(registrar), Some(token)) => may_register(registrar, token.expose_secret()).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The requests in the cluster's name. Who may not list them finds out nothing.
+    async fn requests(&self, name: &str) -> Result<Vec<(Request, CertificateSigningRequest)>, Failure> {
+        let Some(hub) = self.eyes() else { return Ok(Vec::new()) };
+        match requests(hub, name).await {
+            Ok(found) => Ok(found),
+            Err(error) => {
+                let failure = hub.explain("list certificate requests", error);
+                if failure.reason == Reason::Forbidden { Ok(Vec::new()) } else { Err(failure) }
+            }
+        }
+    }
+
+    /// Whether a namespace of the cluster's name is there that is to be adopted. One that is going away, or is somebody
+    /// else's, is in the way.
+    async fn namespace_is_free(&self, name: &str, adopt: bool) -> Result<bool, Failure> {
+        let Some(hub) = self.eyes() else { return Ok(false) };
+        let api: Api<Namespace> = Api::all(hub.client.clone());
+        let found = match api.get_metadata_opt(name).await {
+            Ok(found) => found,
+            Err(error) => {
+                let failure = hub.explain(format_args!("read namespace {name:?}"), error);
+                // Who may not look finds out from the hub's controllers.
+                return if failure.reason == Reason::Forbidden { Ok(false) } else { Err(failure) };
+            }
+        };
+        let Some(namespace) = found else { return Ok(false) };
+        if namespace.metadata.deletion_timestamp.is_some() {
+            return Err(Failure::refused(format!(
+                "on the hub the namespace {name:?} of an earlier cluster is still going away"
+            ))
+            .hint("wait until it is gone, then run this again"));
+        }
+        let owner = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME));
+        match owner.map(String::as_str) {
+            Some(owner) if owner == name => Ok(false),
+            _ if adopt => Ok(true),
+            _ => Err(Failure::refused(format!(
+                "on the hub a namespace {name:?} exists that is not a managed cluster's, and the cluster's agent would get \
+                 rights in it; nothing was changed"
+            ))
+            .hint("choose another name; or, if that namespace is meant for this cluster, add --adopt-namespace")),
+        }
+    }
+}
+
+fn detaching(name: &str, why: String) -> Failure {
+    Failure::refused(format!("the hub is removing managed cluster {name:?}"))
+        .because(why)
+        .hint("wait until it is gone, then run this again")
+}
+
+fn denied(name: &str) -> Failure {
+    Failure::refused(format!("the hub has denied {name:?}; nothing was changed"))
+        .hint(format!("an administrator of the hub can change that: kubectl ocm accept {name}"))
+}
+
+/// The requests on the hub that carry the cluster's label.
+pub(super) async fn requests(
+    hub: &Cluster,
+    name: &str,
+) -> Result<Vec<(Request, CertificateSigningRequest)>, kube::Error> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let labelled = ListParams::default().labels(&format!("{}={name}", labels::CLUSTER_NAME));
+    let list = api.list(&labelled).await?;
+    Ok(list.items.into_iter().map(|object| (Request::read(&object), object)).collect())
 }
 
 /// The managed cluster, read by somebody with the hub's kubeconfig.
@@ -366,14 +504,14 @@ pub(super) async fn cluster(hub: &Cluster, name: &str) -> Result<Option<ManagedC
 }
 
 /// Whether the holder of the token may do what an agent does to register.
-async fn may_register(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Result<(), Failure> {
-    let hub = client(bootstrap, narrator).await?;
+async fn may_register(hub: &Cluster, token: &str) -> Result<(), Failure> {
     let api: Api<SelfSubjectAccessReview> = Api::all(hub.client.clone());
-    for (verb, group, resource) in [
+    let asked = [
         ("create", "cluster.open-cluster-management.io", "managedclusters"),
         ("create", "certificates.k8s.io", "certificatesigningrequests"),
         ("list", "certificates.k8s.io", "certificatesigningrequests"),
-    ] {
+    ]
+    .map(async |(verb, group, resource)| {
         let attributes = ResourceAttributes {
             verb: Some(verb.to_owned()),
             group: Some(group.to_owned()),
@@ -386,7 +524,7 @@ async fn may_register(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Res
         };
         let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
         let answer = api.create(&PostParams::default(), &review).await;
-        let answer = answer.map_err(|error| said(&hub, bootstrap, &error))?;
+        let answer = answer.map_err(|error| said(hub, token, &error))?;
         if !answer.status.is_some_and(|status| status.allowed) {
             return Err(Failure::new(
                 Reason::Forbidden,
@@ -395,6 +533,8 @@ async fn may_register(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Res
             .because(format!("may not {verb} {resource}.{group}"))
             .hint("on the hub, kubectl ocm install hub restores what registering clusters may do"));
         }
-    }
+        Ok(())
+    });
+    futures::future::try_join_all(asked).await?;
     Ok(())
 }

@@ -11,9 +11,12 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditi
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_core::join::Live;
+use ocm_core::join::agent::Agent;
 use ocm_core::join::lease::{self, stale_holder};
 use ocm_core::join::state::{Found, Identity, own};
-use ocm_core::{Event, Failure, Narrator, Reason, pin};
+use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN};
+use ocm_core::pin::{self, Pin};
+use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::wait::{Look, until};
 use ocm_kube::{Cluster, explain};
 use serde_json::Value;
@@ -34,6 +37,8 @@ pub(super) struct Survey {
     pub(super) terminating: bool,
     /// Leader leases whose holder is gone.
     pub(super) stale: Vec<Stale>,
+    /// The agent, as far as it has written down who it is.
+    pub(super) agent: Agent,
 }
 
 /// A leader lease whose holder is gone.
@@ -47,7 +52,7 @@ pub(super) struct Stale {
     resource_version: Option<String>,
 }
 
-pub(super) async fn survey(managed: &Cluster) -> Result<Survey, Failure> {
+pub(super) async fn survey(managed: &Cluster, name: &str) -> Result<Survey, Failure> {
     let klusterlets = klusterlets(managed).await?;
     let first = own(&klusterlets).next().cloned();
     let named = first.as_ref().and_then(|first| first.spec.namespace.clone()).filter(|name| !name.is_empty());
@@ -58,28 +63,32 @@ pub(super) async fn survey(managed: &Cluster) -> Result<Survey, Failure> {
     let deployments: Api<DynamicObject> =
         Api::namespaced_with(managed.client.clone(), namespaces::OPERATOR, &ApiResource::erase::<Deployment>(&()));
     let spaces: Api<Namespace> = Api::all(managed.client.clone());
-    let (operator, bootstrap, identity, namespace, stale) = futures::join!(
+    let (operator, bootstrap, identity, namespace, stale, published) = futures::join!(
         deployments.get_opt(operators::KLUSTERLET),
         secret(managed, &agent_namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG),
         secret(managed, &agent_namespace, secrets::HUB_KUBECONFIG),
         spaces.get_opt(&agent_namespace),
         stale_leases(managed, &agent_namespace, &klusterlet),
+        hub::cluster_info(managed),
     );
     let operator = operator.map_err(|error| managed.explain("read the operator's Deployment", error))?;
     let namespace = namespace.map_err(|error| managed.explain("read the agent's namespace", error))?;
-    let bootstrap = bootstrap?.and_then(|secret| text(&secret, secrets::KUBECONFIG_KEY));
-    let identity = identity?.and_then(|secret| read_identity(&secret));
+    let bootstrap = bootstrap?.as_ref().and_then(read_bootstrap);
+    let own = identity?;
+    let identity = own.as_ref().and_then(read_identity);
+    let reachable = |url: &String| ocm_net::Endpoint::parse(url, None).is_ok_and(|endpoint| !endpoint.is_loopback());
     Ok(Survey {
         live: Live {
             klusterlet: first.as_ref().map(json).transpose()?,
             operator: operator.as_ref().map(json).transpose()?,
-            published: None,
+            published: published.ok().flatten().map(|info| info.server).filter(reachable),
         },
-        found: Found { klusterlets, bootstrap: bootstrap.and_then(|text| hub::parse(&text)), identity },
+        found: Found { klusterlets, bootstrap, identity },
         agent_namespace,
         klusterlet,
         terminating: namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_some()),
         stale: stale?,
+        agent: read_agent(name, own.as_ref()),
     })
 }
 
@@ -118,11 +127,31 @@ fn read_identity(secret: &Secret) -> Option<Identity> {
     })
 }
 
-/// Whether the agent holds a certificate.
-pub(super) async fn has_identity(managed: &Cluster, namespace: &str) -> Result<bool, Failure> {
-    let secret = secret(managed, namespace, secrets::HUB_KUBECONFIG).await?;
-    let identity = secret.and_then(|secret| read_identity(&secret));
-    Ok(identity.is_some_and(|identity| identity.expires.is_none_or(|expires| expires > Timestamp::now())))
+/// What an agent registers with.
+fn read_bootstrap(secret: &Secret) -> Option<Bootstrap> {
+    let annotations = secret.metadata.annotations.as_ref();
+    let exclusive = annotations.and_then(|all| all.get(EXCLUSIVE_TOKEN)).is_some_and(|word| word == "true");
+    let bootstrap = hub::parse(&text(secret, secrets::KUBECONFIG_KEY)?)?;
+    Some(Bootstrap { exclusive, ..bootstrap })
+}
+
+/// The agent of cluster `name`, of whose Secret as much is known as it has written.
+fn read_agent(name: &str, secret: Option<&Secret>) -> Agent {
+    let text = |key: &str| secret.and_then(|secret| text(secret, key)).filter(|text| !text.is_empty());
+    let certificate = text(secrets::TLS_CERT_KEY).and_then(|pem| pin::from_pem(pem.as_bytes()).ok());
+    let held = certificate.and_then(|all| all.into_iter().next());
+    let held = held.filter(|der| pin::not_after(der).is_none_or(|ends| ends > Timestamp::now()));
+    Agent {
+        cluster: name.to_owned(),
+        // The names of an earlier life, under another name, are over.
+        name: text(secrets::AGENT_NAME_KEY).filter(|_| text(secrets::CLUSTER_NAME_KEY).as_deref() == Some(name)),
+        key: held.and_then(|der| Pin::of(&der)).map(|pin| pin.to_string()),
+    }
+}
+
+/// The agent of cluster `name`, as far as it has written down who it is.
+pub(super) async fn agent(managed: &Cluster, namespace: &str, name: &str) -> Result<Agent, Failure> {
+    Ok(read_agent(name, secret(managed, namespace, secrets::HUB_KUBECONFIG).await?.as_ref()))
 }
 
 /// Leader leases whose holder is gone. Nobody's lease is touched whose holder could still be there.
