@@ -74,7 +74,8 @@ pub(crate) struct JoinArgs {
     /// File with the CA certificates of the hub's address
     #[arg(long, value_name = "FILE", help_heading = "The hub, with a token")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Do not verify the hub: anybody in between can take the token and put another hub in its place
+    /// Believe a hub that nobody verifies: with a token, or where the hub's kubeconfig says so. Vulnerable to
+    /// man-in-the-middle attacks
     #[arg(long, help_heading = "The hub, with a token", hide_short_help = true)]
     #[arg(conflicts_with_all = ["hub_ca_pin", "hub_ca_data", "ca_file"])]
     pub(crate) hub_insecure_skip_tls_verify: bool,
@@ -89,6 +90,9 @@ pub(crate) struct JoinArgs {
     /// gets rights in it
     #[arg(long, hide_short_help = true)]
     pub(crate) adopt_namespace: bool,
+    /// Let the hub manage itself; needed where nobody can be asked
+    #[arg(long = "self", hide_short_help = true)]
+    pub(crate) itself: bool,
     /// Follow the agent and say what holds it up
     #[arg(long, value_enum, value_name = "HOW FAR", num_args = 0..=1, require_equals = true, default_missing_value = "usual")]
     pub(crate) wait: Option<WaitArg>,

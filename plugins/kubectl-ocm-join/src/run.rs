@@ -35,6 +35,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         force_internal_endpoint_lookup: internal,
         accept,
         adopt_namespace,
+        itself,
         wait,
         timeout,
         dry_run,
@@ -93,10 +94,17 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         WaitArg::Registered | WaitArg::Usual => Goal::Registered,
     });
     let managed = connect(&connection, ui.clone()).await?;
-    if let Way::Seat { hub, .. } = &way
-        && hub.server == managed.server
-    {
-        ui.tell(Event::note(format!("{} is the hub itself", managed.label())));
+    if join::is_itself(&managed, &way).await {
+        let sentence = format!("{} is the hub itself", managed.label());
+        if itself || render || dry_run != DryRun::No {
+            ui.tell(Event::note(sentence));
+        } else if !ui.can_ask() {
+            return Err(Failure::usage(format!("{sentence}, and would join itself"))
+                .hint("say which cluster is to join: --context NAME")
+                .hint("if the hub is to manage itself: --self"));
+        } else if !ui.confirm(&format!("{sentence}. Let it manage itself?")).await? {
+            return Err(Failure::refused("nothing was changed").hint("say which cluster is to join: --context NAME"));
+        }
     }
     let wish = Wish {
         settings,
@@ -141,12 +149,13 @@ impl Typed {
                 Ok(Way::Token { token: SecretString::from(token), server, trust })
             }
             (None, true) => {
-                if !trust.pins.is_empty() || trust.skip {
-                    return Err(Failure::usage("--hub-ca-pin and --hub-insecure-skip-tls-verify go with a token")
+                if !trust.pins.is_empty() {
+                    return Err(Failure::usage("--hub-ca-pin goes with a token")
                         .hint("from one seat the hub's kubeconfig says how it is verified"));
                 }
                 let hub = connect(&hub.connection(plain), ui.clone()).await?;
-                let address = AddressWish { server, internal, ca: trust.ca, flag: "--hub-apiserver" };
+                let address =
+                    AddressWish { server, internal, ca: trust.ca, flag: "--hub-apiserver", unverified: trust.skip };
                 Ok(Way::Seat { hub: Box::new(hub), address })
             }
         }

@@ -16,10 +16,13 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let TokenArgs { verb, client } = args;
     let connection = client.connection()?;
     match verb {
-        Verb::Create(args) => create(args, connect(&connection, ui.clone()).await?, ui).await,
+        Verb::Create(args) => {
+            let hub = connect(&connection, ui.clone()).await?;
+            create(args, hub, connection.insecure_skip_tls_verify, ui).await
+        }
         Verb::Show(ShowArgs { id, line }) => {
             let hub = connect(&connection, ui.clone()).await?;
-            let shape = shape(line)?;
+            let shape = shape(line, connection.insecure_skip_tls_verify)?;
             let minted = token::show(&hub, &id, &shape.address, ui.as_ref()).await?;
             view::minted(&ui, &minted, &shape)
         }
@@ -32,7 +35,7 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
 }
 
 /// Reads what the flags about the line refer to.
-fn shape(args: LineArgs) -> Result<Shape, Failure> {
+fn shape(args: LineArgs, unverified: bool) -> Result<Shape, Failure> {
     let LineArgs { hub_apiserver, force_internal_endpoint_lookup, ca_file, format, token_only, output_file, output } =
         args;
     let ca = match ca_file {
@@ -44,14 +47,19 @@ fn shape(args: LineArgs) -> Result<Shape, Failure> {
         }
         None => Vec::new(),
     };
-    let address =
-        AddressWish { server: hub_apiserver, internal: force_internal_endpoint_lookup, ca, flag: "--hub-apiserver" };
+    let address = AddressWish {
+        server: hub_apiserver,
+        internal: force_internal_endpoint_lookup,
+        ca,
+        flag: "--hub-apiserver",
+        unverified,
+    };
     Ok(Shape { address, format, token_only, file: output_file, output: output.output })
 }
 
-async fn create(args: CreateArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Failure> {
+async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let CreateArgs { kind, ttl, description, line, dry_run } = args;
-    let shape = shape(line)?;
+    let shape = shape(line, unverified)?;
     let (kind, usual) = match kind {
         KindArg::ServiceAccount => (Kind::ServiceAccount, Duration::from_secs(3600)),
         KindArg::Bootstrap => (Kind::Bootstrap, Duration::from_secs(24 * 3600)),

@@ -5,11 +5,12 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Ask, managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::{Ticket, alone, hub, join, seat};
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run};
+use serde_json::Value;
 
 /// Refused or failed with this exit code and these words, and nothing is different.
 fn nothing_happens<S: AsRef<std::ffi::OsStr>>(
@@ -64,8 +65,34 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
         assert_eq!(resource_versions(hub), tokens, "{promise}");
     }
 
-    let said = join(&cluster, "seat", &[seat.as_str(), "--accept", "--wait"]);
+    // Nobody vouches for what an unverified hub tells.
+    let unverified = tempfile::NamedTempFile::new().expect("a file");
+    let mut config: Value =
+        serde_json::from_str(&hub.kubectl(&["config", "view", "--raw", "--output=json"]).expect("it is shown"))
+            .expect("JSON");
+    let entry = &mut config["clusters"][0]["cluster"];
+    entry.as_object_mut().expect("a cluster").retain(|key, _| key == "server");
+    entry["insecure-skip-tls-verify"] = true.into();
+    std::fs::write(unverified.path(), config.to_string()).expect("written");
+    let flag = format!("--hub-kubeconfig={}", unverified.path().display());
+    let words = ["is not verified: its kubeconfig says insecure-skip-tls-verify", "--hub-insecure-skip-tls-verify"];
+    nothing_happens(&cluster, "seat", &[&flag], 1, &words);
+    let said = join(&cluster, "seat", &[flag.as_str(), "--hub-insecure-skip-tls-verify", "--dry-run=client"]);
+    assert!(said.code == Some(0) && said.stderr.contains("warning: ") && said.stderr.contains(words[0]), "{said:?}");
+
+    // Of a file with the authorities of two clusters, agents get that of their hub.
+    let both = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(both.path(), format!("{}{}", cluster.ca_pem(), hub.ca_pem())).expect("written");
+    let both = format!("--ca-file={}", both.path().display());
+    let said = join(&cluster, "seat", &[seat.as_str(), &both, "--accept", "--wait"]);
     is_available(&said, "seat");
+    let secret = object(&cluster, &["secret", "bootstrap-hub-kubeconfig", "--namespace=open-cluster-management-agent"]);
+    let kubeconfig = secret.pointer("/data/kubeconfig").and_then(Value::as_str).expect("a kubeconfig");
+    let kubeconfig = String::from_utf8(STANDARD.decode(kubeconfig).expect("base64")).expect("text");
+    let authority = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
+    let authority = STANDARD.decode(authority.expect("a CA").trim()).expect("base64");
+    let text = |pem: &[u8]| String::from_utf8_lossy(pem).split_whitespace().collect::<String>();
+    assert_eq!(text(&authority), text(hub.ca_pem().as_bytes()));
     assert!(!format!("{said:?}").contains("eyJ"), "a token is shown: {said:?}");
 
     // The operator still writes for a moment.
@@ -87,13 +114,9 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
     let said = join(&cluster, "seat", &[flag.as_str(), &address]);
     assert_eq!(said.code, Some(2), "an address of this machine alone: {said:?}");
     let itself = format!("--hub-kubeconfig={}", cluster.kubeconfig().display());
-    nothing_happens(
-        &cluster,
-        "seat",
-        &[itself],
-        3,
-        &["has joined another hub", "kubectl delete klusterlet klusterlet"],
-    );
+    nothing_happens(&cluster, "seat", &[&itself], 2, &["is the hub itself", "--self"]);
+    let flags = [itself.as_str(), &both, "--self"];
+    nothing_happens(&cluster, "seat", &flags, 3, &["has joined another hub", "kubectl delete klusterlet klusterlet"]);
 }
 
 #[test]
@@ -142,7 +165,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     }
     let accept = [flags.clone(), vec!["--accept".to_owned()]].concat();
     nothing_happens(&cluster, "t1", &accept, 2, &["--accept needs the hub's kubeconfig"]);
-    let no_hub = [format!("--hub-kubeconfig={}", cluster.kubeconfig().display())];
+    let no_hub = [format!("--hub-kubeconfig={}", cluster.kubeconfig().display()), "--self".to_owned()];
     nothing_happens(&cluster, "t1", &no_hub, 1, &["but no hub", "kubectl ocm install"]);
     assert_eq!(on_hub("t1"), "");
 

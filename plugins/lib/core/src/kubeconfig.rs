@@ -16,6 +16,8 @@ pub struct HubAddress {
     pub ca: Vec<Vec<u8>>,
     /// The proxy on the way.
     pub proxy: Option<String>,
+    /// The UID of the hub's namespace `kube-system`, where it is known: no two clusters share it.
+    pub uid: Option<String>,
 }
 
 /// How two addresses compare.
@@ -33,22 +35,41 @@ pub enum Likeness {
 
 impl HubAddress {
     /// Compares with the address that is wanted.
+    ///
+    /// Where both know the hub's UID, it alone says whether they are the same hub. Otherwise one certificate in common
+    /// suffices at the same address; at another address all have to be the same, because a file with the authorities
+    /// of several hubs has some of each.
     pub fn likeness(&self, wanted: &Self) -> Likeness {
-        let address = normal(&self.server) == normal(&wanted.server);
+        let address = self.is_at(&wanted.server);
         let same_ca = match (self.ca.is_empty(), wanted.ca.is_empty()) {
             (true, true) => address,
             // One of them leaves the choice to the system: nothing contradicts.
             (true, false) | (false, true) => address,
-            (false, false) => self.ca.iter().any(|certificate| wanted.ca.contains(certificate)),
+            (false, false) if address => self.ca.iter().any(|certificate| wanted.ca.contains(certificate)),
+            (false, false) => {
+                let within =
+                    |some: &[Vec<u8>], all: &[Vec<u8>]| some.iter().all(|certificate| all.contains(certificate));
+                within(&self.ca, &wanted.ca) && within(&wanted.ca, &self.ca)
+            }
         };
-        match (address, same_ca) {
-            (true, true) => Likeness::Same,
-            (false, true) => Likeness::OtherAddress,
-            (true, false) => Likeness::OtherCa,
-            (false, false) => Likeness::OtherHub,
+        let same_uid = self.uid.as_ref().zip(wanted.uid.as_ref()).map(|(own, other)| own == other);
+        match (same_uid, address, same_ca) {
+            (Some(false), ..) | (None, false, false) => Likeness::OtherHub,
+            (_, true, true) => Likeness::Same,
+            (Some(true), false, _) | (None, false, true) => Likeness::OtherAddress,
+            (Some(true), true, false) => Likeness::Same,
+            (None, true, false) => Likeness::OtherCa,
         }
     }
+
+    /// Whether this is the hub's address.
+    pub fn is_at(&self, server: &str) -> bool {
+        normal(&self.server) == normal(server)
+    }
 }
+
+/// Annotation of the Secret of an agent's bootstrap kubeconfig: [`HubAddress::uid`].
+pub const HUB_UID: &str = "kubectl-ocm/hub-uid";
 
 /// An address without what makes no difference.
 fn normal(server: &str) -> String {
@@ -109,7 +130,7 @@ mod tests {
     use super::*;
 
     fn address(server: &str, ca: &[&[u8]]) -> HubAddress {
-        HubAddress { server: server.to_owned(), ca: ca.iter().map(|ca| ca.to_vec()).collect(), proxy: None }
+        HubAddress { server: server.to_owned(), ca: ca.iter().map(|ca| ca.to_vec()).collect(), ..HubAddress::default() }
     }
 
     #[test]
@@ -118,7 +139,10 @@ mod tests {
         let cases = [
             (address("https://hub.example:6443", &[b"b"]), Likeness::Same),
             (address("https://hub.example:6443", &[]), Likeness::Same),
-            (address("https://10.0.0.1:6443", &[b"a"]), Likeness::OtherAddress),
+            (address("https://10.0.0.1:6443", &[b"b", b"a"]), Likeness::OtherAddress),
+            // A file with the authorities of two hubs has one of each.
+            (address("https://10.0.0.1:6443", &[b"a"]), Likeness::OtherHub),
+            (address("https://10.0.0.1:6443", &[b"a", b"b", b"x"]), Likeness::OtherHub),
             (address("https://hub.example:6443", &[b"c"]), Likeness::OtherCa),
             (address("https://other:6443", &[b"c"]), Likeness::OtherHub),
             (address("https://other:6443", &[]), Likeness::OtherHub),
@@ -128,6 +152,18 @@ mod tests {
         }
         assert_eq!(address("https://h:443", &[]).likeness(&address("https://h", &[])), Likeness::Same);
         assert_eq!(address("https://h:443", &[]).likeness(&address("https://i", &[])), Likeness::OtherHub);
+    }
+
+    #[test]
+    fn the_uid_decides_where_both_know_it() {
+        let with = |hub: HubAddress, uid: &str| HubAddress { uid: Some(uid.to_owned()), ..hub };
+        let hub = with(address("https://hub", &[b"a"]), "1");
+        let likeness = |wanted: HubAddress| hub.likeness(&wanted);
+        assert_eq!(likeness(with(address("https://hub", &[b"a"]), "2")), Likeness::OtherHub);
+        assert_eq!(likeness(with(address("https://other", &[b"a"]), "2")), Likeness::OtherHub);
+        assert_eq!(likeness(with(address("https://other", &[b"x"]), "1")), Likeness::OtherAddress);
+        assert_eq!(likeness(with(address("https://hub", &[b"x"]), "1")), Likeness::Same);
+        assert_eq!(likeness(address("https://hub", &[b"x"])), Likeness::OtherCa);
     }
 
     #[test]

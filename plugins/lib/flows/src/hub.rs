@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::config::Kubeconfig;
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
@@ -38,6 +38,8 @@ pub struct AddressWish {
     pub ca: Vec<Vec<u8>>,
     /// The flag that names the address, for hints.
     pub flag: &'static str,
+    /// Whether a hub may be believed that nobody verified, because the user said so.
+    pub unverified: bool,
 }
 
 /// Where agents find the hub.
@@ -54,6 +56,17 @@ pub struct Place {
 /// # Errors
 /// When the address cannot be used by agents, or nothing that we hold vouches for it.
 pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<Place, Failure> {
+    if hub.insecure && wish.ca.is_empty() {
+        let sentence = format!("{} is not verified: its kubeconfig says insecure-skip-tls-verify", hub.label());
+        if !wish.unverified {
+            let prefix = hub.flag_prefix;
+            return Err(Failure::new(Reason::Tls, format!("{sentence}; nothing was changed"))
+                .because("the CA that it tells would be pinned and given to agents, whoever answered")
+                .hint("give the CA of the hub: --ca-file FILE")
+                .hint(format!("or accept that: --{prefix}insecure-skip-tls-verify")));
+        }
+        narrator.tell(Event::warning(format!("{sentence}; whoever answers there can put another hub in its place")));
+    }
     let given = wish.server.clone().unwrap_or_else(|| hub.server.clone());
     let mut endpoint = Endpoint::parse(&given, None)?;
     let mut server = given;
@@ -83,7 +96,7 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     }
     if !wish.ca.is_empty() {
         let seen = vouches(&endpoint, &wish.ca, &server, hub, narrator).await?;
-        return Ok(Place { address: HubAddress { server, ca: wish.ca.clone(), proxy: None }, seen });
+        return Ok(Place { address: place(server, &endpoint, &wish.ca, seen).await, seen });
     }
     let mut candidates: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut propose = |ca: Vec<Vec<u8>>| {
@@ -100,7 +113,7 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     for candidate in &candidates {
         match vouches(&endpoint, candidate, &server, hub, narrator).await {
             Ok(seen) => {
-                return Ok(Place { address: HubAddress { server, ca: candidate.clone(), proxy: None }, seen });
+                return Ok(Place { address: place(server, &endpoint, candidate, seen).await, seen });
             }
             Err(failure) => trouble = trouble.or(Some(failure)),
         }
@@ -108,12 +121,37 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     match trouble {
         // The kubeconfig trusts what the system trusts, and so can the agents.
         _ if hub.ca.is_none() && !hub.insecure && server == hub.server => {
-            Ok(Place { address: HubAddress { server, ca: Vec::new(), proxy: None }, seen: true })
+            Ok(Place { address: HubAddress { server, ..HubAddress::default() }, seen: true })
         }
         Some(failure) => Err(failure.hint("give the CA of that address: --ca-file FILE")),
         None => Err(Failure::new(Reason::Tls, format!("no CA is known that vouches for {server}"))
             .hint("give it: --ca-file FILE")),
     }
+}
+
+async fn place(server: String, endpoint: &Endpoint, ca: &[Vec<u8>], seen: bool) -> HubAddress {
+    let ca = if seen { vouching(endpoint, ca).await } else { ca.to_vec() };
+    HubAddress { server, ca, ..HubAddress::default() }
+}
+
+/// Of a file with several authorities those that vouch for the address: the others may be of other hubs. All of them if
+/// none does alone.
+pub async fn vouching(endpoint: &Endpoint, ca: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    if ca.len() < 2 {
+        return ca.to_vec();
+    }
+    let each = ca.iter().map(async |certificate| {
+        let vouches = ocm_net::verify(endpoint, std::slice::from_ref(certificate), HANDSHAKE).await.is_ok();
+        vouches.then(|| certificate.clone())
+    });
+    let vouching: Vec<Vec<u8>> = futures::future::join_all(each).await.into_iter().flatten().collect();
+    if vouching.is_empty() { ca.to_vec() } else { vouching }
+}
+
+/// The UID of a cluster's namespace `kube-system`, which no other cluster has; none where it may not be read.
+pub async fn uid(cluster: &Cluster) -> Option<String> {
+    let api: Api<Namespace> = Api::all(cluster.client.clone());
+    api.get_metadata_opt("kube-system").await.ok()??.metadata.uid
 }
 
 /// Whether `ca` was seen to vouch for the address. What cannot be reached from here may still be reachable for agents.
@@ -193,6 +231,7 @@ pub fn parse(text: &str) -> Option<Bootstrap> {
         server: cluster.server.clone()?,
         ca: ca.unwrap_or_default(),
         proxy: cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty()),
+        uid: None,
     };
     Some(Bootstrap { hub, token: token.unwrap_or_default(), exclusive: false })
 }
@@ -208,6 +247,7 @@ mod tests {
             server: "https://hub:6443".to_owned(),
             ca: vec![certificate],
             proxy: Some("http://proxy:3128".to_owned()),
+            uid: None,
         };
         let bootstrap = Bootstrap { hub, token: "to.ken".to_owned(), exclusive: false };
         assert_eq!(parse(&bootstrap.to_yaml()), Some(bootstrap.clone()));

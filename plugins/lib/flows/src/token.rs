@@ -176,16 +176,6 @@ fn draw() -> Result<BootstrapToken, Failure> {
 async fn line(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<Ticket, Failure> {
     let Place { address: HubAddress { server, ca, .. }, seen } = hub::address(hub, wish, narrator).await?;
     let endpoint = Endpoint::parse(&server, None)?;
-    let mut vouching = Vec::new();
-    if ca.len() > 1 && seen {
-        // Of a bundle, only what vouches for this address matters.
-        for certificate in &ca {
-            if ocm_net::verify(&endpoint, std::slice::from_ref(certificate), HANDSHAKE).await.is_ok() {
-                vouching.push(certificate.clone());
-            }
-        }
-    }
-    let ca = if vouching.is_empty() { ca } else { vouching };
     let pins: Vec<Pin> = ca.iter().filter_map(|certificate| Pin::of(certificate)).collect();
     let learned = pins.is_empty()
         || (seen && ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await.is_ok());

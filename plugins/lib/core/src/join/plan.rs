@@ -19,7 +19,7 @@ use super::rbac;
 use crate::gates::{Gate, Part};
 use crate::install::bundle::{self, Bundle, Component, Image};
 use crate::install::{check_credentials, operator};
-use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN};
+use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use crate::{Failure, Plan, Stage, reconcile};
 
 /// How long an agent's certificate lives unless something else is said: a year.
@@ -139,7 +139,9 @@ fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
     secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
     // Said in both directions: what was true of an earlier token must not stay.
-    secret.metadata.annotations = Some([(EXCLUSIVE_TOKEN.to_owned(), bootstrap.exclusive.to_string())].into());
+    let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), bootstrap.exclusive.to_string())]);
+    annotations.insert(HUB_UID.to_owned(), bootstrap.hub.uid.clone().unwrap_or_default());
+    secret.metadata.annotations = Some(annotations);
     let file = ByteString(bootstrap.to_yaml().into_bytes());
     secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), file)].into());
     Manifest::of(&secret)

@@ -178,7 +178,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn hub(server: &str, ca: &[u8]) -> HubAddress {
-        HubAddress { server: server.to_owned(), ca: vec![ca.to_vec()], proxy: None }
+        HubAddress { server: server.to_owned(), ca: vec![ca.to_vec()], ..HubAddress::default() }
     }
 
     fn klusterlet(name: Option<&str>) -> Klusterlet {

@@ -27,7 +27,7 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::apply::{self, Applied, Mode};
 use secrecy::ExposeSecret as _;
 
-pub use reach::{Trust, Way};
+pub use reach::{Trust, Way, is_itself};
 
 use crate::{install, token};
 use reach::Hub;
@@ -166,6 +166,12 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
         survey::old_namespace_gone(managed, &survey, wish.timeout, narrator.as_ref()).await?;
         // What was read of the old namespace went with it.
         survey = survey::survey(managed, wanted).await?;
+    }
+    if let Some(identity) = &mut survey.found.identity {
+        reach::narrow(&mut identity.hub, &hub.address).await;
+    }
+    if let Some(bootstrap) = &mut survey.found.bootstrap {
+        reach::narrow(&mut bootstrap.hub, &hub.address).await;
     }
     let now = Timestamp::now();
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &managed.label())?;

@@ -75,7 +75,8 @@ pub(super) struct Hub {
 pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hub, Failure> {
     match &wish.way {
         Way::Seat { hub, address } => {
-            let address = hub::address(hub, address, narrator.as_ref()).await?.address;
+            let (place, uid) = futures::join!(hub::address(hub, address, narrator.as_ref()), hub::uid(hub));
+            let address = HubAddress { uid, ..place?.address };
             Ok(Hub { address, admin: Some((**hub).clone()), token: None, registrar: None })
         }
         Way::Token { token, server, trust } => {
@@ -89,7 +90,7 @@ pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hu
                 .hint("or use the one that the hub publishes: --force-internal-endpoint-lookup"));
             }
             let ca = authority(&endpoint, trust, narrator.as_ref()).await?;
-            let mut address = HubAddress { server: server.clone(), ca, proxy: None };
+            let mut address = HubAddress { server: server.clone(), ca, ..HubAddress::default() };
             if trust.skip {
                 address.ca = unverified_authority(&address, &endpoint, token, narrator.clone()).await?;
             } else if address.ca.is_empty() {
@@ -103,6 +104,32 @@ pub(super) async fn reach(wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Hu
             let registrar = client(&bootstrap, narrator).await?;
             Ok(Hub { address, admin: None, token: Some(token.clone()), registrar: Some(registrar) })
         }
+    }
+}
+
+/// Whether the cluster that is to join is the hub: it has the hub's address, or is the same cluster under another one.
+pub async fn is_itself(managed: &Cluster, way: &Way) -> bool {
+    match way {
+        Way::Token { server, .. } => at(&managed.server).is_at(server),
+        Way::Seat { hub, .. } if at(&managed.server).is_at(&hub.server) => true,
+        Way::Seat { hub, .. } => {
+            let (own, other) = futures::join!(hub::uid(managed), hub::uid(hub));
+            own.is_some() && own == other
+        }
+    }
+}
+
+fn at(server: &str) -> HubAddress {
+    HubAddress { server: server.to_owned(), ..HubAddress::default() }
+}
+
+/// Narrows what a cluster knows of its hub down to the authorities that vouch for it, where the hub can be reached.
+pub(super) async fn narrow(known: &mut HubAddress, wanted: &HubAddress) {
+    if known.ca.len() > 1
+        && !known.is_at(&wanted.server)
+        && let Ok(endpoint) = Endpoint::parse(&known.server, None)
+    {
+        known.ca = hub::vouching(&endpoint, &known.ca).await;
     }
 }
 
@@ -120,7 +147,7 @@ async fn authority(endpoint: &Endpoint, trust: &Trust, narrator: &dyn Narrator) 
             }
         }
         ocm_net::verify(endpoint, &trusted, HANDSHAKE).await?;
-        return Ok(trusted);
+        return Ok(hub::vouching(endpoint, &trusted).await);
     }
     if !pins.is_empty() {
         let learned = ocm_net::learn(endpoint, pins, CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await?;
@@ -163,7 +190,7 @@ async fn published_authority(
     candidates.push(hub::root_ca(&hub).await.unwrap_or_default());
     for candidate in candidates.into_iter().filter(|candidate| !candidate.is_empty()) {
         if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
-            return Ok(candidate);
+            return Ok(hub::vouching(endpoint, &candidate).await);
         }
     }
     narrator.tell(Event::note(format!("agents verify {endpoint} with the authorities of their own system")));
@@ -185,7 +212,7 @@ async fn unverified_authority(
     let info = hub::cluster_info(&hub).await?.map(|info| info.ca).unwrap_or_default();
     for candidate in [info, hub::root_ca(&hub).await?].into_iter().filter(|candidate| !candidate.is_empty()) {
         if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
-            return Ok(candidate);
+            return Ok(hub::vouching(endpoint, &candidate).await);
         }
     }
     Err(Failure::new(
@@ -203,7 +230,7 @@ async fn internal(
 ) -> Result<HubAddress, Failure> {
     let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
     let hub = client(&bootstrap, narrator.clone()).await?;
-    let wish = AddressWish { server: None, internal: true, ca: address.ca, flag: "--hub-apiserver" };
+    let wish = AddressWish { server: None, internal: true, ca: address.ca, flag: "--hub-apiserver", unverified: false };
     Ok(hub::address(&hub, &wish, narrator.as_ref()).await?.address)
 }
 

@@ -14,7 +14,7 @@ use ocm_core::join::Live;
 use ocm_core::join::agent::Agent;
 use ocm_core::join::lease::{self, stale_holder};
 use ocm_core::join::state::{Found, Identity, own};
-use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN};
+use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use ocm_core::pin::{self, Pin};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::wait::{Look, until};
@@ -75,7 +75,12 @@ pub(super) async fn survey(managed: &Cluster, name: &str) -> Result<Survey, Fail
     let namespace = namespace.map_err(|error| managed.explain("read the agent's namespace", error))?;
     let bootstrap = bootstrap?.as_ref().and_then(read_bootstrap);
     let own = identity?;
-    let identity = own.as_ref().and_then(read_identity);
+    let mut identity = own.as_ref().and_then(read_identity);
+    if let (Some(identity), Some(bootstrap)) = (&mut identity, &bootstrap)
+        && identity.hub.is_at(&bootstrap.hub.server)
+    {
+        identity.hub.uid.clone_from(&bootstrap.hub.uid);
+    }
     let reachable = |url: &String| ocm_net::Endpoint::parse(url, None).is_ok_and(|endpoint| !endpoint.is_loopback());
     Ok(Survey {
         live: Live {
@@ -130,9 +135,11 @@ fn read_identity(secret: &Secret) -> Option<Identity> {
 /// What an agent registers with.
 fn read_bootstrap(secret: &Secret) -> Option<Bootstrap> {
     let annotations = secret.metadata.annotations.as_ref();
-    let exclusive = annotations.and_then(|all| all.get(EXCLUSIVE_TOKEN)).is_some_and(|word| word == "true");
-    let bootstrap = hub::parse(&text(secret, secrets::KUBECONFIG_KEY)?)?;
-    Some(Bootstrap { exclusive, ..bootstrap })
+    let noted = |key: &str| annotations.and_then(|all| all.get(key)).filter(|word| !word.is_empty());
+    let mut bootstrap = hub::parse(&text(secret, secrets::KUBECONFIG_KEY)?)?;
+    bootstrap.exclusive = noted(EXCLUSIVE_TOKEN).is_some_and(|word| word == "true");
+    bootstrap.hub.uid = noted(HUB_UID).cloned();
+    Some(bootstrap)
 }
 
 /// The agent of cluster `name`, of whose Secret as much is known as it has written.
