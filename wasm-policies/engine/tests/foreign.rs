@@ -627,11 +627,12 @@ fn gatekeeper_denies_by_violations() {
         assert_eq!(artifact.header().kind, Kind::Gatekeeper);
         ask(&Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded")).result
     };
-    assert_eq!(asked(r#"[{"result":[]}]"#).expect("it decides").verdict, Verdict::Allow);
+    // Nothing is wrong, which is no reason to let anybody in.
+    assert_eq!(asked(r#"[{"result":[]}]"#).expect("it decides").verdict, Verdict::NoOpinion);
     let denied = asked(r#"[{"result":[{"msg":"no owner"}]}]"#).expect("it decides");
     assert_eq!((denied.verdict, denied.reasons[0].message.as_str()), (Verdict::Deny, "no owner"));
     assert_eq!(asked(r#"[{"result":7}]"#).unwrap_err().code(), "malformed");
-    assert_eq!(asked("[]").expect("it decides").verdict, Verdict::NoOpinion);
+    assert_eq!(asked("[]").unwrap_err().code(), "malformed", "the rule is undefined");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Small helpers for JSON values.
 
-use serde::Serialize;
-use serde_json::Value;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 /// One step of a JSON pointer (RFC 6901), escaped.
@@ -74,6 +77,82 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
+/// JSON in which no object has two members of one name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unique(pub(crate) Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        UniqueValue.deserialize(deserializer).map(Self)
+    }
+}
+
+struct UniqueValue;
+
+impl<'de> DeserializeSeed<'de> for UniqueValue {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut found = Vec::new();
+        while let Some(item) = items.next_element_seed(Self)? {
+            found.push(item);
+        }
+        Ok(Value::Array(found))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut found = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let value = members.next_value_seed(Self)?;
+            if found.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("duplicate member {name:?}")));
+            }
+            found.insert(name, value);
+        }
+        Ok(Value::Object(found))
+    }
+}
+
 /// Whether a value says nothing: what Go leaves out or writes as null.
 pub(crate) fn is_empty(value: Option<&Value>) -> bool {
     match value {
@@ -87,6 +166,16 @@ pub(crate) fn is_empty(value: Option<&Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_members_are_found_at_any_depth() {
+        let read = |json: &str| serde_json::from_str::<Unique>(json).map(|Unique(value)| value);
+        let json = r#"{"a": [1, -1, 1.5, "x", null, true, {"b": {}}], "b": 18446744073709551615}"#;
+        assert_eq!(read(json).unwrap(), serde_json::from_str::<Value>(json).unwrap());
+        for twice in [r#"{"a": 1, "a": 1}"#, r#"[{"a": {"b": 1, "c": 2, "b": 3}}]"#, r#"{"a": 1, "\u0061": 2}"#] {
+            assert!(read(twice).unwrap_err().to_string().contains("duplicate member"), "{twice}");
+        }
+    }
 
     #[test]
     fn canonical_json_is_sorted() {
