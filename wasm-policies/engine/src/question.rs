@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ocm_policy_abi::{Manifest, Map, Query, Request, Table};
+use ocm_policy_abi::{Manifest, Map, Operation, Query, Request, Table};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use ocm_policy_rules::adapt;
 use ocm_policy_rules::outcome::Fault;
 use ocm_policy_rules::review::admission_request;
 
@@ -78,19 +79,81 @@ impl Question {
         self.object.as_ref().filter(|_| !deleted)
     }
 
-    /// The request in the words of an admission review, for policies of other contracts.
-    pub(crate) fn admission(&self) -> Result<Arc<str>, Fault> {
-        const KEY: &str = "admission";
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = texts.get(KEY) {
-            return Ok(text.clone());
+    /// The object as it was, as policies of other contracts are given it. Nothing is changed yet where a controller
+    /// asks about what is stored.
+    fn given_previous(&self) -> Option<&Value> {
+        let stored = matches!(self.request.operation, Operation::Approve | Operation::Accept | Operation::Join);
+        match &*self.request.resource.as_ref()?.operation {
+            "DELETE" => self.previous_object.as_ref().or(self.object()),
+            "UPDATE" if stored => self.previous_object.as_ref().or(self.object()),
+            _ => self.previous_object(),
+        }
+    }
+
+    /// The request with its objects, in the words of an admission review.
+    ///
+    /// # Errors
+    /// When an object is missing: rules about it would be silent.
+    fn admitted(&self) -> Result<Value, Fault> {
+        let missing = |what: &str| Err(Fault::Load(format!("{what} is missing, and the policy judges whole objects")));
+        let verb = self.request.resource.as_ref().map(|resource| &*resource.operation);
+        let (object, previous) = (self.given_object(), self.given_previous());
+        match verb {
+            Some("CREATE") | None if object.is_none() => return missing("the object"),
+            Some("UPDATE") if object.is_none() => return missing("the object"),
+            Some("UPDATE") if previous.is_none() => return missing("the object before the update"),
+            Some("DELETE") if previous.is_none() => return missing("the object that is deleted"),
+            _ => {}
         }
         let mut request = self.request.clone();
-        request.object = self.given_object().cloned();
-        request.previous_object.clone_from(&self.previous_object);
-        let text: Arc<str> = admission_request(&request, self.object()).to_string().into();
-        texts.insert(KEY.to_owned(), text.clone());
+        request.object = object.cloned();
+        request.previous_object = previous.cloned();
+        Ok(admission_request(&request, None))
+    }
+
+    /// A text that is made once.
+    fn once(&self, key: &str, make: impl FnOnce() -> Result<String, Fault>) -> Result<Arc<str>, Fault> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = texts.get(key) {
+            return Ok(text.clone());
+        }
+        let text: Arc<str> = make()?.into();
+        texts.insert(key.to_owned(), text.clone());
         Ok(text)
+    }
+
+    /// The request in the words of an admission review, for policies of other contracts.
+    pub(crate) fn admission(&self) -> Result<Arc<str>, Fault> {
+        self.once("admission", || Ok(self.admitted()?.to_string()))
+    }
+
+    /// The same for Gatekeeper, whose templates find a deleted object as the object.
+    fn gatekeeper_review(&self) -> Result<Arc<str>, Fault> {
+        self.once("gatekeeper", || {
+            let mut review = self.admitted()?;
+            if review["operation"] == "DELETE" {
+                review["object"] = review["oldObject"].clone();
+            }
+            Ok(review.to_string())
+        })
+    }
+
+    /// The objects that a Gatekeeper template with this manifest finds as `data.inventory`; none where it asks for none.
+    ///
+    /// # Errors
+    /// When a table is missing, cut off or of another form.
+    pub(crate) fn inventory(&self, manifest: &Manifest) -> Result<Option<Value>, Fault> {
+        if manifest.evidence.is_empty() {
+            return Ok(None);
+        }
+        let tables = self.tables(manifest)?;
+        let table = |query: &Query| {
+            let found = tables.iter().find(|(name, ..)| **name == query.name).map(|(.., table)| *table);
+            found.ok_or_else(|| Fault::Load(format!("the evidence {:?} is missing", query.name)))
+        };
+        let tables =
+            manifest.evidence.iter().map(|query| Ok((query, table(query)?))).collect::<Result<Vec<_>, Fault>>()?;
+        adapt::inventory(tables).map(Some)
     }
 
     /// What a Kubewarden policy with these settings is given: [`ocm_policy_rules::adapt::kubewarden_input`] without
@@ -101,7 +164,7 @@ impl Question {
 
     /// What a Gatekeeper template with these parameters is given, likewise.
     pub(crate) fn gatekeeper_input(&self, parameters: &str) -> Result<String, Fault> {
-        Ok(format!("{{\"review\":{},\"parameters\":{parameters}}}", self.admission()?))
+        Ok(format!("{{\"review\":{},\"parameters\":{parameters}}}", self.gatekeeper_review()?))
     }
 
     /// The tables that a policy with this manifest asks for: under which name it does, under which one each was found.
@@ -169,8 +232,6 @@ impl Question {
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::Operation;
-    use ocm_policy_rules::adapt;
     use serde_json::json;
 
     use super::*;
@@ -227,5 +288,41 @@ mod tests {
         assert_eq!(question.given_object(), None);
         let admission: Value = serde_json::from_str(&question.admission().unwrap()).unwrap();
         assert_eq!((&admission["object"], &admission["oldObject"]), (&Value::Null, &json!({"a": 1})));
+        let input: Value = serde_json::from_str(&question.gatekeeper_input("{}").unwrap()).unwrap();
+        assert_eq!((&input["review"]["object"], &input["review"]["oldObject"]), (&json!({"a": 1}), &json!({"a": 1})));
+    }
+
+    #[test]
+    fn a_missing_object_is_an_error_for_whoever_judges_objects() {
+        let ask = |verb: &str, operation: Operation, object: Option<Value>, previous: Option<Value>| {
+            let question = Question::new(Request::<'static> {
+                id: "1".into(),
+                operation,
+                now: 0,
+                dry_run: false,
+                attempt: 0,
+                requester: ocm_policy_abi::Requester::default(),
+                resource: Some(ocm_policy_abi::Resource { operation: verb.to_owned().into(), ..Default::default() }),
+                cluster: None,
+                previous: None,
+                csr: None,
+                object,
+                previous_object: previous,
+                evidence: Map::default(),
+            });
+            let made = [question.kubewarden_input("{}"), question.gatekeeper_input("{}")];
+            made.map(|made| made.map(drop).map_err(|fault| fault.code()))
+        };
+        let (there, refused) = ([Ok(()), Ok(())], [Err("load"), Err("load")]);
+        let some = || Some(json!({"a": 1}));
+        assert_eq!(ask("CREATE", Operation::Create, None, None), refused);
+        assert_eq!(ask("CREATE", Operation::Create, some(), None), there);
+        assert_eq!(ask("UPDATE", Operation::Update, None, some()), refused);
+        assert_eq!(ask("UPDATE", Operation::Update, some(), None), refused);
+        assert_eq!(ask("UPDATE", Operation::Update, some(), some()), there);
+        assert_eq!(ask("UPDATE", Operation::Accept, some(), None), there, "nothing is changed yet");
+        assert_eq!(ask("UPDATE", Operation::Accept, None, None), refused);
+        assert_eq!(ask("DELETE", Operation::Delete, None, None), refused);
+        assert_eq!(ask("DELETE", Operation::Delete, None, some()), there);
     }
 }

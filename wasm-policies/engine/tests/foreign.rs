@@ -635,6 +635,119 @@ fn gatekeeper_denies_by_violations() {
     assert_eq!(asked("[]").unwrap_err().code(), "malformed", "the rule is undefined");
 }
 
+/// A module of Rego with these texts among its data, this metadata of Kubewarden, and these sections.
+fn declared(texts: &str, metadata: Option<Value>, sections: &[(&str, &str)]) -> Result<Artifact, Fault> {
+    let wat = rego("", OPEN);
+    let wat = wat.replace("(func (export \"builtins\")", &format!("{} (func (export \"builtins\")", data(700, texts)));
+    let mut module = wat::parse_str(wat).expect("it can be written");
+    if let Some(metadata) = metadata {
+        module = annotate(&module, "io.kubewarden.metadata", metadata.to_string().as_bytes());
+    }
+    for (name, content) in sections {
+        module = annotate(&module, name, content.as_bytes());
+    }
+    compile_here(&module, "{}", &Ceiling::default())
+}
+
+fn template(resources: Option<Value>) -> Option<Value> {
+    let mut metadata = json!({"protocolVersion": "v1", "executionMode": "gatekeeper", "rules": [
+        {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}]});
+    if let Some(resources) = resources {
+        metadata["contextAwareResources"] = resources;
+    }
+    Some(metadata)
+}
+
+#[test]
+fn a_template_that_reads_an_inventory_must_ask_for_one() {
+    let reads = "review\0inventory\0cluster\0";
+    for silent in [template(None), template(Some(json!([]))), template(Some(Value::Null))] {
+        let Err(Fault::Load(why)) = declared(reads, silent, &[]) else { panic!("it is not refused") };
+        assert!(why.contains("data.inventory") && why.contains("contextAwareResources"), "{why}");
+    }
+    let Err(Fault::Load(why)) = declared(reads, None, &[("ocm-policy-kind", "gatekeeper")]) else {
+        panic!("not refused")
+    };
+    assert!(why.contains("data.inventory"), "{why}");
+    // A word that only holds it is another word.
+    assert!(declared("inventory-of-things\0my inventory\0", template(None), &[]).is_ok());
+    let asks = template(Some(json!([{"apiVersion": "v1", "kind": "Namespace"}])));
+    let artifact = declared(reads, asks, &[]).expect("it asks");
+    assert_eq!(artifact.header().manifest.evidence.len(), 1);
+    // Asked for and not given is an error, not an empty inventory.
+    let policy = Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded");
+    let Err(fault) = ask(&policy).result else { panic!("it decides") };
+    assert!(fault.to_string().contains("v1-namespace"), "{fault}");
+    let unstable = declared("_unstable\0namespace\0", template(None), &[]);
+    assert!(matches!(unstable, Err(Fault::Load(why)) if why.contains("_unstable")));
+    let parts = json!({"contract": "ocm:policy@0.1.0", "name": "n", "version": "1.0.0", "operations": ["create"],
+        "kind": "gatekeeper", "evidence": [{"name": "n", "source": {"kind": "namespaces"}, "fields": ["/metadata"]}]});
+    let parts = declared(reads, None, &[("ocm-policy-manifest", &parts.to_string())]);
+    assert!(matches!(parts, Err(Fault::Load(why)) if why.contains("whole objects")));
+}
+
+#[test]
+fn the_kind_of_a_module_can_be_declared() {
+    let kind = |texts: &str, sections: &[(&str, &str)]| {
+        declared(texts, None, sections).map(|artifact| artifact.header().kind).map_err(|fault| fault.to_string())
+    };
+    let manifest = |kind: &str| {
+        json!({"contract": "ocm:policy@0.1.0", "name": "n", "version": "1.0.0", "operations": ["create"], "kind": kind})
+            .to_string()
+    };
+    assert_eq!(kind("", &[]), Ok(Kind::Opa));
+    assert_eq!(kind("", &[("ocm-policy-kind", "gatekeeper")]), Ok(Kind::Gatekeeper));
+    assert_eq!(kind("", &[("ocm-policy-manifest", &manifest("gatekeeper"))]), Ok(Kind::Gatekeeper));
+    let both = [("ocm-policy-kind", "opa"), ("ocm-policy-manifest", &*manifest("gatekeeper"))];
+    assert!(kind("", &both).unwrap_err().contains("of the kinds"));
+    for (wrong, why) in [
+        ("gatekeepr", "kinds are component"),
+        ("kubewarden", "does not export _start"),
+        ("kubewarden-wapc", "does not export __guest_call"),
+        ("wasi-command", "does not export _start"),
+        ("component", "does not export ocm:policy"),
+    ] {
+        let said = kind("", &[("ocm-policy-kind", wrong)]).unwrap_err();
+        assert!(said.contains(why), "{wrong}: {said}");
+    }
+    // A template of Gatekeeper that does not say so would find no review, and never deny.
+    let looks = "review\0parameters\0violation\0";
+    assert!(kind(looks, &[]).unwrap_err().contains("--kind gatekeeper"));
+    assert_eq!(kind(looks, &[("ocm-policy-kind", "opa")]), Ok(Kind::Opa));
+    assert_eq!(kind(looks, &[("ocm-policy-kind", "gatekeeper")]), Ok(Kind::Gatekeeper));
+}
+
+#[test]
+fn work_of_the_host_costs_fuel() {
+    let fuel = |wat: &str| ask(&policy(wat)).fuel;
+    // A thousand buffers that hold nothing are looked at all the same.
+    let plain = fuel(&command(ALLOW));
+    for call in [
+        "(drop (call $write (i32.const 2) (i32.const 90000) (i32.const 1024) (i32.const 8)))",
+        "(drop (call $write (i32.const 1) (i32.const 90000) (i32.const 1024) (i32.const 8)))",
+        "(drop (call $read (i32.const 0) (i32.const 90000) (i32.const 1024) (i32.const 8)))",
+    ] {
+        let used = fuel(&command(&format!("{call} {ALLOW}"))) - plain;
+        assert!(used >= 16 * 1024, "{call}: {used}");
+    }
+    // Looking for the end of a text costs as much as the text is long, whether there is an end or not.
+    let long = |eval: &str| {
+        let grown = format!("(memory.fill (i32.const 8192) (i32.const 32) (i32.const 110000)) {eval}");
+        ask(&policy(&rego(r#""trace":3"#, &grown)))
+    };
+    let pointed = "(drop (call $builtin1 (i32.const 3) (i32.const 0) (i32.const 8192))) (i32.const 300)";
+    let outcome = long(pointed);
+    assert!(outcome.fuel > 110_000 / 8 + long("(i32.const 300)").fuel, "{}", outcome.fuel);
+    // What is compared with the object costs fuel as well.
+    let (said, padded) = (r#"{"accepted":true}"#, format!(r#"{{"accepted":true{}}}"#, " ".repeat(10_000)));
+    let answering = |text: &str| {
+        let stored = data(100_000, text);
+        let body = format!("(call $response (i32.const 100000) (i32.const {})) (i32.const 1)", text.len());
+        fuel(&wapc(&body).replace("(global $ready", &format!("{stored} (global $ready")))
+    };
+    assert!(answering(&padded) - answering(said) >= 4 * 10_000);
+}
+
 #[test]
 fn the_pool_is_given_back() {
     let policy = policy(&rego("", OPEN));

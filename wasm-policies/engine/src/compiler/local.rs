@@ -14,7 +14,7 @@ use crate::limits::Ceiling;
 use crate::module::{Anatomy, Kind, ShapeLimits, anatomy, check_shape, componentize, prune};
 use crate::runtime::component::{Exports, configure, decide, describe, link};
 use crate::runtime::errors::fault;
-use crate::runtime::foreign::examine;
+use crate::runtime::foreign::{check_inputs, examine};
 use crate::runtime::opa;
 use crate::runtime::store::{fill, store};
 
@@ -94,6 +94,9 @@ fn foreign(
         _ => (Module::from_binary(engine, module).map_err(cannot)?, settings.to_owned()),
     };
     let manifest = examine(engine, &code, kind, anatomy, &digest(module), &settings, ceiling)?;
+    if matches!(kind, Kind::Opa | Kind::Gatekeeper) {
+        check_inputs(module, kind, anatomy.declares_kind()?, &manifest)?;
+    }
     Ok((manifest, Some(settings), code.serialize().map_err(cannot)?))
 }
 

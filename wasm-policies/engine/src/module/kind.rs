@@ -40,8 +40,38 @@ impl Kind {
         }
     }
 
-    /// What sort of module it is.
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Component,
+        Self::Core,
+        Self::KubewardenWapc,
+        Self::KubewardenWasi,
+        Self::Opa,
+        Self::Gatekeeper,
+        Self::WasiCommand,
+    ];
+
+    /// What sort of module it is: what it is declared to be, or else what its content tells.
     pub(crate) fn of(anatomy: &Anatomy<'_>) -> Result<Kind, Fault> {
+        let Some(declared) = anatomy.declared_kind()? else { return Self::told(anatomy) };
+        let (fits, needs) = match declared {
+            Self::Component | Self::Core => (Self::told(anatomy)? == declared, INTERFACE),
+            Self::KubewardenWapc => (anatomy.has("__guest_call"), "__guest_call"),
+            Self::Opa | Self::Gatekeeper => (anatomy.has("opa_eval_ctx_new"), "opa_eval_ctx_new"),
+            Self::KubewardenWasi | Self::WasiCommand => (anatomy.has("_start"), "_start"),
+        };
+        match fits && anatomy.is_component == (declared == Self::Component) {
+            true => Ok(declared),
+            false => Err(Fault::Load(format!(
+                "it is declared to be of the kind {}, and does not export {needs} as such modules do; it exports {}",
+                declared.word(),
+                anatomy.list()
+            ))),
+        }
+    }
+
+    /// What the content of a module tells.
+    fn told(anatomy: &Anatomy<'_>) -> Result<Kind, Fault> {
         if anatomy.is_component {
             if !anatomy.has(INTERFACE) {
                 return Err(Fault::Load(format!(
@@ -81,5 +111,40 @@ impl Kind {
              it exports {}",
             anatomy.list()
         )))
+    }
+}
+
+impl Anatomy<'_> {
+    /// Whether its kind is declared, by a section, its manifest or the metadata of Kubewarden.
+    pub(crate) fn declares_kind(&self) -> Result<bool, Fault> {
+        Ok(self.kubewarden.is_some() || self.declared_kind()?.is_some())
+    }
+
+    /// The kind that a section or the member `kind` of the manifest declares. `kubewarden` is either of its two.
+    fn declared_kind(&self) -> Result<Option<Kind>, Fault> {
+        #[derive(Deserialize)]
+        struct Named {
+            #[serde(default)]
+            kind: Option<String>,
+        }
+        let unreadable = |error: serde_json::Error| Fault::Load(format!("its manifest cannot be read: {error}"));
+        let section = self.kind.map(|word| String::from_utf8_lossy(word).into_owned());
+        let manifest = self.manifest.map(serde_json::from_slice::<Named>).transpose().map_err(unreadable)?;
+        let manifest = manifest.and_then(|named| named.kind);
+        let word = match (section, manifest) {
+            (Some(section), Some(manifest)) if section != manifest => {
+                return Err(Fault::Load(format!("it is declared to be of the kinds {section:?} and {manifest:?}")));
+            }
+            (Some(word), _) | (None, Some(word)) => word,
+            (None, None) => return Ok(None),
+        };
+        if word == "kubewarden" {
+            return Ok(Some(if self.has("__guest_call") { Kind::KubewardenWapc } else { Kind::KubewardenWasi }));
+        }
+        let known = Kind::ALL.into_iter().find(|kind| kind.word() == word);
+        known.map(Some).ok_or_else(|| {
+            let words = Kind::ALL.map(Kind::word).join(", ");
+            Fault::Load(format!("it is declared to be of the kind {word:?}; kinds are {words} and kubewarden"))
+        })
     }
 }

@@ -10,11 +10,15 @@ pub(crate) const KUBEWARDEN_METADATA: &str = "io.kubewarden.metadata";
 /// A custom section with a manifest as JSON. It says for any kind of module what `describe` says for ours.
 pub(crate) const MANIFEST: &str = "ocm-policy-manifest";
 
+/// The custom section with the kind of a module, for one that does not say it itself: a word of [`crate::Kind`].
+pub(crate) const KIND: &str = "ocm-policy-kind";
+
 /// The custom section with the data document of a Rego bundle, as JSON.
 pub(crate) const DATA: &str = "ocm-policy-data";
 
 /// Adds a custom section to a module: a manifest (`ocm-policy-manifest`), the metadata of a Kubewarden policy
-/// (`io.kubewarden.metadata`), or the data of a Rego policy (`ocm-policy-data`), each as JSON.
+/// (`io.kubewarden.metadata`), or the data of a Rego policy (`ocm-policy-data`), each as JSON; or its kind
+/// (`ocm-policy-kind`), one word.
 pub fn annotate(module: &[u8], section: &str, content: &[u8]) -> Vec<u8> {
     let mut out = module.to_vec();
     CustomSection { name: section.into(), data: content.into() }.append_to(&mut out);
@@ -29,6 +33,7 @@ pub(crate) struct Anatomy<'m> {
     pub(crate) imports: Vec<(&'m str, &'m str)>,
     pub(crate) exports: Vec<&'m str>,
     /// Custom sections that matter here.
+    pub(crate) kind: Option<&'m [u8]>,
     pub(crate) manifest: Option<&'m [u8]>,
     pub(crate) kubewarden: Option<&'m [u8]>,
     pub(crate) data: Option<&'m [u8]>,
@@ -69,6 +74,7 @@ pub(crate) fn anatomy(module: &[u8]) -> Result<Anatomy<'_>, Fault> {
                 }
             }
             Payload::CustomSection(section) if depth == 1 => match section.name() {
+                KIND => anatomy.kind = Some(section.data()),
                 MANIFEST => anatomy.manifest = Some(section.data()),
                 KUBEWARDEN_METADATA => anatomy.kubewarden = Some(section.data()),
                 DATA => anatomy.data = Some(section.data()),

@@ -141,11 +141,47 @@ impl Ready for Waiting {
         self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
         let (answer,) = answer.map_err(fault)?;
         let decision = Decision::try_from(answer)?;
-        Bounds::default().check(&decision)?;
-        Ok(decision)
+        let bounds = Bounds::default();
+        bounds.check(&decision)?;
+        // Measured as all other kinds of modules write it.
+        match json_bytes(&decision) {
+            bytes if bytes <= bounds.bytes => Ok(decision),
+            bytes => Err(Fault::TooLarge(format!("{bytes} bytes, {} allowed", bounds.bytes))),
+        }
     }
 
     fn fuel_used(&self) -> u64 {
         self.fuel
+    }
+}
+
+/// The length of an answer as JSON, counted without writing it.
+fn json_bytes(decision: &Decision) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, decision).map_or(usize::MAX, |()| count.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_policy_abi::Edit;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_as_long_as_its_json() {
+        let note = Edit::SetAnnotation { key: "a".to_owned(), value: "ä\"\n".repeat(1000) };
+        let decision = Decision { edits: vec![note], ..Decision::default() };
+        assert_eq!(json_bytes(&decision), serde_json::to_string(&decision).unwrap().len());
     }
 }

@@ -3,6 +3,7 @@
 use ocm_policy_abi::{CONTRACT, LimitsAsked, Manifest, Operation, ReasonDoc};
 use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
 use ocm_policy_rules::outcome::Fault;
+use wasmparser::{Parser, Payload};
 use wasmtime::Module;
 
 use crate::limits::Ceiling;
@@ -72,10 +73,65 @@ pub(crate) fn examine(
         Kind::Component | Kind::Core => {}
     }
     let mut manifest = manifest.unwrap_or_else(|| usual(kind, digest));
+    if kind == Kind::Gatekeeper {
+        manifest.evidence.iter().try_for_each(adapt::check_inventory)?;
+    }
     manifest.limits = asked(Some(&manifest), needs);
     // These contracts know whole objects and nothing else.
     manifest.wants_object = true;
     Ok(manifest)
+}
+
+/// Refuses Rego that reads what it would not be given: its rules would be silent, and silence denies nothing.
+///
+/// Compiled Rego keeps every name that stands in its sources as a text of its own, so a template that reads
+/// `data.inventory` holds the word. One that uses the word for something else is refused as well until it asks for
+/// evidence; one that makes the name while it runs cannot be told from others.
+pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: &Manifest) -> Result<(), Fault> {
+    let texts = Texts::of(module)?;
+    match kind {
+        Kind::Gatekeeper if manifest.evidence.is_empty() && texts.hold("inventory") => Err(Fault::Load(
+            "it reads data.inventory and does not say which objects it needs to know; name them as \
+             contextAwareResources in its metadata, or as evidence in manifest.yaml"
+                .to_owned(),
+        )),
+        Kind::Gatekeeper if texts.hold("_unstable") => Err(Fault::Load(
+            "it reads input.review._unstable, which is not given here; a template finds namespaces in data.inventory"
+                .to_owned(),
+        )),
+        Kind::Opa if !declared && texts.hold("violation") && texts.hold("review") && texts.hold("parameters") => {
+            Err(Fault::Load(
+                "it reads input.review and input.parameters, as templates of Gatekeeper do, and does not say that it \
+                 is one; load it with --kind gatekeeper, or with --kind opa if it is none, or write kind: into \
+                 manifest.yaml"
+                    .to_owned(),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The data of a module, in which compiled Rego keeps its texts, each with a zero byte behind it.
+struct Texts<'m>(Vec<&'m [u8]>);
+
+impl<'m> Texts<'m> {
+    fn of(module: &'m [u8]) -> Result<Self, Fault> {
+        let broken =
+            |error: wasmparser::BinaryReaderError| Fault::Load(format!("this is no WebAssembly module: {error}"));
+        let mut found = Vec::new();
+        for payload in Parser::new(0).parse_all(module) {
+            if let Payload::DataSection(segments) = payload.map_err(broken)? {
+                for segment in segments {
+                    found.push(segment.map_err(broken)?.data);
+                }
+            }
+        }
+        Ok(Self(found))
+    }
+
+    fn hold(&self, word: &str) -> bool {
+        self.0.iter().any(|data| data.split(|byte| *byte == 0).any(|text| text == word.as_bytes()))
+    }
 }
 
 /// What stands in the module itself.

@@ -6,6 +6,7 @@ use ocm_policy_rules::outcome::Fault;
 use wasmtime::{Caller, Extern, Instance, Memory, Store};
 
 use crate::runtime::errors::{outside, stop};
+use crate::runtime::store::{charge, price};
 
 /// The memory of the guest that calls.
 pub(crate) fn memory<T>(caller: &mut Caller<'_, T>) -> wasmtime::Result<Memory> {
@@ -55,6 +56,30 @@ pub(crate) fn number(memory: &[u8], at: u32) -> Result<u32, Fault> {
 pub(crate) fn long(memory: &[u8], at: u32) -> Result<u64, Fault> {
     let bytes = piece(memory, at, 8)?;
     bytes.try_into().map(u64::from_le_bytes).map_err(|_| outside())
+}
+
+/// A text that ends with a zero byte. Looking for its end costs fuel as it goes on: what a guest points at may be long.
+pub(crate) fn charged_text<T: 'static>(caller: &mut Caller<'_, T>, at: u32, most: usize) -> wasmtime::Result<Vec<u8>> {
+    const STEP: usize = 4096;
+    let memory = memory(caller)?;
+    let mut length = 0;
+    loop {
+        charge(&mut *caller, price(STEP))?;
+        let rest = memory.data(&*caller).get(at as usize..).ok_or_else(outside)?;
+        let next = rest.get(length..).ok_or_else(outside)?;
+        match next.iter().take(STEP).position(|byte| *byte == 0) {
+            Some(end) if length + end <= most => {
+                charge(&mut *caller, price(length + end))?;
+                let rest = memory.data(&*caller).get(at as usize..).ok_or_else(outside)?;
+                return Ok(rest.get(..length + end).ok_or_else(outside)?.to_vec());
+            }
+            _ if length + next.len().min(STEP) > most => {
+                return stop(Fault::TooLarge(format!("more than {most} bytes")));
+            }
+            _ if next.len() <= STEP => return stop(outside()),
+            _ => length += STEP,
+        }
+    }
 }
 
 /// A text that ends with a zero byte.

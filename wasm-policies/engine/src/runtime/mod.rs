@@ -10,7 +10,7 @@ mod load;
 mod machine_code;
 pub(crate) mod opa;
 mod program;
-mod sprintf;
+mod rego;
 pub(crate) mod store;
 mod wapc;
 mod wasi;

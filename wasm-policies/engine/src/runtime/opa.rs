@@ -25,38 +25,16 @@ use crate::limits::Limits;
 use crate::module::Kind;
 use crate::question::Question;
 use crate::runtime::errors::{fault, sentences, stop, unloadable};
-use crate::runtime::guest_memory::{c_text, memory, memory_of, put};
+use crate::runtime::guest_memory::{c_text, charged_text, memory, memory_of, put};
 use crate::runtime::host::{Guest, Host};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::sprintf;
-use crate::runtime::store::{Guarded, charge, fill, store};
+use crate::runtime::rego::Builtin;
+use crate::runtime::store::{CALL, Guarded, charge, fill, price, reading_price, store};
 
 const MODULE: &str = "env";
 
 /// What the host computes for a module, by the numbers that the module gave it.
 pub(crate) type Builtins = BTreeMap<i32, Builtin>;
-
-/// A built-in function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Builtin {
-    /// A text made of a pattern and values.
-    Sprintf,
-    /// The time of the request.
-    Now,
-    /// Notes for whoever debugs a policy: nobody here.
-    Trace,
-}
-
-impl Builtin {
-    fn named(name: &str) -> Option<Self> {
-        match name {
-            "sprintf" => Some(Self::Sprintf),
-            "time.now_ns" => Some(Self::Now),
-            "trace" => Some(Self::Trace),
-            _ => None,
-        }
-    }
-}
 
 /// Gives a module the memory that it wants to import, and lets it export that.
 pub(crate) fn own_memory(module: &[u8]) -> Result<Vec<u8>, Fault> {
@@ -151,7 +129,7 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
         let text = c_text(memory.data(&caller), at, 1_000)?;
         stop(Fault::Trap(sentences(&[String::from_utf8_lossy(text).into_owned()])))
     })?;
-    linker.func_wrap(MODULE, "opa_println", |_: Call<'_>, _: u32| ())?;
+    linker.func_wrap(MODULE, "opa_println", |caller: Call<'_>, _: u32| charge(caller, CALL))?;
     linker.func_wrap(MODULE, "opa_builtin0", |caller: Call<'_>, id: i32, _: u32| builtin(caller, id, &[]))?;
     linker.func_wrap(MODULE, "opa_builtin1", |caller: Call<'_>, id: i32, _: u32, a: u32| builtin(caller, id, &[a]))?;
     linker.func_wrap(MODULE, "opa_builtin2", |caller: Call<'_>, id: i32, _: u32, a: u32, b: u32| {
@@ -169,22 +147,32 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
 /// Computes what a module asks for. Whatever cannot be computed ends the decision: a value that is missing could make a
 /// rule that denies silent.
 fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result<u32> {
-    let answer = match (caller.data().host.builtins.get(&id), arguments) {
-        (Some(Builtin::Sprintf), [pattern, values]) => {
-            let pattern = dumped(&mut caller, *pattern)?;
-            let values = dumped(&mut caller, *values)?;
-            sprintf::sprintf(&pattern, &values).map(Value::String).or_else(|why| stop(Fault::Trap(why)))?
-        }
-        (Some(Builtin::Now), []) => json!(caller.data().host.now.saturating_mul(1_000_000)),
-        (Some(Builtin::Trace), [_]) => Value::Bool(true),
-        _ => return stop(Fault::HostCall(format!("built-in function {id}"))),
+    let Some(builtin) = caller.data().host.builtins.get(&id).copied() else {
+        return stop(Fault::HostCall(format!("built-in function {id}")));
     };
-    let text = answer.to_string();
-    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-    charge(&mut caller, u64::from(length))?;
+    if builtin.arguments() != arguments.len() {
+        return stop(Fault::HostCall(format!("built-in function {} with {} values", builtin.name(), arguments.len())));
+    }
+    let mut texts = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let at = call(&mut caller, "opa_value_dump", *argument)?;
+        let most = caller.data().host.most;
+        texts.push(charged_text(&mut caller, at, most)?);
+    }
+    charge(&mut caller, builtin.price(&texts))?;
+    let failed = |why: String| stop(Fault::Trap(format!("{}: {}", builtin.name(), sentences(&[why]))));
+    let answer = match builtin.compute(&texts, caller.data().host.now) {
+        Ok(answer) => answer.to_string(),
+        Err(why) => return failed(why),
+    };
+    let length = u32::try_from(answer.len()).unwrap_or(u32::MAX);
+    if answer.len() > caller.data().host.most {
+        return stop(Fault::TooLarge(format!("{} makes {length} bytes", builtin.name())));
+    }
+    charge(&mut caller, price(answer.len()))?;
     let at = call(&mut caller, "opa_malloc", length)?;
     let memory = memory(&mut caller)?;
-    put(memory.data_mut(&mut caller), at, text.as_bytes())?;
+    put(memory.data_mut(&mut caller), at, answer.as_bytes())?;
     call(&mut caller, "opa_json_parse", (at, length))
 }
 
@@ -196,21 +184,11 @@ fn call<P: WasmParams>(caller: &mut Call<'_>, name: &str, parameters: P) -> wasm
     }
 }
 
-/// A value as Rego writes it.
-fn dumped(caller: &mut Call<'_>, value: u32) -> wasmtime::Result<String> {
-    let at = call(caller, "opa_value_dump", value)?;
-    let memory = memory(caller)?;
-    let text = c_text(memory.data(&*caller), at, caller.data().host.most)?;
-    let text = String::from_utf8_lossy(text).into_owned();
-    charge(caller, text.len() as u64)?;
-    Ok(text)
-}
-
 /// A policy of this kind.
 pub(crate) struct Loaded {
     pre: InstancePre<Guarded<Host>>,
     kind: Kind,
-    data: String,
+    data: Arc<str>,
     parameters: Arc<str>,
     plan: OnceLock<Plan>,
 }
@@ -240,7 +218,7 @@ impl Loaded {
         Ok(Self {
             pre,
             kind,
-            data: documents.data.to_string(),
+            data: documents.data.to_string().into(),
             parameters: documents.parameters.to_string().into(),
             plan: OnceLock::new(),
         })
@@ -271,7 +249,17 @@ impl Loaded {
         let data = rego.parse(self.data.as_bytes())?;
         let heap = rego.call("opa_heap_ptr_get", ())?;
         let eval = rego.instance.get_typed_func(&mut rego.store, "opa_eval").ok();
-        Ok(Waiting { rego, eval, data, heap, plan, kind: self.kind, parameters: self.parameters.clone(), fuel: 0 })
+        Ok(Waiting {
+            rego,
+            eval,
+            data,
+            heap,
+            plan,
+            kind: self.kind,
+            documents: self.data.clone(),
+            parameters: self.parameters.clone(),
+            fuel: 0,
+        })
     }
 }
 
@@ -385,11 +373,24 @@ struct Waiting {
     heap: u32,
     plan: Plan,
     kind: Kind,
+    /// The data that was parsed, as JSON.
+    documents: Arc<str>,
     parameters: Arc<str>,
     fuel: u64,
 }
 
 impl Waiting {
+    /// Takes what is known of the hub into the data.
+    fn know(&mut self, inventory: Option<Value>) -> Result<(), Fault> {
+        let Some(inventory) = inventory else { return Ok(()) };
+        let mut data: Value = serde_json::from_str(&self.documents)
+            .map_err(|error| Fault::Load(format!("its data cannot be read: {error}")))?;
+        data["inventory"] = inventory;
+        self.data = self.rego.parse(data.to_string().as_bytes())?;
+        self.heap = self.rego.call("opa_heap_ptr_get", ())?;
+        Ok(())
+    }
+
     /// Evaluates the entry point; where the result set stands as JSON.
     fn evaluate(&mut self, input: &[u8]) -> Result<u32, Fault> {
         let rego = &mut self.rego;
@@ -420,11 +421,19 @@ impl Ready for Waiting {
             Kind::Gatekeeper => question.gatekeeper_input(&self.parameters)?.into(),
             _ => question.text_for(manifest)?,
         };
+        let inventory = match self.kind {
+            Kind::Gatekeeper => question.inventory(manifest)?,
+            _ => None,
+        };
         fill(&mut self.rego.store, limits)?;
         self.rego.store.data_mut().host.now = question.request().now;
-        let result = self.evaluate(input.as_bytes());
-        self.fuel = limits.fuel - self.rego.store.get_fuel().unwrap_or(0).min(limits.fuel);
         let bounds = Bounds::default();
+        let result = self.know(inventory).and_then(|()| self.evaluate(input.as_bytes())).and_then(|at| {
+            // Looking for the end of the answer is done once, and no further than an answer may reach.
+            let length = c_text(self.rego.memory.data(&self.rego.store), at, bounds.bytes)?.len();
+            charge(&mut self.rego.store, reading_price(length)).map(|()| at).map_err(fault)
+        });
+        self.fuel = limits.fuel - self.rego.store.get_fuel().unwrap_or(0).min(limits.fuel);
         let answer = c_text(self.rego.memory.data(&self.rego.store), result?, bounds.bytes)?;
         match self.kind {
             Kind::Gatekeeper => gatekeeper_result(answer, &bounds),

@@ -44,6 +44,19 @@ pub(crate) fn fill<T>(store: &mut Store<T>, limits: &Limits) -> Result<(), Fault
     store.set_fuel(limits.fuel).map_err(fault)
 }
 
+/// Fuel for a call of the host that touches no bytes.
+pub(crate) const CALL: u64 = 100;
+
+/// Fuel for touching so many bytes once, as copying and searching do. It is taken before the work is done.
+pub(crate) fn price(bytes: usize) -> u64 {
+    CALL + bytes as u64 / 8
+}
+
+/// Fuel for understanding so many bytes: reading JSON, comparing, checking.
+pub(crate) fn reading_price(bytes: usize) -> u64 {
+    CALL + bytes as u64 * 4
+}
+
 /// Takes fuel for work of the host: otherwise a guest could let it work for nothing.
 pub(crate) fn charge<T: 'static>(mut store: impl AsContextMut<Data = T>, fuel: u64) -> wasmtime::Result<()> {
     let mut store = store.as_context_mut();

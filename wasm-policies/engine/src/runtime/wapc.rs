@@ -13,7 +13,7 @@ use crate::runtime::errors::{ended, fault, sentences, stop, unloadable};
 use crate::runtime::guest_memory::{memory, name, piece, put};
 use crate::runtime::host::{Guest, Host};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::store::{Guarded, charge, fill, store};
+use crate::runtime::store::{CALL, Guarded, charge, fill, price, reading_price, store};
 use crate::runtime::wasi;
 
 const MODULE: &str = "wapc";
@@ -49,12 +49,13 @@ fn parts<'c>(caller: &'c mut Call<'_>) -> wasmtime::Result<(&'c mut [u8], &'c mu
     Ok((memory, &mut guarded.host))
 }
 
-/// Copies what the guest says, if it is not too much.
-fn taken(memory: &[u8], at: u32, length: u32, most: usize) -> Result<Vec<u8>, Fault> {
+/// Takes fuel for so many bytes of a guest, if they are not too many.
+fn charge_taken(caller: &mut Call<'_>, length: u32) -> wasmtime::Result<()> {
+    let most = caller.data().host.most;
     if length as usize > most {
-        return Err(Fault::TooLarge(format!("{length} bytes, {most} allowed")));
+        return stop(Fault::TooLarge(format!("{length} bytes, {most} allowed")));
     }
-    Ok(piece(memory, at, length)?.to_vec())
+    charge(caller, price(length as usize))
 }
 
 fn length(bytes: &[u8]) -> u32 {
@@ -63,21 +64,24 @@ fn length(bytes: &[u8]) -> u32 {
 
 fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "__guest_request", |mut caller: Call<'_>, operation: u32, request: u32| {
+        let talk = &caller.data().host.talk;
+        let fuel = price(talk.request.len() + talk.operation.len());
+        charge(&mut caller, fuel)?;
         let (memory, host) = parts(&mut caller)?;
         put(memory, operation, host.talk.operation.as_bytes())?;
-        put(memory, request, &host.talk.request)?;
-        let fuel = u64::from(length(&host.talk.request) / 8);
-        charge(&mut caller, fuel)
+        wasmtime::Result::Ok(put(memory, request, &host.talk.request)?)
     })?;
     linker.func_wrap(MODULE, "__guest_response", |mut caller: Call<'_>, at: u32, length: u32| {
+        charge_taken(&mut caller, length)?;
         let (memory, host) = parts(&mut caller)?;
-        host.talk.response = Some(taken(memory, at, length, host.most)?);
-        charge(&mut caller, u64::from(length / 8))
+        host.talk.response = Some(piece(memory, at, length)?.to_vec());
+        wasmtime::Result::Ok(())
     })?;
     linker.func_wrap(MODULE, "__guest_error", |mut caller: Call<'_>, at: u32, length: u32| {
+        charge_taken(&mut caller, length)?;
         let (memory, host) = parts(&mut caller)?;
-        host.talk.error = Some(taken(memory, at, length, host.most)?);
-        charge(&mut caller, u64::from(length / 8))
+        host.talk.error = Some(piece(memory, at, length)?.to_vec());
+        wasmtime::Result::Ok(())
     })?;
     linker.func_wrap(
         MODULE,
@@ -92,11 +96,8 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
          payload: u32,
          payload_length: u32|
          -> wasmtime::Result<u32> {
-            charge(&mut caller, 100)?;
+            charge_taken(&mut caller, payload_length)?;
             let (memory, host) = parts(&mut caller)?;
-            if payload_length as usize > host.most {
-                return stop(Fault::TooLarge(format!("{payload_length} bytes, {} allowed", host.most)));
-            }
             piece(memory, payload, payload_length)?;
             let answer =
                 host.calls.answer(&name(memory, space, space_length)?, &name(memory, operation, operation_length)?);
@@ -108,14 +109,19 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "__host_response_len", |caller: Call<'_>| length(caller.data().host.talk.told()))?;
     linker.func_wrap(MODULE, "__host_error_len", |caller: Call<'_>| length(caller.data().host.talk.refused()))?;
     linker.func_wrap(MODULE, "__host_response", |mut caller: Call<'_>, at: u32| {
+        let fuel = price(caller.data().host.talk.told().len());
+        charge(&mut caller, fuel)?;
         let (memory, host) = parts(&mut caller)?;
         Ok(put(memory, at, host.talk.told())?)
     })?;
     linker.func_wrap(MODULE, "__host_error", |mut caller: Call<'_>, at: u32| {
+        let fuel = price(caller.data().host.talk.refused().len());
+        charge(&mut caller, fuel)?;
         let (memory, host) = parts(&mut caller)?;
         Ok(put(memory, at, host.talk.refused())?)
     })?;
     linker.func_wrap(MODULE, "__console_log", |mut caller: Call<'_>, at: u32, length: u32| {
+        charge(&mut caller, CALL)?;
         let (memory, host) = parts(&mut caller)?;
         host.murmur.hear(piece(memory, at, length)?);
         wasmtime::Result::Ok(())
@@ -230,6 +236,10 @@ impl Ready for Waiting {
         let request = question.admission()?;
         let input = question.kubewarden_input(&self.settings)?;
         let answer = self.call("validate", &request, question.request().now, input.into_bytes(), limits)?;
+        // The object and what became of it are read and compared.
+        let charged = charge(&mut self.store, reading_price(answer.len() + request.len()));
+        self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        charged.map_err(fault)?;
         kubewarden_response(&answer, question.given_object(), &Bounds::default())
     }
 

@@ -17,7 +17,7 @@ use crate::runtime::errors::{Exited, ended, fault, stop, unloadable};
 use crate::runtime::guest_memory::{long, memory, name, number, piece, piece_mut, put};
 use crate::runtime::host::{Guest, Host};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::store::{Guarded, charge, fill, store};
+use crate::runtime::store::{CALL, Guarded, charge, fill, price, reading_price, store};
 
 /// The module that such functions are imported from.
 pub(crate) const MODULE: &str = "wasi_snapshot_preview1";
@@ -130,12 +130,14 @@ pub(crate) fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     for (name, parameters, errno) in REFUSED {
         let kinds = parameters.chars().map(|kind| if kind == 'l' { ValType::I64 } else { ValType::I32 });
         let kind = FuncType::new(linker.engine(), kinds, [ValType::I32]);
-        linker.func_new(MODULE, name, kind, |_, _, results| {
+        linker.func_new(MODULE, name, kind, |caller, _, results| {
+            charge(caller, CALL)?;
             results[0] = Val::I32(*errno);
             Ok(())
         })?;
     }
     linker.func_wrap(MODULE, "args_sizes_get", |mut caller: Call<'_>, count: u32, size: u32| {
+        charge(&mut caller, CALL)?;
         let (memory, host) = parts(&mut caller)?;
         let arguments = host.wasi.arguments;
         put(memory, count, &to_u32(arguments.len()).to_le_bytes())?;
@@ -143,6 +145,7 @@ pub(crate) fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
         Ok(SUCCESS)
     })?;
     linker.func_wrap(MODULE, "args_get", |mut caller: Call<'_>, mut list: u32, mut buffer: u32| {
+        charge(&mut caller, CALL)?;
         let (memory, host) = parts(&mut caller)?;
         for text in host.wasi.arguments {
             put(memory, list, &buffer.to_le_bytes())?;
@@ -155,6 +158,7 @@ pub(crate) fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
         Ok(SUCCESS)
     })?;
     linker.func_wrap(MODULE, "environ_sizes_get", |mut caller: Call<'_>, count: u32, size: u32| {
+        charge(&mut caller, CALL)?;
         let (memory, _) = parts(&mut caller)?;
         put(memory, count, &[0; 4])?;
         put(memory, size, &[0; 4])?;
@@ -162,11 +166,13 @@ pub(crate) fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     })?;
     linker.func_wrap(MODULE, "environ_get", |_: Call<'_>, _list: u32, _buffer: u32| SUCCESS)?;
     linker.func_wrap(MODULE, "clock_res_get", |mut caller: Call<'_>, _clock: u32, result: u32| {
+        charge(&mut caller, CALL)?;
         let (memory, _) = parts(&mut caller)?;
         put(memory, result, &STEP.to_le_bytes())?;
         Ok(SUCCESS)
     })?;
     linker.func_wrap(MODULE, "clock_time_get", |mut caller: Call<'_>, clock: u32, _: u64, result: u32| {
+        charge(&mut caller, CALL)?;
         let (memory, host) = parts(&mut caller)?;
         let time = host.wasi.time(clock, host.now);
         put(memory, result, &time.to_le_bytes())?;
@@ -194,6 +200,7 @@ pub(crate) fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
         },
     )?;
     linker.func_wrap(MODULE, "fd_fdstat_get", |mut caller: Call<'_>, descriptor: u32, result: u32| {
+        charge(&mut caller, CALL)?;
         if !is_stream(descriptor) {
             return Ok(BAD_DESCRIPTOR);
         }
@@ -206,6 +213,7 @@ pub(crate) fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
         Ok(SUCCESS)
     })?;
     linker.func_wrap(MODULE, "fd_filestat_get", |mut caller: Call<'_>, descriptor: u32, result: u32| {
+        charge(&mut caller, CALL)?;
         if !is_stream(descriptor) {
             return Ok(BAD_DESCRIPTOR);
         }
@@ -236,6 +244,9 @@ fn buffer(memory: &[u8], list: u32, index: u32) -> Result<(u32, u32), Fault> {
 /// A list of buffers is no longer.
 const MOST_BUFFERS: u32 = 1024;
 
+/// Fuel for looking at one buffer of a list, however little it holds.
+const BUFFER: u64 = 16;
+
 fn read(mut caller: Call<'_>, descriptor: u32, list: u32, count: u32, result: u32) -> wasmtime::Result<i32> {
     if descriptor != 0 {
         return Ok(BAD_DESCRIPTOR);
@@ -243,6 +254,14 @@ fn read(mut caller: Call<'_>, descriptor: u32, list: u32, count: u32, result: u3
     if count > MOST_BUFFERS {
         return Ok(INVALID);
     }
+    charge(&mut caller, CALL + BUFFER * u64::from(count))?;
+    let (memory, host) = parts(&mut caller)?;
+    let mut wanted = 0_usize;
+    for index in 0..count {
+        wanted = wanted.saturating_add(buffer(memory, list, index)?.1 as usize);
+    }
+    let left = host.wasi.stdin.len() - host.wasi.read;
+    charge(&mut caller, price(wanted.min(left)))?;
     let (memory, host) = parts(&mut caller)?;
     let wasi = &mut host.wasi;
     let mut total = 0_u32;
@@ -258,7 +277,6 @@ fn read(mut caller: Call<'_>, descriptor: u32, list: u32, count: u32, result: u3
         }
     }
     put(memory, result, &total.to_le_bytes())?;
-    charge(&mut caller, u64::from(total / 8))?;
     Ok(SUCCESS)
 }
 
@@ -269,15 +287,24 @@ fn write(mut caller: Call<'_>, descriptor: u32, list: u32, count: u32, result: u
     if count > MOST_BUFFERS {
         return Ok(INVALID);
     }
+    charge(&mut caller, CALL + BUFFER * u64::from(count))?;
+    let (memory, host) = parts(&mut caller)?;
+    let mut wanted = 0_usize;
+    for index in 0..count {
+        let (at, length) = buffer(memory, list, index)?;
+        wanted = wanted.saturating_add(piece(memory, at, length)?.len());
+    }
+    if descriptor == 1 && host.wasi.stdout.len().saturating_add(wanted) > host.most {
+        return stop(Fault::TooLarge(format!("it prints more than {} bytes", host.most)));
+    }
+    // Of what is no answer only the beginning is kept.
+    charge(&mut caller, price(if descriptor == 1 { wanted } else { 0 }))?;
     let (memory, host) = parts(&mut caller)?;
     let mut total = 0_u32;
     for index in 0..count {
         let (at, length) = buffer(memory, list, index)?;
         let bytes = piece(memory, at, length)?;
         if descriptor == 1 {
-            if host.wasi.stdout.len() + bytes.len() > host.most {
-                return stop(Fault::TooLarge(format!("it prints more than {} bytes", host.most)));
-            }
             host.wasi.stdout.extend_from_slice(bytes);
         } else {
             host.murmur.hear(bytes);
@@ -285,7 +312,6 @@ fn write(mut caller: Call<'_>, descriptor: u32, list: u32, count: u32, result: u
         total = total.saturating_add(length);
     }
     put(memory, result, &total.to_le_bytes())?;
-    charge(&mut caller, u64::from(total / 8))?;
     Ok(SUCCESS)
 }
 
@@ -470,6 +496,13 @@ impl Waiting {
         ended?;
         Ok(std::mem::take(&mut host.wasi.stdout))
     }
+
+    /// Takes fuel for what is done with an answer.
+    fn charge(&mut self, fuel: u64, limits: &Limits) -> Result<(), Fault> {
+        let charged = charge(&mut self.store, fuel);
+        self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        charged.map_err(fault)
+    }
 }
 
 impl Ready for Waiting {
@@ -480,11 +513,14 @@ impl Ready for Waiting {
             let request = question.admission()?;
             let input = question.kubewarden_input(&self.settings)?;
             let answer = self.run(&["policy.wasm", "validate"], &request, now, input.into_bytes(), limits)?;
+            // The object and what became of it are read and compared.
+            self.charge(reading_price(answer.len() + request.len()), limits)?;
             return kubewarden_response(&answer, question.given_object(), &bounds);
         }
         let request = question.text_for(manifest)?;
         let input = with_member(&request, "settings", &self.settings);
         let answer = self.run(&["policy", "decide"], &request, now, input.into_bytes(), limits)?;
+        self.charge(reading_price(answer.len().min(bounds.bytes)), limits)?;
         read_decision(&answer, &bounds)
     }
 
