@@ -294,4 +294,9 @@ fn only_the_agent_that_was_installed_is_approved() {
     hub.kubectl(&["delete", "managedcluster", "own"]).expect("it goes");
     nothing_happens(&cluster, "own", &[&seat], 3, &["it was removed there", "kubectl delete klusterlet klusterlet"]);
     nothing_happens(&cluster, "own", &Ticket::create(hub, &[]).flags(), 3, &["it was removed there"]);
+
+    // A namespace that is meant for the cluster becomes its own.
+    cluster.kubectl(&["delete", "klusterlet", "klusterlet"]).expect("it goes");
+    let said = join(&cluster, "shop", &[seat.as_str(), "--adopt-namespace", "--accept", "--wait"]);
+    is_available(&said, "shop");
 }

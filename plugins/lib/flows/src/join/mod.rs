@@ -82,7 +82,7 @@ pub async fn join(
     narrator: Arc<dyn Narrator>,
     each: impl FnMut(&Applied),
 ) -> Result<Joined, Failure> {
-    let Prepared { hub, survey, plan, kubeconfig } = prepare(managed, wish, narrator.clone()).await?;
+    let Prepared { hub, survey, plan, kubeconfig, adopts } = prepare(managed, wish, narrator.clone()).await?;
     let address = hub.address.clone();
     if wish.dry_run != DryRun::No {
         let applied = match (&plan, wish.dry_run) {
@@ -97,6 +97,10 @@ pub async fn join(
             }
         };
         return Ok(Joined { hub: address, before: plan.is_none(), applied, phase: None });
+    }
+    if adopts {
+        hub.adopt_namespace(&wish.settings.name).await?;
+        narrator.tell(Event::done(format!("gave the cluster the hub's namespace {:?}", wish.settings.name)));
     }
     let applied = match &plan {
         Some(plan) => {
@@ -152,6 +156,8 @@ struct Prepared {
     plan: Option<Plan>,
     /// The kubeconfig that the agent registers with.
     kubeconfig: Option<Bootstrap>,
+    /// Whether the hub's namespace of the cluster's name, which is nobody's yet, becomes its own.
+    adopts: bool,
 }
 
 async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) -> Result<Prepared, Failure> {
@@ -183,7 +189,7 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
             hub.address.server
         )));
         let kubeconfig = survey.found.bootstrap.clone();
-        return Ok(Prepared { hub, survey, plan: None, kubeconfig });
+        return Ok(Prepared { hub, survey, plan: None, kubeconfig, adopts: false });
     }
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
     // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.
@@ -202,7 +208,7 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
         serves: serves.is_some(),
         adopt_namespace: wish.adopt_namespace,
     };
-    hub.check(&registrant, narrator.as_ref()).await?;
+    let adopts = hub.check(&registrant, narrator.as_ref()).await?;
     let exclusive = hub.token.is_none();
     let placeholder = |token: &str| Bootstrap { hub: hub.address.clone(), token: token.to_owned(), exclusive };
     let draft = serves.is_none().then(|| placeholder(NOT_MINTED));
@@ -215,7 +221,7 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
         access::require(seat, "accept the cluster", &rights_to_accept()).await?;
     }
     if serves.is_some() {
-        return Ok(Prepared { hub, survey, plan: Some(plan), kubeconfig: serves });
+        return Ok(Prepared { hub, survey, plan: Some(plan), kubeconfig: serves, adopts });
     }
     let token = match (&hub.token, &hub.admin) {
         (Some(token), _) => token.expose_secret().to_owned(),
@@ -225,7 +231,7 @@ async fn prepare(managed: &Cluster, wish: &Wish, narrator: Arc<dyn Narrator>) ->
     };
     let kubeconfig = placeholder(&token);
     let plan = join::plan(&wish.settings, Some(&kubeconfig), &survey.live)?;
-    Ok(Prepared { hub, survey, plan: Some(plan), kubeconfig: Some(kubeconfig) })
+    Ok(Prepared { hub, survey, plan: Some(plan), kubeconfig: Some(kubeconfig), adopts })
 }
 
 /// What the hub knows the requests of the agent with this kubeconfig by.

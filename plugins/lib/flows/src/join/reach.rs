@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Config};
 use ocm_api::ManagedCluster;
@@ -20,9 +20,11 @@ use ocm_core::pin::Pin;
 use ocm_core::token::{self, Content};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::access::{Right, require};
+use ocm_kube::apply::FIELD_MANAGER;
 use ocm_kube::{Cluster, Connection, connect_config};
 use ocm_net::{Endpoint, Source};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
 
 use super::{Wish, taken};
 use crate::hub::{self, AddressWish, CLUSTER_INFO_PATH, HANDSHAKE};
@@ -358,8 +360,8 @@ impl Hub {
     /// clusters, and that the name is free. Says who used the name before.
     ///
     /// # Errors
-    /// A refusal or what the hub said.
-    pub(super) async fn check(&self, who: &Registrant<'_>, narrator: &dyn Narrator) -> Result<(), Failure> {
+    /// A refusal or what the hub said. Returns whether a namespace is to be adopted.
+    pub(super) async fn check(&self, who: &Registrant<'_>, narrator: &dyn Narrator) -> Result<bool, Failure> {
         let Registrant { name, belongs, serves, adopt_namespace, .. } = *who;
         let (cluster, rights, namespace, requests) = futures::join!(
             self.cluster(name),
@@ -369,7 +371,12 @@ impl Hub {
         );
         let cluster = cluster?;
         rights?;
-        if namespace? {
+        let adopts = namespace?;
+        if adopts {
+            if let Some(hub) = self.eyes() {
+                let right = Right::new("patch", "", "namespaces").on(name);
+                require(hub, "give the cluster a namespace that is there", &[right]).await?;
+            }
             narrator.tell(Event::note(format!(
                 "on the hub the namespace {name:?} is there already and becomes the cluster's: its agent gets rights in it"
             )));
@@ -385,7 +392,7 @@ impl Hub {
                 "on the hub somebody else asks for a certificate in the name of {name:?} already: {strangers}"
             )));
         }
-        let Some(cluster) = cluster else { return Ok(()) };
+        let Some(cluster) = cluster else { return Ok(adopts) };
         let standing = standing(&cluster);
         if belongs == Belonging::Nobody
             && let Some(since) = &cluster.metadata.creation_timestamp
@@ -399,12 +406,26 @@ impl Hub {
             Phase::Detaching => Err(detaching(name, standing.message)),
             Phase::Denied => Err(denied(name)),
             // A join that was begun goes on, and one that waits for acceptance may be anybody's.
-            Phase::Pending | Phase::Accepted => Ok(()),
+            Phase::Pending | Phase::Accepted => Ok(adopts),
             Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if belongs == Belonging::Begun => {
-                Ok(())
+                Ok(adopts)
             }
             phase => Err(taken(name, &format!("it is {}", phase.to_string().to_ascii_lowercase()))),
         }
+    }
+
+    /// Marks the namespace of the cluster's name as its own, as the hub does with those that it makes.
+    ///
+    /// # Errors
+    /// What the hub said.
+    pub(super) async fn adopt_namespace(&self, name: &str) -> Result<(), Failure> {
+        let Some(hub) = self.eyes() else { return Ok(()) };
+        let api: Api<Namespace> = Api::all(hub.client.clone());
+        let patch = json!({"metadata": {"labels": {labels::CLUSTER_NAME: name}}});
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patched = api.patch_metadata(name, &params, &Patch::Merge(patch)).await;
+        patched.map_err(|error| hub.explain(format_args!("label namespace {name:?}"), error))?;
+        Ok(())
     }
 
     /// Checks that the hub still knows a cluster that has joined it.
