@@ -10,7 +10,7 @@ use ocm_core::install::bundle::{Bundle, Component};
 use ocm_core::install::{self, Driver, GrpcEndpoint, Live, Options, feature_gates};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, nearest};
 use ocm_flows::install as flow;
-use ocm_kube::apply::{self, Mode, Outcome};
+use ocm_kube::apply::{self, Outcome};
 use ocm_kube::{ClientArgs, Cluster, connect};
 
 use crate::args::{DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
@@ -19,8 +19,7 @@ use crate::view;
 /// What is done with the plan.
 enum Action {
     Render { show_secrets: bool },
-    ClientDryRun,
-    ServerDryRun,
+    DryRun(DryRun),
     Diff,
     Apply { wait: Option<Duration> },
 }
@@ -64,8 +63,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     let action = match DryRun::from(dry_run.unwrap_or_default()) {
         _ if render => Action::Render { show_secrets },
         _ if diff => Action::Diff,
-        DryRun::Client => Action::ClientDryRun,
-        DryRun::Server => Action::ServerDryRun,
+        dry_run @ (DryRun::Client | DryRun::Server) => Action::DryRun(dry_run),
         DryRun::No => Action::Apply { wait: wait.then_some(timeout) },
     };
     let has_form = match action {
@@ -133,19 +131,14 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     let mut report = view::Report::new(&installation);
     match action {
         Action::Render { .. } => {}
-        Action::ClientDryRun => {
-            for applied in flow::client_dry_run(&cluster, plan).await? {
-                show(&ui, output.is_human(), &mut report, &applied, " (dry run)");
-            }
-        }
-        Action::ServerDryRun => {
+        Action::DryRun(dry_run) => {
             let each = |applied: &apply::Applied| {
-                show(&ui, output.is_human(), &mut report, applied, " (server dry run)");
+                show(&ui, output.is_human(), &mut report, applied, dry_run.remark());
             };
-            apply::plan(&cluster, plan, Mode::ServerDryRun, &*ui, each).await?;
+            apply::plan(&cluster, plan, dry_run, &*ui, each).await?;
         }
         Action::Diff => {
-            let all = apply::plan(&cluster, plan, Mode::ServerDryRun, &*ui, |_| ()).await?;
+            let all = apply::plan(&cluster, plan, DryRun::Server, &*ui, |_| ()).await?;
             let mut differs = false;
             for applied in &all {
                 kept(&ui, applied);
@@ -159,7 +152,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         Action::Apply { wait } => {
             flow::preflight(&cluster, plan, &*ui).await?;
             let each = |applied: &apply::Applied| show(&ui, output.is_human(), &mut report, applied, "");
-            apply::plan(&cluster, plan, Mode::Apply, &*ui, each).await?;
+            apply::plan(&cluster, plan, DryRun::No, &*ui, each).await?;
             let waited = match wait {
                 Some(timeout) => flow::usable(&cluster, &installation.hub, timeout, &*ui).await,
                 None => Ok(()),

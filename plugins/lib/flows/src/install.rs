@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures::future::{join_all, try_join_all};
+use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
     WebhookClientConfig,
@@ -16,14 +16,13 @@ use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
 use ocm_api::conditions::{self, cluster_manager};
 use ocm_api::names::{hub, labels, namespaces, operators, webhooks};
 use ocm_api::operator::ClusterManagerMode;
-use ocm_api::{ClusterManager, Condition, Manifest};
+use ocm_api::{ClusterManager, Condition};
 use ocm_core::install::feature_gates::DEFAULT_CLUSTER_SET;
 use ocm_core::install::{self, Installation, Live, Options};
 use ocm_core::join::lease::stale_holder;
-use ocm_core::reconcile::{Reconciled, owned_by_us, reconcile};
-use ocm_core::{Event, Failure, Narrator, Plan, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::access::{self, Right};
-use ocm_kube::apply::{self, Applied, Mode, Outcome};
+use ocm_kube::apply;
 use ocm_kube::wait::{Look, until};
 use ocm_kube::{Cluster, explain};
 use serde_json::{Value, json};
@@ -142,7 +141,7 @@ pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) 
     let escalate = [Right::new("escalate", group, "clusterroles"), Right::new("bind", group, "clusterroles")];
     if !access::missing(cluster, &escalate).await?.is_empty() {
         let roles = plan.objects().filter(|manifest| manifest.kind() == "ClusterRole");
-        for failure in join_all(roles.map(|role| apply::one(cluster, role, Mode::ServerDryRun))).await {
+        for failure in join_all(roles.map(|role| apply::one(cluster, role, DryRun::Server))).await {
             if let Err(failure) = failure {
                 return Err(failure
                     .context("your user cannot grant what the hub's operator needs; nothing was changed")
@@ -171,49 +170,6 @@ fn is_loopback(server: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// What a dry run of the client says
-
-/// What an installation would do, as far as it can be told without a request that could change anything.
-///
-/// # Errors
-/// When an object cannot be read.
-pub async fn client_dry_run(cluster: &Cluster, plan: &Plan) -> Result<Vec<Applied>, Failure> {
-    let looks = plan.objects().map(async |manifest: &Manifest| {
-        let before = apply::read(cluster, manifest).await?;
-        let (manifest, outcome) = match (reconcile(manifest, before.as_ref()), &before) {
-            (Reconciled::Keep(reason), _) => (manifest.clone(), Outcome::Kept(reason)),
-            (Reconciled::Apply(manifest), None) => (manifest, Outcome::Created),
-            (Reconciled::Apply(manifest), Some(live)) if is_there(manifest.body(), live) => {
-                (manifest, Outcome::Unchanged)
-            }
-            (Reconciled::Apply(manifest), Some(_)) => (manifest, Outcome::Configured),
-        };
-        let after = manifest.body().clone();
-        Ok(Applied { manifest, outcome, before, after })
-    });
-    try_join_all(looks).await
-}
-
-/// Whether applying `body` would change nothing: all of it is there, and nothing that we set before is to go.
-fn is_there(body: &Value, live: &Value) -> bool {
-    let owned = owned_by_us(live);
-    is_within(body, live) && (owned.is_null() || is_within(&owned, body))
-}
-
-/// Whether everything that `part` says is so in `whole`.
-fn is_within(part: &Value, whole: &Value) -> bool {
-    match (part, whole) {
-        (Value::Object(part), Value::Object(whole)) => {
-            part.iter().all(|(key, value)| whole.get(key).is_some_and(|whole| is_within(value, whole)))
-        }
-        (Value::Array(part), Value::Array(whole)) if !part.is_empty() && part.iter().all(Value::is_object) => {
-            part.iter().all(|item| whole.iter().any(|whole| is_within(item, whole)))
-        }
-        (part, whole) => part == whole,
-    }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -501,13 +457,5 @@ mod tests {
         assert!(reported(&manager(2, "False"), &|_| false).unwrap().contains("Deployment d"));
         assert!(reported(&manager(3, "False"), &|_| true).unwrap().contains("newest state"));
         assert_eq!(reported(&manager(2, "True"), &|_| true).unwrap(), "the operator reports R: m");
-    }
-
-    #[test]
-    fn a_part_is_found_in_a_whole() {
-        let whole = json!({"a": 1, "l": [{"n": "x", "v": 1}, {"n": "y"}], "s": ["p"]});
-        assert!(is_within(&json!({"l": [{"n": "x"}], "s": ["p"]}), &whole));
-        assert!(!is_within(&json!({"l": [{"n": "z"}]}), &whole));
-        assert!(!is_within(&json!({"s": []}), &whole));
     }
 }

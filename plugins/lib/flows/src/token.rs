@@ -14,7 +14,7 @@ use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX, Ticket};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
-use ocm_kube::apply::{self, FIELD_MANAGER, Mode};
+use ocm_kube::apply::{self, FIELD_MANAGER};
 use ocm_net::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
@@ -72,10 +72,10 @@ pub async fn create(hub: &Cluster, wish: &Wish, narrator: &dyn Narrator) -> Resu
             (token, Some(expires), identity::BOOTSTRAP_USER.to_owned(), None)
         }
         Kind::Bootstrap => {
-            apply::one(hub, &token::token_binding(), Mode::Apply).await?;
+            apply::one(hub, &token::token_binding(), DryRun::No).await?;
             let expires = token::to_the_second(Timestamp::now() + wish.ttl);
             let token = draw()?;
-            apply::one(hub, &token.manifest(Some(expires), &wish.description), Mode::Apply).await?;
+            apply::one(hub, &token.manifest(Some(expires), &wish.description), DryRun::No).await?;
             (token.reveal(), Some(expires), bootstrap::token_user(&token.id), Some(token.id))
         }
     };

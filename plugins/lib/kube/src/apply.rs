@@ -6,8 +6,8 @@ use futures::StreamExt;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use ocm_api::Manifest;
-use ocm_core::reconcile::{Reconciled, reconcile};
-use ocm_core::{Event, Failure, Narrator, Plan, Reason};
+use ocm_core::reconcile::{Reconciled, is_applied, reconcile};
+use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
 use serde_json::Value;
 
 use crate::Cluster;
@@ -17,16 +17,6 @@ pub use ocm_core::reconcile::FIELD_MANAGER;
 
 /// How many objects of a stage are on the way at once.
 const AT_ONCE: usize = 8;
-
-/// How far a plan is carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// For real.
-    #[default]
-    Apply,
-    /// Everything short of storing: the server validates, defaults and answers what would be.
-    ServerDryRun,
-}
 
 /// What became of one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,11 +73,12 @@ pub async fn read(cluster: &Cluster, manifest: &Manifest) -> Result<Option<Value
     }
 }
 
-/// Applies one object: reads what is there, carries over what must not be lost, and applies server-side.
+/// Applies one object: reads what is there, carries over what must not be lost, and applies server-side. A client-side
+/// dry run compares instead, and sends nothing but the read.
 ///
 /// # Errors
 /// The failure of the request, naming the object.
-pub async fn one(cluster: &Cluster, manifest: &Manifest, mode: Mode) -> Result<Applied, Failure> {
+pub async fn one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Applied, Failure> {
     let before = read(cluster, manifest).await?;
     let manifest = match reconcile(manifest, before.as_ref()) {
         Reconciled::Apply(manifest) => manifest,
@@ -96,14 +87,23 @@ pub async fn one(cluster: &Cluster, manifest: &Manifest, mode: Mode) -> Result<A
             return Ok(Applied { manifest: manifest.clone(), outcome: Outcome::Kept(reason), before, after });
         }
     };
+    if dry_run == DryRun::Client {
+        let outcome = match &before {
+            None => Outcome::Created,
+            Some(live) if is_applied(manifest.body(), live) => Outcome::Unchanged,
+            Some(_) => Outcome::Configured,
+        };
+        let after = manifest.body().clone();
+        return Ok(Applied { manifest, outcome, before, after });
+    }
     let mut params = PatchParams::apply(FIELD_MANAGER).force();
-    params.dry_run = mode == Mode::ServerDryRun;
+    params.dry_run = dry_run == DryRun::Server;
     let sent = api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Apply(manifest.body())).await;
     let after = sent.map_err(|error| cluster.explain(format_args!("apply {}", manifest.reference()), error))?;
     let after = to_value(&after)?;
     let outcome = match &before {
         None => Outcome::Created,
-        Some(before) if same(before, &after, mode) => Outcome::Unchanged,
+        Some(before) if same(before, &after, dry_run) => Outcome::Unchanged,
         Some(_) => Outcome::Configured,
     };
     Ok(Applied { manifest, outcome, before, after })
@@ -118,19 +118,20 @@ pub async fn one(cluster: &Cluster, manifest: &Manifest, mode: Mode) -> Result<A
 pub async fn plan(
     cluster: &Cluster,
     plan: &Plan,
-    mode: Mode,
+    dry_run: DryRun,
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Applied),
 ) -> Result<Vec<Applied>, Failure> {
     let mut all = Vec::new();
     for stage in &plan.stages {
-        narrator.tell(Event::now(format!("applying {}", stage.name)));
+        let verb = if dry_run == DryRun::No { "applying" } else { "comparing" };
+        narrator.tell(Event::now(format!("{verb} {}", stage.name)));
         let mut answers = futures::stream::iter(&stage.objects)
             .map(|manifest| async move {
-                match one(cluster, manifest, mode).await {
+                match one(cluster, manifest, dry_run).await {
                     // What only the plan itself brings is not there in a dry run: the object cannot be validated.
                     Err(failure)
-                        if mode == Mode::ServerDryRun
+                        if dry_run == DryRun::Server
                             && matches!(failure.reason, Reason::NotFound | Reason::KindNotServed)
                             && plan.provides_for(manifest) =>
                     {
@@ -144,13 +145,13 @@ pub async fn plan(
         while let Some(answer) = answers.next().await {
             let applied = answer?;
             each(&applied);
-            if mode == Mode::Apply && matches!(applied.outcome, Outcome::Created | Outcome::Configured) {
+            if dry_run == DryRun::No && matches!(applied.outcome, Outcome::Created | Outcome::Configured) {
                 narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
             }
             all.push(applied);
         }
         drop(answers);
-        if mode == Mode::Apply {
+        if dry_run == DryRun::No {
             for definition in stage.objects.iter().filter(|object| object.kind() == "CustomResourceDefinition") {
                 established(cluster, definition, narrator).await?;
             }
@@ -199,10 +200,10 @@ fn to_value(object: &DynamicObject) -> Result<Value, Failure> {
 }
 
 /// Whether an apply changed nothing. For real the resource version tells; a dry run answers a made-up one.
-fn same(before: &Value, after: &Value, mode: Mode) -> bool {
-    match mode {
-        Mode::Apply => before.pointer("/metadata/resourceVersion") == after.pointer("/metadata/resourceVersion"),
-        Mode::ServerDryRun => without_bookkeeping(before) == without_bookkeeping(after),
+fn same(before: &Value, after: &Value, dry_run: DryRun) -> bool {
+    match dry_run {
+        DryRun::No => before.pointer("/metadata/resourceVersion") == after.pointer("/metadata/resourceVersion"),
+        DryRun::Client | DryRun::Server => without_bookkeeping(before) == without_bookkeeping(after),
     }
 }
 

@@ -18,4 +18,4 @@ mod rules;
 
 pub use defaults::over;
 pub use object::{Reconciled, reconcile};
-pub use owned::{FIELD_MANAGER, owned_by_us};
+pub use owned::{FIELD_MANAGER, is_applied, owned_by_us};

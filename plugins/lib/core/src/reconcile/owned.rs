@@ -74,3 +74,37 @@ pub(super) fn carry(planned: &mut Value, owned: &Value) {
         }
     }
 }
+
+/// Whether applying `body` would change nothing: all of it is there, and nothing that we set before is to go.
+pub fn is_applied(body: &Value, live: &Value) -> bool {
+    let owned = owned_by_us(live);
+    is_within(body, live) && (owned.is_null() || is_within(&owned, body))
+}
+
+/// Whether everything that `part` says is so in `whole`.
+fn is_within(part: &Value, whole: &Value) -> bool {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
+            part.iter().all(|(key, value)| whole.get(key).is_some_and(|whole| is_within(value, whole)))
+        }
+        (Value::Array(part), Value::Array(whole)) if !part.is_empty() && part.iter().all(Value::is_object) => {
+            part.iter().all(|item| whole.iter().any(|whole| is_within(item, whole)))
+        }
+        (part, whole) => part == whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_in_a_whole() {
+        let whole = json!({"a": 1, "l": [{"n": "x", "v": 1}, {"n": "y"}], "s": ["p"]});
+        assert!(is_within(&json!({"l": [{"n": "x"}], "s": ["p"]}), &whole));
+        assert!(!is_within(&json!({"l": [{"n": "z"}]}), &whole));
+        assert!(!is_within(&json!({"s": []}), &whole));
+    }
+}

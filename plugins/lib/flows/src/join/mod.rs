@@ -24,12 +24,12 @@ use ocm_core::phase::Phase;
 use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason, name};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
-use ocm_kube::apply::{self, Applied, Mode};
+use ocm_kube::apply::{self, Applied};
 use secrecy::ExposeSecret as _;
 
 pub use reach::{Trust, Way, is_itself};
 
-use crate::{install, token};
+use crate::token;
 use reach::Hub;
 use survey::Survey;
 
@@ -85,16 +85,9 @@ pub async fn join(
     let Prepared { hub, survey, plan, kubeconfig, adopts } = prepare(managed, wish, narrator.clone()).await?;
     let address = hub.address.clone();
     if wish.dry_run != DryRun::No {
-        let applied = match (&plan, wish.dry_run) {
-            (None, _) => Vec::new(),
-            (Some(plan), DryRun::Server) => {
-                apply::plan(managed, plan, Mode::ServerDryRun, narrator.as_ref(), each).await?
-            }
-            (Some(plan), _) => {
-                let applied = install::client_dry_run(managed, plan).await?;
-                applied.iter().for_each(each);
-                applied
-            }
+        let applied = match &plan {
+            Some(plan) => apply::plan(managed, plan, wish.dry_run, narrator.as_ref(), each).await?,
+            None => Vec::new(),
         };
         return Ok(Joined { hub: address, before: plan.is_none(), applied, phase: None });
     }
@@ -105,7 +98,7 @@ pub async fn join(
     let applied = match &plan {
         Some(plan) => {
             survey::clear(managed, &survey.stale, narrator.as_ref()).await?;
-            apply::plan(managed, plan, Mode::Apply, narrator.as_ref(), each).await?
+            apply::plan(managed, plan, DryRun::No, narrator.as_ref(), each).await?
         }
         None => Vec::new(),
     };
