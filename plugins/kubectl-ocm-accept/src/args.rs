@@ -14,7 +14,9 @@ pub(crate) fn about() -> clap::Command {
              request is verified as what it is: who created it, for which signer, with which names, organisations, \
              usages, lifetime and key, and that it is signed with that key. A request that asks for anything but \
              exactly the identity of this cluster's agent is refused with a reason code, and the cluster is not \
-             accepted. A name that a joined cluster holds goes to another key only with --replace.",
+             accepted. A name that a joined cluster holds goes to another key only with --replace. A name that was used \
+             before, and labels or a cluster set that the cluster chose itself, are accepted only for a cluster that is \
+             named, after a question or with the flag for it.",
         )
         .after_help(EXAMPLES)
 }
@@ -35,7 +37,10 @@ const EXAMPLES: &str = "Examples:
   # Several keys ask for the same name: say which one
   kubectl ocm accept c1 --fingerprint sha256:0123… --context hub
 
-  # Turn a cluster away, or withdraw its acceptance
+  # Its request was approved and is gone: accept it all the same
+  kubectl ocm accept c1 --without-request --context hub
+
+  # Deny a cluster, or withdraw its acceptance
   kubectl ocm accept c1 --deny 'not ours' --context hub
 
 Exit codes: 0 every cluster is accepted, 1 the hub failed, 2 usage, 3 a cluster was refused or has not asked yet,
@@ -47,32 +52,46 @@ pub(crate) struct AcceptArgs {
     /// Names of managed clusters
     #[arg(value_name = "NAME", conflicts_with_all = ["all_pending", "selector"])]
     pub(crate) names: Vec<String>,
-    /// Every cluster that waits for acceptance; needs --yes where nobody can be asked
+    /// Every cluster that waits for acceptance; needs --yes where stdin is not a terminal
     #[arg(long, conflicts_with = "selector")]
     pub(crate) all_pending: bool,
-    /// Clusters whose labels match, e.g. env=prod,region in (eu,us); needs --yes where nobody can be asked
+    /// Clusters whose labels match, e.g. env=prod,region in (eu,us); needs --yes where stdin is not a terminal
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub(crate) selector: Option<String>,
-    /// Names as the incumbent tool takes them: comma-separated
+    /// Alias for compatibility with clusteradm: comma-separated names
     #[arg(long, value_name = "NAMES", value_delimiter = ',', hide = true)]
     pub(crate) clusters: Vec<String>,
-    /// Do not ask
+    /// Skip confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// The key that is meant, as shown: sha256: and 64 hex digits
     #[arg(long, value_name = "SHA256", conflicts_with_all = ["all_pending", "selector"])]
     pub(crate) fingerprint: Option<String>,
-    /// Let another key have a name that a joined cluster holds; certificates of the old key stay valid until they end
-    #[arg(long)]
+    /// Let another key have a name that a joined cluster holds; certificates of the old key stay valid until they
+    /// expire. Needs exactly one name
+    #[arg(long, conflicts_with_all = ["all_pending", "selector"])]
     pub(crate) replace: bool,
+    /// Accept clusters whose names were used before, though certificates of the former holder may still be valid
+    #[arg(long, conflicts_with_all = ["all_pending", "selector"])]
+    pub(crate) reuse_name: bool,
+    /// Accept clusters of which the hub has no certificate request: the agent holds a certificate that was approved
+    /// before, or registers with an AWS identity
+    #[arg(long, conflicts_with_all = ["all_pending", "selector", "fingerprint"])]
+    pub(crate) without_request: bool,
+    /// Accept clusters with the labels, taints, annotations and owners that they were registered with
+    #[arg(long, conflicts_with_all = ["all_pending", "selector"])]
+    pub(crate) as_registered: bool,
+    /// A cluster set, besides default, that clusters may have registered into (repeatable)
+    #[arg(long = "cluster-set", value_name = "SET")]
+    pub(crate) cluster_sets: Vec<String>,
     /// A user who may ask for a cluster's first certificate, besides the hub's own bootstrap identities (repeatable)
-    #[arg(long = "requester", value_name = "USER", alias = "requesters", value_delimiter = ',')]
+    #[arg(long = "requester", value_name = "USER", alias = "requesters")]
     pub(crate) requesters: Vec<String>,
-    /// Longest certificate lifetime that may be asked for
+    /// Longest certificate lifetime that may be asked for; a request without one counts as a year
     #[arg(long, value_name = "DURATION", default_value = "365d")]
     pub(crate) max_lifetime: String,
-    /// Deny instead, with this reason: turn the requests away and withdraw an acceptance
-    #[arg(long, value_name = "REASON", conflicts_with_all = ["replace", "wait", "fingerprint"])]
+    /// Deny instead, with this reason: withdraw an acceptance and deny the requests that wait
+    #[arg(long, value_name = "REASON", conflicts_with_all = ["replace", "wait", "fingerprint", "reuse_name", "without_request", "as_registered"])]
     pub(crate) deny: Option<String>,
     /// Wait for clusters that have not registered or asked yet
     #[arg(long)]

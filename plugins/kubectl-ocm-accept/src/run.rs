@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_cli::Ui;
-use ocm_core::accept::{Decision, Wish};
+use ocm_core::accept::{Chosen, Decision, Options};
 use ocm_core::csr::{Code, Settings};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
 use ocm_flows::accept::{self, Candidate, Outcome, Row};
@@ -12,6 +12,7 @@ use ocm_flows::registry::Scope;
 use ocm_kube::{Cluster, connect};
 
 use crate::args::AcceptArgs;
+use crate::help;
 use crate::view::View;
 
 pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -23,6 +24,10 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         yes,
         fingerprint,
         replace,
+        reuse_name,
+        without_request,
+        as_registered,
+        cluster_sets,
         requesters,
         max_lifetime,
         deny,
@@ -34,22 +39,30 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         client,
     } = args;
     let scope = scope(names, clusters, all_pending, selector)?;
-    let wish = Wish {
+    let named = matches!(scope, Scope::Names(_));
+    if replace && !matches!(&scope, Scope::Names(names) if names.len() == 1) {
+        return Err(Failure::usage("--replace goes with exactly one name"));
+    }
+    let options = Options {
         settings: Settings { requesters, max_lifetime_seconds: lifetime(&max_lifetime)?, ..Settings::default() },
+        chosen: if named { Chosen::ByName } else { Chosen::InBulk },
         fingerprint: fingerprint.map(|text| fingerprint_of(&text, &scope)).transpose()?,
         replace,
+        reuse_name,
+        without_request,
+        as_registered,
+        cluster_sets,
     };
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let connection = client.connection()?;
     let dry_run = DryRun::from(dry_run);
-    let named = matches!(scope, Scope::Names(_));
     if !named && !yes && dry_run == DryRun::No && !ui.can_ask() {
-        return Err(Failure::usage("--all-pending and --selector need --yes where nobody can be asked")
+        return Err(Failure::usage("--all-pending and --selector need --yes where stdin is not a terminal")
             .hint("see first what they mean: add --dry-run=client"));
     }
     let job = Job {
         hub: connect(&connection, ui.clone()).await?,
-        wish,
+        options,
         dry_run,
         deny,
         ask: !yes && dry_run == DryRun::No && ui.can_ask(),
@@ -63,7 +76,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
 
 struct Job {
     hub: Cluster,
-    wish: Wish,
+    options: Options,
     dry_run: DryRun,
     deny: Option<String>,
     ask: bool,
@@ -79,7 +92,7 @@ impl Job {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let mut rows = Vec::new();
         loop {
-            let found = accept::survey(&self.hub, &scope, &self.wish).await?;
+            let found = accept::survey(&self.hub, &scope, &self.options).await?;
             let again = deadline.filter(|deadline| Instant::now() < *deadline);
             let (waiting, ready): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|candidate| again.is_some() && accept::still_waits(&candidate.decision));
@@ -114,16 +127,40 @@ impl Job {
             })
             .await);
         }
+        let candidates = self.ask_about(candidates).await?;
         if candidates.iter().any(acts) {
             accept::check_rights(&self.hub, &candidates).await?;
             if self.ask && !self.ui.confirm(&self.view.question(&candidates)).await? {
                 return Err(Failure::refused("nothing was accepted"));
             }
         }
-        Ok(accept::carry_out(&self.hub, candidates, &self.wish, self.dry_run, self.at_once, self.ui.as_ref(), |row| {
+        Ok(accept::carry_out(&self.hub, candidates, self.dry_run, self.at_once, self.ui.as_ref(), |row| {
             self.view.row(row);
         })
         .await)
+    }
+
+    /// Asks about named clusters that a person may let in all the same, and decides anew about those.
+    async fn ask_about(&self, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Failure> {
+        if !self.ask || !self.named {
+            return Ok(candidates);
+        }
+        let mut decided = Vec::new();
+        for mut candidate in candidates {
+            // Each question is asked once, for each answer sets an option.
+            while let Decision::Refused(refusal) = &candidate.decision
+                && let Some(options) = help::after_consent(refusal, &candidate.options)
+            {
+                if !self.ui.confirm(&self.view.question_about(&candidate.name, refusal)).await? {
+                    break;
+                }
+                let scope = Scope::Names(vec![candidate.name.clone()]);
+                let again = accept::survey(&self.hub, &scope, &options).await?;
+                candidate = again.into_iter().next().unwrap_or(candidate);
+            }
+            decided.push(candidate);
+        }
+        Ok(decided)
     }
 }
 

@@ -1,13 +1,17 @@
 //! How decisions and outcomes look.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use ocm_api::names::labels;
 use ocm_cli::{Format, Table, Ui, clean, document};
-use ocm_core::accept::Decision;
+use ocm_core::accept::{Decision, Refusal};
 use ocm_core::{DryRun, Failure, duration};
 use ocm_flows::accept::{Candidate, Outcome, Row};
 use serde_json::json;
+
+use crate::help;
 
 /// Prints rows as they come, or one document at the end.
 pub(crate) struct View {
@@ -30,16 +34,24 @@ impl View {
                 if !is_plain(&row.outcome) {
                     line += &format!(": {}", row.detail);
                 }
+                if self.dry_run != DryRun::No && matches!(row.outcome, Outcome::Accepted) {
+                    line += &content(row);
+                }
                 if self.format == Format::Wide
                     && let (Some(key), Some(requester)) = (&row.fingerprint, &row.requester)
                 {
                     line += &format!(" [{key}, asked by {requester}]");
                 }
                 self.ui.line(&line);
-                if let Some(hint) = &row.hint
-                    && !is_plain(&row.outcome)
+                for (request, fingerprint) in &row.stray {
+                    let key = fingerprint.as_deref().unwrap_or("unreadable");
+                    self.ui
+                        .say_line(&format!("  note: request {request} also asks for this name, key {key}: left alone"));
+                }
+                if let Some(help) = &row.help
+                    && (!is_plain(&row.outcome) || !row.stray.is_empty())
                 {
-                    self.ui.say_line(&format!("  hint: {hint}"));
+                    self.ui.say_line(&format!("  hint: {}", help::words(&row.name, help)));
                 }
             }
             Format::Name
@@ -67,7 +79,11 @@ impl View {
                     "code": row.outcome.code(),
                     "accepted": matches!(row.outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted),
                     "detail": row.detail,
-                    "hint": row.hint,
+                    "hint": row.help.as_ref().map(|help| help::words(&row.name, help)),
+                    "stray": row.stray.iter().map(|(request, key)| json!({ "request": request, "fingerprint": key }))
+                        .collect::<Vec<_>>(),
+                    "clusterSet": row.cluster_set,
+                    "labels": row.labels,
                     "fingerprint": row.fingerprint,
                     "requester": row.requester,
                     "request": row.request,
@@ -82,20 +98,23 @@ impl View {
     /// What is about to be approved, as the question shows it.
     pub(crate) fn question(&self, candidates: &[Candidate]) -> String {
         let now = Timestamp::now();
-        let mut table = Table::new(&["CLUSTER", "REQUEST", "AGE", "REQUESTER", "KEY"]);
+        let mut table = Table::new(&["CLUSTER", "SET", "LABELS", "REQUEST", "AGE", "REQUESTER", "KEY"]);
         let mut count = 0;
         for candidate in candidates {
             if !matches!(candidate.decision, Decision::Act { .. }) {
                 continue;
             }
             count += 1;
+            let mut labels = candidate.labels();
+            let set = labels.remove(labels::CLUSTER_SET).unwrap_or_default();
+            let labels = joined(&labels);
             let Some(request) = candidate.request() else {
-                table.row([&candidate.name, "", "", "joined before", ""]);
+                table.row([&candidate.name, &set, &labels, "none", "", "", ""]);
                 continue;
             };
             let age = request.created.map(|created| age(now, created)).unwrap_or_default();
             let key = request.fingerprint().unwrap_or_default();
-            table.row([&candidate.name, &request.name, &age, request.asked_by(), &key]);
+            table.row([&candidate.name, &set, &labels, &request.name, &age, request.asked_by(), &key]);
         }
         self.ui.say_text(&table.render());
         match count {
@@ -104,11 +123,28 @@ impl View {
         }
     }
 
+    /// The question about a cluster that is accepted only if a person says so.
+    pub(crate) fn question_about(&self, cluster: &str, refusal: &Refusal) -> String {
+        clean(&help::question(cluster, refusal))
+    }
+
     /// What is about to be denied.
     pub(crate) fn question_to_deny(&self, candidates: &[Candidate]) -> String {
         let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
         format!("Deny {}?", clean(&names.join(", ")))
     }
+}
+
+/// What a cluster would be accepted with, besides its name.
+fn content(row: &Row) -> String {
+    let set = row.cluster_set.as_deref().map(|set| format!("cluster set {set}"));
+    let labels = (!row.labels.is_empty()).then(|| format!("labels {}", joined(&row.labels)));
+    let parts: Vec<String> = set.into_iter().chain(labels).collect();
+    if parts.is_empty() { String::new() } else { format!(", {}", parts.join(", ")) }
+}
+
+fn joined(labels: &BTreeMap<String, String>) -> String {
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
 fn age(now: Timestamp, created: Timestamp) -> String {

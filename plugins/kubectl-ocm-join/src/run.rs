@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ocm_api::names::annotations;
 use ocm_api::operator::KlusterletMode;
 use ocm_cli::Ui;
-use ocm_core::accept::Wish as AcceptWish;
+use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::install::bundle::Bundle;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::{Settings, gates};
@@ -109,7 +109,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let wish = Wish {
         settings,
         way,
-        accept: accept.then(AcceptWish::default),
+        accept: accept.then(AcceptOptions::default),
         wait: goal,
         timeout,
         dry_run,

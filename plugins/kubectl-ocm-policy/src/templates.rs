@@ -40,6 +40,7 @@ const RUST: &[Template] = files![
     "abi/src/request.rs" = "abi/src/request.rs",
     "abi/src/text.rs" = "abi/src/text.rs",
     "rules/Cargo.toml" = "sdk/templates/rust/rules/Cargo.toml",
+    "rules/src/aws.rs" = "../plugins/lib/rules/src/aws.rs",
     "rules/src/claim.rs" = "../plugins/lib/rules/src/claim.rs",
     "rules/src/cluster.rs" = "../plugins/lib/rules/src/cluster.rs",
     "rules/src/code.rs" = "../plugins/lib/rules/src/code.rs",

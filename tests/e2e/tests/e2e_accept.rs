@@ -15,7 +15,7 @@ use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who};
 use kube::Api;
 use kube::api::DeleteParams;
-use ocm_core::accept::Wish;
+use ocm_core::accept::Options;
 use ocm_core::{DryRun, Silent};
 use ocm_flows::accept::{Outcome, Row, carry_out, survey};
 use ocm_flows::registry::Scope;
@@ -320,7 +320,7 @@ fn no_attack_gets_through_and_each_is_told_its_reason() {
         }
         check(what, "by its name", name, requests);
     }
-    let run = hub.accept(&["--all-pending", "--yes", "--replace"]);
+    let run = hub.accept(&["--all-pending", "--yes"]);
     assert_eq!(run.code, 3, "{run:?}");
     for (what, _, name, requests) in &made {
         check(what, "among all that wait", name, requests);
@@ -414,17 +414,15 @@ fn right_ones() -> Vec<(&'static str, Make)> {
             }),
         ),
         (
-            "after it left and came back within the hour",
+            "after an earlier request was denied",
             Box::new(|hub, name| {
-                let [approved, denied] = [(); 2].map(|()| Ask::agent(name)).map(|ask| hub.ask(&ask));
-                hub.conclude(&approved, "approve");
+                let denied = hub.ask(&Ask::agent(name));
                 hub.conclude(&denied, "deny");
                 // Times of the API are whole seconds.
                 sleep(Duration::from_millis(1100));
                 vec![hub.join(name)]
             }),
         ),
-        ("a cluster called cluster", Box::new(|hub, _| vec![hub.join("cluster")])),
     ]
 }
 
@@ -434,7 +432,7 @@ fn right_requests_all_get_through() {
     let mut wrong = Vec::new();
     let right = right_ones();
     for (index, (what, make)) in right.iter().enumerate() {
-        let name = if *what == "a cluster called cluster" { "cluster".to_owned() } else { format!("g{index}") };
+        let name = format!("g{index}");
         let requests = make(&hub, &name);
         let run = hub.accept(&[&name, "--yes", "--output", "json"]);
         let approved = requests.iter().all(|request| hub.is("Approved", request));
@@ -509,7 +507,22 @@ fn people_and_scripts_can_rely_on_it() {
     assert_eq!(run.code, 0, "{run:?}");
     let row = run.row("d1");
     let keys: Vec<&str> = row.as_object().expect("a row").keys().map(String::as_str).collect();
-    assert_eq!(keys, ["accepted", "code", "detail", "fingerprint", "hint", "name", "request", "requester"]);
+    assert_eq!(
+        keys,
+        [
+            "accepted",
+            "clusterSet",
+            "code",
+            "detail",
+            "fingerprint",
+            "hint",
+            "labels",
+            "name",
+            "request",
+            "requester",
+            "stray",
+        ]
+    );
     assert_eq!(
         (&row["code"], &row["accepted"], &row["requester"]),
         (&json!("Accepted"), &json!(true), &json!(BOOTSTRAP))
@@ -573,6 +586,9 @@ fn keys_names_and_denials() {
     // A taken name: only with --replace.
     hub.set_conditions("k1", &[("ManagedClusterJoined", "True"), ("HubAcceptedManagedCluster", "True")]);
     let run = leaves_all(&hub, &["k1", "--output", "json"]);
+    assert_eq!((run.code, run.reason("k1").as_str()), (0, "AlreadyAccepted"), "{run:?}");
+    assert_eq!(run.row("k1")["stray"][0]["request"], json!(other_request), "{run:?}");
+    let run = leaves_all(&hub, &["k1", "--fingerprint", &other.fingerprint(), "--output", "json"]);
     assert_eq!((run.code, run.reason("k1").as_str()), (3, "NameTaken"), "{run:?}");
     let run = hub.accept(&["k1", "--replace", "--output", "json"]);
     assert_eq!((run.code, run.reason("k1").as_str()), (0, "Approved"), "{run:?}");
@@ -668,10 +684,10 @@ fn what_changes_after_the_look_is_looked_at_again() {
     let requests: Api<k8s_openapi::api::certificates::v1::CertificateSigningRequest> = Api::all(hub.admin.clone());
     // Looks, lets something happen, then acts.
     let between = |name: &str, happens: &dyn Fn()| -> Row {
-        let (scope, wish) = (Scope::Names(vec![name.to_owned()]), Wish::default());
-        let found = hub.wait(survey(&connection, &scope, &wish)).expect("a look");
+        let (scope, options) = (Scope::Names(vec![name.to_owned()]), Options::default());
+        let found = hub.wait(survey(&connection, &scope, &options)).expect("a look");
         happens();
-        let rows = hub.wait(carry_out(&connection, found, &wish, DryRun::No, 4, Arc::new(Silent).as_ref(), |_| {}));
+        let rows = hub.wait(carry_out(&connection, found, DryRun::No, 4, Arc::new(Silent).as_ref(), |_| {}));
         rows.into_iter().next().expect("a row")
     };
 
@@ -745,7 +761,7 @@ fn rights_are_checked_before_anything_is_written() {
     let output = command.output().expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("certificatesigningrequests/approval") && stderr.contains("signers"), "{stderr}");
+    assert!(stderr.contains("certificatesigningrequests/approval"), "{stderr}");
     let mut command = Command::new(e2e_tests::accept_support::accept_binary());
     let output = command.args(["r1", "--kubeconfig"]).arg(&viewer).stdin(Stdio::null()).output().expect("it runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -806,4 +822,145 @@ fn on_a_terminal_somebody_is_asked() {
     let (code, shown) = on_a_terminal(&line("--all-pending"), "y\n");
     assert_eq!(code, 0, "{shown}");
     assert!(hub.accepts("t1") && hub.is("Approved", &request));
+}
+
+/// What a foreign signer is asked for in these tests.
+const FOREIGN_SIGNER: &str = "example.com/foo";
+
+/// A right request but for its signer, of which anybody can create as many as they like.
+fn planted(name: &str) -> Ask {
+    Ask { signer: FOREIGN_SIGNER.to_owned(), ..Ask::agent(name) }
+}
+
+/// A user of the hub with the ClusterRole that the documents give to `accept`, and nothing else.
+fn accept_only(hub: &Hub) -> std::path::PathBuf {
+    let role = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rbac/accept.yaml");
+    hub.cluster.kubectl(&["apply", "--filename", role]).expect("a role");
+    let binding = ["create", "clusterrolebinding", "accept", "--clusterrole=kubectl-ocm-accept", "--user=accepter"];
+    hub.cluster.kubectl(&binding).expect("a binding");
+    hub.cluster.user_kubeconfig("accepter", &[]).expect("a user")
+}
+
+#[test]
+fn a_denial_withdraws_acceptance_whatever_was_planted() {
+    let hub = Hub::start("denials");
+    let user = accept_only(&hub);
+    let deny = |names: &[&str]| {
+        let mut command = Command::new(e2e_tests::accept_support::accept_binary());
+        command.args(names).args(["--deny", "no", "--output", "json", "--kubeconfig"]).arg(&user).stdin(Stdio::null());
+        let output = command.output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    for name in ["n1", "n2"] {
+        hub.join(name);
+        assert_eq!(hub.accept(&[name]).code, 0);
+    }
+    let foreign = hub.ask(&planted("n1"));
+    let right = hub.ask(&Ask::agent("n1"));
+    // The user has no right for that signer: this is told, and all else is done, also for the others.
+    let (code, document) = deny(&["n1", "n2"]);
+    assert_eq!(code, Some(1), "{document}");
+    assert!(document.contains(FOREIGN_SIGNER) || document.contains(&foreign), "{document}");
+    assert!(!hub.accepts("n1") && !hub.accepts("n2"));
+    assert!(hub.is("Denied", &right) && !hub.is("Denied", &foreign));
+}
+
+#[test]
+fn strangers_requests_change_nothing_for_a_cluster_that_is_well() {
+    let hub = Hub::start("strays");
+    hub.join("s1");
+    hub.ask(&planted("s1"));
+    let run = hub.accept(&["s1", "--output", "json"]);
+    assert_eq!((run.code, run.reason("s1").as_str()), (0, "Accepted"), "planted requests are no rivals: {run:?}");
+    hub.set_conditions("s1", &[("ManagedClusterJoined", "True"), ("HubAcceptedManagedCluster", "True")]);
+    let stranger = hub.ask(&Ask::with("s1", &Fixture::agent("s1", "other")));
+    let run = leaves_all(&hub, &["s1"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.starts_with("managedcluster/s1 already accepted") && run.stderr.contains(&stranger), "{run:?}");
+    // Names go to other keys one at a time.
+    let run = leaves_all(&hub, &["s1", "s2", "--replace"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    let run = leaves_all(&hub, &["--selector", "a=b", "--replace", "--yes"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(!hub.is("Approved", &stranger));
+}
+
+#[test]
+fn an_approved_request_is_never_a_dead_end() {
+    let hub = Hub::start("deadends");
+    // What was approved is gone.
+    let request = hub.join("a1");
+    hub.conclude(&request, "approve");
+    hub.cluster.kubectl(&["delete", "csr", &request]).expect("a deletion");
+    let run = leaves_all(&hub, &["a1", "--output", "json"]);
+    assert_eq!((run.code, run.reason("a1").as_str()), (3, "NoRequest"), "{run:?}");
+    assert!(run.row("a1")["hint"].as_str().is_some_and(|hint| hint.contains("--without-request")), "{run:?}");
+    assert_eq!(leaves_all(&hub, &["--all-pending", "--without-request", "--yes"]).code, 2);
+    assert_eq!(hub.accept(&["a1", "--without-request"]).code, 0);
+    assert!(hub.accepts("a1"));
+    // The agent asked before it registered, and a person approved after.
+    let request = hub.ask(&Ask::agent("a2"));
+    sleep(Duration::from_millis(2100));
+    hub.register("a2");
+    hub.conclude(&request, "approve");
+    let run = hub.accept(&["a2", "--output", "json"]);
+    assert_eq!((run.code, run.reason("a2").as_str(), hub.accepts("a2")), (0, "Accepted", true), "{run:?}");
+}
+
+#[test]
+fn a_name_that_was_used_before_is_let_in_only_on_purpose() {
+    let hub = Hub::start("reused");
+    hub.join("b1");
+    assert_eq!(hub.accept(&["b1"]).code, 0);
+    hub.remove("b1");
+    // A namespace that an earlier registration left behind.
+    hub.cluster.kubectl(&["create", "namespace", "b2"]).expect("a namespace");
+    hub.cluster.kubectl(&["label", "namespace", "b2", "open-cluster-management.io/cluster-name=b2"]).expect("a label");
+    sleep(Duration::from_millis(1100));
+    let requests = ["b1", "b2"].map(|name| hub.join(name));
+    let run = leaves_all(&hub, &["--all-pending", "--yes", "--output", "json"]);
+    for name in ["b1", "b2"] {
+        assert_eq!((run.code, run.reason(name).as_str()), (3, "NameUsedBefore"), "{run:?}");
+        let run = leaves_all(&hub, &[name, "--output", "json"]);
+        assert_eq!((run.code, run.reason(name).as_str()), (3, "NameUsedBefore"), "{run:?}");
+    }
+    assert!(requests.iter().all(|request| !hub.is("Approved", request)));
+    assert_eq!(hub.accept(&["b1", "b2", "--reuse-name"]).code, 0);
+    assert!(hub.accepts("b1") && hub.accepts("b2"));
+}
+
+#[test]
+fn who_labels_itself_is_not_selected() {
+    let hub = Hub::start("content");
+    let set = "cluster.open-cluster-management.io/clusterset";
+    let register = |name: &str, labels: Value| {
+        let mut object = e2e_tests::accept_support::managed_cluster(name);
+        object.metadata.labels = serde_json::from_value(labels).expect("labels");
+        let api: Api<ocm_api::ManagedCluster> = Api::all(hub.client(Who::Bootstrap));
+        hub.wait(api.create(&kube::api::PostParams::default(), &object)).expect("a cluster");
+        hub.ask(&Ask::agent(name));
+    };
+    register("evil7", json!({"env": "prod"}));
+    register("evil8", json!({"env": "prod", set: "prod"}));
+    // An administrator labels a cluster that waits.
+    hub.join("good");
+    sleep(Duration::from_millis(1100));
+    hub.cluster.kubectl(&["label", "managedcluster", "good", "env=prod"]).expect("a label");
+    let run = hub.accept(&["--selector", "env=prod", "--yes", "--output", "json"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    assert_eq!((run.reason("evil7").as_str(), run.reason("evil8").as_str()), ("Labels", "ClusterSet"), "{run:?}");
+    assert_eq!(run.reason("good"), "Accepted", "{run:?}");
+    assert!(hub.accepts("good") && !hub.accepts("evil7") && !hub.accepts("evil8"));
+    // What is shown before it is meant.
+    let run = leaves_all(&hub, &["evil7", "--as-registered", "--dry-run=client"]);
+    assert!(run.stdout.contains("env=prod"), "{run:?}");
+    assert_eq!(hub.accept(&["evil7", "--as-registered"]).code, 0);
+}
+
+#[test]
+fn a_lifetime_that_is_not_asked_for_counts_as_the_signers() {
+    let hub = Hub::start("lifetime");
+    hub.join("l1");
+    let run = leaves_all(&hub, &["l1", "--max-lifetime", "1d", "--output", "json"]);
+    assert_eq!((run.code, run.reason("l1").as_str()), (3, "Lifetime"), "{run:?}");
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! ManagedCluster ─┐
-//!                 ├─▶ decide ─▶ Act { approve, accept } | Settled | NoRequest | Refused { code, detail, … }
-//! its requests ───┘
+//! its requests ───┼─▶ decide ─▶ Act { approve, accept } | Settled { stray } | NoRequest | Refused { code, detail, help }
+//! its namespace ──┘
 //! ```
 
 use std::collections::BTreeSet;
@@ -12,30 +12,54 @@ use jiff::Timestamp;
 use ocm_api::Condition;
 use ocm_api::cluster::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
+use ocm_rules::claim::{self, Claimant, Holder, Namespace};
+use ocm_rules::cluster::{self as content};
 
-use crate::csr::{Code, Request, Settings, State};
-use crate::name::is_reserved;
+use crate::csr::{Code, Request, Settings, State, Violation};
+use crate::{name, registration};
 
 /// What the user typed that bears on the decision.
-#[derive(Clone, Debug, Default)]
-pub struct Wish {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
     /// Who may ask, and for how long a certificate.
     pub settings: Settings,
+    /// How the cluster was chosen.
+    pub chosen: Chosen,
     /// The fingerprint of the request that is meant, `sha256:` and 64 hex digits.
     pub fingerprint: Option<String>,
-    /// Whether a name that a joined cluster holds may go to another key.
+    /// Whether a name that another key holds may go to the one that asks.
     pub replace: bool,
+    /// Whether a name that was used before may be used again.
+    pub reuse_name: bool,
+    /// Whether a cluster is accepted though the hub has no request of it any more.
+    pub without_request: bool,
+    /// Whether labels, taints and the like that the cluster was registered with are meant.
+    pub as_registered: bool,
+    /// Sets besides `default` that clusters may register into.
+    pub cluster_sets: Vec<String>,
 }
 
-/// What the hub has under the name of a cluster before it is accepted: a namespace of that name becomes its agent's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
-    /// No namespace has the name.
-    Free,
-    /// The namespace is labelled as this cluster's, perhaps from an earlier registration.
-    Own,
-    /// The namespace is somebody else's.
-    Foreign,
+/// How a cluster was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chosen {
+    /// By its name.
+    #[default]
+    ByName,
+    /// By a selector, or as one of all: nobody thought of this very cluster.
+    InBulk,
+}
+
+/// What the hub holds of a cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found<'a> {
+    /// The object.
+    pub cluster: Option<&'a ManagedCluster>,
+    /// The namespace of its name.
+    pub namespace: Namespace,
+    /// When the ClusterRole of its agents was created, if there is one.
+    pub role_created: Option<Timestamp>,
+    /// The requests that carry its label.
+    pub requests: &'a [Request],
 }
 
 /// What is to be done for one cluster.
@@ -45,14 +69,18 @@ pub enum Decision {
     Act {
         /// Index of the request to approve; none if an approved one is there already.
         approve: Option<usize>,
-        /// Index of the request that the decision stands on: the one to approve, or the approved one. None if the
-        /// cluster joined before it was denied, so that its agent holds a certificate already.
+        /// Index of the request that the decision is based on: the one to approve, or the approved one. None if the
+        /// cluster joined before it was denied, so that its agent holds a certificate already, or if the user accepts
+        /// it without a request.
         stands_on: Option<usize>,
         /// Whether `hubAcceptsClient` is still to be set.
         accept: bool,
     },
-    /// It is accepted already and nothing waits for approval.
-    Settled,
+    /// It is accepted already and nothing of its own waits for approval.
+    Settled {
+        /// Indexes of pending requests for its name that are not its own, or that break a rule.
+        stray: Vec<usize>,
+    },
     /// The agent has not asked yet, or what it asked for is gone.
     NoRequest,
     /// It is not accepted.
@@ -66,137 +94,355 @@ pub struct Refusal {
     pub code: Code,
     /// What was found.
     pub detail: String,
-    /// What to type next.
-    pub hint: Option<String>,
+    /// What would help.
+    pub help: Option<Help>,
 }
 
-fn refused(code: Code, detail: impl Into<String>, hint: Option<String>) -> Decision {
-    Decision::Refused(Refusal { code, detail: detail.into(), hint })
+/// What would help. How to type it is the business of the commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Help {
+    /// To name the key that is meant: these are there.
+    NameKey(Vec<String>),
+    /// To give the name to the key that asks.
+    Replace,
+    /// To use the name again; until then certificates of the former holder may be valid.
+    ReuseName(Option<Timestamp>),
+    /// To accept the cluster without a request.
+    WithoutRequest,
+    /// To accept what the cluster was registered with.
+    AsRegistered,
+    /// To allow clusters of this set.
+    ClusterSet(String),
+    /// To let this user register clusters.
+    Requester(String),
+    /// To allow longer lifetimes.
+    Lifetime,
+    /// To look at a request.
+    Request(String),
+    /// To delete a request, so that the agent asks again.
+    AskAgain(String),
+    /// To name the cluster.
+    ByName(String),
+    /// To join the cluster under another name.
+    OtherName,
+    /// To look at the agent, or to wait for it.
+    Agent,
+    /// To look at it again and repeat the command.
+    Again,
 }
 
-/// Decides for the cluster `name`. `requests` are all that carry its label; others' are harmless here.
-pub fn decide(name: &str, cluster: Option<&ManagedCluster>, home: Home, requests: &[Request], wish: &Wish) -> Decision {
-    let Some(cluster) = cluster else {
-        let hint = "its agent registers it: look at the agent on the cluster, or wait for it with --wait".to_owned();
-        return refused(Code::NoManagedCluster, "the hub has no managed cluster of this name", Some(hint));
+impl Refusal {
+    fn new(code: Code, detail: impl Into<String>, help: impl Into<Option<Help>>) -> Self {
+        Self { code, detail: detail.into(), help: help.into() }
+    }
+}
+
+impl From<Refusal> for Decision {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// A request with its index among all that were found.
+type Indexed<'a> = (usize, &'a Request);
+
+/// Decides for the cluster `name`.
+pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
+    let Some(cluster) = found.cluster else {
+        return Refusal::new(Code::NoManagedCluster, "the hub has no managed cluster of this name", Help::Agent).into();
     };
-    if cluster.metadata.deletion_timestamp.is_some() {
-        return refused(Code::Detaching, "it is being removed from the hub", None);
+    let holder = holder(cluster);
+    if holder.deleting {
+        return Refusal::new(Code::Detaching, "it is being removed from the hub", None).into();
     }
-    if home == Home::Foreign || is_reserved(name) {
-        let detail = format!("the hub uses the name {name} for something else, and the agent would get rights to that");
-        return refused(Code::NamespaceTaken, detail, Some("join it under another name".to_owned()));
+    if let Some(violation) = name::check(name, &[]).or_else(|| claim::namespace(name, found.namespace)) {
+        return Refusal::new(violation.code, violation.detail, Help::OtherName).into();
     }
-    let mine: Vec<(usize, &Request)> = requests
-        .iter()
-        .enumerate()
-        .filter(|(_, request)| request.cluster_label.as_deref() == Some(name) && !request.is_addons())
-        // The hub itself decides about what an agent asks for with its own certificate.
-        .filter(|(_, request)| !request.is_renewal(name))
-        .collect();
-    let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
-    let pending: Vec<(usize, &Request)> =
-        mine.iter().filter(|(_, request)| request.state == State::Pending).copied().collect();
-    if pending.is_empty() {
-        return without_pending(cluster, &mine, name, wish);
+    let case = Case { name, cluster, holder, found, options, requests: own_requests(name, found.requests) };
+    let decision = match &options.fingerprint {
+        Some(wanted) => case.with_key(wanted),
+        None => case.with_any_key(),
+    };
+    case.admit(decision)
+}
+
+/// The requests for the name of the cluster's agent that the hub's administrator decides about.
+fn own_requests<'a>(name: &str, requests: &'a [Request]) -> Vec<Indexed<'a>> {
+    let own = |request: &Request| {
+        // The hub itself decides about add-ons, and about what an agent asks for with its own certificate.
+        request.facts().claims(name) && !request.is_addons() && !request.is_renewal(name)
+    };
+    requests.iter().enumerate().filter(|(_, request)| own(request)).collect()
+}
+
+/// What is decided about.
+struct Case<'a> {
+    name: &'a str,
+    cluster: &'a ManagedCluster,
+    holder: Holder,
+    found: &'a Found<'a>,
+    options: &'a Options,
+    requests: Vec<Indexed<'a>>,
+}
+
+impl<'a> Case<'a> {
+    fn violations(&self, request: &Request) -> Vec<Violation> {
+        request.violations(self.name, &self.options.settings)
     }
-    let sound = |request: &Request| request.violations(name, &wish.settings).is_empty();
-    let meant: Vec<(usize, &Request)> = match &wish.fingerprint {
-        Some(wanted) => {
-            pending.iter().filter(|(_, request)| request.fingerprint().as_ref() == Some(wanted)).copied().collect()
+
+    fn is_right(&self, request: &Request) -> bool {
+        self.violations(request).is_empty()
+    }
+
+    /// The pending requests, right and wrong ones.
+    fn pending(&self) -> impl Iterator<Item = Indexed<'a>> {
+        self.requests.iter().copied().filter(|(_, request)| request.state == State::Pending)
+    }
+
+    /// Requests that were approved, in this registration or before, and whose certificates are identities on the hub.
+    fn granted(&self) -> impl Iterator<Item = Indexed<'a>> {
+        let granted = |request: &Request| {
+            matches!(request.state, State::Approved | State::Issued)
+                && request.facts().is_for_hub()
+                && request.names_agent_of(self.name)
+        };
+        self.requests.iter().copied().filter(move |(_, request)| granted(request))
+    }
+
+    /// Those of them that were approved in this registration.
+    fn granted_now(&self) -> impl Iterator<Item = Indexed<'a>> {
+        self.granted().filter(|(_, request)| claim::is_of_registration(&self.holder, claimant(request).state))
+    }
+
+    /// Who besides holds the name, so that `request` does not simply get it.
+    fn rivals(&self, request: &Request) -> Option<Violation> {
+        let key = request.key_digest().unwrap_or_default();
+        let claimants: Vec<Claimant<'_>> = self.granted().map(|(_, request)| claimant(request)).collect();
+        claim::rivals(&self.holder, key, claimants.into_iter())
+    }
+
+    fn with_key(&self, wanted: &str) -> Decision {
+        let is_meant = |request: &Request| request.fingerprint().as_deref() == Some(wanted);
+        let meant: Vec<Indexed<'a>> = self.pending().filter(|(_, request)| is_meant(request)).collect();
+        if !meant.is_empty() {
+            return self.pending_request(&meant);
         }
-        None => pending.clone(),
-    };
-    if let (true, Some(wanted)) = (meant.is_empty(), &wish.fingerprint) {
+        if self.granted_now().any(|(_, request)| is_meant(request)) {
+            return match self.holder.accepted {
+                true => Decision::Settled { stray: self.pending().map(|(index, _)| index).collect() },
+                false => self.without_pending(&is_meant),
+            };
+        }
+        let pending: Vec<Indexed<'a>> = self.pending().collect();
+        if pending.is_empty() && !self.holder.accepted {
+            return self.without_pending(&is_meant);
+        }
         let detail = format!("no pending request has the key {wanted}");
-        return refused(Code::NoSuchKey, detail, Some(keys(&pending)));
+        Refusal::new(Code::NoSuchKey, detail, Help::NameKey(keys(&pending))).into()
     }
-    // Anybody can ask for something wrong, also with the public key of another's right request; that must not be in
-    // the right one's way.
-    let good: Vec<(usize, &Request)> = meant.iter().filter(|(_, request)| sound(request)).copied().collect();
-    let candidates = if good.is_empty() { meant } else { good };
-    let distinct: BTreeSet<Option<String>> = candidates.iter().map(|(_, request)| request.fingerprint()).collect();
-    // The newest of equals: an older one may be from a life of the agent that is over.
-    let Some(&(index, request)) = candidates.iter().max_by_key(|(_, request)| request.created) else {
-        return Decision::NoRequest;
-    };
-    if let Some(violation) = request.violations(name, &wish.settings).into_iter().next() {
-        let detail = format!("request {}: {}", request.name, violation.detail);
-        return refused(violation.code, detail, hint_for(violation.code, request));
-    }
-    if distinct.len() > 1 {
-        let detail = format!("{} keys ask for this name", distinct.len());
-        return refused(Code::TwoKeys, detail, Some(keys(&candidates)));
-    }
-    if !wish.replace
-        && let Some(holder) = holder(cluster, &mine, request, name, wish)
-    {
-        return refused(Code::NameTaken, holder, Some(REPLACE.to_owned()));
-    }
-    Decision::Act { approve: Some(index), stands_on: Some(index), accept: !accepted }
-}
 
-/// Nothing waits for approval: an approved request of this registration still lets the cluster in.
-fn without_pending(cluster: &ManagedCluster, mine: &[(usize, &Request)], name: &str, wish: &Wish) -> Decision {
-    if cluster.spec.hub_accepts_client.unwrap_or_default() {
-        return Decision::Settled;
-    }
-    let recent = mine.iter().filter(|(_, request)| is_of_registration(cluster, request)).copied();
-    let matches = |request: &Request| match &wish.fingerprint {
-        Some(wanted) => request.fingerprint().as_ref() == Some(wanted),
-        None => true,
-    };
-    let decided: Vec<(usize, &Request)> = recent.filter(|(_, request)| matches(request)).collect();
-    let approved: Vec<(usize, &Request)> = decided
-        .iter()
-        .filter(|(_, request)| matches!(request.state, State::Approved | State::Issued))
-        .filter(|(_, request)| request.violations(name, &wish.settings).is_empty())
-        .copied()
-        .collect();
-    let distinct: BTreeSet<Option<String>> = approved.iter().map(|(_, request)| request.fingerprint()).collect();
-    if distinct.len() > 1 {
-        let detail = format!("{} keys were approved for this name", distinct.len());
-        return refused(Code::TwoKeys, detail, Some(keys(&approved)));
-    }
-    if let Some((index, request)) = approved.iter().max_by_key(|(_, request)| request.created) {
-        if !wish.replace && joined(cluster).is_some_and(|joined| request.created > Some(joined)) {
-            let detail = format!("it joined before request {} asked for another key", request.name);
-            return refused(Code::NameTaken, detail, Some(REPLACE.to_owned()));
+    fn with_any_key(&self) -> Decision {
+        let right: Vec<Indexed<'a>> = self.pending().filter(|(_, request)| self.is_right(request)).collect();
+        // A cluster that is accepted and whose key is known needs nothing. Anybody who may register clusters may ask
+        // for its name.
+        let has_key = self.holder.joined || self.granted_now().next().is_some();
+        if self.holder.accepted && has_key && !self.options.replace {
+            let own = right.iter().filter(|(_, request)| self.rivals(request).is_none());
+            return match own.max_by_key(|(_, request)| request.created) {
+                Some((index, _)) => self.approve(*index),
+                None => Decision::Settled { stray: self.pending().map(|(index, _)| index).collect() },
+            };
         }
-        return Decision::Act { approve: None, stands_on: Some(*index), accept: true };
-    }
-    match decided.iter().max_by_key(|(_, request)| request.created) {
-        Some((_, request)) if request.state == State::Denied => refused(
-            Code::RequestDenied,
-            format!("request {} was denied", request.name),
-            Some(format!("to let it ask again: kubectl delete csr {}", request.name)),
-        ),
-        Some((_, request)) if matches!(request.state, State::Approved | State::Issued) => {
-            match request.violations(name, &wish.settings).into_iter().next() {
-                Some(violation) => refused(
-                    violation.code,
-                    format!("request {}, approved by somebody else: {}", request.name, violation.detail),
-                    hint_for(violation.code, request),
-                ),
-                None => Decision::NoRequest,
+        if right.is_empty() {
+            if self.holder.accepted {
+                return Decision::Settled { stray: self.pending().map(|(index, _)| index).collect() };
             }
+            if self.granted_now().next().is_some() || self.options.without_request {
+                return self.without_pending(&|_| true);
+            }
+            let wrong: Vec<Indexed<'a>> = self.pending().collect();
+            return match wrong.is_empty() {
+                true => self.without_pending(&|_| true),
+                false => self.pending_request(&wrong),
+            };
         }
-        Some((_, request)) if request.state == State::Failed => refused(
-            Code::RequestFailed,
-            format!("request {} was approved, but its signer failed", request.name),
-            Some(format!("look at why: kubectl get csr {} -o yaml", request.name)),
-        ),
+        self.pending_request(&right)
+    }
+
+    /// Decides by pending requests, of which there is at least one.
+    fn pending_request(&self, candidates: &[Indexed<'a>]) -> Decision {
+        // Anybody can ask for something wrong, also with the public key of another's right request; that must not be
+        // in the right one's way.
+        let right: Vec<Indexed<'a>> =
+            candidates.iter().filter(|(_, request)| self.is_right(request)).copied().collect();
+        let candidates = if right.is_empty() { candidates } else { &right };
+        // The newest of equals: an older one may be from an earlier start of the agent.
+        let Some(&(index, request)) = candidates.iter().max_by_key(|(_, request)| request.created) else {
+            return Decision::NoRequest;
+        };
+        if let Some(violation) = self.violations(request).into_iter().next() {
+            let detail = format!("request {}: {}", request.name, violation.detail);
+            return Refusal::new(violation.code, detail, help_for(violation.code, request)).into();
+        }
+        let distinct = keys(candidates);
+        if distinct.len() > 1 {
+            let detail = format!("{} keys ask for this name", distinct.len());
+            return Refusal::new(Code::TwoKeys, detail, Help::NameKey(distinct)).into();
+        }
+        if !self.options.replace
+            && let Some(violation) = self.rivals(request)
+        {
+            // Where nobody has joined, a person can still choose either key.
+            let help = match self.holder.joined || self.holder.accepted {
+                true => Help::Replace,
+                false => Help::NameKey(keys(&self.granted_now().chain([(index, request)]).collect::<Vec<_>>())),
+            };
+            let help = if self.options.fingerprint.is_some() { Help::Replace } else { help };
+            return Refusal::new(violation.code, violation.detail, help).into();
+        }
+        self.approve(index)
+    }
+
+    fn approve(&self, index: usize) -> Decision {
+        Decision::Act { approve: Some(index), stands_on: Some(index), accept: !self.holder.accepted }
+    }
+
+    /// Nothing waits for approval: an approved request of this registration still lets the cluster in.
+    fn without_pending(&self, is_meant: &dyn Fn(&Request) -> bool) -> Decision {
+        if self.holder.accepted {
+            return Decision::Settled { stray: Vec::new() };
+        }
+        let granted: Vec<Indexed<'a>> = self.granted_now().filter(|(_, request)| is_meant(request)).collect();
+        let right: Vec<Indexed<'a>> = granted.iter().filter(|(_, request)| self.is_right(request)).copied().collect();
+        let distinct = keys(&right);
+        if distinct.len() > 1 {
+            let detail = format!("{} keys were approved for this name", distinct.len());
+            return Refusal::new(Code::TwoKeys, detail, Help::NameKey(distinct)).into();
+        }
+        let act = |stands_on| Decision::Act { approve: None, stands_on, accept: true };
+        if let Some((index, request)) = right.iter().max_by_key(|(_, request)| request.created) {
+            let named = self.options.fingerprint.is_some() && !self.holder.joined;
+            if !self.options.replace
+                && !named
+                && let Some(violation) = self.rivals(request)
+            {
+                let detail = format!("request {}: {}", request.name, violation.detail);
+                return Refusal::new(violation.code, detail, Help::Replace).into();
+            }
+            return act(Some(*index));
+        }
+        let decided = self.requests.iter().filter(|(_, request)| {
+            let now = claim::is_of_registration(&self.holder, claim::State::Granted { at: millis(request.decided) });
+            request.state != State::Pending && is_meant(request) && now
+        });
+        match decided.max_by_key(|(_, request)| request.created) {
+            Some((_, request)) if request.state == State::Denied => {
+                let detail = format!("request {} was denied", request.name);
+                return Refusal::new(Code::RequestDenied, detail, Help::AskAgain(request.name.clone())).into();
+            }
+            Some((_, request)) if request.state == State::Failed => {
+                let detail = format!("request {} was approved, but its signer failed", request.name);
+                return Refusal::new(Code::RequestFailed, detail, Help::Request(request.name.clone())).into();
+            }
+            Some((_, request)) if !self.options.without_request => {
+                if let Some(violation) = self.violations(request).into_iter().next() {
+                    let detail = format!("request {}, approved by somebody else: {}", request.name, violation.detail);
+                    return Refusal::new(violation.code, detail, help_for(violation.code, request)).into();
+                }
+            }
+            _ => {}
+        }
+        if self.options.fingerprint.is_some() {
+            return Decision::NoRequest;
+        }
         // Somebody let it in once and then denied it: its agent has a certificate and asks for no other.
-        None if was_accepted(cluster) && joined(cluster).is_some() && wish.fingerprint.is_none() => {
-            Decision::Act { approve: None, stands_on: None, accept: true }
+        if was_accepted(self.cluster) && self.holder.joined && granted.is_empty() {
+            return act(None);
         }
-        _ => Decision::NoRequest,
+        if let Some(identity) = registration::aws_identity(self.cluster) {
+            return match identity {
+                Err(violation) => Refusal::new(violation.code, violation.detail, Help::Agent).into(),
+                Ok(_) if self.options.without_request => act(None),
+                Ok(arn) => {
+                    let detail = format!("it registers as {arn}, for which the hub has no request to verify");
+                    Refusal::new(Code::AwsIdentity, detail, Help::WithoutRequest).into()
+                }
+            };
+        }
+        if self.options.without_request { act(None) } else { Decision::NoRequest }
+    }
+
+    /// What still keeps a cluster out that would be let in.
+    fn admit(&self, decision: Decision) -> Decision {
+        let Decision::Act { accept, .. } = decision else { return decision };
+        let denied = !self.holder.accepted && was_accepted(self.cluster);
+        if accept && denied && self.options.chosen == Chosen::InBulk {
+            let help = Help::ByName(self.name.to_owned());
+            return Refusal::new(Code::DeniedBefore, "it was denied", help).into();
+        }
+        if self.holder.joined {
+            return decision;
+        }
+        let claimants = self.granted().map(|(_, request)| claimant(request));
+        let role = millis(self.found.role_created);
+        if !self.options.reuse_name
+            && let Some(trace) = claim::used_before(&self.holder, self.found.namespace, role, false, claimants)
+        {
+            let violation = claim::used_before_violation(trace);
+            return Refusal::new(violation.code, violation.detail, Help::ReuseName(self.old_certificates_end())).into();
+        }
+        if accept
+            && !self.options.as_registered
+            && let Some(violation) =
+                registration::violations(self.cluster, &self.options.cluster_sets).into_iter().next()
+        {
+            let help = match violation.code {
+                Code::ClusterSet => {
+                    let labels = self.cluster.metadata.labels.as_ref();
+                    Help::ClusterSet(
+                        labels.and_then(|labels| labels.get(content::CLUSTER_SET)).cloned().unwrap_or_default(),
+                    )
+                }
+                _ => Help::AsRegistered,
+            };
+            let detail = format!("whoever registered it brought what only administrators give: {}", violation.detail);
+            return Refusal::new(violation.code, detail, help).into();
+        }
+        decision
+    }
+
+    /// Until when certificates of the former holder may be valid: the last one was given before this registration.
+    fn old_certificates_end(&self) -> Option<Timestamp> {
+        let longest = self.options.settings.max_lifetime_seconds.max(self.options.settings.signer_default_seconds);
+        let created = self.cluster.metadata.creation_timestamp.as_ref()?.0;
+        created.checked_add(jiff::SignedDuration::from_secs(longest)).ok()
     }
 }
 
-/// Whether a request belongs to this registration: what was asked before belongs to one that is over.
-fn is_of_registration(cluster: &ManagedCluster, request: &Request) -> bool {
-    request.created >= cluster.metadata.creation_timestamp.as_ref().map(|time| time.0)
+fn holder(cluster: &ManagedCluster) -> Holder {
+    let joined = conditions::find(conditions_of(cluster), managed_cluster::JOINED)
+        .filter(|condition| condition.status == conditions::TRUE);
+    Holder {
+        created: millis(cluster.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+        deleting: cluster.metadata.deletion_timestamp.is_some(),
+        accepted: cluster.spec.hub_accepts_client.unwrap_or_default(),
+        denied: conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED)
+            .is_some_and(|condition| condition.status == conditions::FALSE),
+        joined: joined.is_some(),
+        joined_at: millis(joined.map(|condition| condition.last_transition_time.0)),
+    }
+}
+
+fn claimant(request: &Request) -> Claimant<'_> {
+    let state = match request.state {
+        State::Pending => claim::State::Pending,
+        _ => claim::State::Granted { at: millis(request.decided) },
+    };
+    Claimant { key: request.key_digest().unwrap_or_default(), state }
+}
+
+fn millis(time: Option<Timestamp>) -> Option<i64> {
+    time.map(Timestamp::as_millisecond)
 }
 
 fn conditions_of(cluster: &ManagedCluster) -> &[Condition] {
@@ -208,71 +454,16 @@ fn was_accepted(cluster: &ManagedCluster) -> bool {
     conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some()
 }
 
-/// When the cluster's agent joined, if it did.
-fn joined(cluster: &ManagedCluster) -> Option<Timestamp> {
-    conditions::find(conditions_of(cluster), managed_cluster::JOINED)
-        .filter(|condition| condition.status == conditions::TRUE)
-        .map(|condition| condition.last_transition_time.0)
+/// The fingerprints of requests, each once; those that cannot be read have none.
+fn keys(requests: &[Indexed<'_>]) -> Vec<String> {
+    let distinct: BTreeSet<String> = requests.iter().filter_map(|(_, request)| request.fingerprint()).collect();
+    distinct.into_iter().collect()
 }
 
-/// What to type when another key shall have a name that is taken.
-const REPLACE: &str = "if the cluster was rebuilt or its agent lost its key, add --replace";
-
-/// Says who holds the name with another key, if anybody does.
-fn holder(
-    cluster: &ManagedCluster,
-    mine: &[(usize, &Request)],
-    candidate: &Request,
-    name: &str,
-    wish: &Wish,
-) -> Option<String> {
-    let approved: Vec<&Request> = mine
-        .iter()
-        .map(|(_, request)| *request)
-        .filter(|request| matches!(request.state, State::Approved | State::Issued))
-        .filter(|request| is_of_registration(cluster, request))
-        .collect();
-    let joined = joined(cluster);
-    // The holder asks again with its own key: it was approved for this name before the cluster joined.
-    let is_holder = |request: &&Request| {
-        request.fingerprint() == candidate.fingerprint()
-            && request.violations(name, &wish.settings).is_empty()
-            && joined.is_none_or(|joined| request.created <= Some(joined))
-    };
-    if approved.iter().any(is_holder) {
-        return None;
-    }
-    if joined.is_some() {
-        return Some("a joined cluster holds this name with another key".to_owned());
-    }
-    // A certificate of this registration went to another key, and whoever holds it may be about to join.
-    let rival = approved.iter().find(|request| request.names_agent_of(name))?;
-    Some(format!("request {} of this registration was approved for another key", rival.name))
-}
-
-fn keys(requests: &[(usize, &Request)]) -> String {
-    let mut shown: Vec<String> = Vec::new();
-    for (_, request) in requests {
-        if let Some(key) = request.fingerprint()
-            && !shown.contains(&key)
-        {
-            shown.push(key);
-        }
-    }
-    match shown.as_slice() {
-        [] => "none of them can be read".to_owned(),
-        shown => format!("name the one that you mean: --fingerprint {}", shown.join(" or --fingerprint ")),
-    }
-}
-
-fn hint_for(code: Code, request: &Request) -> Option<String> {
+fn help_for(code: Code, request: &Request) -> Help {
     match code {
-        Code::Requester => Some(format!(
-            "if {:?} is to register clusters, add --requester {:?}",
-            request.asked_by(),
-            request.asked_by()
-        )),
-        Code::Lifetime => Some("if you want that, raise --max-lifetime".to_owned()),
-        _ => Some(format!("look at it: kubectl get csr {} -o yaml", request.name)),
+        Code::Requester => Help::Requester(request.asked_by().to_owned()),
+        Code::Lifetime => Help::Lifetime,
+        _ => Help::Request(request.name.clone()),
     }
 }

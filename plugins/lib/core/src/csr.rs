@@ -43,6 +43,8 @@ pub struct Request {
     pub created: Option<Timestamp>,
     /// What has become of it.
     pub state: State,
+    /// When that was decided.
+    pub decided: Option<Timestamp>,
     /// What it asks for; or why that cannot be read.
     pub content: Result<Content, Unreadable>,
 }
@@ -194,6 +196,13 @@ impl Request {
             () if has("Approved") => State::Approved,
             () => State::Pending,
         };
+        // The API server writes the time of the transition; approvers may write the other one by their own clock.
+        let decided = conditions
+            .iter()
+            .filter(|condition| condition.type_ != "Failed" || state == State::Failed)
+            .filter_map(|condition| condition.last_transition_time.as_ref().or(condition.last_update_time.as_ref()))
+            .map(|time| time.0)
+            .max();
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             cluster_label: label(labels::CLUSTER_NAME),
@@ -219,8 +228,14 @@ impl Request {
                 .cloned(),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             state,
+            decided,
             content: Content::read(&spec.request.0),
         }
+    }
+
+    /// The digest of the key; none if it cannot be read.
+    pub fn key_digest(&self) -> Option<&str> {
+        self.content.as_ref().ok().map(|content| content.spki_sha256.as_str())
     }
 
     /// The fingerprint as people see and type it: `sha256:` and the hex digest of the key. None if unreadable.

@@ -23,6 +23,7 @@ pub mod phase;
 pub mod pin;
 pub mod plan;
 pub mod reconcile;
+pub mod registration;
 pub mod token;
 
 pub use dry_run::DryRun;

@@ -7,8 +7,9 @@ use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use ocm_api::ManagedCluster;
-use ocm_core::accept::{Decision, Home, Wish, decide};
+use ocm_core::accept::{Chosen, Decision, Found, Help, Options, decide};
 use ocm_core::csr::{Code, Request, Settings};
+use ocm_rules::claim::Namespace;
 
 /// When the cluster was created.
 const REGISTERED: i64 = 100;
@@ -66,13 +67,13 @@ fn labelled(mut object: CertificateSigningRequest, key: &str, value: &str) -> Ce
     object
 }
 
-fn decide_with(cluster: &ManagedCluster, objects: &[CertificateSigningRequest], wish: &Wish) -> Decision {
+fn decide_with(cluster: &ManagedCluster, objects: &[CertificateSigningRequest], options: &Options) -> Decision {
     let requests: Vec<Request> = objects.iter().map(Request::read).collect();
-    decide(CLUSTER, Some(cluster), Home::Free, &requests, wish)
+    decide(CLUSTER, &Found { cluster: Some(cluster), requests: &requests, ..Found::default() }, options)
 }
 
 fn decided(cluster: &ManagedCluster, objects: &[CertificateSigningRequest]) -> Decision {
-    decide_with(cluster, objects, &Wish::default())
+    decide_with(cluster, objects, &Options::default())
 }
 
 /// Approves the request of this index and accepts the cluster.
@@ -88,12 +89,12 @@ fn assert_refused(decision: &Decision, code: Code) {
     }
 }
 
-fn naming(key: &Key) -> Wish {
-    Wish { fingerprint: Some(key.fingerprint()), ..Wish::default() }
+fn naming(key: &Key) -> Options {
+    Options { fingerprint: Some(key.fingerprint()), ..Options::default() }
 }
 
-fn replacing() -> Wish {
-    Wish { replace: true, ..Wish::default() }
+fn replacing() -> Options {
+    Options { replace: true, ..Options::default() }
 }
 
 fn key() -> Key {
@@ -113,12 +114,14 @@ fn a_right_request_lets_a_cluster_in() {
 #[test]
 fn nothing_is_done_without_a_cluster_or_a_request() {
     let request = Request::read(&asks("r", 110, &key()));
-    let nobody = decide(CLUSTER, None, Home::Free, std::slice::from_ref(&request), &Wish::default());
+    let found = Found { requests: std::slice::from_ref(&request), ..Found::default() };
+    let nobody = decide(CLUSTER, &found, &Options::default());
     assert_refused(&nobody, Code::NoManagedCluster);
     assert_eq!(decided(&cluster(), &[]), Decision::NoRequest);
-    assert_eq!(decided(&accepted(), &[]), Decision::Settled);
+    assert_eq!(decided(&accepted(), &[]), Decision::Settled { stray: vec![] });
     let of_another = labelled(asks("r", 110, &key()), LABEL, "c2");
-    assert_eq!(decided(&cluster(), &[of_another]), Decision::NoRequest);
+    // The label is a claim: by its name it asks for this cluster.
+    assert_refused(&decided(&cluster(), &[of_another]), Code::ClusterLabel);
 }
 
 #[test]
@@ -132,15 +135,20 @@ fn a_cluster_that_is_being_removed_is_left_alone() {
 fn names_of_the_hub_are_not_given_away() {
     let request =
         |name: &str| Request::read(&labelled(object("r", 110, &Fixture::agent(name, "a1").pem()), LABEL, name));
-    let of = |name: &str, home| decide(name, Some(&cluster()), home, &[request(name)], &Wish::default());
+    let of = |name: &str, namespace| {
+        let (cluster, requests) = (cluster(), [request(name)]);
+        let found = Found { cluster: Some(&cluster), namespace, requests: &requests, role_created: None };
+        decide(name, &found, &Options::default())
+    };
+    let own = Namespace::Own { created: Some(at(REGISTERED + 1).as_millisecond()) };
     for name in ["default", "kube-system", "kube-x", "open-cluster-management", "managed-clusters"] {
-        assert_refused(&of(name, Home::Free), Code::NamespaceTaken);
-        assert_refused(&of(name, Home::Own), Code::NamespaceTaken);
+        assert_refused(&of(name, Namespace::Absent), Code::NameReserved);
+        assert_refused(&of(name, own), Code::NameReserved);
     }
-    assert_refused(&of("shop", Home::Foreign), Code::NamespaceTaken);
-    assert_eq!(of("shop", Home::Own), lets_in(0));
+    assert_refused(&of("shop", Namespace::Foreign), Code::NamespaceTaken);
+    assert_eq!(of("shop", own), lets_in(0));
     // Names of agents of such a cluster would begin as those of add-ons do.
-    assert_refused(&of("cluster", Home::Free), Code::NamespaceTaken);
+    assert_refused(&of("cluster", Namespace::Absent), Code::NameReserved);
 }
 
 #[test]
@@ -163,7 +171,7 @@ fn wrong_requests_are_refused_and_not_in_the_way_of_right_ones() {
     let greedy = Fixture::agent(CLUSTER, "a1").organization("system:masters");
     let wrong = object("wrong", 120, &greedy.pem());
     assert_refused(&decided(&cluster(), std::slice::from_ref(&wrong)), Code::ForeignOrganization);
-    assert_refused(&decided(&accepted(), std::slice::from_ref(&wrong)), Code::ForeignOrganization);
+    assert_eq!(decided(&accepted(), std::slice::from_ref(&wrong)), Decision::Settled { stray: vec![0] });
     assert_eq!(decided(&cluster(), &[wrong.clone(), asks("r", 110, &right)]), lets_in(1));
     // Somebody asks with the public key of the right request, which it cannot sign with.
     let copied = object("copied", 120, &Fixture::agent(CLUSTER, "a1").key(&right).signed_by(&key()).pem());
@@ -171,7 +179,7 @@ fn wrong_requests_are_refused_and_not_in_the_way_of_right_ones() {
     assert_eq!(decide_with(&cluster(), &[asks("r", 110, &right), copied.clone()], &naming(&right)), lets_in(0));
     assert_refused(&decide_with(&cluster(), &[copied], &naming(&right)), Code::Signature);
     // A fingerprint says which request is meant, not that it is right.
-    let named = Wish { fingerprint: Request::read(&wrong).fingerprint(), ..replacing() };
+    let named = Options { fingerprint: Request::read(&wrong).fingerprint(), ..replacing() };
     assert_refused(&decide_with(&cluster(), &[wrong], &named), Code::ForeignOrganization);
 }
 
@@ -183,12 +191,22 @@ fn a_taken_name_goes_to_another_key_only_when_that_is_said() {
         let last = objects.len() - 1;
         let decision = decide_with(&joined(120), &objects, &replacing());
         assert_eq!(decision, Decision::Act { approve: Some(last), stands_on: Some(last), accept: false });
-        assert_refused(&decided(&joined(120), &objects), Code::NameTaken);
+        // The cluster is well; whoever else asks is left alone, unless that one is named.
+        assert_eq!(decided(&joined(120), &objects), Decision::Settled { stray: vec![last] });
+        let named = Options { fingerprint: Request::read(&new).fingerprint(), ..Options::default() };
+        assert_refused(&decide_with(&joined(120), &objects, &named), Code::NameTaken);
     }
     // Nobody has joined yet, but a certificate is on its way to another key.
-    for cluster in [cluster(), accepted()] {
-        assert_refused(&decided(&cluster, &[holder.clone(), new.clone()]), Code::NameTaken);
-    }
+    let both = [holder.clone(), new.clone()];
+    assert_refused(&decided(&cluster(), &both), Code::NameTaken);
+    assert_eq!(decided(&accepted(), &both), Decision::Settled { stray: vec![1] });
+    let the_holder = Options { fingerprint: Request::read(&holder).fingerprint(), ..Options::default() };
+    let later = Decision::Act { approve: None, stands_on: Some(0), accept: true };
+    assert_eq!(decide_with(&cluster(), &both, &the_holder), later);
+    // A signer of others gives no identity on the hub: what it signs holds no name.
+    let mut foreign = holder.clone();
+    foreign.spec.signer_name = "example.com/foo".to_owned();
+    assert_eq!(decided(&cluster(), &[foreign, new.clone()]), lets_in(1));
     // What was approved under the name's label for something else holds no name.
     let other = object("other", 110, &Fixture::agent("c2", "a1").pem());
     assert_eq!(decided(&cluster(), &[concluded(other, "Approved"), new]), lets_in(1));
@@ -203,19 +221,20 @@ fn only_the_holder_itself_may_ask_again() {
     assert_eq!(decided(&joined(120), &[first.clone(), again.clone()]), goes_on);
     // Its key was approved for the name, but in a registration that is over.
     let before = concluded(asks("before", 90, &mine), "Approved");
-    assert_refused(&decided(&joined(120), &[before, again.clone()]), Code::NameTaken);
+    let stray = Decision::Settled { stray: vec![1] };
+    assert_eq!(decided(&joined(120), &[before, again.clone()]), stray);
     // It was approved after another one had joined.
     let after = concluded(asks("after", 200, &mine), "Approved");
-    assert_refused(&decided(&joined(120), &[after, again.clone()]), Code::NameTaken);
+    assert_eq!(decided(&joined(120), &[after, again.clone()]), stray);
     // It was approved for something else.
     let other = object("other", 110, &Fixture::agent("c2", "a1").key(&mine).pem());
-    assert_refused(&decided(&joined(120), &[concluded(other, "Approved"), again]), Code::NameTaken);
+    assert_eq!(decided(&joined(120), &[concluded(other, "Approved"), again]), stray);
 }
 
 #[test]
 fn what_is_over_is_no_obstacle() {
     let new = asks("new", 110, &key());
-    for end in ["Approved", "Denied", "Failed"] {
+    for end in ["Denied", "Failed"] {
         let old = concluded(asks("old", 90, &key()), end);
         assert_eq!(decided(&cluster(), &[old.clone(), new.clone()]), lets_in(1), "{end}");
         assert_eq!(decided(&cluster(), &[old]), Decision::NoRequest, "{end}");
@@ -232,7 +251,7 @@ fn addons_and_renewals_are_others_business() {
     ask_as(&mut renewal, "system:open-cluster-management:c1:a1", &["system:authenticated"], Some("X509SHA256=2d"));
     assert_eq!(decided(&cluster(), &[addon.clone(), renewal.clone(), new]), lets_in(2));
     assert_eq!(decided(&cluster(), &[addon.clone(), renewal.clone()]), Decision::NoRequest);
-    assert_eq!(decided(&accepted(), &[addon.clone(), renewal.clone()]), Decision::Settled);
+    assert_eq!(decided(&accepted(), &[addon.clone(), renewal.clone()]), Decision::Settled { stray: vec![] });
     let approved = [concluded(addon, "Approved"), concluded(renewal, "Approved")];
     assert_eq!(decided(&cluster(), &approved), Decision::NoRequest);
     // An agent's request that is labelled as an add-on's is judged as what it is, and is wrong.
@@ -299,9 +318,9 @@ fn a_cluster_that_was_denied_after_it_joined_is_let_in_again_with_the_key_that_i
 fn what_an_administrator_allows_is_allowed_exactly() {
     let mut by_eva = asks("r", 110, &key());
     ask_as(&mut by_eva, "eva", &["system:authenticated"], None);
-    let allowing = |user: &str| Wish {
+    let allowing = |user: &str| Options {
         settings: Settings { requesters: vec![user.to_owned()], ..Settings::default() },
-        ..Wish::default()
+        ..Options::default()
     };
     assert_refused(&decided(&cluster(), std::slice::from_ref(&by_eva)), Code::Requester);
     assert_eq!(decide_with(&cluster(), std::slice::from_ref(&by_eva), &allowing("eva")), lets_in(0));
@@ -311,8 +330,141 @@ fn what_an_administrator_allows_is_allowed_exactly() {
     }
     let mut long = asks("r", 110, &key());
     long.spec.expiration_seconds = Some(31_536_001);
-    let longer =
-        Wish { settings: Settings { max_lifetime_seconds: 31_536_001, ..Settings::default() }, ..Wish::default() };
+    let longer = Options {
+        settings: Settings { max_lifetime_seconds: 31_536_001, ..Settings::default() },
+        ..Options::default()
+    };
     assert_refused(&decided(&cluster(), std::slice::from_ref(&long)), Code::Lifetime);
     assert_eq!(decide_with(&cluster(), &[long], &longer), lets_in(0));
+}
+
+#[test]
+fn an_approved_request_counts_by_its_approval_not_by_its_age() {
+    // The agent asked before it registered, and a person approved after.
+    let mut early = asks("r", 90, &key());
+    conclude_at(&mut early, "Approved", 110);
+    let later = Decision::Act { approve: None, stands_on: Some(0), accept: true };
+    assert_eq!(decided(&cluster(), &[early]), later);
+}
+
+#[test]
+fn a_name_that_was_used_before_needs_a_word() {
+    let reuse = Options { reuse_name: true, ..Options::default() };
+    let old = concluded(asks("old", 90, &key()), "Approved");
+    let both = [old.clone(), asks("new", 110, &key())];
+    assert_refused(&decided(&cluster(), &both), Code::NameUsedBefore);
+    assert_eq!(decide_with(&cluster(), &both, &reuse), lets_in(1));
+    // The former holder has no need to ask.
+    assert_eq!(decided(&cluster(), std::slice::from_ref(&old)), Decision::NoRequest);
+    let requests = [Request::read(&asks("new", 110, &key()))];
+    let with = |namespace, role_created, options: &Options| {
+        let cluster = cluster();
+        decide(CLUSTER, &Found { cluster: Some(&cluster), namespace, role_created, requests: &requests }, options)
+    };
+    let own = |second| Namespace::Own { created: Some(at(second).as_millisecond()) };
+    assert_eq!(with(own(REGISTERED), Some(at(REGISTERED)), &Options::default()), lets_in(0));
+    for decision in [
+        with(own(REGISTERED - 1), None, &Options::default()),
+        with(Namespace::Absent, Some(at(REGISTERED - 1)), &Options::default()),
+    ] {
+        assert_refused(&decision, Code::NameUsedBefore);
+        let Decision::Refused(refusal) = decision else { continue };
+        let year_later = at(REGISTERED + 31_536_000);
+        assert_eq!(refusal.help, Some(Help::ReuseName(Some(year_later))));
+    }
+    assert_eq!(with(own(REGISTERED - 1), None, &reuse), lets_in(0));
+}
+
+#[test]
+fn a_cluster_without_a_request_is_accepted_only_when_that_is_said() {
+    let without = Options { without_request: true, ..Options::default() };
+    let act = Decision::Act { approve: None, stands_on: None, accept: true };
+    assert_eq!(decided(&cluster(), &[]), Decision::NoRequest);
+    assert_eq!(decide_with(&cluster(), &[], &without), act);
+    // Requests that break rules are not in its way; one that waits and is right is decided about as ever.
+    let wrong = object("wrong", 120, &Fixture::agent(CLUSTER, "a1").organization("system:masters").pem());
+    assert_eq!(decide_with(&cluster(), &[wrong], &without), act);
+    let both = [asks("one", 110, &key()), asks("two", 120, &key())];
+    assert_refused(&decide_with(&cluster(), &both, &without), Code::TwoKeys);
+    assert_refused(
+        &decide_with(&cluster(), &[concluded(asks("r", 110, &key()), "Denied")], &without),
+        Code::RequestDenied,
+    );
+}
+
+#[test]
+fn what_a_cluster_brings_is_judged() {
+    let request = asks("r", 110, &key());
+    let with = |change: &dyn Fn(&mut ManagedCluster), options: &Options| {
+        let mut cluster = cluster();
+        change(&mut cluster);
+        decide_with(&cluster, std::slice::from_ref(&request), options)
+    };
+    let label = |key: &'static str, value: &'static str| {
+        move |cluster: &mut ManagedCluster| {
+            cluster.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+        }
+    };
+    let plain = Options::default();
+    const SET: &str = "cluster.open-cluster-management.io/clusterset";
+    assert_eq!(with(&label(SET, "default"), &plain), lets_in(0));
+    assert_refused(&with(&label(SET, "prod"), &plain), Code::ClusterSet);
+    assert_refused(&with(&label("env", "prod"), &plain), Code::Labels);
+    assert_refused(&with(&|cluster| cluster.spec.lease_duration_seconds = Some(0), &plain), Code::LeaseDuration);
+    let allowed = Options { cluster_sets: vec!["prod".to_owned()], ..Options::default() };
+    assert_eq!(with(&label(SET, "prod"), &allowed), lets_in(0));
+    let meant = Options { as_registered: true, ..Options::default() };
+    assert_eq!(with(&label("env", "prod"), &meant), lets_in(0));
+    // An administrator labelled it later: the API server recorded that.
+    let later = |cluster: &mut ManagedCluster| {
+        label("env", "prod")(cluster);
+        let entry = |second: i64, fields: serde_json::Value| {
+            k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry {
+                time: Some(Time(at(second))),
+                fields_v1: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1(fields)),
+                ..Default::default()
+            }
+        };
+        let labels = serde_json::json!({"f:metadata": {"f:labels": {"f:env": {}}}});
+        cluster.metadata.managed_fields =
+            Some(vec![entry(REGISTERED, serde_json::json!({"f:spec": {}})), entry(REGISTERED + 5, labels)]);
+    };
+    assert_eq!(with(&later, &plain), lets_in(0));
+}
+
+#[test]
+fn a_denied_cluster_is_let_in_by_its_name_only() {
+    let in_bulk = Options { chosen: Chosen::InBulk, ..Options::default() };
+    assert_refused(&decide_with(&denied(), &[], &in_bulk), Code::DeniedBefore);
+}
+
+#[test]
+fn clusters_with_an_aws_identity_have_no_request() {
+    let with = |arn: &str, options: &Options| {
+        let mut cluster = cluster();
+        let annotations =
+            [("managed-cluster-arn", arn), ("managed-cluster-iam-role-suffix", "7f8141296c75f2871e3d030f85c35692")];
+        cluster.metadata.annotations = Some(
+            annotations
+                .map(|(key, value)| (format!("agent.open-cluster-management.io/{key}"), value.to_owned()))
+                .into(),
+        );
+        decide_with(&cluster, &[], options)
+    };
+    const ARN: &str = "arn:aws:eks:us-west-2:123456789012:cluster/c1";
+    let without = Options { without_request: true, ..Options::default() };
+    assert_refused(&with(ARN, &Options::default()), Code::AwsIdentity);
+    assert_eq!(with(ARN, &without), Decision::Act { approve: None, stands_on: None, accept: true });
+    assert_refused(&with("arn:aws:iam::1:role/x", &without), Code::AwsIdentity);
+}
+
+#[test]
+fn an_omitted_lifetime_counts_as_the_signers() {
+    let day =
+        Options { settings: Settings { max_lifetime_seconds: 86_400, ..Settings::default() }, ..Options::default() };
+    let request = asks("r", 110, &key());
+    assert_refused(&decide_with(&cluster(), std::slice::from_ref(&request), &day), Code::Lifetime);
+    let mut short = request;
+    short.spec.expiration_seconds = Some(86_400);
+    assert_eq!(decide_with(&cluster(), &[short], &day), lets_in(0));
 }

@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
-use ocm_api::names::{hub as hub_names, signers};
-use ocm_core::accept::{Decision, Refusal, Wish, decide};
+use ocm_api::names::{hub as hub_names, labels, signers};
+use ocm_core::accept::{Decision, Found, Help, Options, Refusal, decide};
 use ocm_core::csr::{Code, Request, State};
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
@@ -39,6 +39,8 @@ pub struct Candidate {
     pub cluster: Option<ManagedCluster>,
     /// Its requests with the objects that they were read from.
     pub requests: Vec<(Request, CertificateSigningRequest)>,
+    /// What the decision was made with, and will be again if the hub changes.
+    pub options: Options,
     /// What is to be done.
     pub decision: Decision,
 }
@@ -57,6 +59,18 @@ impl Candidate {
         self.requests.iter().filter(|(request, _)| request.state == State::Pending && !request.is_addons())
     }
 
+    /// The labels of the cluster.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.cluster.as_ref().and_then(|cluster| cluster.metadata.labels.clone()).unwrap_or_default()
+    }
+
+    /// Pending requests for the name that are left alone.
+    fn stray(&self) -> Vec<(String, Option<String>)> {
+        let Decision::Settled { stray } = &self.decision else { return Vec::new() };
+        let requests = stray.iter().filter_map(|index| self.requests.get(*index));
+        requests.map(|(request, _)| (request.name.clone(), request.fingerprint())).collect()
+    }
+
     fn is_accepted(&self) -> bool {
         self.cluster.as_ref().is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default())
     }
@@ -71,8 +85,14 @@ pub struct Row {
     pub outcome: Outcome,
     /// What was found, for people.
     pub detail: String,
-    /// What to type next.
-    pub hint: Option<String>,
+    /// What would help.
+    pub help: Option<Help>,
+    /// Pending requests for the name that were left alone: name and fingerprint.
+    pub stray: Vec<(String, Option<String>)>,
+    /// The cluster set that the cluster is in.
+    pub cluster_set: Option<String>,
+    /// Its other labels.
+    pub labels: BTreeMap<String, String>,
     /// The key's fingerprint, where there is a request.
     pub fingerprint: Option<String>,
     /// Who asked, where there is a request.
@@ -115,12 +135,12 @@ impl Outcome {
 
 /// Looks at every cluster of the scope and decides, without changing anything.
 ///
-/// With [`Scope::All`] only clusters that wait for acceptance are looked at. A denied cluster is let in again only by
-/// its name: whoever wrote a selector did not think of it.
+/// With [`Scope::All`] only clusters that wait for acceptance are looked at. How the clusters were chosen at first is
+/// for the caller to say, in the options.
 ///
 /// # Errors
 /// When the hub cannot be read.
-pub async fn survey(hub: &Cluster, scope: &Scope, wish: &Wish) -> Result<Vec<Candidate>, Failure> {
+pub async fn survey(hub: &Cluster, scope: &Scope, options: &Options) -> Result<Vec<Candidate>, Failure> {
     let registry = Registry::read(hub, scope).await?;
     let names: Vec<String> = match scope {
         Scope::Names(names) => names.clone(),
@@ -132,24 +152,21 @@ pub async fn survey(hub: &Cluster, scope: &Scope, wish: &Wish) -> Result<Vec<Can
             .map(|(name, _)| name.clone())
             .collect(),
     };
-    let named = matches!(scope, Scope::Names(_));
-    Ok(names.into_iter().map(|name| candidate(&registry, name, named, wish)).collect())
+    Ok(names.into_iter().map(|name| candidate(&registry, name, options)).collect())
 }
 
-fn candidate(registry: &Registry, name: String, named: bool, wish: &Wish) -> Candidate {
+fn candidate(registry: &Registry, name: String, options: &Options) -> Candidate {
     let cluster = registry.clusters.get(&name).cloned();
     let requests = registry.requests_of(&name).to_vec();
     let plain: Vec<Request> = requests.iter().map(|(request, _)| request.clone()).collect();
-    let mut decision = decide(&name, cluster.as_ref(), registry.home_of(&name), &plain, wish);
-    let denied = cluster.as_ref().is_some_and(|cluster| standing(cluster).phase == Phase::Denied);
-    if !named && denied && matches!(decision, Decision::Act { accept: true, .. }) {
-        decision = Decision::Refused(Refusal {
-            code: Code::DeniedBefore,
-            detail: "it was denied".to_owned(),
-            hint: Some(format!("to let it in again: kubectl ocm accept {name}")),
-        });
-    }
-    Candidate { name, cluster, requests, decision }
+    let found = Found {
+        cluster: cluster.as_ref(),
+        namespace: registry.namespace_of(&name),
+        role_created: registry.role_created(&name),
+        requests: &plain,
+    };
+    let decision = decide(&name, &found, options);
+    Candidate { name, cluster, requests, options: options.clone(), decision }
 }
 
 /// Fails before anything is touched unless the user may approve, and accept.
@@ -171,19 +188,18 @@ pub async fn check_rights(hub: &Cluster, candidates: &[Candidate]) -> Result<(),
     rights.require(hub, "accept clusters").await
 }
 
-/// Fails before anything is touched unless the user may deny what waits, and withdraw acceptances.
+/// Fails before anything is touched unless the user may withdraw acceptances. What requests a user may not deny is found
+/// out one by one: anybody can create some for a signer that the user has no right for.
 ///
 /// # Errors
 /// [`Reason::Forbidden`] naming every right that is missing.
 pub async fn check_rights_to_deny(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
     let mut rights = Rights::default();
-    for candidate in candidates {
-        for (request, _) in candidate.waiting() {
-            rights.decide(&request.signer);
-        }
-        if candidate.is_accepted() {
-            rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
-        }
+    if candidates.iter().any(Candidate::is_accepted) {
+        rights.need(Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"));
+    }
+    if candidates.iter().any(|candidate| candidate.waiting().next().is_some()) {
+        rights.need(Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"));
     }
     rights.require(hub, "deny clusters").await
 }
@@ -214,7 +230,6 @@ impl Rights {
 pub async fn carry_out(
     hub: &Cluster,
     candidates: Vec<Candidate>,
-    wish: &Wish,
     dry_run: DryRun,
     at_once: usize,
     narrator: &dyn Narrator,
@@ -222,7 +237,7 @@ pub async fn carry_out(
 ) -> Vec<Row> {
     let total = candidates.len();
     let accept = async |candidate: Candidate| {
-        let row = one(hub, candidate, wish, dry_run).await;
+        let row = one(hub, candidate, dry_run).await;
         if dry_run == DryRun::No && matches!(row.outcome, Outcome::Accepted | Outcome::Approved) {
             narrator.tell(Event::done(format!("accepted {}", row.name)));
         }
@@ -264,10 +279,12 @@ async fn in_order(
 /// How often a decision is taken anew when the hub changed under it.
 const TRIES: usize = 5;
 
-async fn one(hub: &Cluster, mut candidate: Candidate, wish: &Wish, dry_run: DryRun) -> Row {
+async fn one(hub: &Cluster, mut candidate: Candidate, dry_run: DryRun) -> Row {
     // What was shown, and agreed to.
     let key = candidate.request().and_then(Request::fingerprint);
     let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
+    // The request that this run approved; whatever comes after, that is said.
+    let mut approved: Option<String> = None;
     for attempt in 1.. {
         let other = candidate.request().and_then(Request::fingerprint) != key
             || candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone()) != uid;
@@ -275,33 +292,47 @@ async fn one(hub: &Cluster, mut candidate: Candidate, wish: &Wish, dry_run: DryR
             candidate.decision = Decision::Refused(Refusal {
                 code: Code::KeyChanged,
                 detail: "it asked anew, with another key or as another registration, in the meantime".to_owned(),
-                hint: Some("look at it again and repeat the command".to_owned()),
+                help: Some(Help::Again),
             });
         }
         let row = row(&candidate);
-        let Decision::Act { approve, accept, .. } = candidate.decision.clone() else { return row };
+        let Decision::Act { approve, accept, .. } = candidate.decision.clone() else {
+            return after_approval(row, approved);
+        };
         if dry_run == DryRun::Client {
             return row;
         }
-        let result = act(hub, &candidate, approve, accept, dry_run).await;
-        let failure = match result {
+        let failure = match act(hub, &candidate, approve, accept, dry_run, &mut approved).await {
             Ok(()) => return row,
             Err(failure) => failure,
         };
         // Somebody else decided or changed something in between: look again and decide anew, never blindly.
         if failure.reason != Reason::Conflict || attempt == TRIES {
-            return failed(&candidate, &failure);
+            return after_approval(failed(&candidate, &failure), approved);
         }
         let scope = Scope::Names(vec![candidate.name.clone()]);
-        candidate = match survey(hub, &scope, wish).await {
+        candidate = match survey(hub, &scope, &candidate.options).await {
             Ok(again) => match again.into_iter().next() {
                 Some(again) => again,
-                None => return failed(&candidate, &failure),
+                None => return after_approval(failed(&candidate, &failure), approved),
             },
-            Err(failure) => return failed(&candidate, &failure),
+            Err(failure) => return after_approval(failed(&candidate, &failure), approved),
         };
     }
     unreachable!("the loop returns within its tries")
+}
+
+/// Adds to the row of a cluster that was not accepted that its request was approved before.
+fn after_approval(row: Row, approved: Option<String>) -> Row {
+    let accepted = matches!(row.outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted);
+    match approved {
+        Some(request) if !accepted => Row {
+            detail: format!("{}; its request {request} was approved before that", row.detail),
+            request: Some(request),
+            ..row
+        },
+        _ => row,
+    }
 }
 
 async fn act(
@@ -310,6 +341,7 @@ async fn act(
     approve: Option<usize>,
     accept: bool,
     dry_run: DryRun,
+    approved: &mut Option<String>,
 ) -> Result<(), Failure> {
     // The request first: a cluster must never be accepted whose request was not approved.
     if let Some((request, object)) = approve.and_then(|index| candidate.requests.get(index)) {
@@ -323,6 +355,9 @@ async fn act(
             dry_run,
         )
         .await?;
+        if dry_run == DryRun::No {
+            *approved = Some(request.name.clone());
+        }
     }
     if accept && let Some(cluster) = &candidate.cluster {
         set_accepted(hub, cluster, true, dry_run).await?;
@@ -383,32 +418,44 @@ async fn set_accepted(hub: &Cluster, cluster: &ManagedCluster, accepted: bool, d
 fn row(candidate: &Candidate) -> Row {
     let request = candidate.request();
     let newest = || candidate.requests.iter().map(|(request, _)| request).max_by_key(|request| request.created);
-    let shown = request.or_else(newest);
-    let (outcome, detail, hint) = match &candidate.decision {
+    let shown = match &candidate.decision {
+        // The keys of others are told apart from its own.
+        Decision::Settled { .. } => None,
+        _ => request.or_else(newest),
+    };
+    let (outcome, detail, help) = match &candidate.decision {
         Decision::Act { accept: true, approve, .. } => {
             let how = match (approve, request) {
                 (Some(_), _) => "its request is approved",
                 (None, Some(_)) => "its request was approved before",
-                (None, None) => "its agent has held a certificate since it joined",
+                (None, None) => "its agent holds a certificate already",
             };
             (Outcome::Accepted, how.to_owned(), None)
         }
         Decision::Act { accept: false, .. } => {
             (Outcome::Approved, "it was accepted before; its new request is approved".to_owned(), None)
         }
-        Decision::Settled => (Outcome::AlreadyAccepted, "nothing waits for approval".to_owned(), None),
-        Decision::NoRequest => (
-            Outcome::NoRequest,
-            "it has not asked for a certificate yet".to_owned(),
-            Some("wait for it: add --wait".to_owned()),
-        ),
-        Decision::Refused(Refusal { code, detail, hint }) => (Outcome::Refused(*code), detail.clone(), hint.clone()),
+        Decision::Settled { stray } if stray.is_empty() => {
+            (Outcome::AlreadyAccepted, "nothing waits for approval".to_owned(), None)
+        }
+        Decision::Settled { .. } => {
+            let detail = "requests that are not its own ask for its name; they were left alone";
+            (Outcome::AlreadyAccepted, detail.to_owned(), Some(Help::Replace))
+        }
+        Decision::NoRequest => {
+            let detail = "the hub has no request of its agent: it has not asked, or what was approved is gone";
+            (Outcome::NoRequest, detail.to_owned(), Some(Help::WithoutRequest))
+        }
+        Decision::Refused(Refusal { code, detail, help }) => (Outcome::Refused(*code), detail.clone(), help.clone()),
     };
     Row {
         name: candidate.name.clone(),
         outcome,
         detail,
-        hint,
+        help,
+        stray: candidate.stray(),
+        cluster_set: candidate.labels().get(labels::CLUSTER_SET).cloned(),
+        labels: candidate.labels().into_iter().filter(|(key, _)| key != labels::CLUSTER_SET).collect(),
         fingerprint: shown.and_then(Request::fingerprint),
         requester: shown.map(|request| request.asked_by().to_owned()),
         request: request.map(|request| request.name.clone()),
@@ -416,12 +463,7 @@ fn row(candidate: &Candidate) -> Row {
 }
 
 fn failed(candidate: &Candidate, failure: &Failure) -> Row {
-    Row {
-        outcome: Outcome::Failed(failure.reason),
-        detail: failure.to_string(),
-        hint: failure.hints.first().cloned(),
-        ..row(candidate)
-    }
+    Row { outcome: Outcome::Failed(failure.reason), detail: failure.to_string(), help: None, ..row(candidate) }
 }
 
 /// Denies: every request that waits gets a denial with `reason`, and an accepted cluster loses its acceptance.
@@ -440,35 +482,87 @@ pub async fn deny(
 async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: DryRun) -> Row {
     let waiting: Vec<&(Request, CertificateSigningRequest)> = candidate.waiting().collect();
     let accepted = candidate.is_accepted();
-    let names: Vec<&str> = waiting.iter().map(|(request, _)| request.name.as_str()).collect();
     let row = row(&candidate);
     if waiting.is_empty() && !accepted {
         let (outcome, detail) = match candidate.cluster {
             Some(_) => (Outcome::AlreadyDenied, "nothing waits for approval"),
             None => (Outcome::Refused(Code::NoManagedCluster), "the hub has no managed cluster of this name"),
         };
-        return Row { outcome, detail: detail.to_owned(), hint: None, ..row };
+        return Row { outcome, detail: detail.to_owned(), help: None, stray: Vec::new(), ..row };
     }
-    if dry_run != DryRun::Client {
-        // The requests first: an agent that loses its acceptance must not find a fresh certificate.
-        for (_, object) in &waiting {
-            if let Err(failure) = decide_request(hub, object, "Denied", DENIAL_REASON, reason, dry_run).await {
-                return failed(&candidate, &failure);
-            }
-        }
-        if accepted
-            && let Some(cluster) = &candidate.cluster
-            && let Err(failure) = set_accepted(hub, cluster, false, dry_run).await
-        {
-            return failed(&candidate, &failure);
+    // The acceptance first: with it the agent loses its rights, whatever becomes of the requests.
+    let mut failures = Vec::new();
+    let mut withdrawn = accepted;
+    if dry_run != DryRun::Client
+        && accepted
+        && let Some(cluster) = &candidate.cluster
+        && let Err(failure) = set_accepted(hub, cluster, false, dry_run).await
+    {
+        withdrawn = false;
+        failures.push(failure);
+    }
+    let mut denied = Vec::new();
+    for (request, object) in &waiting {
+        let result = match dry_run {
+            DryRun::Client => Ok(()),
+            _ => deny_request(hub, object, reason, dry_run).await,
+        };
+        match result {
+            Ok(()) => denied.push(request.name.as_str()),
+            Err(failure) => failures.push(failure),
         }
     }
-    let detail = match (accepted, names.as_slice()) {
+    let detail = match (withdrawn, denied.as_slice()) {
         (true, []) => "it is no longer accepted".to_owned(),
         (true, names) => format!("it is no longer accepted, and {} denied", names.join(", ")),
+        (false, []) => "nothing was changed".to_owned(),
         (false, names) => format!("{} denied", names.join(", ")),
     };
-    Row { outcome: Outcome::Denied, detail, hint: None, request: names.last().map(|name| (*name).to_owned()), ..row }
+    let request = denied.last().map(|name| (*name).to_owned());
+    let (outcome, detail) = match failures.first() {
+        None => (Outcome::Denied, detail),
+        Some(failure) => {
+            let all: Vec<String> = failures.iter().map(ToString::to_string).collect();
+            (Outcome::Failed(failure.reason), format!("{detail}; {}", all.join("; ")))
+        }
+    };
+    Row { outcome, detail, help: None, stray: Vec::new(), request, ..row }
+}
+
+/// Denies a request. One that changed in the meantime is looked at again; one that is gone or decided needs no denial.
+async fn deny_request(
+    hub: &Cluster,
+    object: &CertificateSigningRequest,
+    reason: &str,
+    dry_run: DryRun,
+) -> Result<(), Failure> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let mut object = object.clone();
+    for attempt in 1.. {
+        let failure = match decide_request(hub, &object, "Denied", DENIAL_REASON, reason, dry_run).await {
+            Ok(()) => return Ok(()),
+            Err(failure) => failure,
+        };
+        match failure.reason {
+            Reason::NotFound => return Ok(()),
+            Reason::Conflict if attempt < TRIES => {}
+            _ => return Err(failure),
+        }
+        let again = api.get_opt(&name).await;
+        match again.map_err(|error| hub.explain(format_args!("read request {name}"), error))? {
+            Some(again) if again.metadata.uid == object.metadata.uid => object = again,
+            _ => return Ok(()),
+        }
+        match Request::read(&object).state {
+            State::Pending => {}
+            State::Denied | State::Failed => return Ok(()),
+            State::Approved | State::Issued => {
+                return Err(Failure::new(Reason::Conflict, format!("request {name} was approved in the meantime")));
+            }
+        }
+    }
+    unreachable!("the loop returns within its tries")
 }
 
 /// Accepts one cluster as soon as it has asked, waiting until `deadline`; for callers that already know that they
@@ -479,14 +573,14 @@ async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: Dr
 pub async fn when_asked(
     hub: &Cluster,
     name: &str,
-    wish: &Wish,
+    options: &Options,
     deadline: Instant,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Row, Failure> {
     let scope = Scope::Names(vec![name.to_owned()]);
     let doing = format!("waiting for the certificate request of {name}");
     let candidate = until(&doing, deadline, Duration::from_secs(1), narrator.as_ref(), async || {
-        let found = survey(hub, &scope, wish).await?.into_iter().next();
+        let found = survey(hub, &scope, options).await?.into_iter().next();
         Ok(match found {
             Some(candidate) if !still_waits(&candidate.decision) => Look::Ready(candidate),
             Some(candidate) => Look::NotYet(row(&candidate).detail),
@@ -495,17 +589,14 @@ pub async fn when_asked(
     })
     .await?;
     check_rights(hub, std::slice::from_ref(&candidate)).await?;
-    let row = one(hub, candidate, wish, DryRun::No).await;
+    let row = one(hub, candidate, DryRun::No).await;
     match row.outcome {
         Outcome::Refused(_) | Outcome::NoRequest => {
-            let failure =
-                Failure::refused(format!("{name} is not accepted: {}", row.outcome.code())).because(row.detail);
-            Err(row.hint.into_iter().fold(failure, Failure::hint))
+            Err(Failure::refused(format!("{name} is not accepted: {}", row.outcome.code()))
+                .because(row.detail)
+                .hint(format!("look at what is wrong: kubectl ocm accept {name}")))
         }
-        Outcome::Failed(reason) => {
-            let failure = Failure::new(reason, format!("{name} is not accepted")).because(row.detail);
-            Err(row.hint.into_iter().fold(failure, Failure::hint))
-        }
+        Outcome::Failed(reason) => Err(Failure::new(reason, format!("{name} is not accepted")).because(row.detail)),
         _ => Ok(row),
     }
 }
@@ -529,6 +620,7 @@ mod tests {
             name: name.to_string(),
             cluster: None,
             requests: Vec::new(),
+            options: Options::default(),
             decision: Decision::NoRequest,
         };
         let (begun, done) = (std::cell::RefCell::new(Vec::new()), tokio::sync::Notify::new());

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
-use ocm_api::names::labels;
-use ocm_core::accept::Home;
+use ocm_api::names::{hub as hub_names, labels};
 use ocm_core::csr::Request;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
+use ocm_rules::claim;
 use serde::de::DeserializeOwned;
 
 /// How many objects one page of a list holds.
@@ -39,8 +41,10 @@ pub struct Registry {
     pub clusters: BTreeMap<String, ManagedCluster>,
     /// The requests that carry a cluster's label, with the objects that they were read from.
     pub requests: BTreeMap<String, Vec<(Request, CertificateSigningRequest)>>,
-    /// The namespaces of the hub by name, with the cluster that their label names.
-    namespaces: BTreeMap<String, Option<String>>,
+    /// The namespaces of the hub by name.
+    namespaces: BTreeMap<String, claim::Namespace>,
+    /// When the ClusterRoles of agents were created, by their names.
+    roles: BTreeMap<String, Timestamp>,
 }
 
 impl Registry {
@@ -49,25 +53,37 @@ impl Registry {
     /// # Errors
     /// When the hub cannot be read; [`Reason::KindNotServed`] says that it is no hub.
     pub async fn read(hub: &Cluster, scope: &Scope) -> Result<Self, Failure> {
-        let (clusters, requests, namespaces) = match scope {
+        let ((clusters, requests, namespaces), roles) = match scope {
             Scope::Names(names) if names.len() <= FEW => {
                 let selector = format!("{} in ({})", labels::CLUSTER_NAME, names.join(","));
-                at_once(some_clusters(hub, names), requests(hub, &selector), some_namespaces(hub, names)).await?
+                let lists = at_once(some_clusters(hub, names), requests(hub, &selector), some_namespaces(hub, names));
+                let (lists, roles) = futures::join!(lists, some_roles(hub, names));
+                (lists?, roles?)
             }
             Scope::Names(names) => {
-                let (mut clusters, requests, namespaces) = many(hub, None).await?;
+                let ((mut clusters, requests, namespaces), roles) = many(hub, None).await?;
                 let wanted: BTreeSet<&String> = names.iter().collect();
                 clusters.retain(|cluster| cluster.metadata.name.as_ref().is_some_and(|name| wanted.contains(name)));
-                (clusters, requests, namespaces)
+                ((clusters, requests, namespaces), roles)
             }
             Scope::Selector(selector) => many(hub, Some(selector)).await?,
             Scope::All => many(hub, None).await?,
         };
         let mut registry = Self::default();
         for namespace in namespaces {
-            let cluster =
-                namespace.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME)).cloned();
-            registry.namespaces.insert(namespace.metadata.name.unwrap_or_default(), cluster);
+            let name = namespace.metadata.name.unwrap_or_default();
+            let owner = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME));
+            let created = namespace.metadata.creation_timestamp.map(|time| time.0.as_millisecond());
+            let namespace = match owner == Some(&name) {
+                true => claim::Namespace::Own { created },
+                false => claim::Namespace::Foreign,
+            };
+            registry.namespaces.insert(name, namespace);
+        }
+        for role in roles {
+            if let (Some(name), Some(created)) = (role.metadata.name, role.metadata.creation_timestamp) {
+                registry.roles.insert(name, created.0);
+            }
         }
         for cluster in clusters {
             if let Some(name) = cluster.metadata.name.clone() {
@@ -83,13 +99,14 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Whose namespace the one with a cluster's name is.
-    pub fn home_of(&self, name: &str) -> Home {
-        match self.namespaces.get(name) {
-            None => Home::Free,
-            Some(Some(owner)) if owner == name => Home::Own,
-            Some(_) => Home::Foreign,
-        }
+    /// The namespace with a cluster's name.
+    pub fn namespace_of(&self, name: &str) -> claim::Namespace {
+        self.namespaces.get(name).copied().unwrap_or_default()
+    }
+
+    /// When the ClusterRole of a cluster's agents was created, if there is one.
+    pub fn role_created(&self, name: &str) -> Option<Timestamp> {
+        self.roles.get(&hub_names::managed_cluster_role(name)).copied()
     }
 
     /// The requests that carry a cluster's label.
@@ -100,8 +117,36 @@ impl Registry {
 
 type Lists = (Vec<ManagedCluster>, Vec<CertificateSigningRequest>, Vec<PartialObjectMeta<Namespace>>);
 
-async fn many(hub: &Cluster, selector: Option<&str>) -> Result<Lists, Failure> {
-    at_once(clusters(hub, selector), requests(hub, labels::CLUSTER_NAME), namespaces(hub)).await
+type Roles = Vec<PartialObjectMeta<ClusterRole>>;
+
+async fn many(hub: &Cluster, selector: Option<&str>) -> Result<(Lists, Roles), Failure> {
+    let lists = at_once(clusters(hub, selector), requests(hub, labels::CLUSTER_NAME), metadata(hub, "list namespaces"));
+    let (lists, roles) = futures::join!(lists, metadata(hub, "list cluster roles"));
+    Ok((lists?, unless_forbidden(roles)?))
+}
+
+/// Roles are one trace of several that a name leaves: who may not read them goes by the others.
+fn unless_forbidden(roles: Result<Roles, Failure>) -> Result<Roles, Failure> {
+    match roles {
+        Err(failure) if failure.reason == Reason::Forbidden => Ok(Vec::new()),
+        roles => roles,
+    }
+}
+
+async fn some_roles(hub: &Cluster, names: &[String]) -> Result<Roles, Failure> {
+    let api: Api<ClusterRole> = Api::all(hub.client.clone());
+    let found: Result<Vec<Option<PartialObjectMeta<ClusterRole>>>, Failure> = futures::stream::iter(names)
+        .map(|name| {
+            let api = api.clone();
+            async move {
+                let found = api.get_metadata_opt(&hub_names::managed_cluster_role(name)).await;
+                found.map_err(|error| hub.explain(format_args!("read the role of {name:?}"), error))
+            }
+        })
+        .buffered(FEW)
+        .try_collect()
+        .await;
+    unless_forbidden(found.map(|found| found.into_iter().flatten().collect()))
 }
 
 /// Three readings at once. Where several fail, as they do when the hub is not there, the same one always tells why.
@@ -114,13 +159,19 @@ async fn at_once<A, B, C>(
     Ok((one?, two?, three?))
 }
 
-/// Names and labels of all namespaces; their content is not needed.
-async fn namespaces(hub: &Cluster) -> Result<Vec<PartialObjectMeta<Namespace>>, Failure> {
-    let api: Api<Namespace> = Api::all(hub.client.clone());
+/// Metadata of all objects of a kind; their content is not needed.
+async fn metadata<K>(hub: &Cluster, what: &str) -> Result<Vec<PartialObjectMeta<K>>, Failure>
+where
+    K: kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(hub.client.clone());
     let mut params = ListParams::default().limit(PAGE);
     let mut items = Vec::new();
     loop {
-        let page = api.list_metadata(&params).await.map_err(|error| hub.explain("list namespaces", error))?;
+        let page = api.list_metadata(&params).await.map_err(|error| hub.explain(what, error))?;
         items.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),

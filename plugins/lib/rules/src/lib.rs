@@ -8,6 +8,7 @@
 //! natively and map Kubernetes objects onto the facts, policies compile it to WebAssembly and map what they are asked
 //! onto them. Nothing is allocated where nothing is wrong.
 
+pub mod aws;
 pub mod claim;
 pub mod cluster;
 mod code;

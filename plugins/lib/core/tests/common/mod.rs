@@ -59,11 +59,22 @@ pub fn ask_as(object: &mut CertificateSigningRequest, user: &str, groups: &[&str
     object.spec.extra = credential.map(|id| [(CREDENTIAL_ID.to_owned(), vec![id.to_owned()])].into());
 }
 
-/// Adds a condition.
+/// Adds a condition, as soon as the request was there.
 pub fn conclude(object: &mut CertificateSigningRequest, kind: &str) {
+    let created = object.metadata.creation_timestamp.clone();
+    push_condition(object, kind, created);
+}
+
+/// Adds a condition at some time.
+pub fn conclude_at(object: &mut CertificateSigningRequest, kind: &str, second: i64) {
+    push_condition(object, kind, Some(Time(at(second))));
+}
+
+fn push_condition(object: &mut CertificateSigningRequest, kind: &str, time: Option<Time>) {
     object.status.get_or_insert_default().conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
         type_: kind.to_owned(),
         status: "True".to_owned(),
+        last_transition_time: time,
         ..CertificateSigningRequestCondition::default()
     });
 }

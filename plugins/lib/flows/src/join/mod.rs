@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ocm_core::accept::Wish as AcceptWish;
+use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::agent::Credential;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
@@ -46,7 +46,7 @@ pub struct Wish {
     /// How the hub is reached.
     pub way: Way,
     /// Accept the cluster too; only from one seat.
-    pub accept: Option<AcceptWish>,
+    pub accept: Option<AcceptOptions>,
     /// Follow the agent this far.
     pub wait: Option<Goal>,
     /// How long the wait and the acceptance may take together.
@@ -117,7 +117,8 @@ pub async fn join(
         let own = follower.own_key(seat, deadline, narrator.as_ref()).await?;
         if !own.settled {
             // This key and no other: whoever holds a token can ask in the name of any cluster.
-            let accept = AcceptWish { fingerprint: Some(own.key), ..accept.clone() };
+            // It is the agent that was just installed: who used the name before was said before.
+            let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, ..accept.clone() };
             crate::accept::when_asked(seat, &wish.settings.name, &accept, deadline, narrator.clone()).await?;
             narrator.tell(Event::done(format!("accepted {}", wish.settings.name)));
         }

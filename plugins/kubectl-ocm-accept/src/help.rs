@@ -1,0 +1,66 @@
+//! What would help a cluster in, as flags and commands to type.
+
+use jiff::Timestamp;
+use ocm_core::accept::{Help, Options, Refusal};
+
+/// What to type.
+pub(crate) fn words(cluster: &str, help: &Help) -> String {
+    match help {
+        Help::NameKey(keys) if keys.is_empty() => "none of the keys can be read".to_owned(),
+        Help::NameKey(keys) => {
+            format!("name the key that you mean: --fingerprint {}", keys.join(" or --fingerprint "))
+        }
+        Help::Replace => "if the cluster was rebuilt or its agent lost its key, name it and add --replace".to_owned(),
+        Help::ReuseName(until) => {
+            let until = until.map(|until| format!(" until {}", day(until))).unwrap_or_default();
+            format!(
+                "certificates of the former holder may be valid{until} and would work again; if you accept that: \
+                 kubectl ocm accept {cluster} --reuse-name"
+            )
+        }
+        Help::WithoutRequest => format!(
+            "wait for its request with --wait; if you know the cluster and it needs none: kubectl ocm accept {cluster} \
+             --without-request"
+        ),
+        Help::AsRegistered => format!("if that is meant: kubectl ocm accept {cluster} --as-registered"),
+        Help::ClusterSet(set) => format!("if clusters may choose this set, add --cluster-set {set}"),
+        Help::Requester(user) => format!("if {user:?} is to register clusters, add --requester {user:?}"),
+        Help::Lifetime => "if you want that, raise --max-lifetime".to_owned(),
+        Help::Request(request) => format!("look at it: kubectl get csr {request} -o yaml"),
+        Help::AskAgain(request) => format!("to let it ask again: kubectl delete csr {request}"),
+        Help::ByName(name) => format!("to let it in again: kubectl ocm accept {name}"),
+        Help::OtherName => "join it under another name".to_owned(),
+        Help::Agent => {
+            "its agent registers it: look at the agent on the cluster, or wait for it with --wait".to_owned()
+        }
+        Help::Again => "look at it again and repeat the command".to_owned(),
+    }
+}
+
+/// The question about a refusal that a person may override.
+pub(crate) fn question(cluster: &str, refusal: &Refusal) -> String {
+    let until = match &refusal.help {
+        Some(Help::ReuseName(Some(until))) => {
+            format!(" Certificates of the former holder may be valid until {} and would work again.", day(*until))
+        }
+        _ => String::new(),
+    };
+    format!("{cluster}: {}.{until} Accept it all the same?", refusal.detail)
+}
+
+/// The options with which a refusal that a person overrides is decided anew; none for those that nobody may override by
+/// an answer alone.
+pub(crate) fn after_consent(refusal: &Refusal, options: &Options) -> Option<Options> {
+    let mut options = options.clone();
+    match refusal.help.as_ref()? {
+        Help::ReuseName(_) => options.reuse_name = true,
+        Help::AsRegistered => options.as_registered = true,
+        Help::ClusterSet(set) => options.cluster_sets.push(set.clone()),
+        _ => return None,
+    }
+    Some(options)
+}
+
+fn day(time: Timestamp) -> String {
+    time.to_string().split('T').next().unwrap_or_default().to_owned()
+}
