@@ -20,6 +20,7 @@ use rustix::fs::FlockOperation;
 
 use crate::error::{Error, Trying as _};
 use crate::run::is_root;
+use crate::supervise;
 
 /// The highest number. It is the last part of an address, shifted by ten.
 const LAST: u8 = 240;
@@ -101,10 +102,10 @@ fn try_lock(file: &Path) -> Result<Option<File>, Error> {
 
 /// Takes the first free number and its empty directory, and removes what dead clusters left behind.
 pub(crate) fn take() -> Result<Slot, Error> {
-    take_in(&root()?, "slot")
+    take_in(&root()?, "slot", Path::new("/sys/class/net"))
 }
 
-fn take_in(root: &Path, name: &str) -> Result<Slot, Error> {
+fn take_in(root: &Path, name: &str, wires: &Path) -> Result<Slot, Error> {
     let locks = locks(root)?;
     let mut taken = None;
     for number in 1..=LAST {
@@ -115,6 +116,10 @@ fn take_in(root: &Path, name: &str) -> Result<Slot, Error> {
         let Some(held) = try_lock(&locks.join(number.to_string()))? else { continue };
         remains(number, &dir, &locks)?;
         let Some(name) = Name::take(&format!("{name}/{number}"))? else { continue };
+        // A wire that is there although nobody holds its number belongs to a node that is just ending.
+        if wires.join(supervise::wire(number)).exists() {
+            continue;
+        }
         if taken.is_none() {
             fs::DirBuilder::new().mode(0o711).create(&dir).trying(|| format!("creating {}", dir.display()))?;
             taken = Some(Slot { number, dir, _held: held, _name: name });
@@ -201,11 +206,15 @@ mod tests {
     fn clusters_below_different_root_directories_never_get_one_number() {
         let name = format!("test-{}", std::process::id());
         let (here, there) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-        let first = take_in(here.path(), &name).expect("a place");
-        let second = take_in(there.path(), &name).expect("a place");
+        let wires = tempfile::tempdir().expect("a directory");
+        let take = |root: &tempfile::TempDir| take_in(root.path(), &name, wires.path()).expect("a place");
+        let (first, second) = (take(&here), take(&there));
         assert_eq!((first.number, second.number), (1, 2));
         drop(first);
-        let third = take_in(there.path(), &name).expect("a place");
+        let third = take(&there);
         assert_eq!(third.number, 1, "a number is free again when its holder is gone");
+        fs::write(wires.path().join(supervise::wire(3)), "").expect("a file");
+        let fourth = take(&here);
+        assert_eq!(fourth.number, 4, "a wire that is still there is not cut");
     }
 }

@@ -81,7 +81,7 @@ fn live(order: Order, slot: &Slot) -> Result<(), Error> {
     let tied = if place.order.size == Size::Node { tie(&place, &child) } else { Ok(()) };
     if tied.is_ok() {
         let stdin = Arc::clone(&stdin);
-        let wire = (place.order.size == Size::Node).then(|| veth(place.slot));
+        let wire = (place.order.size == Size::Node).then(|| wire(place.slot));
         thread::spawn(move || relay(&stdin, wire.as_deref()));
     } else {
         drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -169,7 +169,7 @@ fn free_port() -> Result<u16, Error> {
 }
 
 /// The host's end of the wire to a node.
-fn veth(number: u8) -> String {
+pub(crate) fn wire(number: u8) -> String {
     format!("ocmv{number}")
 }
 
@@ -209,9 +209,7 @@ fn tie(place: &Place, child: &Child) -> Result<(), Error> {
     if filtered && run(Command::new("iptables").args(["-w", "30", "-C", "FORWARD"]).args(THROUGH)).is_err() {
         run(Command::new("iptables").args(["-w", "30", "-I", "FORWARD"]).args(THROUGH))?;
     }
-    let (wire, pid) = (veth(place.slot), child.id().to_string());
-    // The wire of a cluster that died a moment ago may not have vanished with its namespace yet.
-    let _ = ip(&["link", "delete", &wire]);
+    let (wire, pid) = (wire(place.slot), child.id().to_string());
     // A later cluster in this slot has the same IP address: with the same hardware address nobody has to relearn it.
     let theirs = hardware_address(place.slot);
     ip(&["link", "add", &wire, "type", "veth", "peer", "name", "eth0", "address", &theirs, "netns", &pid])?;
@@ -227,7 +225,7 @@ fn untie(number: u8) {
         return;
     }
     // The kernel removes it together with the namespace at its other end, but at its leisure.
-    let _ = run(Command::new("ip").args(["link", "delete", &veth(number)]));
+    let _ = run(Command::new("ip").args(["link", "delete", &wire(number)]));
     if fs::read_dir(bridge.join("brif")).is_ok_and(|mut wires| wires.next().is_none()) {
         let _ = run(Command::new("iptables").args(["-w", "30", "-D", "FORWARD"]).args(THROUGH));
         let _ = run(Command::new("ip").args(["link", "delete", BRIDGE]));
