@@ -1,8 +1,10 @@
-//! The tools of this repository: `cargo demo`, `cargo verify`, `cargo xtask generate`.
+//! The tools of this repository: `cargo demo`, `cargo verify`, `cargo xtask generate`, `cargo xtask package`.
 #![expect(clippy::print_stdout, reason = "a command speaks on its standard streams")]
 
 pub mod demo;
 pub mod generate;
+pub mod krew;
+pub mod package;
 pub mod places;
 pub mod prepare;
 pub mod story;

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{demo, generate, prepare, verify};
+use xtask::{demo, generate, package, prepare, verify};
 
 /// The tools of this repository.
 #[derive(Parser)]
@@ -22,6 +22,8 @@ enum Verb {
     Verify(verify::Arguments),
     /// Write what is generated: the help in docs/commands
     Generate,
+    /// Pack the binaries of this platform, for krew and for people
+    Package(package::Arguments),
     /// Build and install what test clusters run
     Prepare,
 }
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Demo(arguments) => demo::run(&arguments),
         Verb::Verify(arguments) => verify::run(arguments),
         Verb::Generate => generate::run(),
+        Verb::Package(arguments) => package::run(&arguments),
         Verb::Prepare => prepare::here(),
     };
     match result {

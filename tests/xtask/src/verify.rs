@@ -9,6 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value;
 
+use crate::krew;
 use crate::prepare::Beside;
 
 /// Arguments of `cargo verify`.
@@ -53,9 +54,17 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         }
         if !programs.is_empty() {
             report.tests("tests on real clusters", &with_clusters);
+            report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
     }
     report.close(begun)
+}
+
+/// Installs the binaries that were built together with the tests.
+fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
+    let folder = programs.first().and_then(|program| program.file.parent()?.parent());
+    let kubectl = control_plane::binaries().map_err(|error| error.to_string())?.kubectl();
+    krew::smoke(folder.ok_or("the tests are in no folder")?, kubectl).map(|()| true)
 }
 
 /// The packages whose tests start clusters.

@@ -1,0 +1,152 @@
+//! Installs what was packed with the real krew, and uses it as a person would.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, thread};
+
+use flate2::Compression;
+
+use crate::package;
+
+/// Packs binaries, installs them from an index and from an archive, runs every verb through kubectl, and uninstalls them.
+///
+/// # Errors
+/// What did not go as it must.
+pub fn smoke(binaries: &Path, kubectl: &Path) -> Result<(), String> {
+    let room =
+        tempfile::Builder::new().prefix("ocm-krew-").tempdir().map_err(|error| format!("a directory: {error}"))?;
+    let packages = room.path().join("packages");
+    let archive = package::archive(binaries, &packages, Compression::fast())?;
+    let first = fs::read(&archive).map_err(|error| error.to_string())?;
+    if fs::read(package::archive(binaries, &packages, Compression::fast())?).map_err(|error| error.to_string())?
+        != first
+    {
+        return Err("packing the same binaries twice gives two different archives".to_owned());
+    }
+    let repository = serve(first).map_err(|error| format!("serving the archive: {error}"))?;
+    let index = room.path().join("index");
+    let plugins = index.join("plugins");
+    // As in this repository: folders of crates beside the manifest.
+    fs::create_dir_all(plugins.join("kubectl-ocm")).map_err(|error| error.to_string())?;
+    let manifest = plugins.join("ocm.yaml");
+    fs::write(&manifest, package::manifest(&packages, &repository)?).map_err(|error| error.to_string())?;
+    let git = |words: &[&str]| {
+        let author = ["-c", "user.name=ocm", "-c", "user.email=ocm@example.com"];
+        run(Command::new("git").arg("-C").arg(&index).args(author).args(words)).map(drop)
+    };
+    git(&["init", "--quiet"])?;
+    git(&["add", "--all"])?;
+    git(&["commit", "--quiet", "--message", "index"])?;
+
+    let krew = Krew { program: build(room.path())?, root: room.path().join("root"), kubectl };
+    krew.krew(&["index", "add", "ocm", &index.display().to_string()])?;
+    krew.krew(&["install", "--no-update-index", "ocm/ocm"])?;
+    krew.verbs()?;
+    krew.krew(&["uninstall", "ocm"])?;
+    let manifest = format!("--manifest={}", manifest.display());
+    krew.krew(&["install", &manifest, &format!("--archive={}", archive.display())])?;
+    krew.verbs()?;
+    krew.krew(&["uninstall", "ocm"])?;
+    match krew.ocm(&["version"]) {
+        Ok(_) => Err("kubectl ocm is still there after krew uninstall".to_owned()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// An empty krew of its own.
+struct Krew<'a> {
+    program: PathBuf,
+    root: PathBuf,
+    kubectl: &'a Path,
+}
+
+impl Krew<'_> {
+    fn krew(&self, words: &[&str]) -> Result<String, String> {
+        println!("$ kubectl krew {}", words.join(" "));
+        let mut command = Command::new(&self.program);
+        command.args(words).env("KREW_ROOT", &self.root).env("KREW_NO_UPGRADE_CHECK", "1").env("PATH", self.path());
+        run(&mut command)
+    }
+
+    fn ocm(&self, words: &[&str]) -> Result<String, String> {
+        run(Command::new(self.kubectl).arg("ocm").args(words).env("PATH", self.path()))
+    }
+
+    /// PATH as krew tells people to set it.
+    fn path(&self) -> OsString {
+        let own = [Some(self.root.join("bin")), self.kubectl.parent().map(Path::to_path_buf)];
+        let rest = env::var_os("PATH").unwrap_or_default();
+        env::join_paths(own.into_iter().flatten().chain(env::split_paths(&rest))).unwrap_or(rest)
+    }
+
+    /// Every verb answers, from the place to which krew has brought it.
+    fn verbs(&self) -> Result<(), String> {
+        let versions = self.ocm(&["version"])?;
+        let store = self.root.join("store").display().to_string();
+        for name in cli_tests::binaries() {
+            let file = cli_tests::file_name(&name);
+            if !versions.lines().any(|line| line.contains(&store) && line.contains(&file)) {
+                return Err(format!("kubectl ocm version does not name {file} below {store}:\n{versions}"));
+            }
+            let Some(verb) = name.strip_prefix("kubectl-ocm-") else { continue };
+            let help = self.ocm(&[verb, "--help"])?;
+            if !help.contains(&format!("kubectl ocm {verb}")) {
+                return Err(format!("kubectl ocm {verb} --help does not show how it is called:\n{help}"));
+            }
+            println!("$ kubectl ocm {verb} --help: ok");
+        }
+        Ok(())
+    }
+}
+
+/// krew of the pinned version.
+fn build(room: &Path) -> Result<PathBuf, String> {
+    let go = control_plane::go_tool().map_err(|error| error.to_string())?;
+    let program = room.join("krew");
+    let mut command = Command::new(go);
+    command.args(["build", "-trimpath", "-mod=readonly", "-o"]).arg(&program).arg("sigs.k8s.io/krew/cmd/krew");
+    command.current_dir(cli_tests::root().join("krew"));
+    command.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
+    run(&mut command)?;
+    Ok(program)
+}
+
+/// Answers every request with the archive, for as long as this process lives; returns the address of the server.
+fn serve(archive: Vec<u8>) -> std::io::Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // The request fits into one segment; which file it names does not matter.
+            let mut request = [0; 4096];
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", archive.len());
+            let _ = stream
+                .read(&mut request)
+                .and_then(|_| stream.write_all(head.as_bytes()))
+                .and_then(|()| stream.write_all(&archive));
+        }
+    });
+    Ok(format!("http://{address}/kubectl-ocm"))
+}
+
+/// Runs a command; returns its stdout, or what went wrong.
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cannot start {}: {error}", command.get_program().display()))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(said);
+    }
+    let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    Err(format!(
+        "{} {} failed ({}): {said}{}",
+        command.get_program().display(),
+        words.join(" "),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}
