@@ -555,6 +555,7 @@ fn key<'a>(key: csr::Key) -> Key<'a> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "recorded reviews are files")]
     fn sample(name: &str) -> Value {
         let path = format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()

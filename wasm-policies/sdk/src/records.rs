@@ -675,6 +675,7 @@ mod tests {
     /// Where this test runs, addresses have eight bytes; where policies run, four. The rules of the layout are the same.
     #[test]
     #[cfg(target_pointer_width = "64")]
+    #[expect(clippy::disallowed_methods, reason = "the contract is a file")]
     fn the_layout_is_that_of_the_contract() {
         let wit = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/policy.wit");
         let mut resolve = Resolve::default();
