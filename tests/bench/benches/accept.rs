@@ -20,7 +20,9 @@ use ocm_api::ManagedCluster;
 use serde_json::json;
 
 /// Below this, the benchmark fails.
-const TARGET: f64 = 0.8;
+const TARGET: f64 = 0.9;
+/// Fewer rounds tell nothing; more are run only while they do not agree whether the target is met.
+const ROUNDS: std::ops::RangeInclusive<usize> = 7..=15;
 
 fn main() {
     let count: usize = std::env::var("ACCEPT_BENCH_CLUSTERS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000);
@@ -34,16 +36,34 @@ fn main() {
             best = (rate, at_once);
         }
     }
-    // In turns, because a machine that others use is not equally fast all the time.
-    let (mut bounds, mut rates) = (Vec::new(), Vec::new());
-    for _ in 0..3 {
-        bounds.push(lower_bound(&hub, count, best.1));
-        rates.push(run(&hub, count, "ours", accept(&hub)));
+    // A machine that others use is not equally fast all the time. So each round measures both, one directly after the
+    // other and every other round in the other order, and what counts is the ratio within a round.
+    let (mut bounds, mut rates, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 1..=*ROUNDS.end() {
+        let (bound, ours);
+        if round % 2 == 1 {
+            bound = lower_bound(&hub, count, best.1);
+            ours = run(&hub, count, "ours", accept(&hub));
+        } else {
+            ours = run(&hub, count, "ours", accept(&hub));
+            bound = lower_bound(&hub, count, best.1);
+        }
+        println!("round {round:2}: lower bound {bound:6.1}/s, ours {ours:6.1}/s, ratio {:.2}", ours / bound);
+        bounds.push(bound);
+        rates.push(ours);
+        ratios.push(ours / bound);
+        let [low, _, high] = quartiles(&ratios);
+        if round >= *ROUNDS.start() && (low >= TARGET || high < TARGET) {
+            break;
+        }
     }
-    let (bound, ours) = (median(&mut bounds), median(&mut rates));
-    println!("lower bound, {count} clusters, {} at once: {bound:6.1} clusters/s, median of {bounds:.1?}", best.1);
-    println!("ours,  {count} clusters, all verified: {ours:6.1} clusters/s, median of {rates:.1?}");
-    println!("ratio ours/lower bound: {:.2} (target {TARGET})", ours / bound);
+    let ([_, bound, _], [_, ours, _], [low, ratio, high]) = (quartiles(&bounds), quartiles(&rates), quartiles(&ratios));
+    println!("lower bound, {count} clusters, {} at once: {bound:6.1} clusters/s", best.1);
+    println!("ours, {count} clusters, all verified: {ours:6.1} clusters/s");
+    println!(
+        "ratio ours/lower bound: {ratio:.2}, half of {} rounds between {low:.2} and {high:.2} (target {TARGET})",
+        ratios.len()
+    );
     if let Some(clusteradm) = std::env::var_os("CLUSTERADM") {
         // It takes its time, so that fewer clusters will do.
         let few = count.min(100);
@@ -54,7 +74,8 @@ fn main() {
         let rate = run_prepared(&hub, few, "clusteradm", command);
         println!("clusteradm accept, {few} clusters: {rate:.1} clusters/s; ratio ours/clusteradm: {:.1}", ours / rate);
     }
-    if ours / bound < TARGET {
+    // Rounds that contradict each other are no failure of ours.
+    if high < TARGET {
         std::process::exit(1);
     }
 }
@@ -69,9 +90,11 @@ fn name(index: usize) -> String {
     format!("b{index}")
 }
 
-fn median(rates: &mut [f64]) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+/// The lower quartile, the median and the upper quartile.
+fn quartiles(values: &[f64]) -> [f64; 3] {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| sorted[(sorted.len() - 1) * quarter / 4])
 }
 
 /// Fills an empty hub with so many clusters that wait.
