@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use ocm_policy_abi::{Decision, Edit, Operation, Verdict};
+use ocm_policy_abi::{Decision, Edit, Operation, Row, Table, Verdict};
 use ocm_policy_engine::{
     Ceiling, Engine, EngineSettings, Fault, Kind, Outcome, Policy, Question, annotate, compile_here,
 };
@@ -169,6 +169,72 @@ fn gatekeeper_decides_as_opa_does() {
             let ours = ask(&policy, &Question::new(request)).result;
             assert_eq!(ours, theirs, "{parameters} {labels}");
         }
+    }
+}
+
+/// A template that knows of other objects, in the words of Kubewarden.
+fn aware(resources: Value) -> Vec<u8> {
+    let (module, _) = policy_tests::rego(cache(), "inventory.rego", "k8suniqueteam/violation");
+    let metadata = json!({"protocolVersion": "v1", "executionMode": "gatekeeper", "contextAwareResources": resources,
+        "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]}]});
+    annotate(&module, "io.kubewarden.metadata", metadata.to_string().as_bytes())
+}
+
+#[test]
+fn a_template_with_an_inventory_decides_as_opa_does() {
+    let silent = load(&aware(json!([])), &json!({})).err().expect("it is refused").to_string();
+    assert!(silent.contains("data.inventory"), "{silent}");
+    let parameters = json!({"registries": ["quay.io/", "registry.k8s.io/"]});
+    let module = aware(json!([{"apiVersion": "v1", "kind": "Namespace"}]));
+    let policy = load(&module, &parameters).expect("it can be loaded");
+    let namespace = |name: &str, team: &str| {
+        json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"team": team}}})
+    };
+    for (verb, labels, image, there, violations) in [
+        ("CREATE", json!({"team": "a"}), "quay.io/x", vec![], 0),
+        ("CREATE", json!({"team": "a"}), "quay.io/x", vec![namespace("other", "a")], 1),
+        ("CREATE", json!({"team": "a"}), "docker.io/x", vec![namespace("other", "b"), namespace("more", "a")], 2),
+        ("DELETE", json!({"team": "a", "protected": "true"}), "quay.io/x", vec![], 1),
+        ("DELETE", json!({"team": "a"}), "quay.io/x", vec![], 0),
+    ] {
+        let mut request = request("prod-1", &labels);
+        let mut object = request.object.take().expect("there is an object");
+        object["metadata"]["annotations"] = json!({"image": image});
+        let resource = request.resource.as_mut().expect("there is a resource");
+        resource.operation = verb.into();
+        match verb {
+            "DELETE" => request.previous_object = Some(object),
+            _ => request.object = Some(object),
+        }
+        let input = adapt::gatekeeper_input(&request, &parameters).to_string();
+        let row = |value: &Value| Row {
+            namespace: None,
+            name: value["metadata"]["name"].as_str().expect("it has a name").to_owned().into(),
+            values: vec![value.clone()],
+        };
+        let table = Table { revision: "1".into(), complete: true, rows: there.iter().map(row).collect() };
+        let query = &policy.manifest().evidence[0];
+        let inventory = adapt::inventory([(query, &table)]).expect("it is whole");
+        let data = json!({"inventory": inventory}).to_string();
+        let value = policy_tests::opa_eval(cache(), "inventory.rego", "data.k8suniqueteam.violation", &data, &input);
+        let theirs = format!("[{{\"result\":{value}}}]");
+        let theirs = adapt::gatekeeper_result(theirs.as_bytes(), &Bounds::default()).expect("it decides");
+        assert_eq!(theirs.reasons.len(), violations, "{verb} {labels} {image}");
+        // Without the table there is no answer, with it there is the one of OPA.
+        let missing = ask(&policy, &Question::new(request.clone())).result;
+        assert_eq!(missing.map_err(|fault| fault.code()).map(|d| d.verdict), Err("load"));
+        request.evidence.insert("v1-namespace", Table { complete: false, ..table.clone() });
+        let cut = ask(&policy, &Question::new(request.clone())).result;
+        assert_eq!(cut.map_err(|fault| fault.code()).map(|d| d.verdict), Err("load"));
+        request.evidence.insert("v1-namespace", table);
+        // A set has no order.
+        let sorted = |mut decision: Decision| {
+            decision.reasons.sort_by(|a, b| a.message.cmp(&b.message));
+            decision
+        };
+        let ours = ask(&policy, &Question::new(request)).result.map(sorted);
+        assert_eq!(ours, Ok(sorted(theirs)), "{verb} {labels} {image}");
     }
 }
 

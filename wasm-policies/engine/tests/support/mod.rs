@@ -54,7 +54,7 @@ pub fn question(name: &str) -> Question {
         cluster: Some(Cluster { name: name.to_owned().into(), ..Cluster::default() }),
         previous: None,
         csr: None,
-        object: None,
+        object: Some(serde_json::json!({"metadata": {"name": name}})),
         previous_object: None,
         evidence: ocm_policy_abi::Map::default(),
     };
