@@ -184,6 +184,8 @@ pub(crate) struct InspectArgs {
     /// The module
     #[arg(value_name = "FILE")]
     pub(crate) module: PathBuf,
+    #[command(flatten)]
+    pub(crate) kind: KindArgs,
     /// Settings to try, a file or JSON
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) settings: Option<String>,
@@ -197,6 +199,8 @@ pub(crate) struct TestArgs {
     /// The module, or the folder of a project that has been built
     #[arg(value_name = "FILE|FOLDER", default_value = ".")]
     pub(crate) subject: PathBuf,
+    #[command(flatten)]
+    pub(crate) kind: KindArgs,
     /// The test cases (default: tests.yaml beside the module)
     #[arg(long, value_name = "FILE")]
     pub(crate) tests: Option<PathBuf>,
@@ -222,9 +226,45 @@ pub(crate) enum TestFormat {
     Tap,
 }
 
+/// What the modules are, where they do not say it.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct KindArgs {
+    /// Kind of the modules, where their content does not tell it: gatekeeper for templates of Gatekeeper
+    // Told in docs/commands/policy.md.
+    #[arg(long, value_enum, value_name = "KIND", hide = true)]
+    pub(crate) kind: Option<ModuleKind>,
+}
+
+/// Kinds that a module can be declared to be of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModuleKind {
+    /// Rego whose entry point answers with violations
+    Gatekeeper,
+    /// Rego whose entry point allows, denies or holds
+    Opa,
+    /// A policy of Kubewarden, called through waPC or started as a WASI command
+    Kubewarden,
+    /// A WASI command of our contract
+    WasiCommand,
+}
+
+impl ModuleKind {
+    /// Its word in modules.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Gatekeeper => "gatekeeper",
+            Self::Opa => "opa",
+            Self::Kubewarden => "kubewarden",
+            Self::WasiCommand => "wasi-command",
+        }
+    }
+}
+
 /// Which policies, with which settings.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PoliciesArgs {
+    #[command(flatten)]
+    pub(crate) kind: KindArgs,
     /// A module, or a module and its settings: FILE=SETTINGS
     #[arg(value_name = "POLICY", required = true)]
     pub(crate) policies: Vec<String>,
@@ -324,6 +364,8 @@ pub(crate) struct DiffArgs {
     /// The module that is to take its place
     #[arg(value_name = "NEW")]
     pub(crate) new: String,
+    #[command(flatten)]
+    pub(crate) kind: KindArgs,
     /// File of requests or records, - for stdin; several times for several
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) requests: Vec<PathBuf>,
@@ -345,6 +387,8 @@ pub(crate) struct ReplayArgs {
     /// A module; several times for several
     #[arg(long = "policy", value_name = "FILE", required = true)]
     pub(crate) policies: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) kind: KindArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use ocm_cli::Ui;
 use ocm_core::{Event, Failure, Narrator};
 use ocm_policy_abi::Manifest;
-use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy};
+use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, annotate};
 
+use crate::args::{KindArgs, PoliciesArgs};
 use crate::{bundle, files};
 
 /// The hidden verb that compiles.
@@ -79,15 +80,17 @@ impl Loader {
 
     /// Makes a policy of a file.
     pub(crate) fn load(&self, source: &Source) -> Result<Loaded, Failure> {
-        let Source { file, settings } = source;
-        let module = module(file)?;
+        let Source { file, settings, kind } = source;
+        let module = module(file, *kind)?;
         let policy = self.policy(&module, settings).map_err(|fault| refused(file, &fault))?;
         Ok(Loaded { policy, file: file.clone(), settings: settings.clone() })
     }
 
     /// Makes policies of words of the command line.
-    pub(crate) fn load_all(&self, words: &[String], settings: Option<&str>) -> Result<Vec<Loaded>, Failure> {
-        let sources = words.iter().map(|word| Source::parse(word, settings)).collect::<Result<Vec<_>, _>>()?;
+    pub(crate) fn load_all(&self, args: &PoliciesArgs) -> Result<Vec<Loaded>, Failure> {
+        let PoliciesArgs { kind, policies, settings } = args;
+        let source = |word: &String| Source::parse(word, settings.as_deref(), *kind);
+        let sources = policies.iter().map(source).collect::<Result<Vec<_>, _>>()?;
         sources.iter().map(|source| self.load(source)).collect()
     }
 }
@@ -110,8 +113,9 @@ pub(crate) fn refused(file: &Path, fault: &Fault) -> Failure {
     }
 }
 
-/// Reads a module, or takes it out of a bundle of OPA; text is not even tried.
-pub(crate) fn module(file: &Path) -> Result<Vec<u8>, Failure> {
+/// Reads a module, or takes it out of a bundle of OPA; text is not even tried. The kind that was named becomes part of
+/// the module: the same code under another contract is another policy.
+pub(crate) fn module(file: &Path, kind: KindArgs) -> Result<Vec<u8>, Failure> {
     if file.is_dir() {
         return Err(Failure::usage(format!("{} is a folder, and a module is wanted", file.display()))
             .hint(format!("build it first: kubectl ocm policy build {}", file.display())));
@@ -129,7 +133,10 @@ pub(crate) fn module(file: &Path) -> Result<Vec<u8>, Failure> {
         return Err(Failure::usage(format!("{} is no WebAssembly module", file.display()))
             .hint("kubectl ocm policy build makes a module of a project"));
     }
-    Ok(module)
+    Ok(match kind.kind {
+        Some(kind) => annotate(&module, "ocm-policy-kind", kind.word().as_bytes()),
+        None => module,
+    })
 }
 
 fn cache(ui: &Ui) -> Option<Cache> {
@@ -147,17 +154,18 @@ fn cache(ui: &Ui) -> Option<Cache> {
 pub(crate) struct Source {
     pub(crate) file: PathBuf,
     pub(crate) settings: String,
+    pub(crate) kind: KindArgs,
 }
 
 impl Source {
     /// Reads `FILE` or `FILE=SETTINGS`. A file whose own name holds the sign is meant first.
-    pub(crate) fn parse(word: &str, default: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) fn parse(word: &str, default: Option<&str>, kind: KindArgs) -> Result<Self, Failure> {
         let (file, own) = match word.rsplit_once('=') {
             Some((file, settings)) if !Path::new(word).exists() => (file, Some(settings)),
             _ => (word, None),
         };
         let settings = own.or(default).map_or_else(|| Ok(NO_SETTINGS.to_owned()), settings)?;
-        Ok(Self { file: PathBuf::from(file), settings })
+        Ok(Self { file: PathBuf::from(file), settings, kind })
     }
 }
 

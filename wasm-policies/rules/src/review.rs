@@ -46,14 +46,17 @@ pub struct Asking {
     pub wants_object: bool,
 }
 
-/// The request inside of an AdmissionReview, `admission.k8s.io/v1`.
+/// The request inside of an AdmissionReview, `admission.k8s.io/v1` or `v1beta1`: requests of both have the same members.
 ///
 /// # Errors
 /// Says what the review lacks.
 pub fn request_of(review: &Value) -> Result<&Value, Unusable> {
     let word = |name: &str| review.get(name).and_then(Value::as_str);
-    if word("kind") != Some("AdmissionReview") || word("apiVersion") != Some("admission.k8s.io/v1") {
-        return Err(unusable("kind", "it is no AdmissionReview of admission.k8s.io/v1"));
+    if word("kind") != Some("AdmissionReview") {
+        return Err(unusable("kind", "it must be AdmissionReview"));
+    }
+    if !matches!(word("apiVersion"), Some("admission.k8s.io/v1" | "admission.k8s.io/v1beta1")) {
+        return Err(unusable("apiVersion", "it must be admission.k8s.io/v1 or admission.k8s.io/v1beta1"));
     }
     review.get("request").filter(|request| request.is_object()).ok_or_else(|| unusable("request", "there is none"))
 }
@@ -699,6 +702,12 @@ mod tests {
     fn what_cannot_be_read_is_named() {
         let mut review = sample("cluster-create");
         assert!(request_of(&json!({"kind": "Pod"})).is_err());
+        let of = |version: &str| json!({"kind": "AdmissionReview", "apiVersion": version, "request": {"uid": "1"}});
+        for version in ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"] {
+            assert_eq!(request_of(&of(version)), Ok(&json!({"uid": "1"})), "{version}");
+        }
+        let said = request_of(&of("admission.k8s.io/v2")).unwrap_err().to_string();
+        assert_eq!(said, "apiVersion: it must be admission.k8s.io/v1 or admission.k8s.io/v1beta1");
         review["request"]["object"]["metadata"]["labels"] = json!({"a": 1});
         let error = from_admission(&review["request"], &asking(false)).unwrap_err();
         assert_eq!(error.to_string(), "request.object.metadata.labels.a: it is no text");

@@ -45,7 +45,7 @@ struct Measured {
 pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
     let BenchArgs { policies, requests: from, seconds, threads, output } = args;
     let loader = Loader::new(ui)?;
-    let policies = loader.load_all(&policies.policies, policies.settings.as_deref())?;
+    let policies = loader.load_all(&policies)?;
     let manifests: Vec<&Manifest> = policies.iter().map(|loaded| loaded.policy.manifest()).collect();
     let asked = requests::read(&from, &manifests)?;
     for asked in &asked {

@@ -13,7 +13,7 @@ use ocm_policy_rules::syntax::is_dns_label;
 use ocm_policy_testing::Suite;
 use serde_json::Value;
 
-use crate::args::{BuildArgs, Language};
+use crate::args::{BuildArgs, KindArgs, Language};
 use crate::child::Children;
 use crate::files;
 use crate::load::{Loader, NO_SETTINGS, module, refused};
@@ -31,7 +31,7 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit,
         Language::AssemblyScript => assembly_script(&dir, children)?,
         Language::Rego => rego(&dir, &work.0, children)?,
     };
-    let made = annotated(&dir, module(&built)?)?;
+    let made = annotated(&dir, module(&built, KindArgs { kind: None })?)?;
     let cannot = |fault: &Fault| refused(&dir, fault);
     let module = match inspect(&made).map_err(|fault| cannot(&fault))?.kind {
         Kind::Core => componentize(&made).map_err(|fault| cannot(&fault))?,

@@ -15,9 +15,9 @@ use crate::verbs::run::reason;
 type Answer = Result<Decision, Fault>;
 
 pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let DiffArgs { old, new, requests: files, settings, asking, output } = args;
+    let DiffArgs { old, new, kind, requests: files, settings, asking, output } = args;
     let loader = Loader::new(ui)?;
-    let load = |word: &str| loader.load(&Source::parse(word, settings.as_deref())?);
+    let load = |word: &str| loader.load(&Source::parse(word, settings.as_deref(), kind)?);
     let (old, new) = (load(&old)?, load(&new)?);
     let manifests: Vec<&Manifest> = [&old, &new].map(|loaded| loaded.policy.manifest()).into();
     let asked = requests::read_files(&files, &asking, &manifests)?;

@@ -17,7 +17,7 @@ const HEADINGS: &[&str] = &["POLICY", "VERSION", "VERDICT", "REASONS", "EDITS", 
 pub(crate) fn run(args: ExplainArgs, ui: &Ui) -> Result<Exit, Failure> {
     let ExplainArgs { policies, requests: from, output } = args;
     let loader = Loader::new(ui)?;
-    let policies = loader.load_all(&policies.policies, policies.settings.as_deref())?;
+    let policies = loader.load_all(&policies)?;
     let manifests: Vec<&Manifest> = policies.iter().map(|loaded| loaded.policy.manifest()).collect();
     let asked = requests::read(&from, &manifests)?;
     let mut documents = Vec::new();

@@ -28,8 +28,8 @@ struct Seen {
 }
 
 pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let InspectArgs { module: file, settings: given, output } = args;
-    let bytes = module(&file)?;
+    let InspectArgs { module: file, kind, settings: given, output } = args;
+    let bytes = module(&file, kind)?;
     let given = given.as_deref().map(settings).transpose()?;
     let inspection = ocm_policy_engine::inspect(&bytes).map_err(|fault| refused(&file, &fault))?;
     let loader = Loader::new(ui)?;

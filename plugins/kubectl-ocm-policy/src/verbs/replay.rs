@@ -10,7 +10,7 @@ use ocm_policy_engine::{Question, digest};
 use ocm_policy_rules::record::{Difference, Record};
 use serde_json::{Value, json};
 
-use crate::args::ReplayArgs;
+use crate::args::{KindArgs, ReplayArgs};
 use crate::ask::{self, ask};
 use crate::files;
 use crate::load::{Loaded, Loader, module, refused};
@@ -24,10 +24,10 @@ struct Candidate {
 }
 
 pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let ReplayArgs { records, policies, output } = args;
+    let ReplayArgs { records, policies, kind, output } = args;
     let read = read(&records)?;
     let loader = Loader::new(ui)?;
-    let candidates = candidates(&loader, policies, &read)?;
+    let candidates = candidates(&loader, policies, kind, &read)?;
     let mut loaded: HashMap<(usize, &str), Loaded> = HashMap::new();
     let mut differ = Vec::new();
     for (line, record) in &read {
@@ -95,10 +95,15 @@ fn read(file: &std::path::Path) -> Result<Vec<(usize, Record)>, Failure> {
 }
 
 /// The modules with their names.
-fn candidates(loader: &Loader, files: Vec<PathBuf>, records: &[(usize, Record)]) -> Result<Vec<Candidate>, Failure> {
+fn candidates(
+    loader: &Loader,
+    files: Vec<PathBuf>,
+    kind: KindArgs,
+    records: &[(usize, Record)],
+) -> Result<Vec<Candidate>, Failure> {
     let mut candidates = Vec::new();
     for file in files {
-        let module = module(&file)?;
+        let module = module(&file, kind)?;
         let digest = digest(&module);
         let of_it = records.iter().find(|(_, record)| record.module_sha256 == digest);
         let name = match of_it {

@@ -19,7 +19,7 @@ use crate::requests::{self, Asked};
 pub(crate) fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Failure> {
     let RunArgs { policies, requests: from, record, output } = args;
     let loader = Loader::new(ui)?;
-    let policies = loader.load_all(&policies.policies, policies.settings.as_deref())?;
+    let policies = loader.load_all(&policies)?;
     let manifests: Vec<&Manifest> = policies.iter().map(|loaded| loaded.policy.manifest()).collect();
     let asked = requests::read(&from, &manifests)?;
     let mut exit = Exit::Ok;

@@ -36,13 +36,13 @@ struct Results<'s> {
 }
 
 pub(crate) fn run(args: TestArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let TestArgs { subject, tests, update, output } = args;
+    let TestArgs { subject, kind, tests, update, output } = args;
     let file = find_module(&subject)?;
     let tests = tests.map_or_else(|| find_tests(&file), Ok)?;
     let yaml = files::text(&tests, "the tests")?;
     let bad = |bad| Failure::usage(format!("the test cases {} cannot be used", tests.display())).because(bad);
     let suite = Suite::read(&yaml).map_err(|error| bad(error.to_string()))?;
-    let bytes = module(&file)?;
+    let bytes = module(&file, kind)?;
     let loader = Loader::new(ui)?;
     let results = results(&loader, &file, &bytes, &suite);
     let failed = results.tested.iter().filter(|tested| !tested.wrong.is_empty()).count();
