@@ -58,7 +58,13 @@ pub(crate) fn record(loaded: &Loaded, question: &Question, said: &Said) -> Resul
         settings: loaded.settings.clone(),
         request: request.to_string(),
         evidence_revision: revision,
-        limits: record::Limits { fuel: limits.fuel, memory_bytes: limits.memory_bytes, millis: limits.ticks },
+        limits: record::Limits {
+            fuel: limits.fuel,
+            memory_bytes: limits.memory_bytes,
+            millis: limits.ticks,
+            table_elements: limits.table_elements,
+            host_bytes: limits.host_bytes,
+        },
         micros: Some(said.micros),
     };
     Ok(Record::new(&said.outcome, circumstances))

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use ocm_cli::Ui;
 use ocm_core::{Event, Failure, Narrator};
@@ -22,7 +20,6 @@ pub(crate) struct Loader {
     compiler: Compiler,
     cache: Option<Cache>,
     pub(crate) ceiling: Ceiling,
-    ticking: Arc<AtomicBool>,
 }
 
 /// A policy with what it was made of.
@@ -38,24 +35,13 @@ pub(crate) struct Loaded {
 pub(crate) const NO_SETTINGS: &str = "{}";
 
 impl Loader {
-    /// Begins, and lets time pass for the policies from now on.
+    /// Makes an engine and opens the cache.
     pub(crate) fn new(ui: &Ui) -> Result<Self, Failure> {
         let cannot = |error: &dyn std::fmt::Display| Failure::other("policies cannot be run here").because(error);
         let own = std::env::current_exe().map_err(|error| cannot(&error))?;
         let engine = Engine::new(&EngineSettings::default()).map_err(|fault| cannot(&fault))?;
-        let ticking = Arc::new(AtomicBool::new(true));
-        let (clock, goes_on) = (engine.clone(), ticking.clone());
-        std::thread::Builder::new()
-            .name("ticks".to_owned())
-            .spawn(move || {
-                while goes_on.load(Ordering::Relaxed) {
-                    std::thread::sleep(Duration::from_millis(1));
-                    clock.tick();
-                }
-            })
-            .map_err(|error| cannot(&error))?;
         let compiler = Compiler::process(own, [COMPILE.to_owned()]);
-        Ok(Self { engine, compiler, cache: cache(ui), ceiling: Ceiling::default(), ticking })
+        Ok(Self { engine, compiler, cache: cache(ui), ceiling: Ceiling::default() })
     }
 
     /// Compiles a module, or takes it from the cache.
@@ -95,17 +81,11 @@ impl Loader {
     }
 }
 
-impl Drop for Loader {
-    fn drop(&mut self) {
-        self.ticking.store(false, Ordering::Relaxed);
-    }
-}
-
 /// Why a file is no policy.
 pub(crate) fn refused(file: &Path, fault: &Fault) -> Failure {
     let failure = Failure::other(format!("{}: {fault}", file.display()));
     match fault {
-        Fault::Load(why) if why.contains("refuses its settings") => failure.hint(format!(
+        Fault::Settings(_) => failure.hint(format!(
             "kubectl ocm policy inspect {} shows which settings it takes; give them with --settings",
             file.display()
         )),

@@ -13,9 +13,6 @@ use ocm_policy_testing::run_suite;
 use serde::Deserialize as _;
 use support::Ours;
 
-/// How settings that a policy refuses are told apart from a policy that cannot be compiled.
-const REFUSED: &str = "it refuses its settings: ";
-
 /// A policy for each of the settings of its test cases, or why it refuses them.
 type Configured = HashMap<String, Result<Arc<Policy>, String>>;
 
@@ -26,7 +23,7 @@ fn configure(engine: &Engine, ours: &Ours, settings: &str) -> Result<Arc<Policy>
         Policy::load(engine, &made, &ceiling, &made.header().manifest.edits)
     });
     made.map_err(|fault| match fault {
-        Fault::Load(why) if why.starts_with(REFUSED) => why,
+        Fault::Settings(why) => why,
         other => panic!("{} with {settings}: {other}", ours.name),
     })
 }

@@ -120,7 +120,7 @@ fn a_kubewarden_policy_judges_its_settings_and_may_not_ask() {
     let [called, program] = kubewarden(cache());
     for module in [&called, &program] {
         let refused = load(module, &json!({"prefix": ""})).err();
-        assert_eq!(refused, Some(Fault::Load("it refuses its settings: the prefix must not be empty".to_owned())));
+        assert_eq!(refused, Some(Fault::Settings("the prefix must not be empty".to_owned())));
         let wrong = load(module, &json!({"prefix": 5})).err().expect("it is refused").to_string();
         assert!(wrong.contains("it cannot judge its settings"), "{wrong}");
     }

@@ -46,8 +46,6 @@ fn measure() -> Result<(), String> {
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern"])?;
     let module = fs::read(&modules[0]).map_err(|error| format!("{}: {error}", modules[0].display()))?;
     let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
-    let over = Arc::new(AtomicBool::new(false));
-    tick(&engine, &over);
     let ceiling = Ceiling::default();
     let begun = Instant::now();
     let artifact = compile_here(&module, &settings(0), &ceiling).map_err(said)?;
@@ -101,7 +99,6 @@ fn measure() -> Result<(), String> {
 
     several(&module, &ceiling)?;
     neighbours(&ceiling)?;
-    over.store(true, Ordering::Relaxed);
     Ok(())
 }
 
@@ -120,7 +117,7 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
     for number in 0..50 {
         let begun = Instant::now();
         let artifact = cache.artifact(&Compiler::Here, module, &settings(number), ceiling).map_err(said)?;
-        policies.push(Policy::load(&engine, &artifact, ceiling, &[]).map_err(said)?);
+        policies.push(Policy::load_as(&format!("policy-{number}"), &engine, &artifact, ceiling, &[]).map_err(said)?);
         loads.push(begun.elapsed());
     }
     println!(
@@ -131,7 +128,8 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
     for count in [1, 10, 50] {
         let registry = Registry::default();
         for (number, policy) in policies[..count].iter().enumerate() {
-            registry.install(&format!("policy-{number}"), Ok(policy.clone()), |_| Ok(())).map_err(said)?;
+            let installation = registry.begin(&format!("policy-{number}"));
+            registry.install(installation, Ok(policy.clone()), |_| Ok(())).map_err(said)?;
         }
         // Whoever asked has the answers before the next instances are made.
         let mut answers = Vec::new();
@@ -163,8 +161,6 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
 fn neighbours(ceiling: &Ceiling) -> Result<(), String> {
     let said = |fault: Fault| fault.to_string();
     let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
-    let over = Arc::new(AtomicBool::new(false));
-    tick(&engine, &over);
     let load = |decide: &str| {
         let artifact = compile_here(&Guest::deciding(decide).module(), "{}", ceiling).map_err(said)?;
         Policy::load(&engine, &artifact, ceiling, &[]).map_err(said)
@@ -191,7 +187,6 @@ fn neighbours(ceiling: &Ceiling) -> Result<(), String> {
         stop.store(true, Ordering::Relaxed);
         percentile(&mut times, 0.99)
     });
-    over.store(true, Ordering::Relaxed);
     println!(
         "\nneighbour of 64 endless loops       p99 {:>7.2} ms   alone {:.3} ms   target < 5 ms",
         micros(loud) / 1e3,
@@ -218,17 +213,6 @@ fn settings(number: usize) -> String {
 /// The request as policies get it.
 fn question() -> Result<Question, String> {
     Ok(Question::new(support::request("prod-1")?))
-}
-
-/// Lets time pass in an engine.
-fn tick(engine: &Engine, over: &Arc<AtomicBool>) {
-    let (engine, over) = (engine.clone(), over.clone());
-    thread::spawn(move || {
-        while !over.load(Ordering::Relaxed) {
-            thread::sleep(Duration::from_millis(1));
-            engine.tick();
-        }
-    });
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> Duration {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 use ocm_policy_abi::Verdict;
 use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Fault, Limits, Policy, Question, compile_here, componentize};
@@ -64,7 +64,6 @@ fn measure(many: usize) -> Result<(), String> {
         texts_module.len(),
         texts.code
     );
-    tick(&engine);
 
     for name in ["prod-1", "dev-1"] {
         let question = Question::new(request(name)?);
@@ -199,17 +198,6 @@ impl Texts {
         std::hint::black_box(verdict?);
         Ok((decided, all))
     }
-}
-
-/// Lets time pass until the program ends.
-fn tick(engine: &Engine) {
-    let engine = engine.clone();
-    thread::spawn(move || {
-        loop {
-            thread::sleep(Duration::from_millis(1));
-            engine.tick();
-        }
-    });
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

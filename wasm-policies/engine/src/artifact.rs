@@ -36,10 +36,21 @@ pub struct Artifact {
     code: usize,
 }
 
+/// No artifact has more bytes of machine code.
+pub(crate) const MOST_CODE: usize = 64 << 20;
+
+/// Why a module with too much machine code is refused.
+pub(crate) fn too_much_code() -> Fault {
+    Fault::Load(format!("it cannot be compiled: its machine code is larger than {} MiB", MOST_CODE >> 20))
+}
+
 const MAGIC: &[u8; 8] = b"ocmpol01";
 
 impl Artifact {
     pub(crate) fn new(header: Header, code: &[u8]) -> Result<Self, Fault> {
+        if code.len() > MOST_CODE {
+            return Err(too_much_code());
+        }
         let json = serde_json::to_vec(&header)
             .map_err(|error| Fault::Load(format!("its manifest cannot be kept: {error}")))?;
         let mut bytes = Vec::with_capacity(MAGIC.len() + 4 + json.len() + code.len());

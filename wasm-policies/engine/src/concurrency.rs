@@ -1,48 +1,149 @@
-//! Who may run at once: policies that are quick do not wait for those that are not.
+//! How many decisions run at once.
+//!
+//! A policy that has shown that it is quick runs once per shard without further ado. Everything else, which includes the
+//! first decision of every policy and instances that run code of the guest while they are made, needs one of a few
+//! places. Who finds none waits in a queue of bounded length, until its deadline.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Places for slow decisions. Quick ones need none.
+use ocm_policy_rules::outcome::Fault;
+
+use crate::deadline::Deadline;
+
+/// Places for decisions that are not known to be quick.
 pub(crate) struct Concurrency {
     free: Mutex<usize>,
     freed: Condvar,
+    waiting: AtomicUsize,
+    most_waiting: usize,
+    refused: AtomicU64,
 }
 
-/// Whether a policy has shown that it is quick. Until then, and after every decision that was not, it uses a place.
+/// The one decision of a quick policy in a shard that needs no place.
+#[derive(Default)]
+pub(crate) struct Lane(AtomicBool);
+
+/// Whether a policy has shown that it is quick.
 #[derive(Default)]
 pub(crate) struct Pace {
     quick: AtomicBool,
 }
 
-/// A place that is given back when it is dropped.
-pub(crate) struct Place<'c>(Option<&'c Concurrency>);
+/// The permission to run one decision; it is given back when it is dropped.
+pub(crate) struct Permit<'c> {
+    concurrency: &'c Concurrency,
+    lane: Option<&'c Lane>,
+}
 
 impl Concurrency {
-    pub(crate) fn new(places: usize) -> Self {
-        Self { free: Mutex::new(places.max(1)), freed: Condvar::new() }
+    pub(crate) fn new(places: usize, most_waiting: usize) -> Self {
+        Self {
+            free: Mutex::new(places.max(1)),
+            freed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            most_waiting,
+            refused: AtomicU64::new(0),
+        }
     }
 
-    /// Waits for a place if the policy needs one.
-    pub(crate) fn enter(&self, pace: &Pace) -> Place<'_> {
-        if pace.quick.load(Ordering::Relaxed) {
-            return Place(None);
+    /// Takes the lane of a quick policy, or a place; waits for either.
+    pub(crate) fn enter<'c>(&'c self, lane: Option<&'c Lane>, deadline: &Deadline) -> Result<Permit<'c>, Fault> {
+        if let Some(permit) = self.lane(lane) {
+            return Ok(permit);
         }
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free == 0 {
-            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free();
+        if let Some(permit) = self.place(&mut free) {
+            return Ok(permit);
         }
-        *free -= 1;
-        Place(Some(self))
+        if self.waiting.fetch_add(1, Ordering::SeqCst) >= self.most_waiting {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Fault::Overloaded(format!("{} others wait already", self.most_waiting)));
+        }
+        let permit = loop {
+            // Looked at after this thread counts as waiting: whoever gives a lane back now wakes it.
+            if let Some(permit) = self.lane(lane).or_else(|| self.place(&mut free)) {
+                break Ok(permit);
+            }
+            if let Err(fault) = deadline.check() {
+                break Err(fault);
+            }
+            free = match deadline.next_check() {
+                None => self.freed.wait(free).unwrap_or_else(PoisonError::into_inner),
+                Some(time) => self.freed.wait_timeout(free, time).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        };
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        permit
+    }
+
+    /// Waits until something was given back, which may be what is missing, but not for long.
+    pub(crate) fn pause(&self, deadline: &Deadline) -> Result<(), Fault> {
+        const SHORT: Duration = Duration::from_millis(2);
+        deadline.check()?;
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let free = self.free();
+        drop(self.freed.wait_timeout(free, SHORT));
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Wakes those that wait, because something was given back.
+    pub(crate) fn given_back(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            drop(self.free());
+            self.freed.notify_all();
+        }
+    }
+
+    /// How many wait now, and how many were refused because too many did.
+    pub(crate) fn queue(&self) -> (usize, u64) {
+        (self.waiting.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+    }
+
+    /// How many places nobody has taken.
+    pub(crate) fn free_places(&self) -> usize {
+        *self.free()
+    }
+
+    fn free(&self) -> MutexGuard<'_, usize> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lane<'c>(&'c self, lane: Option<&'c Lane>) -> Option<Permit<'c>> {
+        let lane = lane.filter(|lane| !lane.0.swap(true, Ordering::SeqCst))?;
+        Some(Permit { concurrency: self, lane: Some(lane) })
+    }
+
+    fn place(&self, free: &mut usize) -> Option<Permit<'_>> {
+        *free = free.checked_sub(1)?;
+        Some(Permit { concurrency: self, lane: None })
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        match self.lane {
+            Some(lane) => lane.0.store(false, Ordering::SeqCst),
+            None => *self.concurrency.free() += 1,
+        }
+        self.concurrency.given_back();
     }
 }
 
 impl Pace {
+    /// Whether its last decision was quick.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.quick.load(Ordering::Relaxed)
+    }
+
     /// Remembers how much fuel a decision took. A million units are about a millisecond.
     pub(crate) fn took(&self, fuel: u64) {
         let quick = fuel < QUICK;
         // What nobody writes stays in the caches of all processors.
-        if self.quick.load(Ordering::Relaxed) != quick {
+        if self.is_quick() != quick {
             self.quick.store(quick, Ordering::Relaxed);
         }
     }
@@ -50,38 +151,53 @@ impl Pace {
 
 const QUICK: u64 = 2_000_000;
 
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        if let Some(concurrency) = self.0 {
-            *concurrency.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            concurrency.freed.notify_one();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadline::Cancellation;
 
     #[test]
     fn the_slow_wait_and_the_quick_do_not() {
-        let concurrency = Concurrency::new(1);
-        let (slow, quick) = (Pace::default(), Pace::default());
-        quick.took(10);
-        slow.took(u64::MAX);
-        let held = concurrency.enter(&slow);
-        assert!(
-            held.0.is_some() && concurrency.enter(&quick).0.is_none(),
-            "a quick one passes while the place is taken"
-        );
-        let waited = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| concurrency.enter(&slow).0.is_some());
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            assert!(!waiting.is_finished(), "a slow one waits");
+        let concurrency = Concurrency::new(1, 8);
+        let lane = Lane::default();
+        let held = concurrency.enter(None, &Deadline::NONE).unwrap();
+        let quick = concurrency.enter(Some(&lane), &Deadline::NONE).unwrap();
+        std::thread::scope(|scope| {
+            let slow = scope.spawn(|| concurrency.enter(None, &Deadline::NONE).is_ok());
+            // A second decision of the quick policy takes what is given back first: here its lane.
+            let second = scope.spawn(|| concurrency.enter(Some(&lane), &Deadline::NONE).is_ok());
+            while concurrency.queue().0 < 2 {
+                std::thread::yield_now();
+            }
+            assert!(!slow.is_finished() && !second.is_finished());
+            drop(quick);
+            assert!(second.join().unwrap());
+            assert!(!slow.is_finished(), "a lane is no place");
             drop(held);
-            waiting.join()
+            assert!(slow.join().unwrap());
         });
-        assert!(waited.is_ok_and(|got| got));
-        assert_eq!(*concurrency.free.lock().unwrap(), 1);
+        assert_eq!((*concurrency.free(), concurrency.queue()), (1, (0, 0)));
+    }
+
+    #[test]
+    fn nobody_waits_beyond_the_deadline_and_the_queue_has_an_end() {
+        let concurrency = Concurrency::new(1, 1);
+        let held = concurrency.enter(None, &Deadline::NONE).unwrap();
+        let soon = Deadline::after(Duration::from_millis(1));
+        assert_eq!(concurrency.enter(None, &soon).err(), Some(Fault::DeadlineExceeded));
+        let cancellation = Cancellation::default();
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| concurrency.enter(None, &Deadline::NONE.or_cancelled(&cancellation)).err());
+            while concurrency.queue().0 == 0 {
+                std::thread::yield_now();
+            }
+            let refused = concurrency.enter(None, &Deadline::NONE).err();
+            assert_eq!(refused, Some(Fault::Overloaded("1 others wait already".to_owned())));
+            cancellation.cancel();
+            assert_eq!(waits.join().unwrap(), Some(Fault::DeadlineExceeded));
+        });
+        drop(held);
+        assert!(concurrency.enter(None, &Deadline::NONE).is_ok());
+        assert_eq!(concurrency.queue(), (0, 1));
     }
 }

@@ -7,6 +7,7 @@ use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationCo
 
 use ocm_policy_rules::outcome::Fault;
 
+use crate::background::Background;
 use crate::concurrency::Concurrency;
 
 /// How much an engine keeps ready.
@@ -15,13 +16,15 @@ pub struct EngineSettings {
     /// How many threads decide without getting into each other's way. Each of these shards has memory for instances to
     /// itself; a policy is loaded into it when one of its threads asks for the first time.
     pub shards: usize,
-    /// How many instances of policies there may be at once in a shard, those that wait for their request included.
+    /// How many instances of policies there may be at once in a shard. Half of them at most wait for their request.
     pub instances: u32,
     /// The largest memory that any policy may be given, in bytes.
     pub memory_bytes: usize,
     /// How many decisions of policies that are slow, or not known to be quick, run at once. At least one core should be
     /// left to the others.
     pub slow_decisions: usize,
+    /// How many decisions wait for that at most.
+    pub queue: usize,
 }
 
 impl Default for EngineSettings {
@@ -32,17 +35,58 @@ impl Default for EngineSettings {
             instances: 256,
             memory_bytes: 64 << 20,
             slow_decisions: cores.saturating_sub(1).max(1),
+            queue: 1024,
         }
     }
 }
 
-/// Runs policies. Clones are the same engine.
+/// Runs policies. Clones are the same engine, which owns the thread that lets time pass for them.
 #[derive(Clone)]
-pub struct Engine {
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
     /// Making an instance counts up a dozen numbers that all instances of an engine share, and processors wait for each
     /// other's. So there are several engines.
-    pub(crate) shards: Arc<[wasmtime::Engine]>,
-    pub(crate) concurrency: Arc<Concurrency>,
+    shards: Box<[Shard]>,
+    concurrency: Concurrency,
+    background: Background,
+}
+
+/// An engine of wasmtime, and what it keeps ready.
+pub(crate) struct Shard {
+    pub(crate) engine: wasmtime::Engine,
+    /// Instances that wait for their request.
+    waiting: AtomicUsize,
+    most_waiting: usize,
+}
+
+impl Shard {
+    /// Whether one instance more may wait here; if so, it counts.
+    pub(crate) fn keep(&self) -> bool {
+        let kept = self.waiting.fetch_add(1, Ordering::Relaxed) < self.most_waiting;
+        if !kept {
+            self.released();
+        }
+        kept
+    }
+
+    /// One instance waits no more.
+    pub(crate) fn released(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What an engine is doing, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineLoad {
+    /// Decisions that wait for others to end.
+    pub queued: usize,
+    /// Decisions that were refused because too many waited, since the engine was made.
+    pub refused: u64,
+    /// Instances that wait for their request.
+    pub ready_instances: usize,
+    /// Places for slow decisions that nobody has taken.
+    pub free_places: usize,
 }
 
 /// How much of a memory is set back by writing; what lies behind it is given back to the kernel, which is slower. Policies
@@ -56,8 +100,35 @@ impl Engine {
     /// # Errors
     /// When this machine cannot run WebAssembly at all.
     pub fn new(settings: &EngineSettings) -> Result<Self, Fault> {
-        let shards = (0..settings.shards.max(1)).map(|_| shard(settings)).collect::<Result<_, _>>()?;
-        Ok(Self { shards, concurrency: Arc::new(Concurrency::new(settings.slow_decisions)) })
+        let most_waiting = usize::try_from(settings.instances / 2).unwrap_or(usize::MAX).max(1);
+        let shard = |_| {
+            let engine = wasmtime_engine(settings)?;
+            Ok(Shard { engine, waiting: AtomicUsize::new(0), most_waiting })
+        };
+        let shards = (0..settings.shards.max(1)).map(shard).collect::<Result<Box<[Shard]>, Fault>>()?;
+        let background = Background::start(shards.iter().map(|shard| shard.engine.clone()).collect())
+            .map_err(|error| Fault::Load(format!("no thread can be started: {error}")))?;
+        let concurrency = Concurrency::new(settings.slow_decisions, settings.queue);
+        Ok(Self(Arc::new(Inner { shards, concurrency, background })))
+    }
+
+    pub(crate) fn shards(&self) -> &[Shard] {
+        &self.0.shards
+    }
+
+    pub(crate) fn concurrency(&self) -> &Concurrency {
+        &self.0.concurrency
+    }
+
+    pub(crate) fn background(&self) -> &Background {
+        &self.0.background
+    }
+
+    /// What it is doing.
+    pub fn load(&self) -> EngineLoad {
+        let (queued, refused) = self.concurrency().queue();
+        let ready_instances = self.shards().iter().map(|shard| shard.waiting.load(Ordering::Relaxed)).sum();
+        EngineLoad { queued, refused, ready_instances, free_places: self.concurrency().free_places() }
     }
 
     /// The shard of this thread: what it made ready itself is in the cache of its processor.
@@ -66,23 +137,24 @@ impl Engine {
         thread_local! {
             static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
         }
-        THREAD.with(|thread| thread % self.shards.len())
+        THREAD.with(|thread| thread % self.shards().len())
     }
 
     /// What is below, for benchmarks that measure other ways of asking beside ours.
     #[doc(hidden)]
     pub fn below(&self) -> &wasmtime::Engine {
-        &self.shards[0]
+        &self.shards()[0].engine
     }
 
-    /// Lets time pass: whoever runs policies calls this once a millisecond.
+    /// Lets a millisecond pass that no clock has seen, for tests.
+    #[doc(hidden)]
     pub fn tick(&self) {
-        self.shards.iter().for_each(wasmtime::Engine::increment_epoch);
+        self.shards().iter().for_each(|shard| shard.engine.increment_epoch());
     }
 }
 
 /// What a shard runs its policies with.
-fn shard(settings: &EngineSettings) -> Result<wasmtime::Engine, Fault> {
+fn wasmtime_engine(settings: &EngineSettings) -> Result<wasmtime::Engine, Fault> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(settings.instances)
         .total_core_instances(settings.instances * 2)

@@ -14,8 +14,10 @@
 //! time passes when [`Engine::tick`] is called.
 
 mod artifact;
+mod background;
 mod compiler;
 mod concurrency;
+mod deadline;
 mod digest;
 mod engine;
 mod limits;
@@ -27,12 +29,15 @@ mod registry;
 mod runtime;
 
 pub use artifact::{Artifact, Header};
+#[doc(hidden)]
+pub use compiler::confine_for_tests;
 pub use compiler::{Cache, CacheError, Compiler, compile_here, serve};
+pub use deadline::{Cancellation, Deadline};
 pub use digest::digest;
-pub use engine::{Engine, EngineSettings};
+pub use engine::{Engine, EngineLoad, EngineSettings};
 pub use limits::{Ceiling, Limits};
 pub use module::{Inspection, Kind, Shape, ShapeLimits, annotate, componentize, inspect};
 pub use ocm_policy_rules::outcome::{Fault, Outcome};
 pub use policy::{Answered, Policy};
 pub use question::Question;
-pub use registry::{Decided, Difference, Registry, Slot};
+pub use registry::{Decided, Difference, Installation, Operations, Registry, Slot};

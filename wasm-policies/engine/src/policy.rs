@@ -1,12 +1,16 @@
 //! One policy that can be asked.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use ocm_policy_abi::{EditGrant, Manifest, Operation};
 use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
 
 use crate::artifact::{Artifact, Header};
-use crate::concurrency::Pace;
+use crate::background::Replenish;
+use crate::concurrency::{Lane, Pace};
+use crate::deadline::Deadline;
 use crate::engine::Engine;
 use crate::limits::{Ceiling, Limits};
 use crate::question::Question;
@@ -16,6 +20,8 @@ use crate::runtime::{MachineCode, Program, Ready, load};
 pub struct Policy {
     engine: Engine,
     header: Header,
+    /// The name that the module gives itself.
+    claimed_name: String,
     limits: Limits,
     /// What the administrator lets it change; its manifest stands beside it.
     edits: Vec<EditGrant>,
@@ -24,6 +30,8 @@ pub struct Policy {
     /// What a shard that asks for the first time loads.
     code: MachineCode,
     pace: Pace,
+    /// Microseconds that making the last instance took.
+    prepared_in: AtomicU64,
 }
 
 /// A policy in one shard: its code, and the instance that waits for its request. None shares a line of the caches with
@@ -33,6 +41,7 @@ pub struct Policy {
 struct Bay {
     program: OnceLock<Box<dyn Program>>,
     ready: Mutex<Option<Box<dyn Ready>>>,
+    lane: Lane,
 }
 
 impl Bay {
@@ -42,7 +51,8 @@ impl Bay {
 }
 
 /// An answer. When it is dropped, the instance that gave it is taken apart and the next one is made, so whoever answers
-/// somebody does that first.
+/// somebody does that first. No code of a guest runs then: where making an instance takes that, a thread of the engine
+/// does it.
 pub struct Answered {
     /// What the policy said, or what went wrong.
     pub outcome: Outcome,
@@ -50,10 +60,19 @@ pub struct Answered {
     policy: Arc<Policy>,
 }
 
+impl Answered {
+    /// Takes the instance apart that gave the answer, so that others can be made in its place.
+    pub(crate) fn retire(&mut self) {
+        if self.spent.take().is_some() {
+            self.policy.engine.concurrency().given_back();
+        }
+    }
+}
+
 impl Drop for Answered {
     fn drop(&mut self) {
-        drop(self.spent.take());
-        self.policy.replenish();
+        self.retire();
+        self.policy.replenish_soon();
     }
 }
 
@@ -69,26 +88,51 @@ impl Policy {
         ceiling: &Ceiling,
         edits: &[EditGrant],
     ) -> Result<Arc<Self>, Fault> {
-        let header = artifact.header().clone();
+        Self::load_as(&artifact.header().manifest.name, engine, artifact, ceiling, edits)
+    }
+
+    /// As [`Policy::load`], for a place in the registry. Everything that the policy says is said in the name of its
+    /// place: what a module calls itself is its own word.
+    ///
+    /// # Errors
+    /// As [`Policy::load`].
+    pub fn load_as(
+        place: &str,
+        engine: &Engine,
+        artifact: &Artifact,
+        ceiling: &Ceiling,
+        edits: &[EditGrant],
+    ) -> Result<Arc<Self>, Fault> {
+        let mut header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
+        let claimed_name = std::mem::replace(&mut header.manifest.name, place.to_owned());
         let policy = Self {
             engine: engine.clone(),
             header,
+            claimed_name,
             limits,
             edits: edits.to_vec(),
-            bays: engine.shards.iter().map(|_| Bay::default()).collect(),
+            bays: engine.shards().iter().map(|_| Bay::default()).collect(),
             code: MachineCode::new(artifact.code()),
             pace: Pace::default(),
+            prepared_in: AtomicU64::new(0),
         };
         let own = engine.own_shard();
-        let first = policy.prepare(own)?;
-        *policy.bays[own].ready() = Some(first);
+        let permit = engine.concurrency().enter(None, &Deadline::NONE)?;
+        let first = policy.prepare_when_free(own, &Deadline::NONE)?;
+        drop(permit);
+        policy.put(own, first);
         Ok(Arc::new(policy))
     }
 
-    /// What it says of itself.
+    /// What it says of itself, under the name of its place.
     pub fn manifest(&self) -> &Manifest {
         &self.header.manifest
+    }
+
+    /// The name that the module gives itself.
+    pub fn claimed_name(&self) -> &str {
+        &self.claimed_name
     }
 
     /// What it was made of.
@@ -101,6 +145,11 @@ impl Policy {
         &self.limits
     }
 
+    /// How long making the last instance took.
+    pub fn prepared_in(&self) -> Duration {
+        Duration::from_micros(self.prepared_in.load(Ordering::Relaxed))
+    }
+
     /// Whether it has an opinion about such questions.
     pub fn judges(&self, operation: Operation) -> bool {
         self.manifest().operations.contains(&operation)
@@ -108,36 +157,102 @@ impl Policy {
 
     /// Asks. Every answer comes from an instance that has never been asked before.
     pub fn decide(self: &Arc<Self>, question: &Question) -> Answered {
-        let place = self.engine.concurrency.enter(&self.pace);
+        self.decide_before(question, &Deadline::NONE)
+    }
+
+    /// Asks, and gives up when the deadline passes.
+    pub fn decide_before(self: &Arc<Self>, question: &Question, deadline: &Deadline) -> Answered {
         let mut spent = None;
         let mut fuel = 0;
-        let result = self.instance().and_then(|mut ready| {
-            let result = ready.decide(question, self.manifest(), &self.limits);
-            fuel = ready.fuel_used();
-            spent = Some(ready);
-            result
-        });
-        self.pace.took(if matches!(result, Err(Fault::TimedOut)) { u64::MAX } else { fuel });
-        drop(place);
+        let result = self.evaluate(question, deadline, &mut spent, &mut fuel);
         let policy = PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() };
         let outcome = Outcome { policy, result, fuel }.permit(question.request(), &self.manifest().edits, &self.edits);
         Answered { outcome, spent, policy: self.clone() }
     }
 
-    /// The nearest instance that waits, or one that has to be made.
-    fn instance(&self) -> Result<Box<dyn Ready>, Fault> {
-        let (own, shards) = (self.engine.own_shard(), self.bays.len());
-        let mut near = (0..shards).map(|further| (own + further) % shards);
-        if let Some(ready) = near.clone().find_map(|shard| self.bays[shard].ready().take()) {
-            return Ok(ready);
+    fn evaluate(
+        &self,
+        question: &Question,
+        deadline: &Deadline,
+        spent: &mut Option<Box<dyn Ready>>,
+        fuel: &mut u64,
+    ) -> Result<ocm_policy_abi::Decision, Fault> {
+        deadline.check()?;
+        let own = self.engine.own_shard();
+        let waits = self.take(own);
+        // Without such an instance, one is made here, and that counts as well.
+        let quick = self.pace.is_quick() && (waits.is_some() || !self.prepares_with_guest_code());
+        let permit = match self.engine.concurrency().enter(quick.then_some(&self.bays[own].lane), deadline) {
+            Ok(permit) => permit,
+            Err(fault) => {
+                if let Some((shard, ready)) = waits {
+                    self.put(shard, ready);
+                }
+                return Err(fault);
+            }
+        };
+        let mut ready = match waits {
+            Some((_, ready)) => ready,
+            None => {
+                // Nobody waits for code where another shard has it.
+                let shards = self.bays.len();
+                let mut near = (0..shards).map(|further| (own + further) % shards);
+                let shard = near.find(|shard| self.bays[*shard].program.get().is_some()).unwrap_or(own);
+                self.prepare_when_free(shard, deadline)?
+            }
+        };
+        ready.clock().bind(deadline);
+        let result = ready.decide(question, self.manifest(), &self.limits);
+        *fuel = ready.fuel_used();
+        *spent = Some(ready);
+        self.pace.took(match result {
+            Err(Fault::TimedOut | Fault::DeadlineExceeded) => u64::MAX,
+            _ => *fuel,
+        });
+        drop(permit);
+        result
+    }
+
+    /// The nearest instance that waits, and where it did.
+    fn take(&self, own: usize) -> Option<(usize, Box<dyn Ready>)> {
+        let shards = self.bays.len();
+        (0..shards).map(|further| (own + further) % shards).find_map(|shard| {
+            let ready = self.bays[shard].ready().take()?;
+            self.engine.shards()[shard].released();
+            Some((shard, ready))
+        })
+    }
+
+    /// Lets an instance wait for its request, unless one waits there or enough do.
+    fn put(&self, shard: usize, instance: Box<dyn Ready>) {
+        let mut ready = self.bays[shard].ready();
+        if ready.is_none() && self.engine.shards()[shard].keep() {
+            *ready = Some(instance);
         }
-        // Nobody waits for code where another shard has it.
-        self.prepare(near.find(|shard| self.bays[*shard].program.get().is_some()).unwrap_or(own))
+    }
+
+    /// Makes an instance. Where no room is left for one, it waits until another one was taken apart.
+    fn prepare_when_free(&self, shard: usize, deadline: &Deadline) -> Result<Box<dyn Ready>, Fault> {
+        /// Without a deadline of the question, nobody waits for longer.
+        const LONGEST: Duration = Duration::from_secs(2);
+        let longest = Deadline::after(LONGEST);
+        loop {
+            let mut limits = self.limits;
+            if let Some(left) = deadline.left() {
+                limits.ticks = limits.ticks.min(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).max(1);
+            }
+            match self.prepare(shard, &limits) {
+                Err(fault @ Fault::Overloaded(_)) => longest.check().map_err(|_| fault)?,
+                Err(Fault::TimedOut) if deadline.check().is_err() => return Err(Fault::DeadlineExceeded),
+                made => return made,
+            }
+            self.engine.concurrency().pause(deadline)?;
+        }
     }
 
     /// Makes an instance in a shard. The first one there brings the code with it.
-    fn prepare(&self, shard: usize) -> Result<Box<dyn Ready>, Fault> {
-        let (engine, bay) = (&self.engine.shards[shard], &self.bays[shard]);
+    fn prepare(&self, shard: usize, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+        let (engine, bay) = (&self.engine.shards()[shard].engine, &self.bays[shard]);
         let program = match bay.program.get() {
             Some(program) => program,
             None => {
@@ -145,18 +260,61 @@ impl Policy {
                 bay.program.get_or_init(|| program)
             }
         };
-        program.prepare(engine, &self.limits)
+        if !program.prepares_with_guest_code() {
+            return program.prepare(engine, limits);
+        }
+        let begun = Instant::now();
+        let made = program.prepare(engine, limits);
+        self.prepared_in.store(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        made
     }
 
-    /// Makes the next instance, unless one waits where this thread looks first.
-    fn replenish(&self) {
+    fn prepares_with_guest_code(&self) -> bool {
+        self.bays.iter().find_map(|bay| bay.program.get()).is_none_or(|program| program.prepares_with_guest_code())
+    }
+
+    /// Makes the next instance where this thread looks first, or has it made if that runs code of the guest.
+    fn replenish_soon(self: &Arc<Self>) {
         let own = self.engine.own_shard();
-        if self.bays[own].ready().is_some() {
+        let bay = &self.bays[own];
+        match bay.program.get() {
+            Some(program) if !program.prepares_with_guest_code() => {
+                // What fails now fails again when somebody asks, and is said then.
+                if bay.ready().is_none()
+                    && let Ok(next) = program.prepare(&self.engine.shards()[own].engine, &self.limits)
+                {
+                    self.put(own, next);
+                }
+            }
+            _ if bay.ready().is_some() => {}
+            _ => {
+                let policy = Arc::downgrade(self);
+                self.engine.background().order(policy, own);
+            }
+        }
+    }
+}
+
+impl Replenish for Policy {
+    fn replenish(&self, shard: usize) {
+        if self.bays[shard].ready().is_some() {
             return;
         }
-        // What fails now fails again when somebody asks, and is said then.
-        if let Ok(next) = self.prepare(own) {
-            *self.bays[own].ready() = Some(next);
+        let Ok(permit) = self.engine.concurrency().enter(None, &Deadline::NONE) else { return };
+        if let Ok(next) = self.prepare(shard, &self.limits) {
+            self.put(shard, next);
         }
+        drop(permit);
+    }
+}
+
+impl Drop for Policy {
+    fn drop(&mut self) {
+        for (bay, shard) in self.bays.iter_mut().zip(self.engine.shards()) {
+            if bay.ready().take().is_some() {
+                shard.released();
+            }
+        }
+        self.engine.concurrency().given_back();
     }
 }

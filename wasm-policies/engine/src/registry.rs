@@ -1,11 +1,14 @@
 //! The policies that are in force, and how others take their place.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use ocm_policy_abi::Operation;
 use ocm_policy_rules::cohort;
 use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
 
+use crate::deadline::Deadline;
 use crate::policy::{Answered, Policy};
 use crate::question::Question;
 
@@ -19,6 +22,35 @@ pub struct Slot {
     pub former: Option<Arc<Policy>>,
     /// One that is being tried, and for which share of the clusters it decides, in hundredths of a percent.
     pub candidate: Option<(Arc<Policy>, u16)>,
+    /// Which change of the registry made it what it is; a later one has a larger number.
+    pub generation: u64,
+}
+
+/// Whether a change may take operations away from a place. Whoever is not asked does not object, so a place that stops
+/// to judge something opens a gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operations {
+    /// All that were judged must be judged.
+    #[default]
+    Keep,
+    /// Fewer may be judged; the administrator has said so.
+    MayShrink,
+}
+
+/// A change that has begun. Of two for the same place, the one that began later wins, whichever is ready first.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    place: String,
+    generation: u64,
+    operations: Operations,
+}
+
+impl Installation {
+    /// The same, with a word about operations that would be judged no more.
+    #[must_use]
+    pub fn operations(self, operations: Operations) -> Self {
+        Self { operations, ..self }
+    }
 }
 
 /// Where a candidate says something else than the policy in force.
@@ -36,6 +68,7 @@ pub struct Difference {
 #[derive(Default)]
 pub struct Registry {
     slots: RwLock<Arc<BTreeMap<String, Slot>>>,
+    generations: AtomicU64,
 }
 
 impl Registry {
@@ -52,115 +85,204 @@ impl Registry {
         result
     }
 
+    fn generation(&self) -> u64 {
+        self.generations.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Begins to put a policy in force, before it is loaded.
+    pub fn begin(&self, place: &str) -> Installation {
+        Installation { place: place.to_owned(), generation: self.generation(), operations: Operations::Keep }
+    }
+
     /// Puts a policy in force once `proof` holds, which runs its own test cases. Otherwise everything stays as it was,
     /// except that a place that holds nothing yet is closed.
     ///
     /// # Errors
-    /// What did not hold.
+    /// What did not hold: the policy, its proof, that it was loaded for this place, that it judges what was judged there
+    /// before, or that nobody else was faster with something newer.
     pub fn install(
         &self,
-        slot: &str,
+        installation: Installation,
         policy: Result<Arc<Policy>, Fault>,
         proof: impl FnOnce(&Arc<Policy>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        match policy.and_then(|policy| proof(&policy).map(|()| policy)) {
-            Ok(policy) => {
-                self.change(|slots| {
-                    let former = slots.remove(slot).and_then(|slot| slot.active.ok());
-                    slots.insert(slot.to_owned(), Slot { active: Ok(policy), former, candidate: None });
-                });
-                Ok(())
+        let Installation { place, generation, operations } = installation;
+        let proven = policy.and_then(|policy| proof(&policy).map(|()| policy));
+        self.change(|slots| {
+            let before = slots.get(&place);
+            let accepted = proven.and_then(|policy| {
+                belongs(&policy, &place)?;
+                if before.is_some_and(|slot| slot.generation > generation) {
+                    return Err(Fault::Load(format!("something newer was put into the place {place} meanwhile")));
+                }
+                keeps(&policy, before, operations)?;
+                Ok(policy)
+            });
+            match accepted {
+                Ok(policy) => {
+                    let former = slots.remove(&place).and_then(|slot| slot.active.ok());
+                    slots.insert(place, Slot { active: Ok(policy), former, candidate: None, generation });
+                    Ok(())
+                }
+                Err(fault) => {
+                    let closed = Slot { active: Err(fault.clone()), former: None, candidate: None, generation };
+                    slots.entry(place).or_insert(closed);
+                    Err(fault)
+                }
             }
-            Err(fault) => {
-                self.change(|slots| {
-                    slots.entry(slot.to_owned()).or_insert(Slot {
-                        active: Err(fault.clone()),
-                        former: None,
-                        candidate: None,
-                    });
-                });
-                Err(fault)
-            }
-        }
+        })
     }
 
-    /// Goes back to the former policy of a place. `false` where there is none.
-    pub fn roll_back(&self, slot: &str) -> bool {
+    /// Goes back to the former policy of a place.
+    ///
+    /// # Errors
+    /// When there is none, or it judges less than the one in force.
+    pub fn roll_back(&self, place: &str, operations: Operations) -> Result<(), Fault> {
+        let generation = self.generation();
         self.change(|slots| {
-            let Some(slot) = slots.get_mut(slot) else { return false };
-            let Some(former) = slot.former.take() else { return false };
+            let slot = slots.get_mut(place).ok_or_else(|| nothing(place))?;
+            let former =
+                slot.former.clone().ok_or_else(|| Fault::Load(format!("nothing was in force in {place} before")))?;
+            keeps(&former, Some(slot), operations)?;
             slot.former = std::mem::replace(&mut slot.active, Ok(former)).ok();
-            true
+            slot.generation = generation;
+            Ok(())
         })
     }
 
     /// Tries a policy beside the one in force: it decides for a share of the clusters and is only compared for the
-    /// others. The share is in hundredths of a percent; nothing is a shadow. `false` where there is no such place.
-    pub fn propose(&self, slot: &str, policy: Arc<Policy>, share: u16) -> bool {
-        self.change(|slots| slots.get_mut(slot).map(|slot| slot.candidate = Some((policy, share))).is_some())
+    /// others. The share is in hundredths of a percent; nothing is a shadow.
+    ///
+    /// # Errors
+    /// When there is no such place, the policy was loaded for another one, or it judges less than the one in force.
+    pub fn propose(&self, place: &str, policy: Arc<Policy>, share: u16, operations: Operations) -> Result<(), Fault> {
+        self.change(|slots| {
+            let slot = slots.get_mut(place).ok_or_else(|| nothing(place))?;
+            belongs(&policy, place)?;
+            keeps(&policy, Some(slot), operations)?;
+            slot.candidate = Some((policy, share));
+            Ok(())
+        })
     }
 
     /// Puts the candidate of a place in force. `false` where there is none.
-    pub fn promote(&self, slot: &str) -> bool {
+    pub fn promote(&self, place: &str) -> bool {
+        let generation = self.generation();
         self.change(|slots| {
-            let Some(slot) = slots.get_mut(slot) else { return false };
+            let Some(slot) = slots.get_mut(place) else { return false };
             let Some((candidate, _)) = slot.candidate.take() else { return false };
             slot.former = std::mem::replace(&mut slot.active, Ok(candidate)).ok();
+            slot.generation = generation;
             true
         })
     }
 
     /// Gives up the candidate of a place. `false` where there is none.
-    pub fn withdraw(&self, slot: &str) -> bool {
-        self.change(|slots| slots.get_mut(slot).is_some_and(|slot| slot.candidate.take().is_some()))
+    pub fn withdraw(&self, place: &str) -> bool {
+        self.change(|slots| slots.get_mut(place).is_some_and(|slot| slot.candidate.take().is_some()))
     }
 
     /// Removes a place. `false` where there is none.
-    pub fn remove(&self, slot: &str) -> bool {
-        self.change(|slots| slots.remove(slot).is_some())
+    pub fn remove(&self, place: &str) -> bool {
+        self.change(|slots| slots.remove(place).is_some())
     }
 
     /// Asks every policy that has an opinion about such questions. A place whose policy could not be loaded answers too.
     pub fn decide(&self, question: &Question) -> Vec<Decided> {
-        let slots = self.slots();
-        let operation = question.request().operation;
-        let chosen = slots.iter().filter_map(|(name, slot)| match chosen(name, slot, question) {
-            Ok(policy) if !policy.judges(operation) => None,
-            Ok(policy) => Some(Decided::By(policy.decide(question))),
-            Err(fault) => Some(Decided::Closed(Outcome {
-                policy: PolicyId { name: name.clone(), version: String::new() },
-                result: Err(fault.clone()),
-                fuel: 0,
-            })),
-        });
-        chosen.collect()
+        self.decide_before(question, &Deadline::NONE)
     }
 
-    /// Lets candidates decide beside the policies in force and tells where they differ. For after the answer.
-    pub fn compare(&self, question: &Question) -> Vec<Difference> {
+    /// As [`Registry::decide`]; who would be asked after the deadline answers with that.
+    pub fn decide_before(&self, question: &Question, deadline: &Deadline) -> Vec<Decided> {
         let slots = self.slots();
         let operation = question.request().operation;
-        let differ = slots.iter().filter_map(|(name, slot)| {
+        let mut all: Vec<Decided> = Vec::with_capacity(slots.len());
+        for (place, slot) in slots.iter() {
+            let decided = match chosen(place, slot, question) {
+                Ok(policy) if !policy.judges(operation) => continue,
+                Ok(policy) => {
+                    // Nobody keeps instances of others while the next policy makes everybody wait.
+                    if let Some(Decided::By(last)) = all.last_mut() {
+                        last.retire();
+                    }
+                    Decided::By(policy.decide_before(question, deadline))
+                }
+                Err(fault) => Decided::Closed(Outcome {
+                    policy: PolicyId { name: place.clone(), version: String::new() },
+                    result: Err(fault.clone()),
+                    fuel: 0,
+                }),
+            };
+            all.push(decided);
+        }
+        all
+    }
+
+    /// Lets candidates decide beside the policies in force and tells where they differ from what was `decided`. For after
+    /// the answer.
+    pub fn compare(&self, question: &Question, decided: &[Decided]) -> Vec<Difference> {
+        let slots = self.slots();
+        let operation = question.request().operation;
+        let known =
+            |place: &str| decided.iter().map(Decided::outcome).find(|outcome| outcome.policy.name == place).cloned();
+        let differ = slots.iter().filter_map(|(place, slot)| {
             let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
             if !active.judges(operation) && !candidate.judges(operation) {
                 return None;
             }
-            let (active, candidate) =
-                (active.decide(question).outcome.clone(), candidate.decide(question).outcome.clone());
+            let ask = |policy: &Arc<Policy>| policy.decide(question).outcome.clone();
+            // What one of them has said already needs not be asked again.
+            let (active, candidate) = match (known(place), chosen(place, slot, question)) {
+                (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask(active), said),
+                (Some(said), _) => (said, ask(candidate)),
+                (None, _) => (ask(active), ask(candidate)),
+            };
             let differs = active.result != candidate.result;
-            differs.then(|| Difference { slot: name.clone(), active, candidate })
+            differs.then(|| Difference { slot: place.clone(), active, candidate })
         });
         differ.collect()
     }
 }
 
-/// Who decides in a place for the cluster of this question.
-fn chosen<'s>(name: &str, slot: &'s Slot, question: &Question) -> Result<&'s Arc<Policy>, &'s Fault> {
+fn nothing(place: &str) -> Fault {
+    Fault::Load(format!("there is no place {place}"))
+}
+
+/// Whether a policy speaks in the name of this place.
+fn belongs(policy: &Policy, place: &str) -> Result<(), Fault> {
+    let own = &policy.manifest().name;
+    if own == place { Ok(()) } else { Err(Fault::Load(format!("it was loaded for the place {own}, not for {place}"))) }
+}
+
+/// Whether a policy judges something, and all that was judged in a place before.
+fn keeps(policy: &Policy, before: Option<&Slot>, operations: Operations) -> Result<(), Fault> {
+    if operations == Operations::MayShrink {
+        return Ok(());
+    }
+    if policy.manifest().operations.is_empty() {
+        return Err(Fault::Load("it judges no operation at all, so it would never be asked".to_owned()));
+    }
+    let Some(Ok(active)) = before.map(|slot| &slot.active) else { return Ok(()) };
+    let lost = active.manifest().operations.iter().filter(|operation| !policy.judges(**operation));
+    let lost: Vec<&str> = lost.copied().map(Operation::word).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::Load(format!("it would no longer be asked about {}, as the policy in force is", lost.join(", "))))
+}
+
+/// Who decides in a place for the cluster of this question. Where no cluster is named, the object or the requester stands
+/// for it, so that a canary sees such requests as well.
+fn chosen<'s>(place: &str, slot: &'s Slot, question: &Question) -> Result<&'s Arc<Policy>, &'s Fault> {
     let request = question.request();
-    let cluster = request.cluster.as_ref().or(request.previous.as_ref()).map(|cluster| cluster.name.as_str());
-    match (&slot.candidate, cluster) {
-        (Some((candidate, share)), Some(cluster)) if cohort::in_canary(name, cluster, *share) => Ok(candidate),
-        _ => slot.active.as_ref(),
+    match &slot.candidate {
+        Some((candidate, share)) => {
+            let cluster = request.cluster.as_ref().or(request.previous.as_ref()).map(|cluster| cluster.name.as_str());
+            let object = || request.resource.as_ref().and_then(|resource| resource.name.as_deref());
+            let key = cluster.or_else(object).unwrap_or(&request.requester.username);
+            if cohort::in_canary(place, key, *share) { Ok(candidate) } else { slot.active.as_ref() }
+        }
+        None => slot.active.as_ref(),
     }
 }
 

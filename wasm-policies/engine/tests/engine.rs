@@ -4,10 +4,12 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 
 use ocm_policy_abi::{EditGrant, Verdict};
 use ocm_policy_engine::{
-    Cache, CacheError, Ceiling, Compiler, Decided, Engine, EngineSettings, Fault, Policy, Registry, compile_here,
+    Cache, CacheError, Ceiling, Compiler, Decided, Engine, EngineSettings, Fault, Operations, Policy, Registry,
+    compile_here,
 };
 use support::{ANSWER, Guest, compiler, engine, policy, question};
 
@@ -161,55 +163,185 @@ fn the_cache_gives_back_what_it_was_given_and_nothing_else() {
 }
 
 #[test]
+fn a_key_that_others_can_read_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    Cache::open(&path).unwrap();
+    fs::set_permissions(path.join("key"), fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(matches!(Cache::open(&path), Err(CacheError::KeyExposed(file)) if file.ends_with("key")));
+}
+
+#[test]
+fn a_volume_that_became_writable_for_its_group_is_used_again_and_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let (module, ceiling) = (Guest::default().module(), Ceiling::default());
+    let cache = Cache::open(&path).unwrap();
+    cache.artifact(&Compiler::Here, &module, "{}", &ceiling).unwrap();
+    // What the kubelet does to a volume with `fsGroup` when a pod starts again.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o2770)).unwrap();
+    for file in fs::read_dir(&path).unwrap() {
+        fs::set_permissions(file.unwrap().path(), fs::Permissions::from_mode(0o660)).unwrap();
+    }
+    let cache = Cache::open(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    let never = Compiler::process("/nowhere/compiler", []);
+    assert!(cache.artifact(&never, &module, "{}", &ceiling).is_err(), "the group could have written it");
+    assert!(cache.artifact(&Compiler::Here, &module, "{}", &ceiling).is_ok());
+    assert!(cache.artifact(&never, &module, "{}", &ceiling).is_ok());
+}
+
+#[test]
+fn the_cache_forgets_what_was_not_used_for_the_longest_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (module, ceiling) = (Guest::default().module(), Ceiling::default());
+    let never = Compiler::process("/nowhere/compiler", []);
+    let cache = Cache::open(folder.path().join("cache")).unwrap();
+    let size = cache.artifact(&Compiler::Here, &module, "1", &ceiling).unwrap().bytes().len() as u64;
+    let cache = cache.with_most_bytes(size * 5 / 2);
+    cache.artifact(&Compiler::Here, &module, "2", &ceiling).unwrap();
+    cache.artifact(&never, &module, "1", &ceiling).unwrap();
+    cache.artifact(&Compiler::Here, &module, "3", &ceiling).unwrap();
+    let kept: Vec<_> =
+        ["1", "2", "3"].into_iter().filter(|it| cache.artifact(&never, &module, it, &ceiling).is_ok()).collect();
+    assert_eq!(kept, ["1", "3"]);
+}
+
+#[test]
+fn of_several_that_want_the_same_one_compiles() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path().join("cache")).unwrap();
+    let count = folder.path().join("count");
+    let (good, module, ceiling) = (compiler_that_counts(&count), Guest::default().module(), Ceiling::default());
+    std::thread::scope(|scope| {
+        let all: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| cache.artifact(&good, &module, "{}", &ceiling).is_ok())).collect();
+        assert!(all.into_iter().all(|one| one.join().unwrap()));
+    });
+    assert_eq!(fs::read_to_string(&count).unwrap(), "once\n");
+}
+
+/// The process that compiles, which leaves a line in a file each time.
+fn compiler_that_counts(file: &std::path::Path) -> Compiler {
+    let Compiler::Process { program, cpu_seconds, memory_bytes, .. } = compiler() else { unreachable!() };
+    let script = format!("echo once >> {}; exec {}", file.display(), program.display());
+    let arguments = vec!["-c".to_owned(), script];
+    Compiler::Process { program: "/bin/sh".into(), arguments, cpu_seconds, memory_bytes }
+}
+
+/// A policy for a place.
+fn placed(engine: &Engine, place: &str, guest: &Guest) -> Result<Arc<Policy>, Fault> {
+    let ceiling = Ceiling::default();
+    Policy::load_as(place, engine, &compile_here(&guest.module(), "{}", &ceiling)?, &ceiling, &[])
+}
+
+#[test]
 fn a_bad_module_never_disturbs_the_good_one() {
     let engine = engine();
-    let good = policy(&engine, &Guest::default().module());
     let registry = Registry::default();
     let proof = |_: &_| Ok(());
-    registry.install("gate", good, proof).unwrap();
+    let install = |place: &str, policy| registry.install(registry.begin(place), policy, proof);
+    install("gate", placed(&engine, "gate", &Guest::default())).unwrap();
     let asked = |registry: &Registry| registry.decide(&question("c")).iter().map(verdict).collect::<Vec<_>>();
     assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
 
     let bad = policy(&engine, b"\0asm");
-    assert!(registry.install("gate", bad, proof).is_err());
-    let unproven = policy(&engine, &Guest::answering(DENY).module());
+    assert!(install("gate", bad).is_err());
+    let denying = || placed(&engine, "gate", &Guest::answering(DENY));
     let failed = Fault::Load("its own test cases fail".to_owned());
-    assert_eq!(registry.install("gate", unproven, |_| Err(failed.clone())), Err(failed.clone()));
+    assert_eq!(registry.install(registry.begin("gate"), denying(), |_| Err(failed.clone())), Err(failed.clone()));
     assert_eq!(asked(&registry), [Ok(Verdict::Allow)], "the good one stays");
 
-    registry.install("gate", policy(&engine, &Guest::answering(DENY).module()), proof).unwrap();
+    install("gate", denying()).unwrap();
     assert_eq!(asked(&registry), [Ok(Verdict::Deny)]);
-    assert!(registry.roll_back("gate"));
+    registry.roll_back("gate", Operations::Keep).unwrap();
     assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
 
     // A place that never held anything is closed, not open.
-    assert!(registry.install("second", Err(failed.clone()), proof).is_err());
+    assert!(install("second", Err(failed.clone())).is_err());
     assert_eq!(asked(&registry), [Ok(Verdict::Allow), Err(failed)]);
     assert!(registry.remove("second") && !registry.remove("second"));
+}
+
+#[test]
+fn a_place_keeps_what_it_judges_and_who_speaks_there() {
+    let engine = engine();
+    let registry = Registry::default();
+    let judging = |operations: &str| {
+        let manifest = format!(
+            r#"{{"contract":"ocm:policy@0.1.0","name":"other","version":"1.0.0","operations":[{operations}]}}"#
+        );
+        placed(&engine, "gate", &Guest { manifest, ..Guest::answering(DENY) })
+    };
+    let install = |installation, policy| registry.install(installation, policy, |_| Ok(()));
+    install(registry.begin("gate"), judging(r#""create","update""#)).unwrap();
+    // Not under the name that the module claims.
+    assert_eq!(registry.decide(&question("c"))[0].outcome().policy.name, "gate");
+    assert!(install(registry.begin("elsewhere"), judging(r#""create""#)).is_err(), "loaded for another place");
+    assert!(registry.remove("elsewhere"));
+
+    for fewer in [r#""create""#, r#""delete","create""#, ""] {
+        let fault = install(registry.begin("gate"), judging(fewer)).unwrap_err();
+        assert!(matches!(&fault, Fault::Load(why) if why.contains("asked")), "{fault}");
+        assert!(registry.propose("gate", judging(fewer).unwrap(), 10_000, Operations::Keep).is_err());
+    }
+    assert_eq!(registry.decide(&question("c")).len(), 1, "the place still answers");
+    install(registry.begin("gate").operations(Operations::MayShrink), judging(r#""delete""#)).unwrap();
+    assert_eq!(registry.decide(&question("c")).len(), 0);
+    assert!(registry.roll_back("gate", Operations::Keep).is_err(), "nobody would be asked about deletions");
+    registry.roll_back("gate", Operations::MayShrink).unwrap();
+    assert_eq!(registry.decide(&question("c")).len(), 1);
+    assert!(
+        install(
+            registry.begin("new"),
+            placed(
+                &engine,
+                "new",
+                &Guest { manifest: Guest::manifest("n", "").replace(r#""create","update""#, ""), ..Guest::default() }
+            )
+        )
+        .is_err()
+    );
+}
+
+#[test]
+fn an_older_installation_never_replaces_a_newer_one() {
+    let engine = engine();
+    let registry = Registry::default();
+    let (first, second) = (registry.begin("gate"), registry.begin("gate"));
+    registry.install(second, placed(&engine, "gate", &Guest::answering(DENY)), |_| Ok(())).unwrap();
+    let late = registry.install(first, placed(&engine, "gate", &Guest::default()), |_| Ok(()));
+    assert!(matches!(&late, Err(Fault::Load(why)) if why.contains("newer")), "{late:?}");
+    assert_eq!(verdict(&registry.decide(&question("c"))[0]), Ok(Verdict::Deny));
 }
 
 #[test]
 fn candidates_are_compared_and_decide_for_their_share() {
     let engine = engine();
     let registry = Registry::default();
-    registry.install("gate", policy(&engine, &Guest::default().module()), |_| Ok(())).unwrap();
-    let candidate = policy(&engine, &Guest::answering(DENY).module()).unwrap();
-    assert!(registry.propose("gate", candidate.clone(), 0) && !registry.propose("none", candidate.clone(), 0));
+    registry.install(registry.begin("gate"), placed(&engine, "gate", &Guest::default()), |_| Ok(())).unwrap();
+    let candidate = placed(&engine, "gate", &Guest::answering(DENY)).unwrap();
+    let propose = |place: &str, share| registry.propose(place, candidate.clone(), share, Operations::Keep);
+    assert!(propose("gate", 0).is_ok() && propose("none", 0).is_err());
     let denied = |share: u16| {
-        registry.propose("gate", candidate.clone(), share);
+        propose("gate", share).unwrap();
         let names = (0..200).map(|number| format!("cluster-{number}"));
         names.filter(|name| verdict(&registry.decide(&question(name))[0]) == Ok(Verdict::Deny)).collect::<Vec<_>>()
     };
     assert_eq!(denied(0), Vec::<String>::new(), "a shadow decides nothing");
-    let differences = registry.compare(&question("c"));
-    assert_eq!(differences.len(), 1, "{differences:?}");
+    let compare = || registry.compare(&question("c"), &registry.decide(&question("c")));
+    assert_eq!(compare().len(), 1);
     let (some, more) = (denied(2_000), denied(6_000));
     assert!(!some.is_empty() && some.len() < more.len() && more.len() < 200);
     assert!(some.iter().all(|name| more.contains(name)), "whoever was in stays in");
     assert_eq!(denied(10_000).len(), 200);
-    assert!(registry.promote("gate") && registry.compare(&question("c")).is_empty());
+    let differences = compare();
+    let results =
+        differences.iter().map(|it| (it.active.result.is_ok(), it.active != it.candidate)).collect::<Vec<_>>();
+    assert_eq!(results, [(true, true)], "also where the candidate has decided");
+    assert!(registry.promote("gate") && compare().is_empty());
     assert_eq!(verdict(&registry.decide(&question("c"))[0]), Ok(Verdict::Deny));
-    assert!(registry.roll_back("gate") && !registry.withdraw("gate"));
+    assert!(registry.roll_back("gate", Operations::Keep).is_ok() && !registry.withdraw("gate"));
 }
 
 #[test]

@@ -226,8 +226,9 @@ fn a_failing_wapc_policy_says_why() {
 
 #[test]
 fn settings_are_judged_when_a_policy_is_loaded() {
-    let why = refusal(&wapc_with(ACCEPT, r#"{"valid":false,"message":"names must not be empty"}"#));
-    assert_eq!(why, "it refuses its settings: names must not be empty");
+    let module = wapc_with(ACCEPT, r#"{"valid":false,"message":"names must not be empty"}"#);
+    let refused = compile(&module, "{}").err();
+    assert_eq!(refused, Some(Fault::Settings("names must not be empty".to_owned())));
     assert!(refusal(&wapc_with(ACCEPT, "yes")).starts_with("it cannot judge its settings: "));
 }
 

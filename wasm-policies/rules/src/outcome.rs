@@ -43,6 +43,15 @@ pub enum Fault {
     /// It is missing or cannot be loaded.
     #[error("the policy cannot be loaded: {0}")]
     Load(String),
+    /// It does not take its settings.
+    #[error("the policy cannot be loaded: it refuses its settings: {0}")]
+    Settings(String),
+    /// It was not evaluated, or not to its end: nobody waits for the answer any more.
+    #[error("the deadline of the request has passed")]
+    DeadlineExceeded,
+    /// It was not evaluated: too much is being evaluated already.
+    #[error("too many requests are being evaluated: {0}")]
+    Overloaded(String),
     /// It wants to change what it may not change.
     #[error("the policy may not make this change: {0}")]
     EditRefused(String),
@@ -67,6 +76,9 @@ impl Fault {
             Self::TooLarge(_) => "too-large",
             Self::HostCall(_) => "host-call",
             Self::Load(_) => "load",
+            Self::Settings(_) => "settings",
+            Self::DeadlineExceeded => "deadline-exceeded",
+            Self::Overloaded(_) => "overloaded",
             Self::EditRefused(_) => "edit-refused",
             Self::EditConflict(_) => "edit-conflict",
             Self::Exit(_) => "exit",
@@ -431,6 +443,9 @@ mod tests {
             Fault::TooLarge(text()),
             Fault::HostCall(text()),
             Fault::Load(text()),
+            Fault::Settings(text()),
+            Fault::DeadlineExceeded,
+            Fault::Overloaded(text()),
             Fault::EditRefused(text()),
             Fault::EditConflict(text()),
             Fault::Exit(3),

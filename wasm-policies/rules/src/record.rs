@@ -53,6 +53,12 @@ pub struct Limits {
     /// Milliseconds; 0: no deadline.
     #[serde(default)]
     pub millis: u64,
+    /// Elements of tables; 0: not recorded.
+    #[serde(default)]
+    pub table_elements: u64,
+    /// Bytes that the host takes from the policy; 0: not recorded.
+    #[serde(default)]
+    pub host_bytes: u64,
 }
 
 /// What a policy answered.

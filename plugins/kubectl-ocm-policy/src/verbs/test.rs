@@ -133,10 +133,9 @@ fn results<'s>(loader: &Loader, file: &Path, bytes: &[u8], suite: &'s Suite) -> 
 
 /// The settings were refused, or the module cannot be loaded.
 fn refused<'s>(case: &'s Case, fault: &Fault) -> Tested<'s> {
-    const REFUSES: &str = "it refuses its settings: ";
     let (wrong, now) = match fault {
-        Fault::Load(why) if why.starts_with(REFUSES) => {
-            let errors = [why[REFUSES.len()..].to_owned()];
+        Fault::Settings(why) => {
+            let errors = [why.clone()];
             (case.expect.check_refusal(&errors), case.expect.update_refusal(&errors))
         }
         fault => {

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault};
 use ocm_policy_testing::Suite;
@@ -65,18 +64,9 @@ pub fn compiled(module: &[u8], settings: &str) -> Result<Artifact, Fault> {
     cache.artifact(&Compiler::Here, module, settings, &Ceiling::default())
 }
 
-/// An engine in which time passes.
+/// An engine.
 pub fn engine() -> Engine {
-    let engine =
-        Engine::new(&EngineSettings { instances: 256, ..EngineSettings::default() }).expect("there is an engine");
-    let ticking = engine.clone();
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(Duration::from_millis(1));
-            ticking.tick();
-        }
-    });
-    engine
+    Engine::new(&EngineSettings { instances: 256, ..EngineSettings::default() }).expect("there is an engine")
 }
 
 /// Numbers that look random and are the same for the same seed (SplitMix64, Steele et al. 2014).

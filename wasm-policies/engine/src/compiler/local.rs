@@ -11,7 +11,7 @@ use crate::compiler::snapshot::snapshot;
 use crate::digest::digest;
 use crate::engine::compiling;
 use crate::limits::Ceiling;
-use crate::module::{Anatomy, Kind, ShapeLimits, anatomy, check_shape, componentize, prune};
+use crate::module::{Anatomy, Kind, ShapeLimits, anatomy, check_shape, componentize, prune, starts_with_guest_code};
 use crate::runtime::component::{Exports, configure, decide, describe, link};
 use crate::runtime::errors::fault;
 use crate::runtime::foreign::{check_inputs, examine};
@@ -118,6 +118,9 @@ fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: 
     drop(first);
     // Of some valid components Wizer makes one that is not.
     let compiled = snapshot(engine, module, settings, &limits).and_then(|mut with_settings| {
+        if starts_with_guest_code(&with_settings) {
+            return Err(Fault::Load("it runs code when it starts".to_owned()));
+        }
         prune(&mut with_settings);
         engine.precompile_component(&with_settings).map_err(cannot)
     });

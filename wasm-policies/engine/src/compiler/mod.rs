@@ -1,7 +1,9 @@
 //! From modules to artifacts.
 
 mod cache;
+mod confine;
 mod local;
+mod pipes;
 mod process;
 mod protocol;
 mod snapshot;
@@ -10,4 +12,4 @@ mod subprocess;
 pub use cache::{Cache, CacheError};
 pub use local::compile_here;
 pub use process::Compiler;
-pub use subprocess::serve;
+pub use subprocess::{confine_for_tests, serve};

@@ -3,18 +3,18 @@
 //! Compiling a hostile module can take seconds and hundreds of megabytes, and neither fuel nor epochs see it. Therefore
 //! a host lets [`Compiler::Process`] do it: a process of its own whose processor time and memory the kernel limits.
 
-use std::io::{self, Read as _, Write};
+use std::io;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::{self, Scope};
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Manifest;
 use ocm_policy_rules::outcome::Fault;
 
-use crate::artifact::{Artifact, Header};
+use crate::artifact::{Artifact, Header, MOST_CODE, too_much_code};
 use crate::compiler::local::{compile_here, describe_here};
+use crate::compiler::pipes::exchange;
 use crate::compiler::protocol::Order;
 use crate::digest::digest;
 use crate::limits::Ceiling;
@@ -99,27 +99,29 @@ impl Compiler {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| failed(&error))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let mut answer = Vec::new();
         let longest = Duration::from_secs(cpu_seconds.saturating_mul(PATIENCE));
-        // Both at once: who answers before it has read everything must not be waited for at the wrong end.
-        let (sent, read) = within(&child, longest, |scope| {
-            let sender = scope.spawn(|| input.map(|pipe| send(pipe, &order, module)));
-            let read = output.map(|pipe| pipe.take(MOST_CODE).read_to_end(&mut answer));
-            (sender.join(), read)
-        });
-        let status = child.wait().map_err(|error| failed(&error))?;
-        match answer.split_first() {
-            Some((0, bytes)) if matches!(sent, Ok(Some(Ok(())))) && status.success() => Ok(bytes.to_vec()),
-            Some((1, fault)) => Err(serde_json::from_slice(fault).unwrap_or_else(|error| failed(&error))),
-            _ => Err(match read {
-                Some(Err(error)) => failed(&error),
-                _ => failed(&format_args!(
-                    "it took more than {cpu_seconds} s of processor time, {} s altogether or {} MiB of memory ({status})",
-                    longest.as_secs(),
-                    memory_bytes >> 20
-                )),
-            }),
+        let question = question(&order, module).map_err(|error| failed(&error))?;
+        let told = exchange(&mut child, &question, MOST_ANSWER, longest);
+        if told.is_err() {
+            let _ = child.kill();
+        }
+        let status = end(&mut child).map_err(|error| failed(&error))?;
+        let mut answer = told.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => failed(&format_args!("it took more than {} s altogether", longest.as_secs())),
+            io::ErrorKind::FileTooLarge => too_much_code(),
+            _ => failed(&error),
+        })?;
+        match answer.first() {
+            Some(0) if status.success() => {
+                // In place: machine code is large, and held once is enough.
+                answer.drain(..1);
+                Ok(answer)
+            }
+            Some(1) => Err(serde_json::from_slice(&answer[1..]).unwrap_or_else(|error| failed(&error))),
+            _ => Err(failed(&format_args!(
+                "it took more than {cpu_seconds} s of processor time or {} MiB of memory ({status})",
+                memory_bytes >> 20
+            ))),
         }
     }
 }
@@ -127,37 +129,29 @@ impl Compiler {
 /// How many times its processor time a process may take by the clock: others are at work on this machine as well.
 const PATIENCE: u64 = 5;
 
-/// Does something with a process, and ends the process when that takes too long.
-#[cfg(unix)]
-fn within<'e, T>(child: &Child, longest: Duration, work: impl for<'s> FnOnce(&'s Scope<'s, 'e>) -> T) -> T {
-    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-    let pid = Pid::from_child(child);
-    thread::scope(|scope| {
-        let (ended, end) = mpsc::channel::<()>();
-        scope.spawn(move || {
-            if end.recv_timeout(longest) == Err(RecvTimeoutError::Timeout) {
-                // Nobody has asked for its end yet, so nobody else has its number.
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        });
-        let done = work(scope);
-        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-        drop(ended);
-        done
-    })
+/// The largest artifact that is taken, and what stands around it.
+const MOST_ANSWER: usize = MOST_CODE + (1 << 20);
+
+/// Waits for the end of a process that has closed its output, and ends it if that is not at once.
+fn end(child: &mut Child) -> io::Result<ExitStatus> {
+    const GRACE: Duration = Duration::from_secs(1);
+    let begun = Instant::now();
+    while begun.elapsed() < GRACE {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    child.wait()
 }
 
-#[cfg(not(unix))]
-fn within<'e, T>(_: &Child, _: Duration, work: impl for<'s> FnOnce(&'s Scope<'s, 'e>) -> T) -> T {
-    thread::scope(work)
-}
-
-/// No artifact is larger.
-const MOST_CODE: u64 = 512 << 20;
-
-fn send(mut pipe: impl Write, order: &Order, module: &[u8]) -> io::Result<()> {
+/// What the subprocess reads: an order and a module.
+fn question(order: &Order, module: &[u8]) -> io::Result<Vec<u8>> {
     let order = serde_json::to_vec(order)?;
-    pipe.write_all(&u32::try_from(order.len()).unwrap_or(u32::MAX).to_le_bytes())?;
-    pipe.write_all(&order)?;
-    pipe.write_all(module)
+    let mut question = Vec::with_capacity(4 + order.len() + module.len());
+    question.extend_from_slice(&u32::try_from(order.len()).unwrap_or(u32::MAX).to_le_bytes());
+    question.extend_from_slice(&order);
+    question.extend_from_slice(module);
+    Ok(question)
 }

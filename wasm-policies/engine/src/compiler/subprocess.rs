@@ -2,12 +2,17 @@
 
 use std::io::{self, Read, Write};
 
+use ocm_policy_rules::outcome::Fault;
+
 use crate::artifact::Artifact;
+use crate::compiler::confine::confine;
 use crate::compiler::local::{compile_here, describe_here};
 use crate::compiler::protocol::Order;
+use crate::limits::Ceiling;
 
 /// Compiles one module that comes on `input` and writes the artifact to `output`: the other side of
-/// [`Compiler::Process`](crate::Compiler::Process). The process limits itself to what the order says before it looks at the module.
+/// [`Compiler::Process`](crate::Compiler::Process). The process confines itself
+/// before it looks at the module, so nothing else can be done in it afterwards.
 ///
 /// # Errors
 /// When the pipes break.
@@ -17,7 +22,11 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut order = Vec::new();
     input.by_ref().take(u32::from_le_bytes(length).into()).read_to_end(&mut order)?;
     let order: Order = serde_json::from_slice(&order)?;
-    restrain(&order);
+    if let Err(error) = confine(&order) {
+        output.write_all(&[1])?;
+        let fault = Fault::Load(format!("this system cannot confine the process that compiles: {error}"));
+        return output.write_all(&serde_json::to_vec(&fault)?);
+    }
     let mut module = Vec::new();
     input.read_to_end(&mut module)?;
     let made = match &order.settings {
@@ -38,16 +47,12 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     }
 }
 
-/// Address space is not limited: memories of WebAssembly reserve gigabytes of it and use none.
-#[cfg(unix)]
-fn restrain(order: &Order) {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
-    // A limit that cannot be set is one that the process is under already.
-    let _ = setrlimit(Resource::Cpu, limit(order.cpu_seconds));
-    let _ = setrlimit(Resource::Data, limit(order.memory_bytes));
-    let _ = setrlimit(Resource::Core, limit(0));
+/// Confines this process as if it was about to compile, for tests of what it can do afterwards.
+///
+/// # Errors
+/// When the system cannot do that.
+#[doc(hidden)]
+pub fn confine_for_tests() -> io::Result<()> {
+    let (ceiling, settings) = (Ceiling::default(), None);
+    confine(&Order { settings, ceiling, cpu_seconds: 60, memory_bytes: 1 << 30 })
 }
-
-#[cfg(not(unix))]
-fn restrain(_: &Order) {}

@@ -100,3 +100,10 @@ impl Anatomy<'_> {
         }
     }
 }
+
+/// Whether making an instance runs code of the module. What cannot be read might.
+pub(crate) fn starts_with_guest_code(module: &[u8]) -> bool {
+    Parser::new(0).parse_all(module).any(|payload| {
+        matches!(payload, Err(_) | Ok(Payload::StartSection { .. } | Payload::ComponentStartSection { .. }))
+    })
+}

@@ -12,7 +12,7 @@ use crate::question::Question;
 use crate::records;
 use crate::runtime::errors::{fault, sentences};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::store::{Guarded, fill, store};
+use crate::runtime::store::{Clock, Guarded, fill, store};
 
 /// `decide` of the contract.
 type Decide<'r> = TypedFunc<(&'r records::Request<'r>,), (records::Decision,)>;
@@ -70,7 +70,7 @@ pub(crate) fn configure(
 ) -> Result<(), Fault> {
     let configure: Configure = instance.get_typed_func(&mut *store, exports.configure).map_err(fault)?;
     let (answer,) = configure.call(&mut *store, (settings.to_owned(),)).map_err(fault)?;
-    answer.map_err(|errors| Fault::Load(format!("it refuses its settings: {}", sentences(&errors))))
+    answer.map_err(|errors| Fault::Settings(sentences(&errors)))
 }
 
 /// `decide` of an instance, if it is the one of the contract.
@@ -104,6 +104,12 @@ impl Loaded {
 }
 
 impl Program for Loaded {
+    fn prepares_with_guest_code(&self) -> bool {
+        // Of a component whose memory is that after `configure`, nothing runs any more before `decide`: taking the
+        // snapshot removes what modules run when they start, and `compiler::local` keeps none where something is left.
+        self.settings.is_some()
+    }
+
     fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
         let mut store = store(engine, limits, ())?;
         let instance = self.pre.instantiate(&mut store).map_err(fault)?;
@@ -148,6 +154,10 @@ impl Ready for Waiting {
             bytes if bytes <= bounds.bytes => Ok(decision),
             bytes => Err(Fault::TooLarge(format!("{bytes} bytes, {} allowed", bounds.bytes))),
         }
+    }
+
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.store.data_mut().clock
     }
 
     fn fuel_used(&self) -> u64 {

@@ -16,15 +16,15 @@ pub(crate) fn fault(error: wasmtime::Error) -> Fault {
             other => Fault::Trap(other.to_string()),
         };
     }
+    if error.is::<wasmtime::PoolConcurrencyLimitError>() {
+        return Fault::Overloaded("no instance is free".to_owned());
+    }
     let text = format!("{error:#}");
     if text.contains("growing memory") || text.contains("growing table") {
         return Fault::OutOfMemory;
     }
     if text.contains("hostcall") {
         return Fault::TooLarge("it returns more than the host takes".to_owned());
-    }
-    if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-        return Fault::Load("too many policies are running at once".to_owned());
     }
     Fault::Malformed(text)
 }

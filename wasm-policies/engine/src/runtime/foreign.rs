@@ -206,8 +206,8 @@ fn asked(manifest: Option<&Manifest>, needs: LimitsAsked) -> LimitsAsked {
 fn accepted(answer: Result<Settings, Fault>) -> Result<(), Fault> {
     match answer {
         Ok(Settings::Valid) => Ok(()),
-        Ok(Settings::Invalid(why)) => Err(Fault::Load(format!("it refuses its settings: {why}"))),
-        Err(Fault::Load(why)) => Err(Fault::Load(why)),
+        Ok(Settings::Invalid(why)) => Err(Fault::Settings(why)),
+        Err(fault @ (Fault::Load(_) | Fault::Overloaded(_))) => Err(fault),
         Err(fault) => Err(Fault::Load(format!("it cannot judge its settings: {fault}"))),
     }
 }

@@ -29,7 +29,7 @@ use crate::runtime::guest_memory::{c_text, charged_text, memory, memory_of, put}
 use crate::runtime::host::{Guest, Host};
 use crate::runtime::program::{Program, Ready};
 use crate::runtime::rego::Builtin;
-use crate::runtime::store::{CALL, Guarded, charge, fill, price, reading_price, store};
+use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, price, reading_price, store};
 
 const MODULE: &str = "env";
 
@@ -439,6 +439,10 @@ impl Ready for Waiting {
             Kind::Gatekeeper => gatekeeper_result(answer, &bounds),
             _ => opa_result(answer, &self.plan.entry, &bounds),
         }
+    }
+
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.rego.store.data_mut().clock
     }
 
     fn fuel_used(&self) -> u64 {

@@ -1,15 +1,74 @@
 //! Stores: what an instance may use, and fuel for the work that the host does for it.
 
-use ocm_policy_rules::outcome::Fault;
-use wasmtime::{AsContextMut, Store, StoreLimits, StoreLimitsBuilder};
+use std::time::Duration;
 
+use ocm_policy_rules::outcome::Fault;
+use wasmtime::{AsContextMut, Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
+
+use crate::deadline::Deadline;
 use crate::limits::Limits;
 use crate::runtime::errors::{fault, stop};
 
 /// What stands behind every store: the limits of its memory and tables, and what a host keeps for its guest.
 pub(crate) struct Guarded<T> {
     pub(crate) limits: StoreLimits,
+    pub(crate) clock: Clock,
     pub(crate) host: T,
+}
+
+/// When a guest has to stop. Looked at when the ticks run out that it was given.
+///
+/// Ticks are time by the clock, and a busy machine may let a thread wait for long. A guest is ended for what it has
+/// computed, so the processor time of the thread is what counts, from the first look on. By the clock there is only the
+/// deadline of the question.
+#[derive(Default)]
+pub(crate) struct Clock {
+    deadline: Deadline,
+    /// Half of the ticks that the guest may take: they pass before the first look, and as much after it.
+    half: u64,
+    first_look: Option<Duration>,
+}
+
+impl Clock {
+    /// Binds what comes next to the deadline of a question.
+    pub(crate) fn bind(&mut self, deadline: &Deadline) {
+        self.deadline = deadline.clone();
+    }
+
+    fn begin(&mut self, limits: &Limits) -> u64 {
+        self.half = limits.ticks.div_ceil(2).max(1);
+        self.first_look = None;
+        self.next()
+    }
+
+    /// After how many ticks to look.
+    fn next(&self) -> u64 {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX) + 1;
+        self.deadline.next_check().map_or(self.half, |time| self.half.min(millis(time)))
+    }
+
+    fn look(&mut self) -> wasmtime::Result<UpdateDeadline> {
+        self.deadline.check().map_err(wasmtime::Error::from)?;
+        let now = processor_time();
+        let first = *self.first_look.get_or_insert(now);
+        if now.saturating_sub(first) >= Duration::from_millis(self.half) {
+            return Ok(UpdateDeadline::Interrupt);
+        }
+        Ok(UpdateDeadline::Continue(self.next()))
+    }
+}
+
+/// The processor time that this thread has used.
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(not(unix))]
+fn processor_time() -> Duration {
+    static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    BEGIN.get_or_init(std::time::Instant::now).elapsed()
 }
 
 /// A store in which nothing can use more than it may.
@@ -28,19 +87,21 @@ pub(crate) fn store<T: 'static>(
             .instances(64)
             .trap_on_grow_failure(true)
             .build(),
+        clock: Clock::default(),
         host,
     };
     let mut store = Store::try_new(engine, guarded).map_err(fault)?;
     store.limiter(|guarded| &mut guarded.limits);
     store.set_hostcall_fuel(small(limits.host_bytes));
-    store.epoch_deadline_trap();
+    store.epoch_deadline_callback(|mut context| context.data_mut().clock.look());
     fill(&mut store, limits)?;
     Ok(store)
 }
 
 /// Gives a store the fuel and the time of one step: getting ready, or deciding.
-pub(crate) fn fill<T>(store: &mut Store<T>, limits: &Limits) -> Result<(), Fault> {
-    store.set_epoch_deadline(limits.ticks);
+pub(crate) fn fill<T>(store: &mut Store<Guarded<T>>, limits: &Limits) -> Result<(), Fault> {
+    let ticks = store.data_mut().clock.begin(limits);
+    store.set_epoch_deadline(ticks);
     store.set_fuel(limits.fuel).map_err(fault)
 }
 

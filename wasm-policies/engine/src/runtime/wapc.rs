@@ -13,7 +13,7 @@ use crate::runtime::errors::{ended, fault, sentences, stop, unloadable};
 use crate::runtime::guest_memory::{memory, name, piece, put};
 use crate::runtime::host::{Guest, Host};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::store::{CALL, Guarded, charge, fill, price, reading_price, store};
+use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, price, reading_price, store};
 use crate::runtime::wasi;
 
 const MODULE: &str = "wapc";
@@ -241,6 +241,10 @@ impl Ready for Waiting {
         self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
         charged.map_err(fault)?;
         kubewarden_response(&answer, question.given_object(), &Bounds::default())
+    }
+
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.store.data_mut().clock
     }
 
     fn fuel_used(&self) -> u64 {

@@ -17,7 +17,7 @@ use crate::runtime::errors::{Exited, ended, fault, stop, unloadable};
 use crate::runtime::guest_memory::{long, memory, name, number, piece, piece_mut, put};
 use crate::runtime::host::{Guest, Host};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::store::{CALL, Guarded, charge, fill, price, reading_price, store};
+use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, price, reading_price, store};
 
 /// The module that such functions are imported from.
 pub(crate) const MODULE: &str = "wasi_snapshot_preview1";
@@ -522,6 +522,10 @@ impl Ready for Waiting {
         let answer = self.run(&["policy", "decide"], &request, now, input.into_bytes(), limits)?;
         self.charge(reading_price(answer.len().min(bounds.bytes)), limits)?;
         read_decision(&answer, &bounds)
+    }
+
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.store.data_mut().clock
     }
 
     fn fuel_used(&self) -> u64 {

@@ -14,25 +14,22 @@ pub use guest::{ANSWER, ANSWER_TEXTS, Guest};
 
 /// The process that compiles. Cargo builds it together with the tests.
 pub fn compiler() -> Compiler {
-    let own = std::env::current_exe().expect("a test has a path");
-    let folder: PathBuf = own.ancestors().nth(2).expect("tests lie in a folder of the build").into();
-    let program = folder.join("examples").join(format!("compiler{}", std::env::consts::EXE_SUFFIX));
-    assert!(program.exists(), "{} was not built", program.display());
+    let program = program("compiler");
     Compiler::Process { program, arguments: Vec::new(), cpu_seconds: 20, memory_bytes: 1 << 30 }
 }
 
-/// An engine in which time passes.
+/// A program of this crate's examples. Cargo builds them together with the tests.
+pub fn program(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("a test has a path");
+    let folder: PathBuf = own.ancestors().nth(2).expect("tests lie in a folder of the build").into();
+    let program = folder.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(program.exists(), "{} was not built", program.display());
+    program
+}
+
+/// An engine.
 pub fn engine() -> Engine {
-    let engine =
-        Engine::new(&EngineSettings { instances: 64, ..EngineSettings::default() }).expect("there is an engine");
-    let ticking = engine.clone();
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            ticking.tick();
-        }
-    });
-    engine
+    Engine::new(&EngineSettings { instances: 64, ..EngineSettings::default() }).expect("there is an engine")
 }
 
 /// A policy of this module without settings.

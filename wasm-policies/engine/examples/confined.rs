@@ -1,0 +1,26 @@
+//! Confines itself as the process that compiles does, and tells what it can still do. For tests.
+#![expect(clippy::print_stdout, reason = "a test reads it")]
+
+use std::process::Command;
+
+fn main() -> std::io::Result<()> {
+    let own = std::env::args().next().unwrap_or_default();
+    let inherited: i32 = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(-1);
+    ocm_policy_engine::confine_for_tests()?;
+    let word = |done: bool| if done { "yes" } else { "no" };
+    println!("reads files: {}", word(std::fs::read(&own).is_ok()));
+    println!("writes files: {}", word(std::fs::write(std::env::temp_dir().join("confined"), "x").is_ok()));
+    println!("opens sockets: {}", word(std::net::TcpListener::bind("127.0.0.1:0").is_ok()));
+    println!("starts programs: {}", word(Command::new(&own).spawn().is_ok()));
+    println!("has what it inherited: {}", word(is_open(inherited)));
+    println!("starts threads: {}", word(std::thread::spawn(|| 1).join().is_ok()));
+    Ok(())
+}
+
+#[expect(unsafe_code, reason = "only a number of a descriptor is known")]
+fn is_open(descriptor: i32) -> bool {
+    // SAFETY: nothing is done with it but to look whether it is there, and it is not closed.
+    let file =
+        std::mem::ManuallyDrop::new(unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(descriptor) });
+    file.metadata().is_ok()
+}

@@ -1,0 +1,81 @@
+//! What the process that compiles can do: nothing but that.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::process::Command;
+
+use ocm_policy_engine::{Ceiling, Compiler, Fault};
+use rustix::io::{FdFlags, fcntl_setfd};
+use support::{Guest, compiler, program};
+
+#[test]
+fn the_process_that_compiles_can_compute_and_nothing_else() {
+    let file = File::open("/proc/self/exe").unwrap();
+    fcntl_setfd(&file, FdFlags::empty()).unwrap();
+    let told = Command::new(program("confined")).arg(file.as_raw_fd().to_string()).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "reads files: no",
+            "writes files: no",
+            "opens sockets: no",
+            "starts programs: no",
+            "has what it inherited: no",
+            "starts threads: yes",
+        ]
+    );
+}
+
+#[test]
+fn it_dies_with_whoever_started_it() {
+    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+    use std::io::{BufRead as _, BufReader, Write as _};
+    // A shell starts it, tells its number, and waits; it itself waits for a module that never comes to its end.
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let script = format!(
+        "mkfifo {pipe}; exec 3<>{pipe}; {program} <&3 >/dev/null & echo $!; wait",
+        pipe = pipe.display(),
+        program = program("compiler").display()
+    );
+    let mut shell = Command::new("/bin/sh").args(["-c", &script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let pid = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
+    let order = br#"{"settings":null,"ceiling":CEILING,"cpuSeconds":60,"memoryBytes":1073741824}"#;
+    let ceiling = serde_json::to_string(&Ceiling::default()).unwrap();
+    let order = String::from_utf8(order.to_vec()).unwrap().replace("CEILING", &ceiling);
+    let mut input = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    input.write_all(&u32::try_from(order.len()).unwrap().to_le_bytes()).unwrap();
+    input.write_all(order.as_bytes()).unwrap();
+    // It is confined once its memory cannot be looked at any more, or its filter is on.
+    let status =
+        |pid: Pid| std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap_or_default();
+    while !status(pid).contains("Seccomp:\t2") {
+        assert!(test_kill_process(pid).is_ok(), "it ended too early");
+        std::thread::yield_now();
+    }
+    assert!(status(pid).contains("NoNewPrivs:\t1"));
+    kill_process(Pid::from_child(&shell), Signal::KILL).unwrap();
+    shell.wait().unwrap();
+    // Its input stays open, so only the death of its parent can end it.
+    while status(pid).contains("State:") && !status(pid).contains("State:\tZ") {
+        std::thread::yield_now();
+    }
+    drop(input);
+}
+
+#[test]
+fn a_compiler_that_answers_without_end_is_ended() {
+    let module = Guest::default().module();
+    let Compiler::Process { cpu_seconds, memory_bytes, .. } = compiler() else { unreachable!() };
+    let arguments = vec!["-c".to_owned(), "cat /dev/zero".to_owned()];
+    let endless = Compiler::Process { program: "/bin/sh".into(), arguments, cpu_seconds, memory_bytes };
+    let fault = endless.compile(&module, "{}", &Ceiling::default()).err();
+    assert!(matches!(&fault, Some(Fault::Load(why)) if why.contains("64 MiB")), "{fault:?}");
+}
