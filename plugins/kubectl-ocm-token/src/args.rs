@@ -149,7 +149,7 @@ pub(crate) struct RevokeArgs {
     /// Identifiers of bootstrap tokens
     #[arg(value_name = "ID", required_unless_present_any = ["all", "service_account"], conflicts_with = "all")]
     pub(crate) ids: Vec<String>,
-    /// Every bootstrap token that `list` shows
+    /// Every bootstrap token that `kubectl ocm token create` made; those of other tools are revoked by their identifiers
     #[arg(long)]
     pub(crate) all: bool,
     /// Every token of the service account, by making the account anew

@@ -86,7 +86,8 @@ async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Fai
     let RevokeArgs { mut ids, all, service_account, yes, dry_run, output } = args;
     let dry_run = DryRun::from(dry_run);
     if all {
-        ids = token::list(&hub).await?.into_iter().map(|kept| kept.id).collect();
+        // Tokens of other tools are revoked by their identifiers only.
+        ids = token::list(&hub).await?.into_iter().filter(|kept| kept.ours).map(|kept| kept.id).collect();
     }
     let many = all && !ids.is_empty();
     if (many || service_account) && !yes && dry_run == DryRun::No {
@@ -117,7 +118,7 @@ async fn revoke(args: RevokeArgs, hub: Cluster, ui: Arc<Ui>) -> Result<Exit, Fai
         rows.push(("serviceaccount/agent-registration-bootstrap".to_owned(), Revoked::Now));
     }
     if all && rows.is_empty() {
-        ui.tell(Event::note("there are no bootstrap tokens for clusters"));
+        ui.tell(Event::note("there are no bootstrap tokens that kubectl ocm created"));
     }
     view::revoked_document(&ui, &rows, dry_run, output.output)
 }

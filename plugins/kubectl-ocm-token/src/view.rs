@@ -164,7 +164,7 @@ pub(crate) fn identifier(word: &str) -> &str {
 
 /// One line per bootstrap token that is gone.
 pub(crate) fn revoked(ui: &Ui, id: &str, revoked: Revoked, dry_run: DryRun, format: Format) {
-    if format == Format::Name || (format.is_human() && revoked == Revoked::Now) {
+    if revoked == Revoked::Now && (format == Format::Name || format.is_human()) {
         let reference = format!("bootstrap-token/{}", identifier(id));
         let word = if format == Format::Name { String::new() } else { format!(" revoked{}", dry_run.remark()) };
         ui.line(&(reference + &word));
@@ -193,5 +193,6 @@ pub(crate) fn revoked_document(
             rows.iter().map(|(name, revoked)| json!({ "name": name, "revoked": *revoked == Revoked::Now })).collect();
         ui.out(&document(format, &json!({ "dryRun": dry_run != DryRun::No, "tokens": rows }))?);
     }
-    Ok(Exit::Ok)
+    let absent = rows.iter().any(|(_, revoked)| *revoked == Revoked::Absent);
+    Ok(if absent { Exit::Failed } else { Exit::Ok })
 }

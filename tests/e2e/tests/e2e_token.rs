@@ -152,13 +152,25 @@ fn tokens_from_making_to_revoking() {
         assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
     }
 
-    // Revoked tokens are worth nothing, and a second time is no failure.
+    // Revoked tokens are worth nothing. A second time the hub does not know the token, and nothing is said to be revoked.
     let revoked = token(&hub, &["revoke", whole]);
     assert_eq!(revoked.stdout, format!("bootstrap-token/{id} revoked\n"), "{revoked:?}");
     assert!(!format!("{revoked:?}").contains(secret));
     eventually("the API server to forget the token", || whoami(&hub, whole).is_none());
     let twice = token(&hub, &["revoke", id]);
-    assert_eq!((twice.code, twice.stdout.as_str()), (Some(0), ""), "{twice:?}");
+    assert_eq!((twice.code, twice.stdout.as_str()), (Some(1), ""), "{twice:?}");
+    let named = token(&hub, &["revoke", id, "--output", "name"]);
+    assert_eq!((named.code, named.stdout.as_str()), (Some(1), ""), "{named:?}");
+    // Tokens of other tools stay.
+    let others = "--from-literal=token-id=others --from-literal=token-secret=0123456789abcdef \
+                  --from-literal=usage-bootstrap-authentication=true \
+                  --from-literal=auth-extra-groups=system:bootstrappers:managedcluster";
+    let mut create = vec!["create", "secret", "generic", "bootstrap-token-others", "--namespace=kube-system"];
+    create.extend(["--type=bootstrap.kubernetes.io/token"].into_iter().chain(others.split_whitespace()));
+    hub.kubectl(&create).expect("a token of another tool");
+    let all = token(&hub, &["revoke", "--all", "--yes"]);
+    assert_eq!(all.code, Some(0), "{all:?}");
+    hub.kubectl(&["get", "secret", "bootstrap-token-others", "--namespace=kube-system"]).expect("it is still there");
     let asked = token(&hub, &["revoke", "--service-account"]);
     assert_eq!(asked.code, Some(2), "nobody is there to ask: {asked:?}");
     let anew = token(&hub, &["revoke", "--service-account", "--yes"]);

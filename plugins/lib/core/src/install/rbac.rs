@@ -1,7 +1,7 @@
 //! What the hub's operator and a registering agent may do.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
-use ocm_api::names::{bootstrap, namespaces, operators, secrets};
+use ocm_api::names::{bootstrap, hub, namespaces, operators, secrets};
 
 /// API groups, resources, names of objects (none: all), verbs; words are separated by blanks, `core` is the core group.
 pub(crate) type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
@@ -104,8 +104,9 @@ const BOOTSTRAP: &[Row] = &[
     ("core", "configmaps", &["cluster-info", "kube-root-ca.crt", secrets::CA_BUNDLE_CONFIGMAP], "get"),
     ("certificates.k8s.io", "certificatesigningrequests", &[], "create get list watch"),
     ("cluster.open-cluster-management.io", "managedclusters", &[], "create get list watch"),
-    // The hub puts new clusters into the set `default` and then asks whether their creator may do that.
-    ("cluster.open-cluster-management.io", "managedclustersets/join", &[], "create"),
+    // The hub puts new clusters into the set `default` and then asks whether their creator may do that. Other sets are
+    // not for those who register clusters to choose.
+    ("cluster.open-cluster-management.io", "managedclustersets/join", &[hub::DEFAULT_CLUSTER_SET], "create"),
 ];
 
 pub(super) fn operator_role() -> ClusterRole {
