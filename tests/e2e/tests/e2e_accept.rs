@@ -229,7 +229,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Make)> {
         // Labels that lie.
         (
             "an add-on's label",
-            "ForeignOrganization",
+            "AddonLabel",
             ask(|name| {
                 let mut ask = Ask::with(name, &Fixture::agent(name, "a1").organization("platform-admins"));
                 ask.addon = Some("x".to_owned());
