@@ -226,6 +226,7 @@ fn an_unclean_end_is_mended_by_the_same_command() {
     is_available(&said, "again");
     assert!(said.stderr.contains("cleared leader lease open-cluster-management/klusterlet-lock"), "{said:?}");
     assert!(said.stderr.contains("klusterlet-0123456789-abcde"), "{said:?}");
+    assert!(said.stderr.contains("the name \"again\" was used on the hub before"), "{said:?}");
 }
 
 /// Somebody with a token that registers clusters, but no cluster.

@@ -322,6 +322,17 @@ fn not_a_hub(server: &str) -> Failure {
     .hint("make it one: kubectl ocm install hub")
 }
 
+/// The namespace of the cluster's name on the hub.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HubNamespace {
+    /// There is none, or none that may be seen.
+    Free,
+    /// It was made for a managed cluster of this name.
+    Left,
+    /// It is nobody's cluster's, and becomes this one's.
+    Adopted,
+}
+
 /// What a cluster is checked against on the hub.
 pub(super) struct Registrant<'a> {
     /// The name that it is to get.
@@ -371,7 +382,14 @@ impl Hub {
         );
         let cluster = cluster?;
         rights?;
-        let adopts = namespace?;
+        let namespace = namespace?;
+        let adopts = namespace == HubNamespace::Adopted;
+        if namespace == HubNamespace::Left && cluster.is_none() {
+            narrator.tell(Event::note(format!(
+                "the name {name:?} was used on the hub before: certificates of its earlier agents stay valid until they \
+                 expire, and get their rights back with the name"
+            )));
+        }
         if adopts {
             if let Some(hub) = self.eyes() {
                 let right = Right::new("patch", "", "namespaces").on(name);
@@ -480,20 +498,20 @@ impl Hub {
         }
     }
 
-    /// Whether a namespace of the cluster's name is there that is to be adopted. One that is going away, or is somebody
+    /// What the hub has under the cluster's name. A namespace that is going away, or is somebody
     /// else's, is in the way.
-    async fn namespace_is_free(&self, name: &str, adopt: bool) -> Result<bool, Failure> {
-        let Some(hub) = self.eyes() else { return Ok(false) };
+    async fn namespace_is_free(&self, name: &str, adopt: bool) -> Result<HubNamespace, Failure> {
+        let Some(hub) = self.eyes() else { return Ok(HubNamespace::Free) };
         let api: Api<Namespace> = Api::all(hub.client.clone());
         let found = match api.get_metadata_opt(name).await {
             Ok(found) => found,
             Err(error) => {
                 let failure = hub.explain(format_args!("read namespace {name:?}"), error);
                 // Who may not look finds out from the hub's controllers.
-                return if failure.reason == Reason::Forbidden { Ok(false) } else { Err(failure) };
+                return if failure.reason == Reason::Forbidden { Ok(HubNamespace::Free) } else { Err(failure) };
             }
         };
-        let Some(namespace) = found else { return Ok(false) };
+        let Some(namespace) = found else { return Ok(HubNamespace::Free) };
         if namespace.metadata.deletion_timestamp.is_some() {
             return Err(Failure::refused(format!(
                 "on the hub the namespace {name:?} of an earlier cluster is still going away"
@@ -502,8 +520,8 @@ impl Hub {
         }
         let owner = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME));
         match owner.map(String::as_str) {
-            Some(owner) if owner == name => Ok(false),
-            _ if adopt => Ok(true),
+            Some(owner) if owner == name => Ok(HubNamespace::Left),
+            _ if adopt => Ok(HubNamespace::Adopted),
             _ => Err(Failure::refused(format!(
                 "on the hub a namespace {name:?} exists that is not a managed cluster's, and the cluster's agent would get \
                  rights in it; nothing was changed"
