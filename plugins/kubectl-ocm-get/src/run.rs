@@ -22,12 +22,8 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         What::Clusters(list) => {
             let selector = list.selector.clone();
             if list.watch {
-                let names = list.names.clone();
-                let changes = get::watch_clusters(&hub, selector.as_deref());
-                return follow(&ui, &list, changes, |row| {
-                    names.is_empty() || names.iter().any(|name| name == row.name())
-                })
-                .await;
+                let changes = get::watch_clusters(&hub, &list.names, selector.as_deref());
+                return follow(&ui, &list, changes, |_| true).await;
             }
             show(&ui, &list, get::clusters(&hub, &list.names, selector.as_deref()).await?)
         }
@@ -104,6 +100,14 @@ async fn follow<T: View>(
         let (row, gone) = match change? {
             Changed::Now(row) => (row, false),
             Changed::Gone(row) => (row, true),
+            Changed::Lost(failure) => {
+                ui.tell(Event::warning(format!("{failure}; trying again")));
+                continue;
+            }
+            Changed::Back => {
+                ui.tell(Event::note("the watch goes on"));
+                continue;
+            }
         };
         if !wanted(&row) {
             continue;
@@ -119,6 +123,9 @@ async fn follow<T: View>(
                 let gone = if gone { "  (removed)" } else { "" };
                 ui.line(&format!("{}{gone}", aligned(&cells[..columns]).trim_end()));
             }
+        }
+        if ui.is_stdout_gone() {
+            break;
         }
     }
     Ok(Exit::Ok)

@@ -1,9 +1,13 @@
 //! Lists of clusters and requests with where they stand, once or as they change.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
+use kube::api::ListParams;
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event as Change, watcher};
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
@@ -100,16 +104,41 @@ impl RequestRow {
     }
 }
 
-/// Managed clusters by name; all, those that match a selector, or those that are named.
+/// Managed clusters by name; all, those that match a selector, or those that are named, which are read one by one.
 ///
 /// # Errors
 /// When the hub cannot be read, or does not know a name.
 pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -> Result<Vec<ClusterRow>, Failure> {
-    let mut objects = registry::clusters(hub, selector).await?;
-    keep_named(&mut objects, names, |object| object.metadata.name.as_deref(), "managed cluster")?;
-    let mut rows: Vec<ClusterRow> = objects.into_iter().map(ClusterRow::of).collect();
-    rows.sort_by(|left, right| left.name().cmp(right.name()));
-    Ok(rows)
+    let mut objects = match (names, selector) {
+        ([], selector) => registry::clusters(hub, selector).await?,
+        (names, None) => registry::some_clusters(hub, names).await?,
+        (names, selector) => {
+            let mut objects = registry::clusters(hub, selector).await?;
+            objects.retain(|object| object.metadata.name.as_ref().is_some_and(|name| names.contains(name)));
+            objects
+        }
+    };
+    let is = |object: &ManagedCluster, name: &String| object.metadata.name.as_ref() == Some(name);
+    if let Some(unknown) = names.iter().find(|name| !objects.iter().any(|object| is(object, name))) {
+        return Err(unknown_cluster(hub, unknown).await);
+    }
+    // A name that was typed twice is one row.
+    objects.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
+    objects.dedup_by(|left, right| left.metadata.name == right.metadata.name);
+    Ok(objects.into_iter().map(ClusterRow::of).collect())
+}
+
+/// Only now, that a name is unknown, are all names worth reading.
+async fn unknown_cluster(hub: &Cluster, unknown: &str) -> Failure {
+    let failure = Failure::new(Reason::NotFound, format!("the hub has no managed cluster {unknown:?}"));
+    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
+    // Who may read one cluster may still not list all: then there is no suggestion.
+    let Ok(list) = api.list_metadata(&ListParams::default()).await else { return failure };
+    let names = list.items.iter().filter_map(|object| object.metadata.name.as_deref());
+    match ocm_core::nearest(unknown, names) {
+        Some(near) => failure.hint(format!("did you mean {near}?")),
+        None => failure,
+    }
 }
 
 /// Requests for clusters, the newest last; all, those that match a selector too, or those of the names given: a
@@ -141,43 +170,41 @@ pub async fn requests(hub: &Cluster, names: &[String], selector: Option<&str>) -
     Ok(rows)
 }
 
-fn keep_named<T>(
-    objects: &mut Vec<T>,
-    names: &[String],
-    name_of: fn(&T) -> Option<&str>,
-    what: &str,
-) -> Result<(), Failure> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    if let Some(unknown) = names.iter().find(|name| !objects.iter().any(|object| name_of(object) == Some(name))) {
-        let near = ocm_core::nearest(unknown, objects.iter().filter_map(|object| name_of(object)));
-        let failure = Failure::new(Reason::NotFound, format!("the hub has no {what} {unknown:?}"));
-        return Err(match near {
-            Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure,
-        });
-    }
-    objects.retain(|object| name_of(object).is_some_and(|name| names.iter().any(|wanted| wanted == name)));
-    Ok(())
-}
-
-/// One change of what is watched.
+/// One thing that a watch finds.
 #[derive(Clone, Debug)]
 pub enum Changed<T> {
     /// It is new or has changed.
     Now(T),
     /// It is gone.
     Gone(T),
+    /// The hub cannot be watched at the moment; the watch goes on trying. Once for each interruption.
+    Lost(Failure),
+    /// It can be watched again.
+    Back,
 }
 
 /// Managed clusters as they change, beginning with all that there are.
 pub fn watch_clusters(
     hub: &Cluster,
+    names: &[String],
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<ClusterRow>, Failure>> {
-    let config = selector.map_or_else(watcher::Config::default, |selector| watcher::Config::default().labels(selector));
-    changes(hub.clone(), config, ClusterRow::of)
+    let mut config = watcher::Config::default();
+    if let Some(selector) = selector {
+        config = config.labels(selector);
+    }
+    // One object needs no list of all.
+    if let [name] = names {
+        config = config.fields(&format!("metadata.name={name}"));
+    }
+    let names = names.to_vec();
+    changes(hub, config, ClusterRow::of).try_filter(move |change| {
+        let wanted = match change {
+            Changed::Now(row) | Changed::Gone(row) => names.is_empty() || names.iter().any(|name| name == row.name()),
+            Changed::Lost(_) | Changed::Back => true,
+        };
+        std::future::ready(wanted)
+    })
 }
 
 /// Requests for clusters as they change, beginning with all that there are.
@@ -187,12 +214,12 @@ pub fn watch_requests(
 ) -> impl Stream<Item = Result<Changed<RequestRow>, Failure>> {
     let selector =
         selector.map_or_else(|| labels::CLUSTER_NAME.to_owned(), |more| format!("{},{more}", labels::CLUSTER_NAME));
-    changes(hub.clone(), watcher::Config::default().labels(&selector), RequestRow::of)
+    changes(hub, watcher::Config::default().labels(&selector), RequestRow::of)
 }
 
-/// Follows a kind. What passes by itself, like a lost connection, is retried by the watcher with a pause.
+/// Follows a kind. What passes by itself, like a lost connection, is retried with growing pauses.
 fn changes<K, T>(
-    hub: Cluster,
+    hub: &Cluster,
     config: watcher::Config,
     row: fn(K) -> T,
 ) -> impl Stream<Item = Result<Changed<T>, Failure>>
@@ -200,37 +227,94 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let api: Api<K> = Api::all(hub.client.clone());
-    watcher(api, config)
-        .filter_map(move |event| {
-            let change = match event {
-                Ok(Change::Apply(object) | Change::InitApply(object)) => Some(Ok(Changed::Now(row(object)))),
-                Ok(Change::Delete(object)) => Some(Ok(Changed::Gone(row(object)))),
-                Ok(Change::Init | Change::InitDone) => None,
-                Err(error) => Some(Err(error)),
-            };
-            std::future::ready(change)
-        })
-        .filter_map(move |change| {
-            let outcome = match change {
-                Ok(change) => Some(Ok(change)),
-                Err(error) => {
-                    lasting(error).map(|failure| Err(failure.context(format!("cannot watch ({})", hub.label()))))
-                }
-            };
-            std::future::ready(outcome)
-        })
-        .into_stream()
+    let label = hub.label();
+    let mut known = Known::default();
+    watcher(api, config).default_backoff().flat_map(move |event| {
+        let found = match event {
+            Ok(event) => known.take(event),
+            Err(error) => known.lose(error, &label).into_iter().collect(),
+        };
+        futures::stream::iter(found.into_iter().map(move |change| {
+            change.map(|change| match change {
+                Changed::Now(object) => Changed::Now(row(object)),
+                Changed::Gone(object) => Changed::Gone(row(object)),
+                Changed::Lost(failure) => Changed::Lost(failure),
+                Changed::Back => Changed::Back,
+            })
+        }))
+    })
 }
 
-/// What a watch cannot get over by trying again.
-fn lasting(error: watcher::Error) -> Option<Failure> {
-    let failure = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => explain(&error),
-        watcher::Error::WatchError(status) => explain(&kube::Error::Api(status)),
-        other => Failure::other(other.to_string()),
-    };
-    let passes = failure.reason.is_transient() || failure.reason == Reason::Other;
-    (!passes).then_some(failure)
+/// What was shown already: a watch that begins again lists everything anew, and only what differs is news.
+struct Known<K> {
+    objects: BTreeMap<String, K>,
+    /// The names of a list that is under way.
+    listed: Option<BTreeSet<String>>,
+    lost: bool,
+}
+
+impl<K> Default for Known<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), listed: None, lost: false }
+    }
+}
+
+impl<K: kube::Resource + Clone> Known<K> {
+    fn take(&mut self, event: Change<K>) -> Vec<Result<Changed<K>, Failure>> {
+        let mut found = Vec::new();
+        // The beginning of a list is announced before anything was read.
+        if !matches!(event, Change::Init) && std::mem::take(&mut self.lost) {
+            found.push(Changed::Back);
+        }
+        match event {
+            Change::Init => self.listed = Some(BTreeSet::new()),
+            Change::InitApply(object) => {
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(name_of(&object));
+                }
+                found.extend(self.news(object));
+            }
+            Change::InitDone => {
+                let listed = self.listed.take().unwrap_or_default();
+                let gone = self.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect::<Vec<_>>();
+                found.extend(gone.iter().filter_map(|name| self.objects.remove(name)).map(Changed::Gone));
+            }
+            Change::Apply(object) => found.extend(self.news(object)),
+            Change::Delete(object) => {
+                self.objects.remove(&name_of(&object));
+                found.push(Changed::Gone(object));
+            }
+        }
+        found.into_iter().map(Ok).collect()
+    }
+
+    fn news(&mut self, object: K) -> Option<Changed<K>> {
+        let before = self.objects.insert(name_of(&object), object.clone());
+        let same = before.is_some_and(|before| {
+            before.meta().uid == object.meta().uid && before.meta().resource_version == object.meta().resource_version
+        });
+        (!same).then_some(Changed::Now(object))
+    }
+
+    /// An error that does not pass ends the watch; one that may is told once.
+    fn lose(&mut self, error: watcher::Error, label: &str) -> Option<Result<Changed<K>, Failure>> {
+        let failure = match error {
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => explain(&error),
+            watcher::Error::WatchError(status) => explain(&kube::Error::Api(status)),
+            other => Failure::other(other.to_string()),
+        };
+        let passes = failure.reason.is_transient() || failure.reason == Reason::Other;
+        let failure = failure.context(format!("cannot watch ({label})"));
+        match (passes, std::mem::replace(&mut self.lost, true)) {
+            (false, _) => Some(Err(failure)),
+            (true, false) => Some(Ok(Changed::Lost(failure))),
+            (true, true) => None,
+        }
+    }
+}
+
+fn name_of(object: &impl kube::Resource) -> String {
+    object.meta().name.clone().unwrap_or_default()
 }

@@ -218,7 +218,11 @@ pub async fn requests(hub: &Cluster, selector: &str) -> Result<Vec<CertificateSi
     all(hub, &api, ListParams::default().labels(selector), "list certificate signing requests").await
 }
 
-async fn some_clusters(hub: &Cluster, names: &[String]) -> Result<Vec<ManagedCluster>, Failure> {
+/// Managed clusters by their names, those that exist.
+///
+/// # Errors
+/// When the hub cannot be read.
+pub async fn some_clusters(hub: &Cluster, names: &[String]) -> Result<Vec<ManagedCluster>, Failure> {
     let api: Api<ManagedCluster> = Api::all(hub.client.clone());
     let found: Vec<Option<ManagedCluster>> = futures::stream::iter(names)
         .map(|name| {

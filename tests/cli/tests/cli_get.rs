@@ -1,0 +1,109 @@
+//! Lists and watches against a server that does what a test says.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use cli_tests::server::{Asked, Reply, Server};
+use cli_tests::{Cli, kubeconfig};
+use serde_json::{Value, json};
+
+const PATH: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+
+fn cluster(name: &str, version: &str, accepted: bool) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": { "name": name, "uid": name, "resourceVersion": version,
+            "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": { "hubAcceptsClient": accepted },
+    })
+}
+
+fn list(clusters: &[Value]) -> Reply {
+    let list = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedClusterList",
+        "metadata": { "resourceVersion": "10" }, "items": clusters,
+    });
+    Reply::Json(200, list.to_string())
+}
+
+fn status(code: u16, reason: &str) -> Reply {
+    let status = json!({
+        "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason,
+    });
+    Reply::Json(code, status.to_string())
+}
+
+fn is_watch(asked: &Asked) -> bool {
+    asked.line.contains("watch=true")
+}
+
+/// A watch of a server that ends it with "forbidden" at last.
+fn watch(server: &Server, words: &[&str]) -> cli_tests::Run {
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let run = cli.run([&["get", "clusters", "--watch"], words].concat());
+    assert_eq!(run.exit, 1, "{run}");
+    assert!(run.stderr.contains("error: cannot watch (context \"hub\")"), "{run}");
+    run
+}
+
+#[test]
+fn a_watch_that_begins_again_shows_only_what_has_changed() {
+    let (lists, watches) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let server = Server::start(move |_, asked| match is_watch(asked) {
+        // The first watch sees one cluster go, and then the client must list again.
+        true => {
+            let gone = json!({ "type": "DELETED", "object": cluster("c2", "5", false) }).to_string();
+            let expired = json!({ "type": "ERROR", "object": {
+                "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired",
+                "message": "too old",
+            } });
+            let first = watches.fetch_add(1, Ordering::SeqCst) == 0;
+            Reply::Lines(first.then_some(gone).into_iter().chain([expired.to_string()]).collect())
+        }
+        false => match lists.fetch_add(1, Ordering::SeqCst) {
+            0 => list(&[cluster("c1", "1", false), cluster("c2", "2", false), cluster("c3", "3", false)]),
+            1 => list(&[cluster("c3", "7", true), cluster("c4", "8", false)]),
+            _ => status(403, "Forbidden"),
+        },
+    });
+    let run = watch(&server, &["--no-headers"]);
+    let rows: Vec<(&str, bool)> = run
+        .stdout
+        .lines()
+        .map(|line| (line.split(' ').next().unwrap_or_default(), line.ends_with("(removed)")))
+        .collect();
+    let expected =
+        [("c1", false), ("c2", false), ("c3", false), ("c2", true), ("c3", false), ("c4", false), ("c1", true)];
+    assert_eq!(rows, expected, "{run}");
+}
+
+#[test]
+fn a_server_that_is_away_is_told_once_and_not_besieged() {
+    let server = Server::start(|number, asked| match number {
+        0..3 => Reply::Drop,
+        3 if !is_watch(asked) => list(&[cluster("c1", "1", false)]),
+        _ => status(403, "Forbidden"),
+    });
+    let started = Instant::now();
+    let run = watch(&server, &["--no-headers"]);
+    // Three pauses, each longer than the one before; a busy machine only makes it slower.
+    assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
+    let warnings = run.stderr.lines().filter(|line| line.starts_with("warning:")).count();
+    assert_eq!(warnings, 1, "{run}");
+    assert!(run.stderr.contains("note: the watch goes on"), "{run}");
+    assert_eq!(run.stdout.lines().count(), 1, "{run}");
+}
+
+#[test]
+fn a_name_is_read_alone() {
+    let server = Server::start(|_, asked| match asked.line.strip_prefix("GET ") {
+        Some(line) if line == format!("{PATH}/c1") => Reply::Json(200, cluster("c1", "1", true).to_string()),
+        Some(line) if line.starts_with(&format!("{PATH}/")) => status(404, "NotFound"),
+        _ => list(&[cluster("c1", "1", true)]),
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let run = cli.run(["get", "clusters", "c1", "-o", "name"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (0, "managedcluster.cluster.open-cluster-management.io/c1\n"), "{run}");
+    assert_eq!(server.lines(), [format!("GET {PATH}/c1")]);
+    assert!(cli.run(["get", "clusters", "1c"]).stderr.contains("hint: did you mean c1?"));
+}
