@@ -72,7 +72,7 @@ pub(crate) fn value(text: &str) -> Result<Value, String> {
     if looks_like_json(text) {
         return serde_json::from_str(text).map_err(|error| error.to_string());
     }
-    serde_saphyr::from_str(text).map_err(|error| first_line(&error))
+    serde_saphyr::from_str_with_options(text, as_kubectl()).map_err(|error| first_line(&error))
 }
 
 fn parse(text: &str) -> Result<Vec<Value>, String> {
@@ -80,7 +80,12 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
         let values = serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>();
         return values.map_err(|error| error.to_string());
     }
-    serde_saphyr::from_multiple(text).map_err(|error| first_line(&error))
+    serde_saphyr::from_multiple_with_options(text, as_kubectl()).map_err(|error| first_line(&error))
+}
+
+/// kubectl reads YAML 1.1: `y` and `on` are booleans, and a number that begins with 0 is octal.
+fn as_kubectl() -> serde_saphyr::Options {
+    serde_saphyr::options! { legacy_octal_numbers: true, strict_booleans: false }
 }
 
 fn looks_like_json(text: &str) -> bool {
@@ -90,4 +95,39 @@ fn looks_like_json(text: &str) -> bool {
 /// The sentence; the lines below it quote the file.
 fn first_line(error: &impl ToString) -> String {
     error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `kubectl label --local` of 1.35 makes of the same scalars.
+    #[test]
+    fn scalars_are_those_of_kubectl() {
+        let cases: &[(&str, &str)] = &[
+            ("y", "true"),
+            ("Yes", "true"),
+            ("on", "true"),
+            ("n", "false"),
+            ("NO", "false"),
+            ("off", "false"),
+            ("TRUE", "true"),
+            ("yEs", r#""yEs""#),
+            ("'y'", r#""y""#),
+            ("0x10", "16"),
+            ("0o10", "8"),
+            ("010", "8"),
+            ("0b11", "3"),
+            ("1_000", "1000"),
+            ("+1", "1"),
+            ("~", "null"),
+            ("Null", "null"),
+            ("12:30:45", r#""12:30:45""#),
+            ("2001-01-01", r#""2001-01-01""#),
+        ];
+        for (scalar, expected) in cases {
+            let read = value(&format!("x: {scalar}")).unwrap();
+            assert_eq!(read["x"].to_string(), *expected, "{scalar}");
+        }
+    }
 }
