@@ -25,6 +25,7 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::apply;
 use ocm_kube::wait::{Look, until};
 use ocm_kube::{Cluster, explain};
+use ocm_net::Endpoint;
 use serde_json::{Value, json};
 
 use crate::workload;
@@ -149,7 +150,7 @@ pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) 
             }
         }
     }
-    if is_loopback(&cluster.server) {
+    if Endpoint::parse(&cluster.server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
         narrator.tell(Event::note(format!(
             "the hub's address {} only works on this machine: clusters that join need another one, \
              kubectl ocm join --hub-apiserver URL",
@@ -161,16 +162,6 @@ pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) 
 
 /// What the rights are needed for.
 const PURPOSE: &str = "install a hub";
-
-fn is_loopback(server: &str) -> bool {
-    let rest = server.split_once("://").map_or(server, |(_, rest)| rest);
-    let host = rest.split('/').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(address) => address.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The wait
@@ -421,19 +412,6 @@ fn unanswered(cluster: &Cluster, what: &str, error: kube::Error) -> Result<Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_that_only_work_here() {
-        for (server, loopback) in [
-            ("https://127.0.0.1:6443", true),
-            ("https://localhost", true),
-            ("https://[::1]:6443/path", true),
-            ("https://10.0.0.1:6443", false),
-            ("https://localhost.example", false),
-        ] {
-            assert_eq!(is_loopback(server), loopback, "{server}");
-        }
-    }
 
     #[test]
     fn conditions_count_only_for_the_present_generation() {

@@ -144,7 +144,7 @@ fn no_account(hub: &Cluster) -> Failure {
             bootstrap::SERVICE_ACCOUNT
         ),
     )
-    .hint("make it one: kubectl ocm install")
+    .hint("make it one: kubectl ocm install hub")
 }
 
 fn service_accounts(hub: &Cluster) -> Api<ServiceAccount> {

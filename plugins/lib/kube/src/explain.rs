@@ -3,29 +3,36 @@
 use std::error::Error as StdError;
 use std::io;
 
-use kube::config::KubeconfigError;
+use kube::client::AuthError;
 use ocm_core::{Failure, Reason};
-use rustls::{CertificateError, Error as TlsError};
+use ocm_net::tls_failure;
+use rustls::Error as TlsError;
 
-use crate::layers::TooSlow;
+use crate::middleware::TooSlow;
 
 /// Translates an error of the client. The message says what happened, not what was tried: callers put that in front.
 pub fn explain(error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => api(status),
-        kube::Error::Auth(error) => Failure::new(Reason::Unauthorized, "the credentials cannot be used")
-            .because(error)
-            .hint("run the credential plugin of the kubeconfig by hand, or log in again"),
+        kube::Error::Auth(error) => {
+            let failure = Failure::new(Reason::Unauthorized, "the credentials cannot be used");
+            let failure = match error {
+                // A program's output may hold the very credentials that it could not print well.
+                AuthError::AuthExecRun { out, .. } => {
+                    failure.because(format!("the credential program failed: {}", out.status))
+                }
+                AuthError::AuthExecParse(_) | AuthError::ParseTokenKey(_) => {
+                    failure.because("the output of the credential program cannot be read")
+                }
+                other => failure.because(other),
+            };
+            failure.hint("log in again, or run the credential program of the kubeconfig by hand")
+        }
         kube::Error::SerdeError(error) => {
             Failure::other("the server's answer cannot be read").because(error).hint("is this a Kubernetes API server?")
         }
         other => connection(other),
     }
-}
-
-/// Translates an error of loading the kubeconfig `origin`.
-pub fn kubeconfig_failure(origin: &str, context: &str, error: &KubeconfigError) -> Failure {
-    Failure::new(Reason::Kubeconfig, format!("context {context:?} of {origin} cannot be used")).because(error)
 }
 
 fn api(status: &kube::core::Status) -> Failure {
@@ -66,13 +73,16 @@ fn kind_not_served(status: &kube::core::Status) -> bool {
 fn connection(error: &(dyn StdError + 'static)) -> Failure {
     let chain = chain(error);
     for link in &chain {
+        if let Some(failure) = link.downcast_ref::<Failure>() {
+            return failure.clone();
+        }
         if let Some(slow) = link.downcast_ref::<TooSlow>() {
             return Failure::new(Reason::Unreachable, "the cluster does not answer")
                 .because(slow)
                 .hint("check the address and the way to it; --request-timeout sets how long to wait");
         }
         if let Some(tls) = link.downcast_ref::<TlsError>() {
-            return self::tls(tls);
+            return tls_failure("the server", tls);
         }
     }
     let text = chain.last().map(ToString::to_string).unwrap_or_default();
@@ -81,11 +91,11 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
         let Some(io) = link.downcast_ref::<io::Error>() else { continue };
         match io.kind() {
             io::ErrorKind::ConnectionRefused => {
-                return unreachable("nothing listens at the cluster's address")
+                return unreachable("connection refused at the cluster's address")
                     .hint("is the API server up, and is this its address as seen from here?");
             }
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-                return unreachable("there is no way to the cluster's address").hint("check network, VPN and proxy");
+                return unreachable("no route to the cluster's address").hint("check network, VPN and proxy");
             }
             io::ErrorKind::TimedOut => {
                 return unreachable("the cluster's address does not answer").hint("check network, VPN and proxy");
@@ -105,33 +115,6 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
     match chain.as_slice() {
         [] => Failure::other(error.to_string()),
         _ => unreachable("the connection to the cluster failed"),
-    }
-}
-
-/// A TLS error as a sentence.
-fn tls(error: &TlsError) -> Failure {
-    let untrusted = |sentence: &str| Failure::new(Reason::Tls, sentence).because(error);
-    match error {
-        TlsError::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            Failure::new(Reason::Tls, "the server's certificate is not signed by the CA that we trust for it")
-                .hint("is it the right server? If its CA changed, fetch the kubeconfig again")
-        }
-        TlsError::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => untrusted("the server's certificate is made out for another name")
-            .hint("use an address that the certificate names, or --tls-server-name"),
-        TlsError::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            untrusted("the server's certificate has expired").hint("renew it, and check this machine's clock")
-        }
-        TlsError::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            untrusted("the server's certificate is not valid yet").hint("check this machine's clock and the server's")
-        }
-        TlsError::InvalidCertificate(_) => untrusted("the server's certificate cannot be trusted"),
-        TlsError::AlertReceived(_) => untrusted("the server broke off the TLS handshake"),
-        TlsError::InvalidMessage(_) => {
-            untrusted("the server does not speak TLS").hint("is the port right? http and https differ")
-        }
-        _ => untrusted("no secure connection"),
     }
 }
 
@@ -170,11 +153,11 @@ mod tests {
 
     #[test]
     fn a_tls_error_is_found_inside_io_errors() {
-        let tls = TlsError::InvalidCertificate(CertificateError::UnknownIssuer);
+        let tls = TlsError::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
         let wrapped = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, tls));
         let failure = explain(&kube::Error::Service(Box::new(wrapped)));
         assert_eq!(failure.reason, Reason::Tls);
-        assert!(failure.message.contains("not signed by the CA"), "{failure}");
+        assert!(failure.message.contains("the trusted CA did not sign"), "{failure}");
     }
 
     #[test]

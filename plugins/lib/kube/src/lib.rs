@@ -10,10 +10,12 @@ pub mod access;
 pub mod apply;
 mod args;
 mod connect;
+mod credentials;
 mod explain;
-mod layers;
+mod kubeconfig;
+mod middleware;
 pub mod wait;
 
 pub use args::{ClientArgs, Connection, HubArgs};
-pub use connect::{Cluster, connect, connect_config};
-pub use explain::{explain, kubeconfig_failure};
+pub use connect::{Cluster, connect, connect_with};
+pub use explain::explain;

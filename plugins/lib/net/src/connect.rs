@@ -4,23 +4,23 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::proxy::matcher::Intercept;
+use http::Uri;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::rt::TokioIo;
 use ocm_core::{Failure, Reason};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
-};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service as _;
 
-use crate::Endpoint;
+use crate::proxy::Proxy;
+use crate::{Endpoint, tls_failure};
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
@@ -33,7 +33,7 @@ fn provider() -> Arc<CryptoProvider> {
 /// [`Reason::Unreachable`] or [`Reason::Tls`], with a sentence of its own for each trouble.
 pub async fn verify(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Duration) -> Result<(), Failure> {
     let verifier = verifier(authorities)?;
-    open(endpoint, verifier, limit).await.map(drop)
+    open(endpoint, verifier, authorities, limit).await.map(drop)
 }
 
 /// The usual verifier, for these authorities.
@@ -58,28 +58,30 @@ pub(crate) fn verify_chain(endpoint: &Endpoint, chain: &[Vec<u8>], authorities: 
     };
     match verifier.verify_server_cert(leaf, intermediates, &endpoint.name, &[], UnixTime::now()) {
         Ok(_) => Ok(()),
-        Err(error) => Err(tls(endpoint, &error)),
+        Err(error) => Err(tls_failure(endpoint, &error)),
     }
 }
 
-/// Connects and shakes hands within `limit`.
+/// A connection: plain, or TLS to a proxy.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Connects and shakes hands within `limit`. The TLS connection to an https proxy is trusted by `authorities`, or by
+/// those of the system where there are none, as kubectl does it.
 pub(crate) async fn open(
     endpoint: &Endpoint,
     verifier: Arc<dyn ServerCertVerifier>,
+    authorities: &[Vec<u8>],
     limit: Duration,
-) -> Result<TlsStream<TcpStream>, Failure> {
+) -> Result<TlsStream<Box<dyn Stream>>, Failure> {
+    let proxy =
+        endpoint.proxy().map_err(|error| unreachable(endpoint, "the proxy of HTTPS_PROXY cannot be used", error))?;
     let work = async {
-        let stream = match endpoint.proxy() {
-            Some(proxy) => through(endpoint, &proxy).await?,
-            None => direct(endpoint).await?,
+        let stream = match proxy {
+            Some(proxy) => through(endpoint, &proxy, authorities).await?,
+            None => Box::new(direct(endpoint, &endpoint.host, endpoint.port).await?),
         };
-        let config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| Failure::other("TLS cannot be set up").because(error))?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        let connector = TlsConnector::from(Arc::new(config));
+        let connector = TlsConnector::from(Arc::new(client_config(verifier)?));
         connector.connect(endpoint.name.clone(), stream).await.map_err(|error| handshake(endpoint, error))
     };
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
@@ -88,8 +90,17 @@ pub(crate) async fn open(
     })
 }
 
-async fn direct(endpoint: &Endpoint) -> Result<TcpStream, Failure> {
-    let addresses: Vec<_> = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port))
+fn client_config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, Failure> {
+    Ok(ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure::other("TLS cannot be set up").because(error))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
+}
+
+async fn direct(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream, Failure> {
+    let addresses: Vec<_> = tokio::net::lookup_host((host, port))
         .await
         .map_err(|error| {
             unreachable(endpoint, "its name cannot be resolved", error).hint("check the host name and the DNS")
@@ -98,32 +109,64 @@ async fn direct(endpoint: &Endpoint) -> Result<TcpStream, Failure> {
     TcpStream::connect(addresses.as_slice()).await.map_err(|error| tcp(endpoint, error))
 }
 
-/// Asks a proxy for a tunnel (`CONNECT`, RFC 9110 section 9.3.6); it resolves the name.
-async fn through(endpoint: &Endpoint, proxy: &Intercept) -> Result<TcpStream, Failure> {
-    const HINT: &str = "check HTTPS_PROXY; addresses that need no proxy belong into NO_PROXY";
-    let by = proxy.uri().authority().map(ToString::to_string).unwrap_or_default();
+/// Asks a proxy for a tunnel (`CONNECT`, RFC 9110 section 9.3.6, or SOCKS 5, RFC 1928); it resolves the name.
+async fn through(endpoint: &Endpoint, proxy: &Proxy, authorities: &[Vec<u8>]) -> Result<Box<dyn Stream>, Failure> {
+    let address = proxy.address();
+    let by = address.authority().map(ToString::to_string).unwrap_or_default();
     let refused = |what: &str, cause: &dyn std::fmt::Display| {
-        unreachable(endpoint, &format!("the proxy {by} {what}"), cause).hint(HINT)
+        unreachable(endpoint, &format!("the proxy {by} {what}"), cause)
+            .hint("check HTTPS_PROXY; addresses that need no proxy belong into NO_PROXY")
     };
-    if proxy.uri().scheme_str() != Some("http") {
-        let scheme = proxy.uri().scheme_str().unwrap_or_default();
-        return Err(refused("cannot be used", &format!("this check speaks to http proxies, and not to {scheme}")));
+    let host = address.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let scheme = address.scheme_str().unwrap_or_default();
+    let port = address.port_u16().unwrap_or(match scheme {
+        "https" => 443,
+        "socks5" => 1080,
+        _ => 80,
+    });
+    let mut stream: Box<dyn Stream> = match direct(endpoint, host, port).await {
+        Ok(stream) => Box::new(stream),
+        Err(failure) => return Err(refused("cannot be reached", &failure.causes.join(": "))),
+    };
+    if scheme == "https" {
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| refused("cannot be used", &error))?;
+        let connector = TlsConnector::from(Arc::new(client_config(proxy_verifier(authorities)?)?));
+        let secure = connector.connect(name, stream).await;
+        stream = Box::new(secure.map_err(|error| refused("is not trusted", &error))?);
     }
-    let mut tunnel = Tunnel::new(proxy.uri().clone(), HttpConnector::new());
-    if let Some(auth) = proxy.basic_auth() {
-        tunnel = tunnel.with_auth(auth.clone());
-    }
-    let address = endpoint.to_string().parse().map_err(|error| refused("cannot be asked", &error))?;
-    match tunnel.call(address).await {
-        Ok(stream) => Ok(stream.into_inner()),
-        Err(error) => {
-            let causes: Vec<String> = std::iter::successors(std::error::Error::source(&error), |cause| cause.source())
-                .map(ToString::to_string)
-                .collect();
-            let causes = std::iter::once(error.to_string()).chain(causes).collect::<Vec<_>>().join(": ");
-            Err(refused("does not let it through", &causes))
+    let target = endpoint.to_string().parse().map_err(|error| refused("cannot be asked", &error))?;
+    let mut stream = Some(TokioIo::new(stream));
+    let once = tower::service_fn(move |_: Uri| {
+        let stream = stream.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
+        std::future::ready(stream)
+    });
+    let tunnelled = if scheme == "socks5" {
+        let mut socks = SocksV5::new(address.clone(), once);
+        if let Some((user, password)) = proxy.intercept().raw_auth() {
+            socks = socks.with_auth(user.to_owned(), password.to_owned());
         }
+        socks.call(target).await.map_err(|error| refused("does not let it through", &causes(&error)))?
+    } else {
+        let mut tunnel = Tunnel::new(address.clone(), once);
+        if let Some(auth) = proxy.intercept().basic_auth() {
+            tunnel = tunnel.with_auth(auth.clone());
+        }
+        tunnel.call(target).await.map_err(|error| refused("does not let it through", &causes(&error)))?
+    };
+    Ok(tunnelled.into_inner())
+}
+
+fn proxy_verifier(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
+    if !authorities.is_empty() {
+        return Ok(verifier(authorities)?);
     }
+    let system = rustls_platform_verifier::Verifier::new(provider());
+    Ok(Arc::new(system.map_err(|error| Failure::new(Reason::Tls, "the system's CAs cannot be used").because(error))?))
+}
+
+/// An error with everything behind it.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn unreachable(endpoint: &Endpoint, what: &str, cause: impl std::fmt::Display) -> Failure {
@@ -133,54 +176,23 @@ fn unreachable(endpoint: &Endpoint, what: &str, cause: impl std::fmt::Display) -
 fn tcp(endpoint: &Endpoint, error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            unreachable(endpoint, "nothing listens there", error).hint("is the API server up, and is the port right?")
+            unreachable(endpoint, "connection refused", error).hint("is the API server up, and is the port right?")
         }
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            unreachable(endpoint, "there is no way to it", error).hint("check network, VPN and firewall")
+            unreachable(endpoint, "no route to host", error).hint("check network, VPN and firewall")
         }
         _ => unreachable(endpoint, "the connection failed", error).hint("check network, VPN and firewall"),
     }
 }
 
 fn handshake(endpoint: &Endpoint, error: io::Error) -> Failure {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) {
-        Some(error) => tls(endpoint, error),
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(error) => tls_failure(endpoint, error),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
             Failure::new(Reason::Tls, format!("{endpoint} closed the connection instead of speaking TLS"))
                 .because(error)
         }
         None => unreachable(endpoint, "the connection broke", error),
-    }
-}
-
-/// A TLS error as a sentence about the endpoint.
-pub(crate) fn tls(endpoint: &Endpoint, error: &TlsError) -> Failure {
-    let failure = |sentence: &str| Failure::new(Reason::Tls, format!("{endpoint} {sentence}"));
-    match error {
-        TlsError::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
-            failure("presents a certificate that the given CA did not sign")
-                .hint("is it the right server, and is the CA the one of this address? A load balancer may have another")
-        }
-        TlsError::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => failure("presents a certificate that is made out for another name")
-            .because(error)
-            .hint("use an address that the certificate names"),
-        TlsError::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            failure("presents a certificate that has expired")
-                .because(error)
-                .hint("renew it, and check this machine's clock")
-        }
-        TlsError::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            failure("presents a certificate that is not valid yet")
-                .because(error)
-                .hint("check this machine's clock and the server's")
-        }
-        TlsError::InvalidMessage(_) => {
-            failure("does not speak TLS").because(error).hint("is the port right? http and https differ")
-        }
-        TlsError::AlertReceived(_) => failure("broke off the TLS handshake").because(error),
-        _ => failure("cannot be trusted").because(error),
     }
 }
 
@@ -211,7 +223,7 @@ impl ServerCertVerifier for Recorder {
         _: &ServerName<'_>,
         _: &[u8],
         _: UnixTime,
-    ) -> Result<ServerCertVerified, TlsError> {
+    ) -> Result<ServerCertVerified, Error> {
         if let Ok(mut chain) = self.chain.lock() {
             *chain = std::iter::once(end_entity).chain(intermediates).map(|certificate| certificate.to_vec()).collect();
         }
@@ -223,7 +235,7 @@ impl ServerCertVerifier for Recorder {
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
+    ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
@@ -232,7 +244,7 @@ impl ServerCertVerifier for Recorder {
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
+    ) -> Result<HandshakeSignatureValid, Error> {
         verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 

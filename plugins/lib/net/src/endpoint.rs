@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use ocm_core::Failure;
 use rustls::pki_types::ServerName;
+
+use crate::proxy::{self, Proxy, UnusableProxy};
 
 /// An https address taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Takes an https URL apart. `name` replaces the host where the certificate is made out for another one.
+    /// Takes an https URL apart. `name` replaces the host where the certificate is for another name.
     ///
     /// # Errors
     /// A usage failure for anything but an https URL of a server.
@@ -56,33 +57,18 @@ impl Endpoint {
         };
         let checked = name.unwrap_or(host);
         let name = ServerName::try_from(checked.to_owned())
-            .map_err(|_| wrong(&format!("no certificate can be made out for {checked:?}")))?;
+            .map_err(|_| wrong(&format!("{checked:?} is not a name that a certificate can have")))?;
         Ok(Self { host: host.to_owned(), port, name })
     }
 
     /// Whether only the machine itself reaches the address: a pod that dials it finds itself.
     pub fn is_loopback(&self) -> bool {
-        match self.host.parse::<IpAddr>() {
-            Ok(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
-                Some(ip) => ip.is_loopback() || ip.is_unspecified(),
-                None => ip.is_loopback() || ip.is_unspecified(),
-            },
-            Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_unspecified(),
-            Err(_) => {
-                let host = self.host.trim_end_matches('.').to_ascii_lowercase();
-                host == "localhost" || host.ends_with(".localhost")
-            }
-        }
+        is_loopback(&self.host)
     }
 
-    /// The proxy that the environment says for this address: `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` names it, or
-    /// it is this machine itself.
-    pub(crate) fn proxy(&self) -> Option<Intercept> {
-        if self.is_loopback() {
-            return None;
-        }
-        let address = self.to_string().parse().ok()?;
-        Matcher::from_env().intercept(&address)
+    /// The proxy that the environment names for this address.
+    pub(crate) fn proxy(&self) -> Result<Option<Proxy>, UnusableProxy> {
+        proxy::from_environment(true, &self.host, self.port)
     }
 
     /// Host and port as an address line has them.
@@ -91,6 +77,17 @@ impl Endpoint {
             format!("[{}]:{}", self.host, self.port)
         } else {
             format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Whether only the machine itself is found under a host name or address, which is without brackets.
+fn is_loopback(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => ip.to_canonical().is_loopback() || ip.to_canonical().is_unspecified(),
+        Err(_) => {
+            let host = host.trim_end_matches('.').to_ascii_lowercase();
+            host == "localhost" || host.ends_with(".localhost")
         }
     }
 }

@@ -54,7 +54,7 @@ pub async fn learn(
     limit: Duration,
 ) -> Result<Learned, Failure> {
     let recorder = Recorder::new();
-    let mut stream = open(endpoint, recorder.clone(), limit).await?;
+    let mut stream = open(endpoint, recorder.clone(), &[], limit).await?;
     let chain = recorder.chain();
     if let Some(authorities) = judge(endpoint, &chain, &chain, pins)? {
         return Ok(Learned { authorities, source: Source::Handshake });

@@ -9,7 +9,10 @@
 mod connect;
 mod endpoint;
 mod learn;
+pub mod proxy;
+mod tls_error;
 
 pub use connect::verify;
 pub use endpoint::Endpoint;
 pub use learn::{Learned, Source, learn};
+pub use tls_error::{TlsError, tls_failure};

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Config};
+use kube::config::Kubeconfig;
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_core::csr::{Request, State};
@@ -21,7 +21,7 @@ use ocm_core::token::{self, Content};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::access::{Right, require};
 use ocm_kube::apply::FIELD_MANAGER;
-use ocm_kube::{Cluster, Connection, connect_config};
+use ocm_kube::{Cluster, Connection, connect_with};
 use ocm_net::{Endpoint, Source};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
@@ -244,15 +244,13 @@ pub(super) async fn client(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -
 async fn client_of(bootstrap: &Bootstrap, skip: bool, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::other("the hub's address cannot be used").because(error);
     let kubeconfig = Kubeconfig::from_yaml(&bootstrap.to_yaml()).map_err(|error| failed(&error))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let mut config = config.map_err(|error| failed(&error))?;
-    config.accept_invalid_certs = skip;
     let connection = Connection {
+        insecure_skip_tls_verify: skip,
         request_timeout: Some(std::time::Duration::from_secs(15)),
         flag_prefix: "hub-",
         ..Connection::default()
     };
-    connect_config(config, None, &connection, narrator)
+    connect_with(kubeconfig, &connection, narrator).await
 }
 
 /// Asks the hub for the cluster with the kubeconfig that an agent registers with.

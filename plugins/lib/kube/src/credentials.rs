@@ -1,0 +1,152 @@
+//! Credential plugins: programs that a kubeconfig names and that print a token or a certificate.
+//!
+//! The client would run a plugin twice, once for a certificate and once for a token, and would put what it printed into
+//! its errors. Here it runs once, and nothing that it prints on stdout is ever shown.
+
+use std::io::IsTerminal as _;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use jiff::{SignedDuration, Timestamp};
+use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig, ExecInteractiveMode};
+use ocm_core::{Failure, Reason};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::json;
+
+/// A token that ends, and the plugin that prints the next one.
+#[derive(Clone)]
+pub(crate) struct Refreshed {
+    plugin: Arc<Plugin>,
+    now: Arc<Mutex<(SecretString, Timestamp)>>,
+}
+
+/// A plugin, with what it is told.
+struct Plugin {
+    exec: ExecConfig,
+    information: String,
+    interactive: bool,
+}
+
+/// What a plugin prints (`client.authentication.k8s.io`).
+#[derive(Deserialize)]
+struct Credential {
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    expiration_timestamp: Option<Timestamp>,
+    token: Option<String>,
+    client_certificate_data: Option<String>,
+    client_key_data: Option<String>,
+}
+
+/// Runs the plugin of a user, if the user has no other credentials, and puts what it printed in its place. A token that
+/// ends comes back by itself.
+pub(crate) async fn resolve(user: &mut AuthInfo, cluster: &ExecAuthCluster) -> Result<Option<Refreshed>, Failure> {
+    let password = user.username.is_some() && user.password.is_some();
+    let other = password || user.token.is_some() || user.token_file.is_some() || user.auth_provider.is_some();
+    let Some(exec) = user.exec.take().filter(|_| !other) else { return Ok(None) };
+    let plugin = Arc::new(Plugin::new(exec, cluster)?);
+    let running = plugin.clone();
+    // It may open a browser and wait for the user: Ctrl-C must still work.
+    let status = tokio::task::spawn_blocking(move || running.run()).await;
+    let status = status.map_err(|error| plugin.failure("does not end").because(error))??;
+    if let (Some(certificate), Some(key)) = (&status.client_certificate_data, &status.client_key_data) {
+        user.client_certificate_data = Some(STANDARD.encode(certificate));
+        user.client_key_data = Some(STANDARD.encode(key).into());
+        (user.client_certificate, user.client_key) = (None, None);
+    }
+    match (status.token.map(SecretString::from), status.expiration_timestamp) {
+        (Some(token), Some(expires)) => Ok(Some(Refreshed { plugin, now: Arc::new(Mutex::new((token, expires))) })),
+        (Some(token), None) => {
+            user.token = Some(token);
+            Ok(None)
+        }
+        (None, _) => Ok(None),
+    }
+}
+
+impl Refreshed {
+    /// The header with a token that is valid for some time yet. While the plugin runs for a new one the command waits, as
+    /// it would for the answer.
+    pub(crate) fn authorization(&self) -> Result<HeaderValue, Failure> {
+        let mut now = self.now.lock().map_err(|_| self.plugin.failure("failed before"))?;
+        if Timestamp::now() + SignedDuration::from_secs(60) >= now.1 {
+            let status = self.plugin.run()?;
+            let token = status.token.map(SecretString::from).ok_or_else(|| self.plugin.failure("printed no token"))?;
+            *now = (token, status.expiration_timestamp.unwrap_or(Timestamp::MAX));
+        }
+        let mut value = HeaderValue::try_from(format!("Bearer {}", now.0.expose_secret()))
+            .map_err(|_| self.plugin.failure("printed a token that cannot be sent"))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl Plugin {
+    fn new(exec: ExecConfig, cluster: &ExecAuthCluster) -> Result<Self, Failure> {
+        let interactive = match exec.interactive_mode {
+            Some(ExecInteractiveMode::Never) => false,
+            _ => std::io::stdin().is_terminal(),
+        };
+        let information = json!({
+            "apiVersion": exec.api_version,
+            "kind": "ExecCredential",
+            "spec": {
+                "interactive": interactive,
+                "cluster": exec.provide_cluster_info.then_some(cluster),
+            },
+        })
+        .to_string();
+        let plugin = Self { exec, information, interactive };
+        match plugin.exec.interactive_mode {
+            Some(ExecInteractiveMode::Always) if !interactive => {
+                Err(plugin.failure("needs a terminal, and stdin is not one"))
+            }
+            _ => Ok(plugin),
+        }
+    }
+
+    fn run(&self) -> Result<Status, Failure> {
+        let Some(program) = &self.exec.command else { return Err(self.failure("has no command")) };
+        let mut command = Command::new(program);
+        command.args(self.exec.args.iter().flatten());
+        for variable in self.exec.env.iter().flatten() {
+            if let (Some(name), Some(value)) = (variable.get("name"), variable.get("value")) {
+                command.env(name, value);
+            }
+        }
+        command.env("KUBERNETES_EXEC_INFO", &self.information).stderr(Stdio::inherit());
+        command.stdin(if self.interactive { Stdio::inherit() } else { Stdio::null() });
+        let output = command.output().map_err(|error| {
+            let failure = self.failure("cannot be started").because(error);
+            match &self.exec.install_hint {
+                Some(hint) => failure.hint(hint.trim()),
+                None => failure,
+            }
+        })?;
+        if !output.status.success() {
+            return Err(self.failure("failed").because(output.status).hint("run it by hand, or log in again"));
+        }
+        let read: Result<Credential, _> = serde_saphyr::from_slice(&output.stdout);
+        let status = read.ok().and_then(|credential| credential.status);
+        let is_complete = |status: &Status| {
+            status.token.is_some() || (status.client_certificate_data.is_some() && status.client_key_data.is_some())
+        };
+        status
+            .filter(is_complete)
+            .ok_or_else(|| self.failure("printed no credentials (an ExecCredential with a status)"))
+    }
+
+    /// A failure that names the plugin, without its arguments: they may hold secrets.
+    fn failure(&self, what: &str) -> Failure {
+        let name = self.exec.command.as_deref().unwrap_or_default();
+        Failure::new(Reason::Unauthorized, format!("the credential plugin {name:?} {what}"))
+    }
+}

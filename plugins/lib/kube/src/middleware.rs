@@ -1,0 +1,161 @@
+//! What every request of ours passes through: fresh credentials, a time limit that spares watches, and an ear for
+//! `Warning:` headers.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, WARNING};
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use ocm_core::{Event, Narrator};
+use tokio::time::{Instant, Sleep};
+use tower::{BoxError, Layer, Service};
+
+use crate::credentials::Refreshed;
+
+/// Authorizes a request, bounds it to the end of its answer, and tells the server's warnings, each once.
+#[derive(Clone)]
+pub(crate) struct Middleware {
+    limit: Option<Duration>,
+    credentials: Option<Refreshed>,
+    narrator: Arc<dyn Narrator>,
+    told: Arc<Mutex<HashSet<String>>>,
+}
+
+/// The request took longer than it may.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {}", ocm_core::duration::human(*.0))]
+pub(crate) struct TooSlow(pub(crate) Duration);
+
+impl Middleware {
+    pub(crate) fn new(limit: Option<Duration>, credentials: Option<Refreshed>, narrator: Arc<dyn Narrator>) -> Self {
+        Self { limit, credentials, narrator, told: Arc::default() }
+    }
+
+    fn tell_warnings<B>(&self, response: &Response<B>) {
+        for header in response.headers().get_all(WARNING) {
+            let Some(text) = header.to_str().ok().and_then(warning_text) else { continue };
+            let new = self.told.lock().is_ok_and(|mut told| told.insert(text.clone()));
+            if new {
+                self.narrator.tell(Event::warning(text));
+            }
+        }
+    }
+}
+
+impl<S> Layer<S> for Middleware {
+    type Service = Wrapped<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Wrapped { inner, middleware: self.clone() }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Wrapped<S> {
+    inner: S,
+    middleware: Middleware,
+}
+
+impl<S, In, Out> Service<Request<In>> for Wrapped<S>
+where
+    S: Service<Request<In>, Response = Response<Out>>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    Out: Send + 'static,
+{
+    type Response = Response<Bounded<Out>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, mut request: Request<In>) -> Self::Future {
+        let middleware = self.middleware.clone();
+        if let Some(credentials) = &middleware.credentials {
+            match credentials.authorization() {
+                Ok(value) => request.headers_mut().insert(AUTHORIZATION, value),
+                Err(failure) => return Box::pin(std::future::ready(Err(failure.into()))),
+            };
+        }
+        let watches = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
+        let limit = middleware.limit.filter(|_| !watches).map(|limit| (limit, Instant::now() + limit));
+        let response = self.inner.call(request);
+        Box::pin(async move {
+            let response = match limit {
+                Some((limit, end)) => {
+                    tokio::time::timeout_at(end, response).await.map_err(|_| TooSlow(limit))?.map_err(Into::into)?
+                }
+                None => response.await.map_err(Into::into)?,
+            };
+            middleware.tell_warnings(&response);
+            Ok(response.map(|body| Bounded::new(body, limit)))
+        })
+    }
+}
+
+/// A body that must have come whole at a moment.
+pub(crate) struct Bounded<B> {
+    body: Pin<Box<B>>,
+    limit: Option<(Duration, Pin<Box<Sleep>>)>,
+}
+
+impl<B> Bounded<B> {
+    fn new(body: B, limit: Option<(Duration, Instant)>) -> Self {
+        let limit = limit.map(|(limit, end)| (limit, Box::pin(tokio::time::sleep_until(end))));
+        Self { body: Box::pin(body), limit }
+    }
+}
+
+impl<B> Body for Bounded<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
+    type Data = B::Data;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        if let Some((limit, sleep)) = &mut self.limit
+            && sleep.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Some(Err(TooSlow(*limit).into())));
+        }
+        let frame = ready!(self.body.as_mut().poll_frame(cx));
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The text of a `Warning:` header as Kubernetes writes it: `299 - "text"` (RFC 7234 section 5.5).
+fn warning_text(header: &str) -> Option<String> {
+    let quoted = header.strip_prefix("299 ")?.split_once(' ')?.1;
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    Some(inner.replace("\\\"", "\"").replace("\\\\", "\\"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_warnings_of_an_api_server() {
+        assert_eq!(warning_text(r#"299 - "v1beta1 is \"old\"""#).as_deref(), Some(r#"v1beta1 is "old""#));
+        assert_eq!(warning_text("110 - stale"), None);
+    }
+}
