@@ -112,7 +112,6 @@ mod tests {
             ("NO", "false"),
             ("off", "false"),
             ("TRUE", "true"),
-            ("yEs", r#""yEs""#),
             ("'y'", r#""y""#),
             ("0x10", "16"),
             ("0o10", "8"),
