@@ -14,9 +14,11 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::json;
 
-/// What the environment and the kubeconfig say, and the server's address. `P`, `S` and `T` stand for the ports of the
-/// plain proxy, the SOCKS proxy and the one with TLS.
-const ROWS: &[(&[(&str, &str)], Option<&str>, &str)] = &[
+/// Variables of the environment, the `proxy-url` of the kubeconfig, and the server's address.
+type Row = (&'static [(&'static str, &'static str)], Option<&'static str>, &'static str);
+
+/// `P`, `S` and `T` stand for the ports of the plain proxy, the SOCKS proxy and the one with TLS.
+const ROWS: &[Row] = &[
     (&[], None, "https://hub.example:6443"),
     (&[("HTTPS_PROXY", "http://127.0.0.1:P")], None, "https://hub.example:6443"),
     (&[("HTTPS_PROXY", "http://127.0.0.1:P")], None, "https://hub.example"),
