@@ -42,7 +42,7 @@ Examples:
   # What it would do
   kubectl ocm join c1 --hub-context hub --dry-run=server
 
-Exit codes: 0 ok, 1 a cluster failed or refused, 2 usage, 3 refused: the cluster belongs to another hub, or the name is
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, or the name is
 taken, 124 the wait ended, 130 interrupted.";
 
 /// Arguments of `kubectl ocm join`.

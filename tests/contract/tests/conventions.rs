@@ -1,0 +1,138 @@
+//! What the sources of the libraries keep to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cli_tests::{binaries, root};
+use ocm_core::Exit;
+
+/// The sources below a folder of the workspace, without what only tests compile.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let mut left = vec![root().join(folder)];
+    let mut found = Vec::new();
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())).flatten() {
+            let path = entry.path();
+            match path.is_dir() {
+                true if path.ends_with("tests") || path.ends_with("target") => {}
+                true => left.push(path),
+                false if path.extension().is_some_and(|extension| extension == "rs") => found.push(source(&path)),
+                false => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn source(path: &PathBuf) -> (String, String) {
+    let text = fs::read_to_string(path).expect("a source can be read");
+    let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
+    (path.strip_prefix(root()).unwrap_or(Path::new("")).display().to_string(), shipped)
+}
+
+/// The lines that are code, with their numbers.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        .map(|(index, line)| (index + 1, line))
+}
+
+/// Libraries whose callers are not all commands with the same flags.
+const FLAGLESS: &[&str] = &["api", "core", "flows", "kube", "net", "rules"];
+
+/// Files that still name flags, and why.
+const FLAGS: &[(&str, &str)] = &[
+    ("plugins/lib/core/src/accept.rs", "what would help is not a type yet"),
+    ("plugins/lib/core/src/gates.rs", "errors of options are not a type yet"),
+    ("plugins/lib/core/src/install/", "errors of options are not a type yet"),
+    ("plugins/lib/core/src/join/", "errors of options are not a type yet"),
+    ("plugins/lib/core/src/token.rs", "it writes the join command, which is made of flags"),
+    ("plugins/lib/flows/src/accept.rs", "what would help is not a type yet"),
+    ("plugins/lib/flows/src/hub.rs", "what would help is not a type yet"),
+    ("plugins/lib/flows/src/join/", "what would help is not a type yet"),
+    ("plugins/lib/flows/src/registry.rs", "what would help is not a type yet"),
+    ("plugins/lib/flows/src/install.rs", "what would help is not a type yet"),
+    ("plugins/lib/flows/src/token.rs", "what would help is not a type yet"),
+    ("plugins/lib/kube/src/args.rs", "it is the command line of connections"),
+    ("plugins/lib/kube/src/kubeconfig.rs", "its hints carry the prefix of the hub's flags"),
+    ("plugins/lib/net/src/learn.rs", "what would help is not a type yet"),
+];
+
+/// Whether a line has a text in which a flag stands.
+fn names_a_flag(line: &str) -> bool {
+    line.split('"').skip(1).step_by(2).any(|text| {
+        text.match_indices("--").any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + 2..].chars().next();
+            before.is_none_or(|c| !c.is_alphanumeric() && c != '-')
+                && after.is_some_and(|c| c.is_ascii_lowercase() || c == '{')
+        })
+    })
+}
+
+#[test]
+fn libraries_name_no_flag() {
+    let mut wrong = Vec::new();
+    for library in FLAGLESS {
+        for (file, text) in sources(&format!("plugins/lib/{library}/src")) {
+            if FLAGS.iter().any(|(known, _)| file.starts_with(known)) {
+                continue;
+            }
+            wrong.extend(
+                code(&text)
+                    .filter(|(_, line)| names_a_flag(line))
+                    .map(|(number, line)| format!("{file}:{number}: {}", line.trim())),
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "the binary that reads a flag is the one that names it: {wrong:#?}");
+    // The rule itself.
+    assert!(names_a_flag(r#"hint("add --yes")"#) && names_a_flag(r#"format!("--{prefix}context")"#));
+    assert!(!names_a_flag(r#"("-----BEGIN")"#) && !names_a_flag("x --y") && !names_a_flag(r#"("a -- b")"#));
+}
+
+#[test]
+fn only_binaries_end_the_process() {
+    let folders =
+        ["plugins/lib", "wasm-policies/abi", "wasm-policies/engine", "wasm-policies/rules", "wasm-policies/testing"];
+    let wrong: Vec<String> = folders
+        .iter()
+        .flat_map(|folder| sources(folder))
+        .flat_map(|(file, text)| {
+            let lines =
+                code(&text).filter(|(_, line)| line.contains("process::exit") || line.contains("process::abort"));
+            lines.map(|(number, _)| format!("{file}:{number}")).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The codes that a text lists as `Exit codes: 0 ok, 1 failed, …`, up to the end of the paragraph.
+fn listed(text: &str) -> Vec<u8> {
+    let paragraph = text.split("\n\n").next().unwrap_or_default().split("```").next().unwrap_or_default();
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    let begins = |index: usize| index == 0 || words[index - 1].ends_with([',', ':']);
+    (0..words.len()).filter(|index| begins(*index)).filter_map(|index| words[index].parse().ok()).collect()
+}
+
+#[test]
+fn help_texts_and_the_page_agree_about_exit_codes() {
+    assert_eq!(listed(" 0 ok, 1 of 2, 130 gone.\n\n7 x"), [0, 1, 130]);
+    let page = fs::read_to_string(root().join("docs/reference/exit-codes.md")).expect("there is a page");
+    let all: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
+    for name in binaries() {
+        let Some(verb) = name.strip_prefix("kubectl-ocm-") else { continue };
+        let row = page.lines().find_map(|line| line.strip_prefix(&format!("| `{verb}` | ")));
+        let row = row.unwrap_or_else(|| panic!("docs/reference/exit-codes.md has no row for {verb}"));
+        let promised: Vec<u8> = row.trim_end_matches(" |").split(", ").filter_map(|code| code.parse().ok()).collect();
+        assert!(promised.iter().all(|code| all.contains(code)), "{verb}: {promised:?}");
+        let help = fs::read_to_string(root().join(format!("docs/commands/{verb}.md"))).expect("every verb has a page");
+        let mut texts = help.split("Exit codes:").skip(1).map(listed);
+        assert_eq!(texts.next().as_ref(), Some(&promised), "the help of {verb} and docs/reference/exit-codes.md");
+        for text in texts {
+            assert!(text.iter().all(|code| promised.contains(code)), "a help of {verb} lists {text:?}");
+        }
+    }
+}
