@@ -1,10 +1,11 @@
 //! What goes wrong with a real API server that is reached.
 
 use std::fs;
+use std::process::Stdio;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use cli_tests::{Cli, check};
+use cli_tests::{Cli, binary, check};
 use control_plane::{Cluster, Spec, shared};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
@@ -98,4 +99,18 @@ fn another_authority_than_the_servers() {
     let params = rcgen::CertificateParams::new(vec![]).expect("parameters are made");
     let other = params.self_signed(&key).expect("a certificate is made").pem();
     each("errors-wrong-ca", &Cli::with_kubeconfig(&kubeconfig(&json!({ "token": "secret" }), &other)));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_stop_the_work() {
+    let cluster = shared(&Spec::api("closed"));
+    let text = fs::read_to_string(cluster.kubeconfig()).expect("a cluster has a kubeconfig");
+    let cli = Cli::with_kubeconfig(&text);
+    let (reader, writer) = std::io::pipe().expect("a pipe can be had");
+    drop(reader);
+    let mut command = cli.command(&binary("kubectl-ocm"));
+    let run = command.args(["install", "hub"]).stdin(Stdio::null()).stdout(writer).output().expect("it runs");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    // The last object of the plan.
+    cluster.kubectl(&["get", "clustermanager", "cluster-manager"]).expect("the whole plan was applied");
 }

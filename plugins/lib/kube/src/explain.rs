@@ -79,7 +79,7 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
         if let Some(slow) = link.downcast_ref::<TooSlow>() {
             return Failure::new(Reason::Unreachable, "the cluster does not answer")
                 .because(slow)
-                .hint("check the address and the way to it; --request-timeout sets how long to wait");
+                .hint("check the address and the way to it, or give requests more time");
         }
         if let Some(tls) = link.downcast_ref::<TlsError>() {
             return tls_failure("the server", tls);
