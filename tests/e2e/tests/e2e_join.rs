@@ -145,7 +145,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     std::fs::write(other.path(), cluster.ca_pem()).expect("written");
     let [token, server] = [&flags[0], &flags[1]];
     let file = format!("--ca-file={}", other.path().display());
-    nothing_happens(&cluster, "t1", &[token, server, &file], 1, &["the given CA did not sign"]);
+    nothing_happens(&cluster, "t1", &[token, server, &file], 1, &["the trusted CA did not sign"]);
     nothing_happens(
         &cluster,
         "t1",
@@ -154,7 +154,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
         &["is not verified, so the token was not sent", "--hub-ca-pin"],
     );
     let nobody = with(&|ticket| ticket.server = ticket.server.replace("6443", "6444"));
-    let unreachable = nothing_happens(&cluster, "t1", &nobody, 1, &["cannot be reached: nothing listens there"]);
+    let unreachable = nothing_happens(&cluster, "t1", &nobody, 1, &["cannot be reached: connection refused"]);
     ends_as!("errors-unreachable", unreachable);
     let plain = with(&|ticket| ticket.server = ticket.server.replace("https", "http"));
     nothing_happens(&cluster, "t1", &plain, 2, &["do not travel over plain http"]);
