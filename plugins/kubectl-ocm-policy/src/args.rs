@@ -134,9 +134,6 @@ pub(crate) enum What {
     /// Decide recorded requests again and compare
     #[command(after_help = REPLAY)]
     Replay(ReplayArgs),
-    /// Compile one module from stdin: a process of its own for what a stranger wrote
-    #[command(hide = true)]
-    CompileModule,
 }
 
 /// Arguments of `kubectl ocm policy new`.

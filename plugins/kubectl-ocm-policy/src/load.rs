@@ -11,8 +11,8 @@ use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettin
 use crate::args::{KindArgs, PoliciesArgs};
 use crate::{bundle, files};
 
-/// The hidden verb that compiles.
-const COMPILE: &str = "compile-module";
+/// The argument with which this binary starts itself to compile. No verb: see `main`.
+pub(crate) const COMPILE: &str = "compile-module";
 
 /// What makes policies of files.
 pub(crate) struct Loader {

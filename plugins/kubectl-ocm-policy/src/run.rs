@@ -24,7 +24,6 @@ pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         What::Bench(args) => verbs::bench::run(args, &ui),
         What::Diff(args) => verbs::diff::run(args, &ui),
         What::Replay(args) => verbs::replay::run(args, &ui),
-        What::CompileModule => verbs::compile_module(),
     });
     let done = work.await.map_err(|error| Failure::other("this is a defect of kubectl ocm policy").because(error));
     drop(leash);

@@ -6,8 +6,19 @@ use std::process::Command;
 fn main() -> std::io::Result<()> {
     let own = std::env::args().next().unwrap_or_default();
     let inherited: i32 = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(-1);
+    // Refused while another thread runs, which ends when its channel does.
+    let (ends, end) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || end.recv());
+    let refused = ocm_policy_engine::confine_for_tests().is_err();
+    drop(ends);
+    let _ = other.join();
+    // It is gone a moment after that.
+    while std::fs::read_dir("/proc/self/task")?.count() > 1 {
+        std::thread::yield_now();
+    }
     ocm_policy_engine::confine_for_tests()?;
     let word = |done: bool| if done { "yes" } else { "no" };
+    println!("confined beside other threads: {}", word(!refused));
     println!("reads files: {}", word(std::fs::read(&own).is_ok()));
     println!("writes files: {}", word(std::fs::write(std::env::temp_dir().join("confined"), "x").is_ok()));
     println!("opens sockets: {}", word(std::net::TcpListener::bind("127.0.0.1:0").is_ok()));

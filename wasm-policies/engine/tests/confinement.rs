@@ -21,6 +21,7 @@ fn the_process_that_compiles_can_compute_and_nothing_else() {
     assert_eq!(
         lines,
         [
+            "confined beside other threads: no",
             "reads files: no",
             "writes files: no",
             "opens sockets: no",

@@ -9,10 +9,14 @@ use crate::compiler::protocol::Order;
 /// for processor time and memory, and can neither open files nor sockets nor start programs.
 ///
 /// # Errors
-/// When the system cannot do that. Then nothing must be compiled here.
+/// When the system cannot do that, or other threads run here already. Then nothing must be compiled here.
 #[cfg(target_os = "linux")]
 pub(super) fn confine(order: &Order) -> io::Result<()> {
     use rustix::process::{DumpableBehavior, Resource, Signal, set_dumpable_behavior, set_parent_process_death_signal};
+    // The filter would not hold for them, and they may need what is closed here.
+    if std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+        return Err(io::Error::other("other threads run in it already"));
+    }
     set_parent_process_death_signal(Some(Signal::KILL))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     close_inherited();

@@ -12,7 +12,8 @@ use crate::limits::Ceiling;
 
 /// Compiles one module that comes on `input` and writes the artifact to `output`: the other side of
 /// [`Compiler::Process`](crate::Compiler::Process). The process confines itself
-/// before it looks at the module, so nothing else can be done in it afterwards.
+/// before it looks at the module, so nothing else can be done in it afterwards;
+/// it must have no other threads.
 ///
 /// # Errors
 /// When the pipes break.
