@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -42,9 +43,12 @@ fn while_busy<T>(engine: &Engine, work: impl FnOnce() -> T) -> T {
         while engine.load().free_places > 0 {
             thread::yield_now();
         }
-        let result = work();
+        // Also when an assertion fails: nobody waits for what does not end.
+        let result = catch_unwind(AssertUnwindSafe(work));
         cancellation.cancel();
-        assert_eq!(running.join().expect("it is made").result, Err(Fault::DeadlineExceeded));
+        let ended = running.join().expect("it ends").result;
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic));
+        assert_eq!(ended, Err(Fault::DeadlineExceeded));
         result
     })
 }
