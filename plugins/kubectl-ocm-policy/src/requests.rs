@@ -126,9 +126,14 @@ fn one(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'sta
             review::of_cluster(operation, document, requester(args), &asking).map_err(unusable)?
         }
         Some("CertificateSigningRequest") => match args.operation.unwrap_or(Operation::Approve) {
-            Operation::Approve => review::approve(document, &asking).map_err(unusable)?,
+            operation @ (Operation::Request | Operation::Approve) => {
+                review::of_csr(operation, document, &asking).map_err(unusable)?
+            }
             other => {
-                return Err(format!("a CertificateSigningRequest is approved, and --operation is {}", other.word()));
+                return Err(format!(
+                    "a CertificateSigningRequest is requested or approved, and --operation is {}",
+                    other.word()
+                ));
             }
         },
         Some(other) => {
@@ -137,8 +142,7 @@ fn one(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'sta
         None if document.is_object() => return plain(document, args, index),
         None => return Err("it is no object".to_owned()),
     };
-    let mut whole = serde_json::to_value(&made).map_err(|error| error.to_string())?;
-    read_request(&mut whole)
+    Ok(made.into_owned())
 }
 
 /// A request of the contract. What everybody would write alike may be left out.
@@ -178,7 +182,7 @@ fn joined(documents: &[Value], args: &AskingArgs) -> Result<Request<'static>, St
     match (of("CertificateSigningRequest"), of("ManagedCluster"), documents.len()) {
         (Some(csr), Some(cluster), 2) => {
             let made = review::join(csr, cluster, &asking(args, 0)).map_err(|error| error.to_string())?;
-            read_request(&mut serde_json::to_value(&made).map_err(|error| error.to_string())?)
+            Ok(made.into_owned())
         }
         _ => Err("to join takes one CertificateSigningRequest and one ManagedCluster".to_owned()),
     }
@@ -261,10 +265,12 @@ impl Hub {
                     return Err(Failure::usage(format!("{} asks for the evidence {:?}", manifest.name, query.name))
                         .hint("give it with --evidence FILE: a table of this name, or objects of the hub"));
                 }
-                let table = evidence::table(query, &self.found(query), "1", Budget::default()).map_err(|error| {
-                    Failure::other(format!("{}: its query {:?} cannot be answered", manifest.name, query.name))
-                        .because(error)
-                })?;
+                let cluster = review::cluster_of(request);
+                let table =
+                    evidence::table(query, &self.found(query), cluster, "1", Budget::default()).map_err(|error| {
+                        Failure::other(format!("{}: its query {:?} cannot be answered", manifest.name, query.name))
+                            .because(error)
+                    })?;
                 request.evidence.insert(own, table);
             }
         }

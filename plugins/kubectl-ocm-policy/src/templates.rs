@@ -37,6 +37,7 @@ const RUST: &[Template] = files![
     "abi/src/decision.rs" = "abi/src/decision.rs",
     "abi/src/lib.rs" = "abi/src/lib.rs",
     "abi/src/manifest.rs" = "abi/src/manifest.rs",
+    "abi/src/owned.rs" = "abi/src/owned.rs",
     "abi/src/request.rs" = "abi/src/request.rs",
     "abi/src/text.rs" = "abi/src/text.rs",
     "rules/Cargo.toml" = "sdk/templates/rust/rules/Cargo.toml",

@@ -24,8 +24,8 @@ const BLOCKS: u64 = 20;
 const BLOCK: u64 = 500;
 
 /// Policies that need nothing of the hub but the request.
-const POLICIES: [&str; 6] =
-    ["agent-self-edit", "allowed-identities", "csr-hygiene", "freeze-window", "name-pattern", "required-labels"];
+const POLICIES: [&str; 5] =
+    ["agent-self-edit", "allowed-identities", "freeze-window", "name-pattern", "required-labels"];
 
 /// Where the other process writes its digests.
 const FILE: &str = "OCM_DETERMINISM_FILE";

@@ -212,6 +212,7 @@ fn a_template_with_an_inventory_decides_as_opa_does() {
             namespace: None,
             name: value["metadata"]["name"].as_str().expect("it has a name").to_owned().into(),
             values: vec![value.clone()],
+            complete: true,
         };
         let table = Table { revision: "1".into(), complete: true, rows: there.iter().map(row).collect() };
         let query = &policy.manifest().evidence[0];

@@ -62,13 +62,13 @@ fn make(cli: &Cli, language: &str, kind: &str) {
     let seen = json(cli, 0, &["inspect", MODULE]);
     assert_eq!(
         (&seen["kind"], &seen["manifest"]["name"], &seen["manifest"]["reasons"][0]["code"]),
-        (&kind.into(), &"only-prod".into(), &"name-prefix".into()),
+        (&kind.into(), &"only-prod".into(), &"NamePrefix".into()),
         "{seen}"
     );
     let allowed = json(cli, 0, &["run", MODULE, "--settings", r#"{"prefixes":["prod-"]}"#, "-f", REQUEST]);
     assert_eq!(answer(&allowed), ("allow", None), "{allowed}");
     let denied = json(cli, 3, &["run", MODULE, "--settings", r#"{"prefixes":["dev-"]}"#, "-f", REQUEST]);
-    assert_eq!(answer(&denied), ("deny", Some("name-prefix")), "{denied}");
+    assert_eq!(answer(&denied), ("deny", Some("NamePrefix")), "{denied}");
     let measured = json(cli, 0, &["bench", MODULE, "-f", REQUEST, "--seconds", "1"]);
     let answers = measured["answers"].as_object().expect("there are answers");
     assert!(answers.len() == 1 && answers["allow"].as_u64() > Some(0), "{measured}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,13 +59,17 @@ pub struct Decision {
     /// What the audit log should hold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit: BTreeMap<String, String>,
+    /// What later policies say within this version of the contract. An entry that the host does not know is an error:
+    /// what a policy means must not be lost.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub more: BTreeMap<String, Value>,
 }
 
 /// Why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Reason {
-    /// A stable word in kebab-case; scripts match it.
+    /// A stable word in CamelCase, such as `NameTaken`; scripts match it.
     pub code: String,
     /// One sentence for people.
     pub message: String,
@@ -137,6 +142,25 @@ pub enum TaintEffect {
     PreferNoSelect,
     /// Placements that have not selected the cluster yet do not.
     NoSelectIfNew,
+}
+
+impl TaintEffect {
+    /// Every effect.
+    pub const ALL: [Self; 3] = [Self::NoSelect, Self::PreferNoSelect, Self::NoSelectIfNew];
+
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NoSelect => "NoSelect",
+            Self::PreferNoSelect => "PreferNoSelect",
+            Self::NoSelectIfNew => "NoSelectIfNew",
+        }
+    }
+
+    /// The effect of a word; none for a word that this version of the contract does not know.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effect| effect.word() == word)
+    }
 }
 
 /// Something that has to follow.

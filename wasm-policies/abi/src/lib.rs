@@ -9,18 +9,20 @@
 //! ```
 //!
 //! Components get and give the same as the records of `wasm-policies/wit`. As JSON they are what WASI commands read, what
-//! people write, and what records of decisions keep; there, readers pass over members that they do not know.
+//! people write, and what records of decisions keep; there, readers pass over members that they do not know. New facts
+//! come as entries of `more`, so that they need no new version; words that may become more are texts in the records.
 
 mod decision;
 mod manifest;
+mod owned;
 mod request;
 mod text;
 
 pub use decision::{Decision, Edit, Obligation, Reason, TaintEffect, Verdict};
-pub use manifest::{EditGrant, EvidenceSource, LimitsAsked, Manifest, Query, ReasonDoc};
+pub use manifest::{EditGrant, EvidenceSource, LimitsAsked, Manifest, Query, QuotaKey, ReasonDoc};
 pub use request::{
     Claim, ClientConfig, Cluster, Condition, Csr, Key, Operation, Owner, Request, Requester, Resource, Row, Signature,
-    Table, Taint,
+    Stage, Table, Taint,
 };
 pub use text::{Map, Text};
 

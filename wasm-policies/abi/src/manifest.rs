@@ -30,6 +30,9 @@ pub struct Manifest {
     /// The edits that it may make. Others make its answer an error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<EditGrant>,
+    /// What it counts by. Of questions with the same key the host asks one at a time, and shows the next what it let in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts_by: Vec<QuotaKey>,
     /// Every code that its reasons may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<ReasonDoc>,
@@ -64,7 +67,11 @@ pub struct Query {
     /// Label selector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// JSON pointers (RFC 6901) of the fields that become the values of a row.
+    /// Only the rows in which this field is the name of the cluster that the request is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_field: Option<String>,
+    /// JSON pointers (RFC 6901) of the fields that become the values of a row; a step `[type=Ready]` is the item of a
+    /// list whose member has this value.
     #[serde(default)]
     pub fields: Vec<String>,
     /// At most so many rows; more make the table incomplete.
@@ -89,7 +96,8 @@ pub enum EvidenceSource {
     },
     /// The namespaces of the hub.
     Namespaces,
-    /// The certificate requests of the hub, as facts.
+    /// The certificate requests of the hub, as facts; `/cluster` is the cluster that one is about, `/askedBy` who asked,
+    /// behind the hub's gRPC server the user that it names.
     Csrs,
     /// Objects of another kind.
     Objects {
@@ -101,6 +109,18 @@ pub enum EvidenceSource {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
     },
+}
+
+/// What a policy counts by, so that two requests at once do not both take the last place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuotaKey {
+    /// All clusters of the hub together.
+    Hub,
+    /// The clusters of each cluster set.
+    ClusterSet,
+    /// The clusters that each identity brings in.
+    Identity,
 }
 
 /// Leave to edit.

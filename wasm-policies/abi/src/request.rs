@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::owned::{IntoOwned, into_owned};
 use crate::text::{Map, Text};
 
 /// What is to be decided.
@@ -15,7 +16,9 @@ pub enum Operation {
     Update,
     /// A ManagedCluster is deleted.
     Delete,
-    /// A certificate request is to be approved.
+    /// A certificate request is created.
+    Request,
+    /// A certificate request is to be approved, or denied.
     Approve,
     /// A cluster is to be accepted.
     Accept,
@@ -27,8 +30,8 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 7] =
-        [Self::Create, Self::Update, Self::Delete, Self::Approve, Self::Accept, Self::Join, Self::Admit];
+    pub const ALL: [Self; 8] =
+        [Self::Create, Self::Update, Self::Delete, Self::Request, Self::Approve, Self::Accept, Self::Join, Self::Admit];
 
     /// Its word in JSON.
     pub const fn word(self) -> &'static str {
@@ -36,11 +39,45 @@ impl Operation {
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::Request => "request",
             Self::Approve => "approve",
             Self::Accept => "accept",
             Self::Join => "join",
             Self::Admit => "admit",
         }
+    }
+
+    /// The operation of a word; none for a word that this version of the contract does not know.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.word() == word)
+    }
+}
+
+/// Where in admission a question is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Before the object is as it will be stored: others may still change it, and edits count.
+    Mutating,
+    /// After everybody has changed it: this is what will be stored.
+    Validating,
+}
+
+impl Stage {
+    /// Every stage.
+    pub const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
+
+    /// Its word in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutating",
+            Self::Validating => "validating",
+        }
+    }
+
+    /// The stage of a word; none for a word that this version of the contract does not know.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.word() == word)
     }
 }
 
@@ -61,10 +98,17 @@ pub struct Request<'a> {
     /// How often the same question was answered with `hold` before.
     #[serde(default)]
     pub attempt: u32,
+    /// Where in admission it is asked; none: not in admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Stage>,
     /// Who makes the API request; of `approve`, `accept` and `join` asked by a controller: who created the certificate
     /// request, or else the cluster.
     #[serde(borrow)]
     pub requester: Requester<'a>,
+    /// Who asked for the certificate, or else created the cluster, where that is known apart from the requester: with
+    /// `approve` and `accept` in admission the requester is who approves or accepts.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub creator: Option<Requester<'a>>,
     /// Which API object this is about.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<Resource<'a>>,
@@ -86,6 +130,41 @@ pub struct Request<'a> {
     /// The answers to the evidence queries of the manifest, by their names.
     #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
     pub evidence: Map<'a, Table<'a>>,
+    /// What policies have set in the object before, at the mutating stage: values by JSON pointer.
+    #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
+    pub set_by_policies: Map<'a, Text<'a>>,
+    /// The obligations that the hub knows. Any other makes an answer an error.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub obligations: Vec<Text<'a>>,
+    /// Facts that later hosts tell within this version of the contract.
+    #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
+    pub more: Map<'a, Value>,
+}
+
+impl<'a> Request<'a> {
+    /// A question about nothing yet.
+    pub fn new(operation: Operation, requester: Requester<'a>) -> Self {
+        Self {
+            id: Text::default(),
+            operation,
+            now: 0,
+            dry_run: false,
+            attempt: 0,
+            stage: None,
+            requester,
+            creator: None,
+            resource: None,
+            cluster: None,
+            previous: None,
+            csr: None,
+            object: None,
+            previous_object: None,
+            evidence: Map::default(),
+            set_by_policies: Map::default(),
+            obligations: Vec::new(),
+            more: Map::default(),
+        }
+    }
 }
 
 /// Who asks, as the API server authenticated them.
@@ -104,6 +183,9 @@ pub struct Requester<'a> {
     /// What else the authenticator told, such as `authentication.kubernetes.io/credential-id`.
     #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<'a, Vec<Text<'a>>>,
+    /// SHA-256 of the client certificate that was shown, lower-case hex.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub certificate_sha256: Option<Text<'a>>,
 }
 
 /// An object of the API.
@@ -137,6 +219,9 @@ pub struct Resource<'a> {
     /// The field manager that the request names.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub field_manager: Option<Text<'a>>,
+    /// The options of the operation, such as `propagationPolicy`; values that are no texts are written as JSON.
+    #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
+    pub options: Map<'a, Text<'a>>,
 }
 
 /// What of a ManagedCluster matters for decisions.
@@ -149,6 +234,12 @@ pub struct Cluster<'a> {
     /// Its UID, once it is stored.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<Text<'a>>,
+    /// `metadata.resourceVersion`, once it is stored.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<Text<'a>>,
+    /// `metadata.generation`: how often its spec was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
     /// `metadata.labels`.
     #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
     pub labels: Map<'a, Text<'a>>,
@@ -182,9 +273,18 @@ pub struct Cluster<'a> {
     /// `status.clusterClaims`.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim<'a>>,
+    /// `status.version.kubernetes`: the version that the cluster claims to run.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<Text<'a>>,
     /// `status.conditions`.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition<'a>>,
+    /// The members above of which something was left out, because agents or others wrote too much of it.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub truncated: Vec<Text<'a>>,
+    /// Facts that later hosts tell within this version of the contract.
+    #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
+    pub more: Map<'a, Value>,
 }
 
 /// An entry of `metadata.ownerReferences`.
@@ -200,6 +300,12 @@ pub struct Owner<'a> {
     /// Name.
     #[serde(borrow)]
     pub name: Text<'a>,
+    /// UID.
+    #[serde(borrow, default)]
+    pub uid: Text<'a>,
+    /// Whether it is the controller of the object.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub controller: bool,
 }
 
 /// A taint of a cluster.
@@ -215,6 +321,9 @@ pub struct Taint<'a> {
     /// `NoSelect`, `PreferNoSelect` or `NoSelectIfNew`.
     #[serde(borrow)]
     pub effect: Text<'a>,
+    /// When it was added, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<i64>,
 }
 
 /// How the hub reaches a cluster.
@@ -253,18 +362,27 @@ pub struct Condition<'a> {
     /// Reason.
     #[serde(borrow, default)]
     pub reason: Text<'a>,
+    /// Message.
+    #[serde(borrow, default)]
+    pub message: Text<'a>,
     /// Since when, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
 }
 
 /// A certificate request as a cryptographic object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Csr<'a> {
     /// Name of the object; none while the server has yet to generate it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text<'a>>,
+    /// Its UID, once it is stored.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<Text<'a>>,
+    /// `metadata.resourceVersion`, once it is stored.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<Text<'a>>,
     /// `metadata.labels`.
     #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
     pub labels: Map<'a, Text<'a>>,
@@ -319,6 +437,9 @@ pub struct Csr<'a> {
     /// What has become of it so far: `Pending`, `Approved`, `Issued`, `Denied` or `Failed`.
     #[serde(borrow, default)]
     pub state: Text<'a>,
+    /// Facts that later hosts tell within this version of the contract.
+    #[serde(borrow, default, skip_serializing_if = "Map::is_empty")]
+    pub more: Map<'a, Value>,
 }
 
 /// A public key.
@@ -345,6 +466,26 @@ pub enum Signature {
     Unverifiable,
 }
 
+impl Signature {
+    /// Its word in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Unverifiable => "unverifiable",
+        }
+    }
+
+    /// What a word says. A word that this version of the contract does not know proves nothing.
+    pub fn of(word: &str) -> Self {
+        match word {
+            "valid" => Self::Valid,
+            "invalid" => Self::Invalid,
+            _ => Self::Unverifiable,
+        }
+    }
+}
+
 /// The rows that a query found, all of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -360,7 +501,7 @@ pub struct Table<'a> {
 }
 
 /// An object that a query found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row<'a> {
     /// Its namespace.
@@ -372,4 +513,48 @@ pub struct Row<'a> {
     /// The fields that the query asks for, in its order; null where the object has no such field.
     #[serde(default)]
     pub values: Vec<Value>,
+    /// Whether the values are there: those of an object with too much in them are left out.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub complete: bool,
+}
+
+impl Default for Row<'_> {
+    fn default() -> Self {
+        Self { namespace: None, name: Text::default(), values: Vec::new(), complete: true }
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_yes(yes: &bool) -> bool {
+    *yes
+}
+
+into_owned! {
+    Request {
+        id, operation, now, dry_run, attempt, stage, requester, creator, resource, cluster, previous, csr, object,
+        previous_object, evidence, set_by_policies, obligations, more
+    }
+    Requester { username, uid, groups, extra, certificate_sha256 }
+    Resource { group, version, kind, resource, subresource, namespace, name, operation, field_manager, options }
+    Cluster {
+        name, uid, resource_version, generation, labels, annotations, finalizers, owners, created, deleting, accepted,
+        lease_duration_seconds, taints, client_configs, claims, kubernetes_version, conditions, truncated, more
+    }
+    Owner { api_version, kind, name, uid, controller }
+    Taint { key, value, effect, added }
+    ClientConfig { url, ca_sha256 }
+    Claim { name, value }
+    Condition { kind, status, reason, message, since }
+    Csr {
+        name, uid, resource_version, labels, annotations, signer, usages, lifetime_seconds, requester, created,
+        unreadable, common_names, organizations, other_attributes, alternative_names, extensions, key, spki_sha256,
+        signature, adds_condition, state, more
+    }
+    Key { algorithm, bits }
+    Table { revision, complete, rows }
+    Row { namespace, name, values, complete }
 }

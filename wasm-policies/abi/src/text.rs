@@ -17,7 +17,7 @@ impl Text<'_> {
         &self.0
     }
 
-    /// The same text on its own feet.
+    /// The same text, borrowing nothing.
     pub fn into_owned(self) -> Text<'static> {
         Text(Cow::Owned(self.0.into_owned()))
     }
@@ -151,6 +151,11 @@ impl<'a, V> Map<'a, V> {
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// All entries, taken out.
+    pub fn into_entries(self) -> impl Iterator<Item = (Text<'a>, V)> {
+        self.0.into_iter()
     }
 
     /// How many entries there are.

@@ -268,20 +268,11 @@ mod tests {
 
     #[test]
     fn a_deletion_gives_no_new_object() {
-        let mut request = Request::<'static> {
+        let mut request = Request {
             id: "1".into(),
-            operation: Operation::Delete,
-            now: 0,
-            dry_run: false,
-            attempt: 0,
-            requester: ocm_policy_abi::Requester::default(),
             resource: Some(ocm_policy_abi::Resource { operation: "DELETE".into(), ..Default::default() }),
-            cluster: None,
-            previous: None,
-            csr: None,
             object: Some(json!({"a": 1})),
-            previous_object: None,
-            evidence: Map::default(),
+            ..Request::new(Operation::Delete, ocm_policy_abi::Requester::default())
         };
         request.resource.as_mut().unwrap().kind = "ManagedCluster".into();
         let question = Question::new(request);
@@ -295,20 +286,12 @@ mod tests {
     #[test]
     fn a_missing_object_is_an_error_for_whoever_judges_objects() {
         let ask = |verb: &str, operation: Operation, object: Option<Value>, previous: Option<Value>| {
-            let question = Question::new(Request::<'static> {
+            let question = Question::new(Request {
                 id: "1".into(),
-                operation,
-                now: 0,
-                dry_run: false,
-                attempt: 0,
-                requester: ocm_policy_abi::Requester::default(),
                 resource: Some(ocm_policy_abi::Resource { operation: verb.to_owned().into(), ..Default::default() }),
-                cluster: None,
-                previous: None,
-                csr: None,
                 object,
                 previous_object: previous,
-                evidence: Map::default(),
+                ..Request::new(operation, ocm_policy_abi::Requester::default())
             });
             let made = [question.kubewarden_input("{}"), question.gatekeeper_input("{}")];
             made.map(|made| made.map(drop).map_err(|fault| fault.code()))

@@ -12,41 +12,6 @@ use serde_json::Value as Json;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
 #[derive(ComponentType, Lower)]
-#[component(enum)]
-#[repr(u8)]
-#[derive(Clone, Copy)]
-pub enum Operation {
-    #[component(name = "create")]
-    Create,
-    #[component(name = "update")]
-    Update,
-    #[component(name = "delete")]
-    Delete,
-    #[component(name = "approve")]
-    Approve,
-    #[component(name = "accept")]
-    Accept,
-    #[component(name = "join")]
-    Join,
-    #[component(name = "admit")]
-    Admit,
-}
-
-impl From<abi::Operation> for Operation {
-    fn from(operation: abi::Operation) -> Self {
-        match operation {
-            abi::Operation::Create => Self::Create,
-            abi::Operation::Update => Self::Update,
-            abi::Operation::Delete => Self::Delete,
-            abi::Operation::Approve => Self::Approve,
-            abi::Operation::Accept => Self::Accept,
-            abi::Operation::Join => Self::Join,
-            abi::Operation::Admit => Self::Admit,
-        }
-    }
-}
-
-#[derive(ComponentType, Lower)]
 #[component(record)]
 pub struct Entry<'r> {
     key: &'r str,
@@ -75,13 +40,16 @@ pub struct Requester<'r> {
     uid: Option<&'r str>,
     groups: Vec<&'r str>,
     extra: Vec<Entries<'r>>,
+    #[component(name = "certificate-sha256")]
+    certificate_sha256: Option<&'r str>,
 }
 
 impl<'r> From<&'r abi::Requester<'_>> for Requester<'r> {
     fn from(requester: &'r abi::Requester<'_>) -> Self {
-        let abi::Requester { username, uid, groups, extra } = requester;
+        let abi::Requester { username, uid, groups, extra, certificate_sha256 } = requester;
         let extra = extra.iter().map(|(key, values)| Entries { key, values: texts(values) }).collect();
-        Self { username, uid: uid.as_deref(), groups: texts(groups), extra }
+        let certificate_sha256 = certificate_sha256.as_deref();
+        Self { username, uid: uid.as_deref(), groups: texts(groups), extra, certificate_sha256 }
     }
 }
 
@@ -98,12 +66,23 @@ pub struct ApiObject<'r> {
     operation: &'r str,
     #[component(name = "field-manager")]
     field_manager: Option<&'r str>,
+    options: Vec<Entry<'r>>,
 }
 
 impl<'r> From<&'r abi::Resource<'_>> for ApiObject<'r> {
     fn from(object: &'r abi::Resource<'_>) -> Self {
-        let abi::Resource { group, version, kind, resource, subresource, namespace, name, operation, field_manager } =
-            object;
+        let abi::Resource {
+            group,
+            version,
+            kind,
+            resource,
+            subresource,
+            namespace,
+            name,
+            operation,
+            field_manager,
+            options,
+        } = object;
         Self {
             group,
             version,
@@ -114,6 +93,7 @@ impl<'r> From<&'r abi::Resource<'_>> for ApiObject<'r> {
             name: name.as_deref(),
             operation,
             field_manager: field_manager.as_deref(),
+            options: entries(options),
         }
     }
 }
@@ -125,11 +105,13 @@ pub struct Owner<'r> {
     api_version: &'r str,
     kind: &'r str,
     name: &'r str,
+    uid: &'r str,
+    controller: bool,
 }
 
 impl<'r> From<&'r abi::Owner<'_>> for Owner<'r> {
-    fn from(abi::Owner { api_version, kind, name }: &'r abi::Owner<'_>) -> Self {
-        Self { api_version, kind, name }
+    fn from(abi::Owner { api_version, kind, name, uid, controller }: &'r abi::Owner<'_>) -> Self {
+        Self { api_version, kind, name, uid, controller: *controller }
     }
 }
 
@@ -139,11 +121,12 @@ pub struct Taint<'r> {
     key: &'r str,
     value: &'r str,
     effect: &'r str,
+    added: Option<i64>,
 }
 
 impl<'r> From<&'r abi::Taint<'_>> for Taint<'r> {
-    fn from(abi::Taint { key, value, effect }: &'r abi::Taint<'_>) -> Self {
-        Self { key, value, effect }
+    fn from(abi::Taint { key, value, effect, added }: &'r abi::Taint<'_>) -> Self {
+        Self { key, value, effect, added: *added }
     }
 }
 
@@ -180,12 +163,13 @@ pub struct Condition<'r> {
     kind: &'r str,
     status: &'r str,
     reason: &'r str,
+    message: &'r str,
     since: Option<i64>,
 }
 
 impl<'r> From<&'r abi::Condition<'_>> for Condition<'r> {
-    fn from(abi::Condition { kind, status, reason, since }: &'r abi::Condition<'_>) -> Self {
-        Self { kind, status, reason, since: *since }
+    fn from(abi::Condition { kind, status, reason, message, since }: &'r abi::Condition<'_>) -> Self {
+        Self { kind, status, reason, message, since: *since }
     }
 }
 
@@ -194,6 +178,9 @@ impl<'r> From<&'r abi::Condition<'_>> for Condition<'r> {
 pub struct Cluster<'r> {
     name: &'r str,
     uid: Option<&'r str>,
+    #[component(name = "resource-version")]
+    resource_version: Option<&'r str>,
+    generation: Option<i64>,
     labels: Vec<Entry<'r>>,
     annotations: Vec<Entry<'r>>,
     finalizers: Vec<&'r str>,
@@ -207,7 +194,11 @@ pub struct Cluster<'r> {
     #[component(name = "client-configs")]
     client_configs: Vec<ClientConfig<'r>>,
     claims: Vec<Claim<'r>>,
+    #[component(name = "kubernetes-version")]
+    kubernetes_version: Option<&'r str>,
     conditions: Vec<Condition<'r>>,
+    truncated: Vec<&'r str>,
+    more: Vec<(&'r str, Value<'r>)>,
 }
 
 impl<'r> From<&'r abi::Cluster<'_>> for Cluster<'r> {
@@ -215,6 +206,8 @@ impl<'r> From<&'r abi::Cluster<'_>> for Cluster<'r> {
         let abi::Cluster {
             name,
             uid,
+            resource_version,
+            generation,
             labels,
             annotations,
             finalizers,
@@ -226,11 +219,16 @@ impl<'r> From<&'r abi::Cluster<'_>> for Cluster<'r> {
             taints,
             client_configs,
             claims,
+            kubernetes_version,
             conditions,
+            truncated,
+            more,
         } = cluster;
         Self {
             name,
             uid: uid.as_deref(),
+            resource_version: resource_version.as_deref(),
+            generation: *generation,
             labels: entries(labels),
             annotations: entries(annotations),
             finalizers: texts(finalizers),
@@ -242,7 +240,10 @@ impl<'r> From<&'r abi::Cluster<'_>> for Cluster<'r> {
             taints: taints.iter().map(Into::into).collect(),
             client_configs: client_configs.iter().map(Into::into).collect(),
             claims: claims.iter().map(Into::into).collect(),
+            kubernetes_version: kubernetes_version.as_deref(),
             conditions: conditions.iter().map(Into::into).collect(),
+            truncated: texts(truncated),
+            more: facts(more),
         }
     }
 }
@@ -255,22 +256,12 @@ pub struct Key<'r> {
 }
 
 #[derive(ComponentType, Lower)]
-#[component(enum)]
-#[repr(u8)]
-#[derive(Clone, Copy)]
-pub enum Signature {
-    #[component(name = "valid")]
-    Valid,
-    #[component(name = "invalid")]
-    Invalid,
-    #[component(name = "unverifiable")]
-    Unverifiable,
-}
-
-#[derive(ComponentType, Lower)]
 #[component(record)]
 pub struct Csr<'r> {
     name: Option<&'r str>,
+    uid: Option<&'r str>,
+    #[component(name = "resource-version")]
+    resource_version: Option<&'r str>,
     labels: Vec<Entry<'r>>,
     annotations: Vec<Entry<'r>>,
     signer: &'r str,
@@ -291,16 +282,19 @@ pub struct Csr<'r> {
     key: Key<'r>,
     #[component(name = "spki-sha256")]
     spki_sha256: &'r str,
-    signature: Signature,
+    signature: &'r str,
     #[component(name = "adds-condition")]
     adds_condition: Option<&'r str>,
     state: &'r str,
+    more: Vec<(&'r str, Value<'r>)>,
 }
 
 impl<'r> From<&'r abi::Csr<'_>> for Csr<'r> {
     fn from(csr: &'r abi::Csr<'_>) -> Self {
         let abi::Csr {
             name,
+            uid,
+            resource_version,
             labels,
             annotations,
             signer,
@@ -319,9 +313,12 @@ impl<'r> From<&'r abi::Csr<'_>> for Csr<'r> {
             signature,
             adds_condition,
             state,
+            more,
         } = csr;
         Self {
             name: name.as_deref(),
+            uid: uid.as_deref(),
+            resource_version: resource_version.as_deref(),
             labels: entries(labels),
             annotations: entries(annotations),
             signer,
@@ -337,13 +334,10 @@ impl<'r> From<&'r abi::Csr<'_>> for Csr<'r> {
             extensions: texts(extensions),
             key: Key { algorithm, bits: *bits },
             spki_sha256,
-            signature: match signature {
-                abi::Signature::Valid => Signature::Valid,
-                abi::Signature::Invalid => Signature::Invalid,
-                abi::Signature::Unverifiable => Signature::Unverifiable,
-            },
+            signature: signature.word(),
             adds_condition: adds_condition.as_deref(),
             state,
+            more: facts(more),
         }
     }
 }
@@ -374,17 +368,23 @@ impl<'r> From<&'r Json> for Value<'r> {
     }
 }
 
+fn facts<'r>(facts: &'r Map<'_, Json>) -> Vec<(&'r str, Value<'r>)> {
+    facts.iter().map(|(name, value)| (name, value.into())).collect()
+}
+
 #[derive(ComponentType, Lower)]
 #[component(record)]
 pub struct Row<'r> {
     namespace: Option<&'r str>,
     name: &'r str,
     values: Vec<Value<'r>>,
+    complete: bool,
 }
 
 impl<'r> From<&'r abi::Row<'_>> for Row<'r> {
-    fn from(abi::Row { namespace, name, values }: &'r abi::Row<'_>) -> Self {
-        Self { namespace: namespace.as_deref(), name, values: values.iter().map(Into::into).collect() }
+    fn from(abi::Row { namespace, name, values, complete }: &'r abi::Row<'_>) -> Self {
+        let values = values.iter().map(Into::into).collect();
+        Self { namespace: namespace.as_deref(), name, values, complete: *complete }
     }
 }
 
@@ -402,12 +402,14 @@ pub struct Table<'r> {
 #[component(record)]
 pub struct Request<'r> {
     id: &'r str,
-    operation: Operation,
+    operation: &'r str,
     now: i64,
     #[component(name = "dry-run")]
     dry_run: bool,
     attempt: u32,
+    stage: Option<&'r str>,
     requester: Requester<'r>,
+    creator: Option<Requester<'r>>,
     resource: Option<ApiObject<'r>>,
     cluster: Option<Cluster<'r>>,
     previous: Option<Cluster<'r>>,
@@ -416,6 +418,10 @@ pub struct Request<'r> {
     #[component(name = "previous-object")]
     previous_object: Option<&'r str>,
     evidence: Vec<Table<'r>>,
+    #[component(name = "set-by-policies")]
+    set_by_policies: Vec<Entry<'r>>,
+    obligations: Vec<&'r str>,
+    more: Vec<(&'r str, Value<'r>)>,
 }
 
 /// The parts of a request that are not the same for all policies.
@@ -438,11 +444,16 @@ impl<'r> Request<'r> {
             now,
             dry_run,
             attempt,
+            stage,
             requester,
+            creator,
             resource,
             cluster,
             previous,
             csr,
+            set_by_policies,
+            obligations,
+            more,
             // These are given, or not.
             object: _,
             previous_object: _,
@@ -455,11 +466,13 @@ impl<'r> Request<'r> {
         };
         Self {
             id,
-            operation: (*operation).into(),
+            operation: operation.word(),
             now: *now,
             dry_run: *dry_run,
             attempt: *attempt,
+            stage: stage.map(abi::Stage::word),
             requester: requester.into(),
+            creator: creator.as_ref().map(Into::into),
             resource: resource.as_ref().map(Into::into),
             cluster: cluster.as_ref().map(Into::into),
             previous: previous.as_ref().map(Into::into),
@@ -467,6 +480,9 @@ impl<'r> Request<'r> {
             object,
             previous_object,
             evidence: evidence.into_iter().map(table).collect(),
+            set_by_policies: entries(set_by_policies),
+            obligations: texts(obligations),
+            more: facts(more),
         }
     }
 }
@@ -502,24 +518,11 @@ pub struct Pair {
 }
 
 #[derive(ComponentType, Lift)]
-#[component(enum)]
-#[repr(u8)]
-#[derive(Clone, Copy)]
-pub enum TaintEffect {
-    #[component(name = "no-select")]
-    NoSelect,
-    #[component(name = "prefer-no-select")]
-    PreferNoSelect,
-    #[component(name = "no-select-if-new")]
-    NoSelectIfNew,
-}
-
-#[derive(ComponentType, Lift)]
 #[component(record)]
 pub struct NewTaint {
     key: String,
     value: String,
-    effect: TaintEffect,
+    effect: String,
 }
 
 #[derive(ComponentType, Lift)]
@@ -543,25 +546,24 @@ pub enum Edit {
     SetLeaseDuration(u32),
 }
 
-impl From<Edit> for abi::Edit {
-    fn from(edit: Edit) -> Self {
-        match edit {
+impl TryFrom<Edit> for abi::Edit {
+    type Error = Fault;
+
+    fn try_from(edit: Edit) -> Result<Self, Fault> {
+        Ok(match edit {
             Edit::SetLabel(Pair { key, value }) => Self::SetLabel { key, value },
             Edit::RemoveLabel(key) => Self::RemoveLabel { key },
             Edit::SetAnnotation(Pair { key, value }) => Self::SetAnnotation { key, value },
             Edit::RemoveAnnotation(key) => Self::RemoveAnnotation { key },
             Edit::AddTaint(NewTaint { key, value, effect }) => {
-                let effect = match effect {
-                    TaintEffect::NoSelect => abi::TaintEffect::NoSelect,
-                    TaintEffect::PreferNoSelect => abi::TaintEffect::PreferNoSelect,
-                    TaintEffect::NoSelectIfNew => abi::TaintEffect::NoSelectIfNew,
-                };
+                let effect = abi::TaintEffect::of(&effect)
+                    .ok_or_else(|| Fault::Malformed("the effect of a taint is not known".to_owned()))?;
                 Self::AddTaint { key, value, effect }
             }
             Edit::RemoveTaint(key) => Self::RemoveTaint { key },
             Edit::SetClusterSet(name) => Self::SetClusterSet { name },
             Edit::SetLeaseDuration(seconds) => Self::SetLeaseDuration { seconds },
-        }
+        })
     }
 }
 
@@ -586,6 +588,39 @@ pub struct Decision {
     edits: Vec<Edit>,
     obligations: Vec<Obligation>,
     audit: Vec<Pair>,
+    more: Vec<(String, Fact)>,
+}
+
+/// A fact that a policy tells.
+#[derive(ComponentType, Lift)]
+#[component(variant)]
+pub enum Fact {
+    #[component(name = "absent")]
+    Absent,
+    #[component(name = "boolean")]
+    Boolean(bool),
+    #[component(name = "integer")]
+    Integer(i64),
+    #[component(name = "text")]
+    Text(String),
+    #[component(name = "json")]
+    Json(String),
+}
+
+impl TryFrom<Fact> for Json {
+    type Error = Fault;
+
+    fn try_from(fact: Fact) -> Result<Self, Fault> {
+        Ok(match fact {
+            Fact::Absent => Self::Null,
+            Fact::Boolean(truth) => truth.into(),
+            Fact::Integer(number) => number.into(),
+            Fact::Text(text) => text.into(),
+            Fact::Json(json) => {
+                serde_json::from_str(&json).map_err(|_| Fault::Malformed("a fact is no JSON".to_owned()))?
+            }
+        })
+    }
 }
 
 /// A map of pairs. Which of two equal keys should count, nobody can say.
@@ -595,11 +630,18 @@ fn map(what: &str, pairs: Vec<Pair>) -> Result<BTreeMap<String, String>, Fault> 
     if map.len() == many { Ok(map) } else { Err(Fault::Malformed(format!("a key stands twice among the {what}"))) }
 }
 
+fn facts_of(facts: Vec<(String, Fact)>) -> Result<BTreeMap<String, Json>, Fault> {
+    let many = facts.len();
+    let map: BTreeMap<_, _> =
+        facts.into_iter().map(|(name, fact)| Ok((name, fact.try_into()?))).collect::<Result<_, Fault>>()?;
+    if map.len() == many { Ok(map) } else { Err(Fault::Malformed("a fact is told twice".to_owned())) }
+}
+
 impl TryFrom<Decision> for abi::Decision {
     type Error = Fault;
 
     fn try_from(decision: Decision) -> Result<Self, Fault> {
-        let Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit } = decision;
+        let Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit, more } = decision;
         let reason = |Reason { code, message, field }| abi::Reason { code, message, field };
         let obligation = |Obligation { name, within_seconds, params }| {
             Ok(abi::Obligation { name, within_seconds, params: map("parameters of an obligation", params)? })
@@ -614,9 +656,10 @@ impl TryFrom<Decision> for abi::Decision {
             ask_again_seconds,
             reasons: reasons.into_iter().map(reason).collect(),
             warnings,
-            edits: edits.into_iter().map(Into::into).collect(),
+            edits: edits.into_iter().map(abi::Edit::try_from).collect::<Result<_, Fault>>()?,
             obligations: obligations.into_iter().map(obligation).collect::<Result<_, Fault>>()?,
             audit: map("audit entries", audit)?,
+            more: facts_of(more)?,
         })
     }
 }

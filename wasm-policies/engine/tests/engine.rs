@@ -17,7 +17,7 @@ fn verdict(decided: &Decided) -> Result<Verdict, Fault> {
     decided.outcome().result.clone().map(|decision| decision.verdict)
 }
 
-const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"no","message":"no"}]}"#;
+const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
 
 #[test]
 fn every_decision_is_made_by_an_instance_that_made_no_other() {

@@ -302,7 +302,7 @@ fn command(body: &str) -> String {
       (then (call $exit (i32.const 0))))
     {body}))"#,
         allow = data(200, r#"{"verdict":"allow"}"#),
-        deny = data(300, r#"{"verdict":"deny","reasons":[{"code":"no","message":"never"}]}"#),
+        deny = data(300, r#"{"verdict":"deny","reasons":[{"code":"No","message":"never"}]}"#),
         wrong = data(400, r#"{"verdict":"perhaps"}"#),
     )
 }
@@ -316,7 +316,7 @@ fn a_command_allows_and_denies() {
     assert!(allowing.manifest().name.starts_with("wasi-command-"));
     assert_eq!(ask(&allowing).result.expect("it decides").verdict, Verdict::Allow);
     let denied = ask(&policy(&command("(call $print (i32.const 300) (i32.const 62))"))).result.expect("it decides");
-    assert_eq!((denied.verdict, denied.reasons[0].code.as_str()), (Verdict::Deny, "no"));
+    assert_eq!((denied.verdict, denied.reasons[0].code.as_str()), (Verdict::Deny, "No"));
     assert_eq!(verdict(&command(&format!("{ALLOW} (call $exit (i32.const 0))"))), Verdict::Allow);
 }
 
@@ -562,7 +562,7 @@ fn rego_allows_and_denies() {
     assert_eq!(open.header().kind, Kind::Opa);
     assert_eq!(ask(&open).result.expect("it decides").verdict, Verdict::Allow);
     let denied = ask(&policy(&rego("", "(i32.const 400)"))).result.expect("it decides");
-    assert_eq!((denied.verdict, denied.reasons[0].code.as_str()), (Verdict::Deny, "rego-denies"));
+    assert_eq!((denied.verdict, denied.reasons[0].code.as_str()), (Verdict::Deny, "RegoDenies"));
 }
 
 #[test]

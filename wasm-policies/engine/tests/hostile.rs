@@ -104,7 +104,7 @@ fn thousands_of_instances_are_refused() {
     assert!(matches!(&fault, Fault::Load(text) if text.contains("nested modules")), "{fault:?}");
 }
 
-const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"no","message":"no"}]}"#;
+const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
 
 /// Writes a number into the answer before it is given.
 fn patched(answer: &str, at: u32, number: u32) -> Fault {

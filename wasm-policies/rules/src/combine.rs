@@ -13,7 +13,7 @@ use crate::json::canonical_of;
 use crate::outcome::{Fault, Outcome};
 
 /// The code of the reason that stands alone where no policy allows.
-pub const NOBODY_ALLOWS: &str = "no-policy-allows";
+pub const NOBODY_ALLOWS: &str = "NoPolicyAllows";
 
 /// The answer of all policies together. The weakest stands first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn says(name: &str, verdict: Verdict) -> Outcome {
-        let reason = Reason { code: "because".into(), message: name.into(), field: None };
+        let reason = Reason { code: "Because".into(), message: name.into(), field: None };
         outcome(name, Ok(Decision { verdict, reasons: vec![reason], ..Decision::default() }))
     }
 
@@ -349,7 +349,7 @@ mod tests {
                     verdict,
                     edits,
                     ask_again_seconds: Some(number).filter(|_| verdict == Verdict::Hold),
-                    reasons: vec![Reason { code: "c".into(), message: format!("m{number}"), field: None }],
+                    reasons: vec![Reason { code: "C".into(), message: format!("m{number}"), field: None }],
                     audit: [("k".to_owned(), number.to_string())].into(),
                     obligations: vec![Obligation { name: format!("o{number}"), ..Obligation::default() }],
                     ..Decision::default()

@@ -11,8 +11,8 @@ use crate::json::{is_empty, step};
 use crate::outcome::{Fault, Outcome};
 use crate::syntax::ANNOTATIONS_BYTES;
 
-/// Domains whose keys the hub, its agents or Kubernetes act upon. A grant reaches such a key only by its full name.
-const SYSTEM_DOMAINS: [&str; 3] = ["open-cluster-management.io", "kubernetes.io", "k8s.io"];
+/// Domains whose keys the hub, its agents, Kubernetes or our own policies act upon. A grant reaches such a key only by its full name.
+const SYSTEM_DOMAINS: [&str; 4] = ["open-cluster-management.io", "kubernetes.io", "k8s.io", "kubectl-ocm"];
 
 /// Whether a key of labels, annotations or taints belongs to a system: it stands below one of its domains.
 pub fn is_system_key(key: &str) -> bool {
@@ -225,6 +225,23 @@ pub fn render(object: &Value, edits: &[Edit]) -> Result<Vec<Value>, Fault> {
     Ok(patch)
 }
 
+/// What edits set, as values by JSON pointer: told to policies at the validating stage, so that they know what other
+/// policies wrote.
+pub fn values(edits: &[Edit]) -> Map<'static, Text<'static>> {
+    let at = |member: &str, key: &str| format!("/metadata/{member}/{}", step(key));
+    let value = |edit: &Edit| match edit {
+        Edit::SetLabel { key, value } => Some((at("labels", key), value.clone())),
+        Edit::SetClusterSet { name } => Some((at("labels", CLUSTER_SET), name.clone())),
+        Edit::SetAnnotation { key, value } => Some((at("annotations", key), value.clone())),
+        Edit::SetLeaseDuration { seconds } => Some(("/spec/leaseDurationSeconds".to_owned(), seconds.to_string())),
+        Edit::AddTaint { key, value, effect } => {
+            Some((format!("/spec/taints/{}:{}", step(key), effect.word()), value.clone()))
+        }
+        Edit::RemoveLabel { .. } | Edit::RemoveAnnotation { .. } | Edit::RemoveTaint { .. } => None,
+    };
+    edits.iter().filter_map(value).map(|(pointer, value)| (pointer, Text::from(value))).collect()
+}
+
 /// A member that is an object; null is none.
 fn member<'v>(parent: &'v Value, path: &str, name: &str) -> Result<Option<&'v Value>, Fault> {
     match parent.get(name) {
@@ -312,7 +329,7 @@ fn render_taints(old: Option<&Value>, edits: &[Edit], patch: &mut Vec<Value>) ->
                 removed.extend((0..taints.len()).filter(|index| says(&taints[*index], "key", key)));
             }
             Edit::AddTaint { key, value, effect } => {
-                let effect = effect_word(*effect);
+                let effect = effect.word();
                 // Without `timeAdded`: the hub's webhook writes it, and takes it from nobody else.
                 let mut taint = json!({"key": key, "effect": effect});
                 if !value.is_empty() {
@@ -345,14 +362,6 @@ fn render_taints(old: Option<&Value>, edits: &[Edit], patch: &mut Vec<Value>) ->
     Ok(())
 }
 
-const fn effect_word(effect: TaintEffect) -> &'static str {
-    match effect {
-        TaintEffect::NoSelect => "NoSelect",
-        TaintEffect::PreferNoSelect => "PreferNoSelect",
-        TaintEffect::NoSelectIfNew => "NoSelectIfNew",
-    }
-}
-
 /// Makes the edits to the facts of a cluster, so that who is asked next sees them. The edits must not clash.
 pub fn apply(cluster: &mut Cluster<'_>, edits: &[Edit]) {
     for edit in edits {
@@ -363,13 +372,14 @@ pub fn apply(cluster: &mut Cluster<'_>, edits: &[Edit]) {
             Edit::SetAnnotation { key, value } => set(&mut cluster.annotations, key, Some(value)),
             Edit::RemoveAnnotation { key } => set(&mut cluster.annotations, key, None),
             Edit::AddTaint { key, value, effect } => {
-                let effect = effect_word(*effect);
+                let effect = effect.word();
                 match cluster.taints.iter_mut().find(|taint| taint.key == *key.as_str() && taint.effect == effect) {
                     Some(taint) => taint.value = value.clone().into(),
                     None => cluster.taints.push(Taint {
                         key: key.clone().into(),
                         value: value.clone().into(),
                         effect: effect.into(),
+                        added: None,
                     }),
                 }
             }
@@ -423,9 +433,7 @@ pub(crate) mod tests {
     fn request(operation: Operation) -> Request<'static> {
         let object = json!({"metadata": {"name": "c1"}});
         let asked = review::of_cluster(Operation::Accept, &object, Default::default(), &review::Asking::default());
-        let json = serde_json::to_string(&asked.unwrap()).unwrap();
-        let asked: Request<'static> = serde_json::from_str(json.leak()).unwrap();
-        Request { operation, ..asked }
+        Request { operation, ..asked.unwrap().into_owned() }
     }
 
     #[test]
@@ -461,6 +469,7 @@ pub(crate) mod tests {
             "kubectl.kubernetes.io/last-applied-configuration",
             "topology.kubernetes.io/region",
             "Agent.Open-Cluster-Management.IO/x",
+            "kubectl-ocm/creator-credential",
         ] {
             let edits = [Edit::SetAnnotation { key: key.into(), value: String::new() }];
             let grant = |key: &str| [EditGrant::Annotation { key: key.into() }];

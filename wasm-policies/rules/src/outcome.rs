@@ -196,6 +196,8 @@ impl Bounds {
         at_most("edits", decision.edits.len(), self.edits)?;
         at_most("obligations", decision.obligations.len(), self.obligations)?;
         at_most("audit entries", decision.audit.len(), self.audit)?;
+        // What a policy means must not be lost, and this version of the contract knows no more.
+        must(decision.more.is_empty(), || "it says more than this hub knows".to_owned())?;
         for reason in &decision.reasons {
             self.check_reason(reason)?;
         }
@@ -218,24 +220,24 @@ impl Bounds {
     }
 
     fn check_reason(&self, reason: &Reason) -> Result<(), Fault> {
-        self.check_code("the code of a reason", &reason.code)?;
+        at_most("characters in the code of a reason", reason.code.len(), self.code)?;
+        must(syntax::is_code(&reason.code), || {
+            format!("the code of a reason, {:?}, is not in CamelCase, such as NameTaken", reason.code)
+        })?;
         text("the message of a reason", &reason.message, self.message)?;
         reason.field.as_deref().map_or(Ok(()), |field| text("the field of a reason", field, self.field))
     }
 
     fn check_obligation(&self, obligation: &Obligation) -> Result<(), Fault> {
-        self.check_code("the name of an obligation", &obligation.name)?;
+        let what = "the name of an obligation";
+        at_most(&format!("characters in {what}"), obligation.name.len(), self.code)?;
+        must(syntax::is_kebab(&obligation.name), || format!("{what}, {:?}, is not in kebab-case", obligation.name))?;
         at_most("parameters of an obligation", obligation.params.len(), self.params)?;
         for (key, value) in &obligation.params {
             must(syntax::is_name_part(key), || format!("{key:?} is no name of a parameter"))?;
             plain(&format!("parameter {key}"), value, self.param)?;
         }
         Ok(())
-    }
-
-    fn check_code(&self, what: &str, code: &str) -> Result<(), Fault> {
-        at_most(&format!("characters in {what}"), code.len(), self.code)?;
-        must(syntax::is_kebab(code), || format!("{what}, {code:?}, is not in kebab-case"))
     }
 }
 
@@ -341,7 +343,7 @@ mod tests {
             r#"{"verdict": "Allow"}"#,
             r#"{"verdict": "allow", "verdict": "allow"}"#,
             r#"{"verdict": "allow", "more": 1}"#,
-            r#"{"verdict": "allow", "reasons": [{"code": "a", "message": "b", "more": 1}]}"#,
+            r#"{"verdict": "allow", "reasons": [{"code": "A", "message": "b", "more": 1}]}"#,
             r#"{"verdict": "allow", "edits": [{"op": "set-label", "key": "a", "value": "b", "more": 1}]}"#,
             r#"{"verdict": "allow", "edits": [{"op": "replace", "path": "/spec"}]}"#,
         ] {
@@ -370,7 +372,7 @@ mod tests {
             r#"{"verdict": "hold"}"#,
             r#"{"verdict": "no-opinion", "edits": [{"op": "remove-label", "key": "a"}]}"#,
             r#"{"verdict": "allow", "askAgainSeconds": 5}"#,
-            r#"{"verdict": "hold", "askAgainSeconds": 0, "reasons": [{"code": "a", "message": "b"}]}"#,
+            r#"{"verdict": "hold", "askAgainSeconds": 0, "reasons": [{"code": "A", "message": "b"}]}"#,
             r#"{"verdict": "allow", "edits": [{"op": "set-label", "key": "a", "value": "b"},
                                               {"op": "remove-label", "key": "a"}]}"#,
         ] {
@@ -394,8 +396,8 @@ mod tests {
         for reason in [
             r#"{"code": "No Case", "message": "m"}"#,
             r#"{"code": "", "message": "m"}"#,
-            r#"{"code": "a", "message": ""}"#,
-            r#"{"code": "a", "message": "\u001b[2J"}"#,
+            r#"{"code": "A", "message": ""}"#,
+            r#"{"code": "A", "message": "\u001b[2J"}"#,
         ] {
             assert_eq!(code(&format!(r#"{{"verdict": "deny", "reasons": [{reason}]}}"#)), "malformed", "{reason}");
         }
@@ -404,7 +406,7 @@ mod tests {
 
     #[test]
     fn bounds_are_kept_to_the_last_one() {
-        let reason = Reason { code: "a".into(), message: "m".into(), field: None };
+        let reason = Reason { code: "A".into(), message: "m".into(), field: None };
         let bounds = Bounds::default();
         let mut decision = Decision { verdict: Verdict::Deny, reasons: vec![reason; 32], ..Decision::default() };
         decision.warnings = vec!["w".repeat(256); 16];

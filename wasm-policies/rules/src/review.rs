@@ -1,13 +1,17 @@
 //! Questions to policies: from admission reviews, from plain objects, and back into the form of Kubernetes.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_core::csr;
 use ocm_policy_abi::{
     Claim, ClientConfig, Cluster, Condition, Csr, Key, Map, Operation, Owner, Request, Requester, Resource, Signature,
-    Taint, Text,
+    Stage, Taint, Text,
 };
+use ocm_rules::csr::{CLUSTER_NAME, CSR_USER};
+use ocm_rules::identity::{self, Identity};
 use serde_json::{Value, json};
 
 use crate::json::sha256_hex;
@@ -16,6 +20,12 @@ const CLUSTER_GROUP: &str = "cluster.open-cluster-management.io";
 const CLUSTERS: &str = "managedclusters";
 const CSR_GROUP: &str = "certificates.k8s.io";
 const CSRS: &str = "certificatesigningrequests";
+/// Options of operations that are texts.
+const TEXT_OPTIONS: [&str; 3] = ["fieldManager", "fieldValidation", "propagationPolicy"];
+/// How much of what agents and others write a policy is shown: of each list so many items, of each text so many bytes.
+const MOST_ENTRIES: usize = 1024;
+const MOST_ITEMS: usize = 128;
+const MOST_BYTES: usize = 1024;
 
 /// Why something cannot be made a question of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +42,7 @@ fn unusable(path: impl Into<String>, wrong: impl Into<String>) -> Unusable {
 }
 
 /// What a question is asked with, besides the object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asking {
     /// Names the question. Of an admission review its own UID counts.
     pub id: String,
@@ -44,6 +54,15 @@ pub struct Asking {
     pub dry_run: bool,
     /// Whether the policy's manifest asks for whole objects.
     pub wants_object: bool,
+    /// Where in admission it is asked.
+    pub stage: Option<Stage>,
+    /// Who asked for the certificate that this is about, or else created the cluster, if the hub knows it. Of a
+    /// certificate request its own word counts.
+    pub creator: Option<Requester<'static>>,
+    /// What policies have set in the object at the mutating stage, see [`crate::edits::values`].
+    pub set_by_policies: Map<'static, Text<'static>>,
+    /// The obligations that the hub knows.
+    pub obligations: Vec<Text<'static>>,
 }
 
 /// The request inside of an AdmissionReview, `admission.k8s.io/v1` or `v1beta1`: requests of both have the same members.
@@ -63,9 +82,10 @@ pub fn request_of(review: &Value) -> Result<&Value, Unusable> {
 
 /// Makes a question of the request of an admission review.
 ///
-/// A ManagedCluster that is created, updated or deleted is asked about as such; writes to its subresources are updates.
-/// A certificate request that is created, or written through `approval`, is asked about with [`Operation::Approve`];
-/// all else is [`Operation::Admit`].
+/// A ManagedCluster that is created, updated or deleted is asked about as such; writes to its subresources are updates,
+/// and an update that sets `hubAcceptsClient` is [`Operation::Accept`]. A certificate request that is created is
+/// [`Operation::Request`], one that is written through `approval` is [`Operation::Approve`]; all else is
+/// [`Operation::Admit`].
 ///
 /// # Errors
 /// Names the field that is missing or of a wrong type.
@@ -89,6 +109,8 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
             match verb {
                 "CREATE" => Operation::Create,
                 "DELETE" => Operation::Delete,
+                // Only the change counts: whoever writes to a cluster that is accepted accepts nobody.
+                _ if subresource.is_none() && accepts(previous.as_ref(), cluster.as_ref()) => Operation::Accept,
                 _ => Operation::Update,
             }
         }
@@ -101,7 +123,8 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
                 })
                 .transpose()?;
             match (verb, subresource) {
-                ("CREATE", None) | ("UPDATE", Some("approval")) => Operation::Approve,
+                ("CREATE", None) => Operation::Request,
+                ("UPDATE", Some("approval")) => Operation::Approve,
                 _ => Operation::Admit,
             }
         }
@@ -112,21 +135,30 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
         return Err(unusable("request.object", "there is none"));
     }
     let object = |at: &Option<At<'a>>| at.as_ref().filter(|_| asking.wants_object).map(|at| at.value.clone());
+    let asked = plain(operation, requester, asking);
+    let creator = match (&certificate, operation) {
+        (Some(csr), Operation::Approve) => Some(csr.requester.clone()),
+        (_, Operation::Accept) => asked.creator.clone(),
+        // Whoever makes the API request creates what it is about.
+        _ => None,
+    };
     Ok(Request {
         id: request.text("uid")?.unwrap_or_default().into(),
-        operation,
-        now: asking.now,
         dry_run: request.flag("dryRun")?.unwrap_or(false),
-        attempt: asking.attempt,
-        requester,
+        creator,
         object: object(&new),
         previous_object: object(&old),
         resource: Some(resource),
         cluster,
         previous,
         csr: certificate,
-        evidence: Map::default(),
+        ..asked
     })
+}
+
+/// Whether an update accepts a cluster that was not accepted before.
+fn accepts(before: Option<&Cluster<'_>>, after: Option<&Cluster<'_>>) -> bool {
+    after.is_some_and(|after| after.accepted) && !before.is_some_and(|before| before.accepted)
 }
 
 /// Makes a question about a ManagedCluster that no admission review is about: whether it may be accepted
@@ -160,11 +192,18 @@ pub fn of_cluster<'a>(
     })
 }
 
-/// Makes a question about a CertificateSigningRequest that waits for approval. Whoever created it is the requester.
+/// Makes a question about a CertificateSigningRequest that no admission review is about: whether it may be approved
+/// ([`Operation::Approve`]), or would pass as if it were created now ([`Operation::Request`]). Whoever created it is the
+/// requester.
 ///
 /// # Errors
 /// Names the field that is missing or of a wrong type.
-pub fn approve<'a>(object: &'a Value, asking: &Asking) -> Result<Request<'a>, Unusable> {
+pub fn of_csr<'a>(operation: Operation, object: &'a Value, asking: &Asking) -> Result<Request<'a>, Unusable> {
+    let (subresource, verb) = match operation {
+        Operation::Request => (None, "CREATE"),
+        Operation::Approve => (Some("approval".into()), "UPDATE"),
+        other => return Err(unusable("operation", format!("{} is not about a certificate request", other.word()))),
+    };
     let csr = read_csr(&At { value: object, path: "object".to_owned() })?;
     Ok(Request {
         resource: Some(Resource {
@@ -172,15 +211,15 @@ pub fn approve<'a>(object: &'a Value, asking: &Asking) -> Result<Request<'a>, Un
             version: "v1".into(),
             kind: "CertificateSigningRequest".into(),
             resource: CSRS.into(),
-            subresource: Some("approval".into()),
+            subresource,
             name: csr.name.clone(),
-            operation: "UPDATE".into(),
+            operation: verb.into(),
             ..Resource::default()
         }),
         object: asking.wants_object.then(|| object.clone()),
         requester: csr.requester.clone(),
         csr: Some(csr),
-        ..plain(Operation::Approve, Requester::default(), asking)
+        ..plain(operation, Requester::default(), asking)
     })
 }
 
@@ -198,18 +237,14 @@ pub fn join<'a>(csr: &'a Value, cluster: &'a Value, asking: &Asking) -> Result<R
 fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) -> Request<'a> {
     Request {
         id: asking.id.clone().into(),
-        operation,
         now: asking.now,
         dry_run: asking.dry_run,
         attempt: asking.attempt,
-        requester,
-        resource: None,
-        cluster: None,
-        previous: None,
-        csr: None,
-        object: None,
-        previous_object: None,
-        evidence: Map::default(),
+        stage: asking.stage,
+        creator: asking.creator.clone(),
+        set_by_policies: asking.set_by_policies.clone(),
+        obligations: asking.obligations.clone(),
+        ..Request::new(operation, requester)
     }
 }
 
@@ -244,6 +279,13 @@ pub fn admission_request(request: &Request<'_>, object: Option<&Value>) -> Value
         _ => "UpdateOptions",
     };
     let mut options = json!({"apiVersion": "meta.k8s.io/v1", "kind": options});
+    for (name, value) in resource.options.iter() {
+        // What was no text is JSON; a text that happens to be JSON stays one where the API has texts.
+        options[name] = match serde_json::from_str(value) {
+            Ok(value) if !TEXT_OPTIONS.contains(&name) => value,
+            _ => json!(value),
+        };
+    }
     if let Some(manager) = &resource.field_manager {
         options["fieldManager"] = json!(manager);
     }
@@ -285,6 +327,34 @@ pub fn cluster(object: &Value) -> Result<Cluster<'_>, Unusable> {
 /// Names the field that is missing or of a wrong type.
 pub fn certificate_request(object: &Value) -> Result<Csr<'_>, Unusable> {
     read_csr(&At { value: object, path: "object".to_owned() })
+}
+
+/// The cluster whose agent's name a certificate request asks for, or else the one that its label names: the request
+/// counts among those of that cluster. Whether it may have what it asks for is another question.
+pub fn cluster_of_csr<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
+    let named = csr.common_names.iter().find_map(|name| Identity::of(name).cluster());
+    named.or_else(|| csr.labels.get(CLUSTER_NAME).map(Text::as_str))
+}
+
+/// Who asked for a certificate; behind the hub's gRPC server, and there only, the user that it names.
+pub fn asked_by<'r>(csr: &'r Csr<'_>) -> &'r str {
+    let requester = &csr.requester;
+    let facts = identity::Requester {
+        user: &requester.username,
+        uid: requester.uid.as_deref(),
+        groups: &requester.groups,
+        credential_ids: requester.extra.get(identity::CREDENTIAL_ID).map_or(&[], Vec::as_slice),
+    };
+    match csr.annotations.get(CSR_USER) {
+        Some(user) if facts.is_grpc_server() => user,
+        _ => &requester.username,
+    }
+}
+
+/// The cluster that a question is about: whose rows its evidence has.
+pub fn cluster_of<'r>(request: &'r Request<'_>) -> Option<&'r str> {
+    let named = request.cluster.as_ref().map(|cluster| cluster.name.as_str()).filter(|name| !name.is_empty());
+    named.or_else(|| cluster_of_csr(request.csr.as_ref()?))
 }
 
 /// A value and where it stands.
@@ -374,7 +444,17 @@ fn resource<'a>(request: &At<'a>, subject: Option<&At<'a>>) -> Result<Resource<'
         Ok(request.text(name)?.or(of_object).map(Text::from))
     };
     let options = request.member("options")?;
-    let manager = options.map(|options| options.text("fieldManager")).transpose()?.flatten();
+    let manager = options.as_ref().map(|options| options.text("fieldManager")).transpose()?.flatten();
+    let members = options.as_ref().and_then(|options| options.value.as_object()).into_iter().flatten();
+    let mut options: Vec<_> = members
+        // Members of every object, and the one that has a name of its own here.
+        .filter(|(name, value)| !["apiVersion", "kind", "fieldManager"].contains(&name.as_str()) && !value.is_null())
+        .map(|(name, value)| match value.as_str() {
+            Some(text) => (name.as_str(), Text::from(text)),
+            None => (name.as_str(), Text::from(value.to_string())),
+        })
+        .collect();
+    options.sort_by_key(|(name, _)| *name);
     Ok(Resource {
         group: plural.text("group")?.unwrap_or_default().into(),
         version: needed(&plural, "version")?.into(),
@@ -385,6 +465,7 @@ fn resource<'a>(request: &At<'a>, subject: Option<&At<'a>>) -> Result<Resource<'
         name: named("name")?,
         operation: needed(request, "operation")?.into(),
         field_manager: manager.map(Text::from),
+        options: options.into_iter().collect(),
     })
 }
 
@@ -397,67 +478,120 @@ fn requester<'a>(at: &At<'a>) -> Result<Requester<'a>, Unusable> {
         }
     }
     entries.sort_by_key(|(key, _)| *key);
+    let extra: Map<'a, Vec<Text<'a>>> = entries.into_iter().collect();
     Ok(Requester {
         username: at.text("username")?.unwrap_or_default().into(),
         uid: at.text("uid")?.map(Text::from),
         groups: at.texts("groups")?,
-        extra: entries.into_iter().collect(),
+        certificate_sha256: certificate_sha256(&extra),
+        extra,
     })
+}
+
+/// The fingerprint of the client certificate that was shown, as the API server tells it.
+fn certificate_sha256<'a>(extra: &Map<'a, Vec<Text<'a>>>) -> Option<Text<'a>> {
+    let ids = extra.get(identity::CREDENTIAL_ID)?;
+    let digest = ids.iter().find_map(|id| id.strip_prefix("X509SHA256="))?;
+    Some(digest.to_ascii_lowercase().into())
 }
 
 fn read_cluster<'a>(at: &At<'a>) -> Result<Cluster<'a>, Unusable> {
     let metadata = at.needed("metadata")?;
     let nothing = At { value: &Value::Null, path: String::new() };
     let spec = at.member("spec")?.unwrap_or_else(|| nothing.clone());
-    let status = at.member("status")?.unwrap_or(nothing);
+    let status = at.member("status")?.unwrap_or_else(|| nothing.clone());
+    let version = status.member("version")?.unwrap_or(nothing);
+    let mut cut = Cut::default();
     let mut cluster = Cluster {
         // Empty where the server has yet to generate it.
         name: metadata.text("name")?.unwrap_or_default().into(),
         uid: metadata.text("uid")?.map(Text::from),
-        labels: metadata.map("labels")?,
-        annotations: metadata.map("annotations")?,
-        finalizers: metadata.texts("finalizers")?,
+        resource_version: metadata.text("resourceVersion")?.map(Text::from),
+        generation: metadata.number("generation")?,
+        labels: cut.entries(metadata.map("labels")?, "labels"),
+        annotations: cut.entries(metadata.map("annotations")?, "annotations"),
+        finalizers: cut.items(metadata.texts("finalizers")?, "finalizers"),
         created: metadata.time("creationTimestamp")?,
         deleting: metadata.time("deletionTimestamp")?.is_some(),
         accepted: spec.flag("hubAcceptsClient")?.unwrap_or(false),
         lease_duration_seconds: spec.number("leaseDurationSeconds")?,
+        kubernetes_version: version.text("kubernetes")?.map(|text| cut.text(text.into(), "kubernetesVersion")),
         ..Cluster::default()
     };
     let text = |at: &At<'a>, name: &str| at.text(name).map(|text| Text::from(text.unwrap_or_default()));
-    for owner in metadata.items("ownerReferences")? {
+    for owner in cut.items(metadata.items("ownerReferences")?, "owners") {
         cluster.owners.push(Owner {
             api_version: text(&owner, "apiVersion")?,
             kind: text(&owner, "kind")?,
             name: text(&owner, "name")?,
+            uid: text(&owner, "uid")?,
+            controller: owner.flag("controller")?.unwrap_or(false),
         });
     }
-    for taint in spec.items("taints")? {
+    for taint in cut.items(spec.items("taints")?, "taints") {
         cluster.taints.push(Taint {
             key: text(&taint, "key")?,
             value: text(&taint, "value")?,
             effect: text(&taint, "effect")?,
+            added: taint.time("timeAdded")?,
         });
     }
-    for config in spec.items("managedClusterClientConfigs")? {
+    for config in cut.items(spec.items("managedClusterClientConfigs")?, "clientConfigs") {
         let bundle = config.typed("caBundle", "base64", |value| serde_json::from_value(value.clone()).ok())?;
         let bundle = bundle.map(|ByteString(bytes)| bytes).filter(|bytes| !bytes.is_empty());
         cluster.client_configs.push(ClientConfig {
-            url: text(&config, "url")?,
+            url: cut.text(text(&config, "url")?, "clientConfigs"),
             ca_sha256: bundle.map(|bytes| sha256_hex(&bytes).into()),
         });
     }
-    for claim in status.items("clusterClaims")? {
-        cluster.claims.push(Claim { name: text(&claim, "name")?, value: text(&claim, "value")? });
+    for claim in cut.items(status.items("clusterClaims")?, "claims") {
+        cluster.claims.push(Claim {
+            name: cut.text(text(&claim, "name")?, "claims"),
+            value: cut.text(text(&claim, "value")?, "claims"),
+        });
     }
-    for condition in status.items("conditions")? {
+    for condition in cut.items(status.items("conditions")?, "conditions") {
         cluster.conditions.push(Condition {
-            kind: text(&condition, "type")?,
-            status: text(&condition, "status")?,
-            reason: text(&condition, "reason")?,
+            kind: cut.text(text(&condition, "type")?, "conditions"),
+            status: cut.text(text(&condition, "status")?, "conditions"),
+            reason: cut.text(text(&condition, "reason")?, "conditions"),
+            message: cut.text(text(&condition, "message")?, "conditions"),
             since: condition.time("lastTransitionTime")?,
         });
     }
+    cluster.truncated = cut.0.into_iter().map(Text::from).collect();
     Ok(cluster)
+}
+
+/// Keeps facts within bounds, and remembers what it cut: whoever inflates an object must not make policies run out of
+/// fuel when somebody else writes to it.
+#[derive(Default)]
+struct Cut(BTreeSet<&'static str>);
+
+impl Cut {
+    fn items<T>(&mut self, mut items: Vec<T>, member: &'static str) -> Vec<T> {
+        if items.len() > MOST_ITEMS {
+            items.truncate(MOST_ITEMS);
+            self.0.insert(member);
+        }
+        items
+    }
+
+    fn entries<'a>(&mut self, entries: Map<'a, Text<'a>>, member: &'static str) -> Map<'a, Text<'a>> {
+        if entries.len() <= MOST_ENTRIES {
+            return entries;
+        }
+        self.0.insert(member);
+        entries.into_entries().take(MOST_ENTRIES).collect()
+    }
+
+    fn text<'a>(&mut self, text: Text<'a>, member: &'static str) -> Text<'a> {
+        if text.len() <= MOST_BYTES {
+            return text;
+        }
+        self.0.insert(member);
+        text[..text.floor_char_boundary(MOST_BYTES)].to_owned().into()
+    }
 }
 
 /// A certificate request that is being created. What only the server may write is not there yet, or is a claim of the
@@ -502,6 +636,8 @@ fn read_csr<'a>(at: &At<'a>) -> Result<Csr<'a>, Unusable> {
     let read = csr::Request::read(&object);
     let mut csr = Csr {
         name: metadata.text("name")?.map(Text::from),
+        uid: metadata.text("uid")?.map(Text::from),
+        resource_version: metadata.text("resourceVersion")?.map(Text::from),
         labels: metadata.map("labels")?,
         annotations: metadata.map("annotations")?,
         signer: spec.text("signerName")?.unwrap_or_default().into(),
@@ -509,17 +645,8 @@ fn read_csr<'a>(at: &At<'a>) -> Result<Csr<'a>, Unusable> {
         lifetime_seconds: spec.number("expirationSeconds")?,
         requester: requester(&spec)?,
         created: metadata.time("creationTimestamp")?,
-        unreadable: None,
-        common_names: Vec::new(),
-        organizations: Vec::new(),
-        other_attributes: Vec::new(),
-        alternative_names: Vec::new(),
-        extensions: Vec::new(),
-        key: Key::default(),
-        spki_sha256: Text::default(),
-        signature: Signature::default(),
-        adds_condition: None,
         state: state_word(read.state),
+        ..Csr::default()
     };
     match read.content {
         Err(error) => csr.unreadable = Some(error.to_string().into()),
@@ -556,6 +683,8 @@ fn key<'a>(key: csr::Key) -> Key<'a> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map as Object;
+
     use super::*;
 
     #[expect(clippy::disallowed_methods, reason = "recorded reviews are files")]
@@ -565,7 +694,7 @@ mod tests {
     }
 
     fn asking(wants_object: bool) -> Asking {
-        Asking { id: "q".into(), now: 1_700_000_000_000, attempt: 2, dry_run: false, wants_object }
+        Asking { id: "q".into(), now: 1_700_000_000_000, attempt: 2, wants_object, ..Asking::default() }
     }
 
     fn with<T>(name: &str, test: impl FnOnce(Request<'_>) -> T) -> T {
@@ -596,11 +725,20 @@ mod tests {
     }
 
     #[test]
-    fn acceptance_is_an_update_that_shows_both_sides() {
+    fn acceptance_shows_both_sides_and_who_asked_for_the_certificate() {
         with("cluster-accept", |request| {
-            assert_eq!(request.operation, Operation::Update);
+            assert_eq!((request.operation, request.creator), (Operation::Accept, None));
             assert!(request.cluster.unwrap().accepted && !request.previous.unwrap().accepted);
         });
+        let mut review = sample("cluster-accept");
+        let creator = Requester { username: "joiner".into(), ..Requester::default() };
+        let knowing = Asking { creator: Some(creator.clone()), ..asking(false) };
+        let request = from_admission(&review["request"], &knowing).unwrap();
+        assert_eq!((&request.creator, &*request.requester.username == "joiner"), (&Some(creator), false));
+        // Only the change is acceptance: later writes to an accepted cluster are updates.
+        review["request"]["oldObject"]["spec"]["hubAcceptsClient"] = json!(true);
+        let request = from_admission(&review["request"], &knowing).unwrap();
+        assert_eq!((request.operation, request.creator), (Operation::Update, None));
         with("cluster-status", |request| {
             assert_eq!(request.operation, Operation::Update);
             assert_eq!(request.resource.unwrap().subresource.unwrap(), "status");
@@ -626,7 +764,7 @@ mod tests {
     #[test]
     fn a_new_certificate_request_is_pending_and_its_requester_is_who_asks() {
         with("csr-create-before-mutation", |request| {
-            assert_eq!(request.operation, Operation::Approve);
+            assert_eq!((request.operation, &request.creator), (Operation::Request, &None));
             let resource = request.resource.unwrap();
             assert_eq!((&*resource.operation, resource.name), ("CREATE", None));
             let csr = request.csr.unwrap();
@@ -647,6 +785,7 @@ mod tests {
                 let csr = request.csr.unwrap();
                 assert_eq!((csr.adds_condition.unwrap(), csr.state), (adds.into(), "Pending".into()));
                 assert_ne!(csr.requester, request.requester);
+                assert_eq!(request.creator, Some(csr.requester));
             });
         }
         with("csr-signed", |request| {
@@ -687,7 +826,8 @@ mod tests {
     #[test]
     fn plain_objects_are_asked_about_as_well() {
         let (csr, cluster) = (sample("stored-csr"), sample("stored-cluster"));
-        let request = approve(&csr, &asking(false)).unwrap();
+        assert!(of_csr(Operation::Join, &csr, &asking(false)).is_err());
+        let request = of_csr(Operation::Approve, &csr, &asking(false)).unwrap();
         assert_eq!((&*request.id, request.operation, request.object), ("q", Operation::Approve, None));
         assert_eq!(request.requester, request.csr.unwrap().requester);
         let request = of_cluster(Operation::Accept, &cluster, Requester::default(), &asking(true)).unwrap();
@@ -696,6 +836,52 @@ mod tests {
         assert_eq!((request.operation, request.cluster.unwrap().name), (Operation::Join, "c1".into()));
         assert_eq!(request.requester.username, request.csr.unwrap().requester.username);
         assert!(of_cluster(Operation::Admit, &cluster, Requester::default(), &asking(false)).is_err());
+    }
+
+    #[test]
+    fn what_is_new_in_the_contract_is_read() {
+        let mut review = sample("cluster-delete-collection");
+        let request = &mut review["request"];
+        request["userInfo"]["extra"] = json!({"authentication.kubernetes.io/credential-id": ["X509SHA256=00FF"]});
+        request["options"] =
+            json!({"kind": "DeleteOptions", "propagationPolicy": "Foreground", "gracePeriodSeconds": 5});
+        let old = &mut request["oldObject"];
+        old["metadata"]["resourceVersion"] = json!("12");
+        old["metadata"]["generation"] = json!(3);
+        old["metadata"]["ownerReferences"][0]["controller"] = json!(true);
+        old["spec"]["taints"] = json!([{"key": "k", "effect": "NoSelect", "timeAdded": "2026-11-20T23:04:52Z"}]);
+        old["status"]["version"] = json!({"kubernetes": "v1.35.4"});
+        old["status"]["conditions"] = json!([{"type": "A", "status": "True", "reason": "B", "message": "told"}]);
+        let request = from_admission(request, &asking(false)).unwrap();
+        assert_eq!(request.requester.certificate_sha256.as_deref(), Some("00ff"));
+        let resource = request.resource.unwrap();
+        let options: Vec<_> = resource.options.iter().map(|(name, value)| (name, value.as_str())).collect();
+        assert_eq!(options, [("gracePeriodSeconds", "5"), ("propagationPolicy", "Foreground")]);
+        let cluster = request.cluster.unwrap();
+        assert_eq!((cluster.resource_version.as_deref(), cluster.generation), (Some("12"), Some(3)));
+        assert_eq!((cluster.owners[0].uid.as_str(), cluster.owners[0].controller), ("x", true));
+        assert_eq!(
+            (cluster.taints[0].added, cluster.kubernetes_version.as_deref()),
+            (Some(1_795_215_892_000), Some("v1.35.4"))
+        );
+        assert_eq!((&*cluster.conditions[0].message, cluster.truncated), ("told", Vec::new()));
+    }
+
+    #[test]
+    fn what_agents_inflate_is_cut_and_said_so() {
+        let mut review = sample("cluster-status");
+        let claims: Vec<_> = (0..5000).map(|n| json!({"name": format!("c{n}"), "value": "v"})).collect();
+        review["request"]["object"]["status"]["clusterClaims"] = json!(claims);
+        let message = "ä".repeat(300_000);
+        review["request"]["object"]["status"]["conditions"] =
+            json!([{"type": "A", "status": "True", "message": message}]);
+        let many: Object<_, _> = (0..5000).map(|n| (format!("agent.example.com/{n}"), json!(""))).collect();
+        review["request"]["object"]["metadata"]["annotations"] = json!(many);
+        let request = from_admission(&review["request"], &asking(false)).unwrap();
+        let cluster = request.cluster.unwrap();
+        assert_eq!((cluster.claims.len(), cluster.conditions[0].message.len()), (MOST_ITEMS, MOST_BYTES));
+        assert_eq!(cluster.annotations.len(), MOST_ENTRIES);
+        assert_eq!(cluster.truncated, ["annotations", "claims", "conditions"]);
     }
 
     #[test]

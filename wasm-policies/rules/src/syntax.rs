@@ -41,6 +41,11 @@ pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name_part(text)
 }
 
+/// The code of a reason, in the form that conditions of Kubernetes give theirs: letters and digits in CamelCase.
+pub fn is_code(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_uppercase()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Lower-case words of letters and digits with single hyphens between them.
 pub fn is_kebab(text: &str) -> bool {
     let word =
@@ -66,6 +71,10 @@ mod tests {
     fn values_may_be_empty_and_codes_may_not() {
         assert!(is_label_value("") && is_label_value("eu-1") && !is_label_value("a b") && !is_label_value("-"));
         assert!(is_kebab("wrong-region-2") && !is_kebab("") && !is_kebab("a--b") && !is_kebab("A") && !is_kebab("a-"));
+        assert!(
+            is_code("NameTaken") && is_code("R8") && !is_code("") && !is_code("name-taken") && !is_code("nameTaken")
+        );
+        assert!(!is_code("Name_Taken") && !is_code("Ä"));
         assert!(is_dns_label("c1") && !is_dns_label("c.1") && !is_dns_label(&"c".repeat(64)));
     }
 }

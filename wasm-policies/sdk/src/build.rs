@@ -1,8 +1,8 @@
 //! Short ways to say what a policy decides and what it is.
 
 use ocm_policy_abi::{
-    CONTRACT, Decision, Edit, EditGrant, EvidenceSource, LimitsAsked, Manifest, Obligation, Operation, Query, Reason,
-    ReasonDoc, Verdict,
+    CONTRACT, Decision, Edit, EditGrant, EvidenceSource, LimitsAsked, Manifest, Obligation, Operation, Query, QuotaKey,
+    Reason, ReasonDoc, Verdict,
 };
 use serde::Serialize;
 
@@ -147,6 +147,12 @@ impl ManifestBuilder {
         self
     }
 
+    /// Codes of the common rules that its reasons may have.
+    #[must_use]
+    pub fn gives_codes(self, codes: impl IntoIterator<Item = ocm_rules::Code>) -> Self {
+        codes.into_iter().fold(self, |builder, code| builder.gives(code.word(), code.doc().trim_end_matches('.')))
+    }
+
     /// An edit that it may make.
     #[must_use]
     pub fn may_edit(mut self, grant: EditGrant) -> Self {
@@ -159,7 +165,25 @@ impl ManifestBuilder {
     #[must_use]
     pub fn needs(mut self, name: &str, source: EvidenceSource, fields: &[&str]) -> Self {
         let fields = fields.iter().map(|field| (*field).to_owned()).collect();
-        self.manifest.evidence.push(Query { name: name.to_owned(), source, selector: None, fields, limit: None });
+        let query = Query { name: name.to_owned(), source, selector: None, cluster_field: None, fields, limit: None };
+        self.manifest.evidence.push(query);
+        self
+    }
+
+    /// As [`Self::needs`], and only the rows in which this field is the name of the cluster that the request is about.
+    #[must_use]
+    pub fn needs_of_cluster(self, name: &str, source: EvidenceSource, cluster_field: &str, fields: &[&str]) -> Self {
+        let mut builder = self.needs(name, source, fields);
+        if let Some(query) = builder.manifest.evidence.last_mut() {
+            query.cluster_field = Some(cluster_field.to_owned());
+        }
+        builder
+    }
+
+    /// What the policy counts by.
+    #[must_use]
+    pub fn counts_by(mut self, keys: impl IntoIterator<Item = QuotaKey>) -> Self {
+        self.manifest.counts_by.extend(keys);
         self
     }
 
@@ -202,6 +226,8 @@ struct Plain<'m> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     edits: &'m [EditGrant],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    counts_by: &'m [QuotaKey],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     reasons: &'m [ReasonDoc],
     limits: LimitsAsked,
 }
@@ -218,6 +244,7 @@ impl ManifestBuilder {
             wants_object,
             evidence,
             edits,
+            counts_by,
             reasons,
             settings_schema: _,
             limits,
@@ -231,6 +258,7 @@ impl ManifestBuilder {
             wants_object: *wants_object,
             evidence,
             edits,
+            counts_by,
             reasons,
             limits: *limits,
         };
@@ -266,6 +294,8 @@ mod tests {
                 .gives("c", "d")
                 .may_edit(EditGrant::ClusterSet)
                 .needs("e", EvidenceSource::Clusters, &["/f"])
+                .needs_of_cluster("g", EvidenceSource::Namespaces, "/metadata/name", &[])
+                .counts_by([QuotaKey::Hub])
                 .wants_object()
                 .settings_schema(r#"{"maximum": 1.5}"#)
                 .fuel(7)

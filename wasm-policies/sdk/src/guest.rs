@@ -30,7 +30,7 @@ pub fn configure<P: Policy>(state: &OnceLock<P>, settings: &str) -> Result<(), V
 pub fn answer<P: Policy>(state: &OnceLock<P>, request: &Request<'_>) -> Answer {
     match state.get() {
         Some(policy) => policy.decide(request),
-        None => deny("not-configured", "the policy was not configured"),
+        None => deny("NotConfigured", "the policy was not configured"),
     }
 }
 
@@ -39,7 +39,7 @@ pub fn answer<P: Policy>(state: &OnceLock<P>, request: &Request<'_>) -> Answer {
 pub fn decide<P: Policy>(state: &OnceLock<P>, request: &str) -> String {
     let answer = match serde_json::from_str::<ocm_policy_abi::Request<'_>>(request) {
         Ok(request) => answer(state, &request.into()),
-        Err(error) => deny("request-unreadable", format!("the request cannot be read: {error}")),
+        Err(error) => deny("RequestUnreadable", format!("the request cannot be read: {error}")),
     };
     // No host takes an empty text for an answer.
     serde_json::to_string(answer.decision()).unwrap_or_default()
@@ -183,12 +183,12 @@ mod tests {
     #[test]
     fn a_policy_is_configured_once_and_decides() {
         let state = OnceLock::new();
-        assert!(decide::<Named>(&state, REQUEST).contains("not-configured"));
+        assert!(decide::<Named>(&state, REQUEST).contains("NotConfigured"));
         assert_eq!(configure::<Named>(&state, r#"{"prefix": "!"}"#), Err(vec!["no".to_owned()]));
         assert_eq!(configure::<Named>(&state, r#"{"prefix": "c"}"#), Ok(()));
         assert!(configure::<Named>(&state, "{}").is_err(), "settings are final");
         assert_eq!(decide::<Named>(&state, REQUEST), r#"{"verdict":"allow"}"#);
-        assert!(decide::<Named>(&state, "{").contains("request-unreadable"));
+        assert!(decide::<Named>(&state, "{").contains("RequestUnreadable"));
         let other = OnceLock::new();
         assert_eq!(configure::<Named>(&other, "null"), Ok(()), "nothing is an empty object");
         assert!(configure::<Named>(&OnceLock::new(), "[1").unwrap_err()[0].starts_with("the settings cannot be read"));

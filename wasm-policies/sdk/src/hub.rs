@@ -1,51 +1,147 @@
-//! What policies know of hubs: names that hub and agents agree on, and who stands behind a request.
+//! What policies know of hubs: which cluster a request is about, and who stands behind it. The rules are those of
+//! `ocm-rules`, which the commands judge by as well; here the request becomes the facts that they are about.
 
-use ocm_policy_abi::{Cluster, Requester};
+use ocm_policy_abi::{Cluster, Csr, Requester, Signature, Text};
+use ocm_rules::cluster;
+use ocm_rules::csr::{self, About};
+use ocm_rules::identity::{self, CREDENTIAL_ID, Identity};
+use ocm_rules::{Violation, name};
 
-use crate::Request;
+use crate::{Answer, Request, deny};
 
-/// Label of a certificate request and of a namespace: the cluster that it belongs to.
-pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
-/// Label of a certificate request: the add-on that it is for.
-pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
-/// Label of a ManagedCluster: the set that it is in.
-pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
-/// The set of clusters that no other was named for.
-pub const DEFAULT_SET: &str = "default";
-/// Annotation of a certificate request: who asked, as the hub's gRPC server says.
-pub const CSR_USER: &str = "open-cluster-management.io/csr-user";
-/// Start of the names of every agent and every cluster's group.
-pub const PREFIX: &str = "system:open-cluster-management:";
-/// Group of every agent.
-pub const ALL_AGENTS: &str = "system:open-cluster-management:managed-clusters";
-/// The ServiceAccount whose tokens register agents.
-pub const BOOTSTRAP_USER: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
-/// The hub's gRPC server.
-pub const GRPC_SERVER: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
-/// Group of the bootstrap tokens that register agents.
-pub const TOKEN_GROUP: &str = "system:bootstrappers:managedcluster";
-/// Key in `extra` of what a user authenticated with.
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+pub use ocm_rules::cluster::{CLUSTER_SET, DEFAULT_SET};
+pub use ocm_rules::csr::{ADDON_NAME, CLUSTER_NAME, CSR_USER};
+pub use ocm_rules::identity::{
+    BOOTSTRAP_USER, GRPC_SERVER_USER as GRPC_SERVER, MANAGED_CLUSTERS_GROUP as ALL_AGENTS, PREFIX, TOKEN_GROUP,
+};
 
-/// Cluster and agent of an agent's user name; none for any other. Add-ons share the prefix but have more parts.
+/// A requester as facts of the rules.
+pub fn requester_facts<'r, 'a>(requester: &'r Requester<'a>) -> identity::Requester<'r, Text<'a>> {
+    identity::Requester {
+        user: &requester.username,
+        uid: requester.uid.as_deref(),
+        groups: &requester.groups,
+        credential_ids: requester.extra.get(CREDENTIAL_ID).map_or(&[], Vec::as_slice),
+    }
+}
+
+/// A certificate request as facts of the rules.
+pub fn csr_facts<'r, 'a>(csr: &'r Csr<'a>) -> csr::Csr<'r, Text<'a>> {
+    let content = csr::Content {
+        common_names: &csr.common_names[..],
+        organizations: &csr.organizations,
+        other_attributes: &csr.other_attributes,
+        alternative_names: &csr.alternative_names,
+        extensions: &csr.extensions,
+        key: csr::Key::of(&csr.key.algorithm, csr.key.bits),
+        signature: match csr.signature {
+            Signature::Valid => csr::Signature::Valid,
+            Signature::Invalid => csr::Signature::Invalid,
+            Signature::Unverifiable => csr::Signature::Unverifiable,
+        },
+    };
+    csr::Csr {
+        cluster_label: csr.labels.get(CLUSTER_NAME).map(|label| &**label),
+        addon_label: csr.labels.get(ADDON_NAME).map(|label| &**label),
+        grpc_user: csr.annotations.get(CSR_USER).map(|user| &**user),
+        signer: &csr.signer,
+        usages: &csr.usages,
+        lifetime_seconds: csr.lifetime_seconds,
+        requester: requester_facts(&csr.requester),
+        content: match csr.unreadable.as_deref() {
+            Some(why) => Err(why),
+            None => Ok(content),
+        },
+    }
+}
+
+/// A cluster as facts of the rules. They borrow from lists that live as long as the call.
+pub fn with_cluster_facts<'a, T>(cluster: &Cluster<'a>, judge: impl FnOnce(&cluster::Cluster<'_, Text<'a>>) -> T) -> T {
+    let labels: Vec<_> = cluster.labels.iter().map(|(key, value)| (key, &**value)).collect();
+    let annotations: Vec<_> = cluster.annotations.iter().map(|(key, value)| (key, &**value)).collect();
+    let owners: Vec<_> = cluster
+        .owners
+        .iter()
+        .map(|owner| cluster::Owner {
+            api_version: &owner.api_version,
+            kind: &owner.kind,
+            name: &owner.name,
+            uid: &owner.uid,
+            controller: Some(owner.controller),
+            block_owner_deletion: None,
+        })
+        .collect();
+    let taints: Vec<_> = cluster
+        .taints
+        .iter()
+        .map(|taint| cluster::Taint { key: &taint.key, value: &taint.value, effect: &taint.effect })
+        .collect();
+    let client_configs: Vec<_> = cluster
+        .client_configs
+        .iter()
+        .map(|config| cluster::ClientConfig { url: &config.url, ca: config.ca_sha256.as_deref().unwrap_or_default() })
+        .collect();
+    judge(&cluster::Cluster {
+        name: &cluster.name,
+        labels: &labels,
+        annotations: &annotations,
+        finalizers: &cluster.finalizers,
+        owners: &owners,
+        taints: &taints,
+        lease_duration_seconds: cluster.lease_duration_seconds,
+        accepted: cluster.accepted,
+        client_configs: &client_configs,
+        other_fields: "",
+    })
+}
+
+/// A violation of the rules as an answer.
+pub fn violated(violation: Violation) -> Answer {
+    let Violation { code, field, detail } = violation;
+    deny(code.word(), bounded(detail)).at(field)
+}
+
+/// Several of them as one answer; none without any.
+pub fn violated_by(violations: impl IntoIterator<Item = Violation>) -> Option<Answer> {
+    let mut violations = violations.into_iter();
+    let first = violated(violations.next()?);
+    Some(violations.fold(first, |answer, Violation { code, field, detail }| {
+        answer.because(code.word(), bounded(detail)).at(field)
+    }))
+}
+
+/// Within what a message may hold, whatever somebody wrote into the object that it quotes.
+fn bounded(mut detail: String) -> String {
+    const MOST: usize = 1000;
+    if detail.len() > MOST {
+        detail.truncate((0..=MOST).rev().find(|end| detail.is_char_boundary(*end)).unwrap_or(0));
+    }
+    detail
+}
+
+/// Cluster and agent of an agent's user name; none for any other.
 pub fn agent(user: &str) -> Option<(&str, &str)> {
-    let (cluster, agent) = user.strip_prefix(PREFIX)?.split_once(':')?;
-    (!cluster.is_empty() && !agent.is_empty() && !agent.contains(':')).then_some((cluster, agent))
+    match Identity::of(user) {
+        Identity::Agent { cluster, agent } => Some((cluster, agent)),
+        _ => None,
+    }
 }
 
 /// The cluster of an agent, or of an add-on's agent; none for anybody else.
 pub fn cluster_of_agent(user: &str) -> Option<&str> {
-    let rest = user.strip_prefix(PREFIX)?;
-    let (cluster, _) = rest.strip_prefix("cluster:").unwrap_or(rest).split_once(':')?;
-    Some(cluster)
+    Identity::of(user).cluster()
 }
 
-/// Who wants it: of a certificate request whoever created it, of all else whoever makes the API request.
+/// Who wants it: of a certificate request whoever created it, of an acceptance whoever asked for the certificate where
+/// that is known, of all else whoever makes the API request.
 pub fn asker<'r, 'a>(request: &'r Request<'a>) -> &'r Requester<'a> {
-    request.csr().map_or(request.requester(), |csr| &csr.requester)
+    match request.csr() {
+        Some(csr) => &csr.requester,
+        None => request.creator().unwrap_or_else(|| request.requester()),
+    }
 }
 
-/// The user who asks. Behind the hub's gRPC server, and there only, the one that it names.
+/// The user who asks. Behind the hub's gRPC server, and there only, the one that it names; none that it does not name.
 pub fn asking_user<'r>(request: &'r Request<'_>) -> &'r str {
     let asker = asker(request);
     match request.csr() {
@@ -54,9 +150,9 @@ pub fn asking_user<'r>(request: &'r Request<'_>) -> &'r str {
     }
 }
 
-/// Whether this is the hub's gRPC server, and not somebody who acts as it.
+/// Whether this is the hub's gRPC server, and not somebody who impersonates it.
 pub fn is_grpc_server(requester: &Requester<'_>) -> bool {
-    requester.username == GRPC_SERVER && lacks(requester).is_none()
+    requester_facts(requester).is_grpc_server()
 }
 
 /// Whether this only says no to a certificate request, which no rule for approvals is against.
@@ -66,19 +162,37 @@ pub fn is_denial(request: &Request<'_>) -> bool {
 
 /// Whether an agent asks for its own name again: the common name is the user who asks.
 pub fn is_renewal(request: &Request<'_>) -> bool {
-    let user = asking_user(request);
-    agent(user).is_some_and(|(cluster, _)| {
-        request.csr().is_some_and(|csr| {
-            matches!(&csr.common_names[..], [name] if name == user)
-                && csr.labels.get(CLUSTER_NAME).is_some_and(|label| label == cluster)
-        })
-    })
+    let Some(csr) = request.csr() else { return false };
+    let facts = csr_facts(csr);
+    matches!(csr::about(&facts), Ok(Some(About::Agent { cluster, .. })) if facts.is_renewal(cluster))
 }
 
-/// The name of the cluster that this is about: the ManagedCluster's, or the one that the certificate request claims.
-pub fn cluster_name<'r>(request: &'r Request<'_>) -> Option<&'r str> {
-    let claimed = || request.csr()?.labels.get(CLUSTER_NAME).map(|name| &**name);
-    request.cluster().map(|cluster| &*cluster.name).or_else(claimed).filter(|name| !name.is_empty())
+/// The name of the cluster that this is about: the ManagedCluster's, or the one whose agent's certificate is asked for.
+/// None if it has nothing to do with any cluster, or the cluster has no name yet.
+///
+/// # Errors
+/// Where that is not clear, such as where label and common name disagree: nobody may go on with such a request.
+pub fn cluster_name<'r>(request: &'r Request<'_>) -> Result<Option<&'r str>, Violation> {
+    let cluster = request.cluster().map(|cluster| &*cluster.name).filter(|name| !name.is_empty());
+    let Some(csr) = request.csr() else { return Ok(cluster) };
+    let about = csr::about(&csr_facts(csr))?.map(About::cluster);
+    match (cluster, about) {
+        (Some(cluster), Some(about)) if cluster != about => Err(Violation::new(
+            ocm_rules::Code::ClusterLabel,
+            "metadata.labels",
+            "the certificate request is about another cluster",
+        )),
+        _ => Ok(about.or(cluster)),
+    }
+}
+
+/// The code of policies of one's own for what [`cluster_name`] finds unclear.
+pub const CLUSTER_UNCLEAR: &str = "ClusterUnclear";
+
+/// The answer to a request that does not say clearly which cluster it is about.
+pub fn unclear(violation: Violation) -> Answer {
+    let Violation { field, detail, .. } = violation;
+    deny(CLUSTER_UNCLEAR, bounded(detail)).at(field)
 }
 
 /// Whether this writes to a part of an object that is written apart, such as its status.
@@ -94,41 +208,23 @@ pub fn cluster_set<'c>(cluster: &'c Cluster<'_>) -> Option<&'c str> {
 /// Whether this requester may ask for a cluster's first certificate: the bootstrap service account, a bootstrap token
 /// of the right group, or one of these users.
 pub fn bootstraps(requester: &Requester<'_>, users: &[String]) -> bool {
-    let user = &*requester.username;
-    user == BOOTSTRAP_USER
-        || (is_bootstrap_token(user) && is_in(requester, TOKEN_GROUP))
-        || users.iter().any(|known| known == user)
+    requester_facts(requester).bootstraps(users)
 }
 
 /// Whether this is the name of a bootstrap token's user.
 pub fn is_bootstrap_token(user: &str) -> bool {
-    let id = user.strip_prefix("system:bootstrap:").unwrap_or_default();
-    id.len() == 6 && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    matches!(Identity::of(user), Identity::BootstrapToken { .. })
 }
 
 /// The ID of the token that somebody shows; none for certificates, and for tokens that have none.
 pub fn token_id<'r>(requester: &'r Requester<'_>) -> Option<&'r str> {
-    let ids = requester.extra.get(CREDENTIAL_ID)?;
-    ids.iter().map(|id| &**id).find(|id| id.starts_with("JTI="))
+    requester_facts(requester).token_id()
 }
 
-/// What somebody with the name of a service account or a bootstrap token lacks of one: who acts as another has the
+/// What somebody with the name of a service account or a bootstrap token lacks of one: who impersonates another has the
 /// name, but not the UID and the groups.
 pub fn lacks(requester: &Requester<'_>) -> Option<&'static str> {
-    let ids = requester.extra.get(CREDENTIAL_ID);
-    let certificate = ids.is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256=")));
-    if let Some((namespace, _)) = service_account(&requester.username) {
-        let grouped = is_in(requester, "system:serviceaccounts")
-            && requester.groups.iter().any(|group| group.strip_prefix("system:serviceaccounts:") == Some(namespace));
-        return match () {
-            () if certificate => Some("shows a client certificate instead of a token"),
-            () if requester.uid.as_ref().is_none_or(|uid| uid.is_empty()) => Some("lacks the UID of a service account"),
-            () if !grouped => Some("lacks the groups of a service account"),
-            () => None,
-        };
-    }
-    (certificate && is_bootstrap_token(&requester.username))
-        .then_some("shows a client certificate instead of a bootstrap token")
+    requester_facts(requester).lack()
 }
 
 /// Namespace and name of a service account's user.
@@ -141,19 +237,15 @@ pub fn is_in(requester: &Requester<'_>, group: &str) -> bool {
     requester.groups.iter().any(|known| known == group)
 }
 
-/// Whether a key of labels, annotations or taints stands below a domain of the hub or of Kubernetes. Only grants that
-/// name such a key in full reach it.
+/// Whether a key of labels, annotations or taints stands below a domain of the hub, of Kubernetes or of these policies.
+/// Only grants that name such a key in full reach it.
 pub fn is_system_key(key: &str) -> bool {
-    let Some((domain, _)) = key.split_once('/') else { return false };
-    ["open-cluster-management.io", "kubernetes.io", "k8s.io"]
-        .iter()
-        .any(|known| domain.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    name::is_system_key(key)
 }
 
 /// Whether a text is a DNS label (RFC 1123).
 pub fn is_dns_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !text.is_empty() && text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+    name::is_cluster_name(text)
 }
 
 #[cfg(test)]
@@ -173,6 +265,8 @@ mod tests {
         }
         assert_eq!(cluster_of_agent("system:open-cluster-management:cluster:c1:addon:x"), Some("c1"));
         assert_eq!(cluster_of_agent("system:open-cluster-management:c1:a1"), Some("c1"));
+        // An agent of a cluster with this name is no add-on of a cluster that is named as the agent.
+        assert_eq!(cluster_of_agent("system:open-cluster-management:cluster:a1"), Some("cluster"));
     }
 
     #[test]
@@ -189,7 +283,11 @@ mod tests {
 
     #[test]
     fn keys_of_systems_are_known() {
-        assert!(is_system_key("kubernetes.io/a") && is_system_key("x.open-cluster-management.io/a"));
+        assert!(
+            is_system_key("kubectl-ocm/creator-credential")
+                && is_system_key("kubernetes.io/a")
+                && is_system_key("x.open-cluster-management.io/a")
+        );
         assert!(!is_system_key("a") && !is_system_key("mykubernetes.io/a"));
     }
 }

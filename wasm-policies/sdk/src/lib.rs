@@ -14,7 +14,7 @@
 //!     fn manifest() -> ManifestBuilder {
 //!         manifest("only-prod", "0.1.0", "Lets in clusters whose names begin with prod-")
 //!             .judges([Operation::Create])
-//!             .gives("name", "The name does not begin with prod-")
+//!             .gives("NameOther", "The name does not begin with prod-")
 //!     }
 //!
 //!     fn configure((): ()) -> Result<Self, Vec<String>> {
@@ -24,7 +24,7 @@
 //!     fn decide(&self, request: &Request<'_>) -> Answer {
 //!         match request.cluster() {
 //!             Some(cluster) if cluster.name.starts_with("prod-") => allow(),
-//!             _ => deny("name", "the name does not begin with prod-").at("metadata.name"),
+//!             _ => deny("NameOther", "the name does not begin with prod-").at("metadata.name"),
 //!         }
 //!     }
 //! }
@@ -49,8 +49,8 @@ pub mod time;
 pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};
 pub use ocm_policy_abi::{
     CONTRACT, Claim, ClientConfig, Cluster, Condition, Csr, Decision, Edit, EditGrant, EvidenceSource, INTERFACE, Key,
-    LimitsAsked, Manifest, Map, Obligation, Operation, Owner, Query, Reason, ReasonDoc, Requester, Resource, Row,
-    Signature, Table, Taint, TaintEffect, Text, Verdict,
+    LimitsAsked, Manifest, Map, Obligation, Operation, Owner, Query, QuotaKey, Reason, ReasonDoc, Requester, Resource,
+    Row, Signature, Stage, Table, Taint, TaintEffect, Text, Verdict,
 };
 pub use ocm_rules::{self as rules, glob};
 pub use request::Request;

@@ -113,12 +113,20 @@ pub struct Requester<'a> {
     uid: Maybe<Str<'a>>,
     groups: List<'a, Str<'a>>,
     extra: List<'a, Entries<'a>>,
+    certificate_sha256: Maybe<Str<'a>>,
 }
 
 impl<'a> From<&'a Requester<'a>> for abi::Requester<'a> {
-    fn from(Requester { username, uid, groups, extra }: &'a Requester<'a>) -> Self {
+    fn from(requester: &'a Requester<'a>) -> Self {
+        let Requester { username, uid, groups, extra, certificate_sha256 } = requester;
         let extra = extra.slice().iter().map(|Entries { key, values }| (key.get(), values.each())).collect();
-        Self { username: username.into(), uid: uid.text(), groups: groups.each(), extra }
+        Self {
+            username: username.into(),
+            uid: uid.text(),
+            groups: groups.each(),
+            extra,
+            certificate_sha256: certificate_sha256.text(),
+        }
     }
 }
 
@@ -134,12 +142,23 @@ pub struct ApiObject<'a> {
     name: Maybe<Str<'a>>,
     operation: Str<'a>,
     field_manager: Maybe<Str<'a>>,
+    options: List<'a, Entry<'a>>,
 }
 
 impl<'a> From<&'a ApiObject<'a>> for abi::Resource<'a> {
     fn from(object: &'a ApiObject<'a>) -> Self {
-        let ApiObject { group, version, kind, resource, subresource, namespace, name, operation, field_manager } =
-            object;
+        let ApiObject {
+            group,
+            version,
+            kind,
+            resource,
+            subresource,
+            namespace,
+            name,
+            operation,
+            field_manager,
+            options,
+        } = object;
         Self {
             group: group.into(),
             version: version.into(),
@@ -150,6 +169,7 @@ impl<'a> From<&'a ApiObject<'a>> for abi::Resource<'a> {
             name: name.text(),
             operation: operation.into(),
             field_manager: field_manager.text(),
+            options: map(options),
         }
     }
 }
@@ -160,11 +180,19 @@ pub struct Owner<'a> {
     api_version: Str<'a>,
     kind: Str<'a>,
     name: Str<'a>,
+    uid: Str<'a>,
+    controller: u8,
 }
 
 impl<'a> From<&'a Owner<'a>> for abi::Owner<'a> {
-    fn from(Owner { api_version, kind, name }: &'a Owner<'a>) -> Self {
-        Self { api_version: api_version.into(), kind: kind.into(), name: name.into() }
+    fn from(Owner { api_version, kind, name, uid, controller }: &'a Owner<'a>) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: uid.into(),
+            controller: *controller != 0,
+        }
     }
 }
 
@@ -174,11 +202,12 @@ pub struct Taint<'a> {
     key: Str<'a>,
     value: Str<'a>,
     effect: Str<'a>,
+    added: Maybe<i64>,
 }
 
 impl<'a> From<&'a Taint<'a>> for abi::Taint<'a> {
-    fn from(Taint { key, value, effect }: &'a Taint<'a>) -> Self {
-        Self { key: key.into(), value: value.into(), effect: effect.into() }
+    fn from(Taint { key, value, effect, added }: &'a Taint<'a>) -> Self {
+        Self { key: key.into(), value: value.into(), effect: effect.into(), added: added.get().copied() }
     }
 }
 
@@ -214,12 +243,19 @@ pub struct Condition<'a> {
     kind: Str<'a>,
     status: Str<'a>,
     reason: Str<'a>,
+    message: Str<'a>,
     since: Maybe<i64>,
 }
 
 impl<'a> From<&'a Condition<'a>> for abi::Condition<'a> {
-    fn from(Condition { kind, status, reason, since }: &'a Condition<'a>) -> Self {
-        Self { kind: kind.into(), status: status.into(), reason: reason.into(), since: since.get().copied() }
+    fn from(Condition { kind, status, reason, message, since }: &'a Condition<'a>) -> Self {
+        Self {
+            kind: kind.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: message.into(),
+            since: since.get().copied(),
+        }
     }
 }
 
@@ -228,6 +264,8 @@ impl<'a> From<&'a Condition<'a>> for abi::Condition<'a> {
 pub struct Cluster<'a> {
     name: Str<'a>,
     uid: Maybe<Str<'a>>,
+    resource_version: Maybe<Str<'a>>,
+    generation: Maybe<i64>,
     labels: List<'a, Entry<'a>>,
     annotations: List<'a, Entry<'a>>,
     finalizers: List<'a, Str<'a>>,
@@ -239,7 +277,10 @@ pub struct Cluster<'a> {
     taints: List<'a, Taint<'a>>,
     client_configs: List<'a, ClientConfig<'a>>,
     claims: List<'a, Claim<'a>>,
+    kubernetes_version: Maybe<Str<'a>>,
     conditions: List<'a, Condition<'a>>,
+    truncated: List<'a, Str<'a>>,
+    more: List<'a, Fact<'a>>,
 }
 
 impl<'a> From<&'a Cluster<'a>> for abi::Cluster<'a> {
@@ -247,6 +288,8 @@ impl<'a> From<&'a Cluster<'a>> for abi::Cluster<'a> {
         let Cluster {
             name,
             uid,
+            resource_version,
+            generation,
             labels,
             annotations,
             finalizers,
@@ -258,11 +301,16 @@ impl<'a> From<&'a Cluster<'a>> for abi::Cluster<'a> {
             taints,
             client_configs,
             claims,
+            kubernetes_version,
             conditions,
+            truncated,
+            more,
         } = cluster;
         Self {
             name: name.into(),
             uid: uid.text(),
+            resource_version: resource_version.text(),
+            generation: generation.get().copied(),
             labels: map(labels),
             annotations: map(annotations),
             finalizers: finalizers.each(),
@@ -274,7 +322,10 @@ impl<'a> From<&'a Cluster<'a>> for abi::Cluster<'a> {
             taints: taints.each(),
             client_configs: client_configs.each(),
             claims: claims.each(),
+            kubernetes_version: kubernetes_version.text(),
             conditions: conditions.each(),
+            truncated: truncated.each(),
+            more: facts(more),
         }
     }
 }
@@ -290,6 +341,8 @@ pub struct Key<'a> {
 #[repr(C)]
 pub struct Csr<'a> {
     name: Maybe<Str<'a>>,
+    uid: Maybe<Str<'a>>,
+    resource_version: Maybe<Str<'a>>,
     labels: List<'a, Entry<'a>>,
     annotations: List<'a, Entry<'a>>,
     signer: Str<'a>,
@@ -305,15 +358,18 @@ pub struct Csr<'a> {
     extensions: List<'a, Str<'a>>,
     key: Key<'a>,
     spki_sha256: Str<'a>,
-    signature: u8,
+    signature: Str<'a>,
     adds_condition: Maybe<Str<'a>>,
     state: Str<'a>,
+    more: List<'a, Fact<'a>>,
 }
 
 impl<'a> From<&'a Csr<'a>> for abi::Csr<'a> {
     fn from(csr: &'a Csr<'a>) -> Self {
         let Csr {
             name,
+            uid,
+            resource_version,
             labels,
             annotations,
             signer,
@@ -332,9 +388,12 @@ impl<'a> From<&'a Csr<'a>> for abi::Csr<'a> {
             signature,
             adds_condition,
             state,
+            more,
         } = csr;
         Self {
             name: name.text(),
+            uid: uid.text(),
+            resource_version: resource_version.text(),
             labels: map(labels),
             annotations: map(annotations),
             signer: signer.into(),
@@ -350,13 +409,10 @@ impl<'a> From<&'a Csr<'a>> for abi::Csr<'a> {
             extensions: extensions.each(),
             key: abi::Key { algorithm: algorithm.into(), bits: *bits },
             spki_sha256: spki_sha256.into(),
-            signature: match signature {
-                0 => abi::Signature::Valid,
-                1 => abi::Signature::Invalid,
-                _ => abi::Signature::Unverifiable,
-            },
+            signature: abi::Signature::of(signature.get()),
             adds_condition: adds_condition.text(),
             state: state.into(),
+            more: facts(more),
         }
     }
 }
@@ -394,17 +450,29 @@ impl<'a> From<&'a Value<'a>> for Json {
     }
 }
 
+/// `tuple<string, value>`.
+#[repr(C)]
+pub struct Fact<'a> {
+    name: Str<'a>,
+    value: Value<'a>,
+}
+
+fn facts<'a>(facts: &List<'a, Fact<'a>>) -> Map<'a, Json> {
+    facts.slice().iter().map(|Fact { name, value }| (name.get(), value.into())).collect()
+}
+
 /// `row`.
 #[repr(C)]
 pub struct Row<'a> {
     namespace: Maybe<Str<'a>>,
     name: Str<'a>,
     values: List<'a, Value<'a>>,
+    complete: u8,
 }
 
 impl<'a> From<&'a Row<'a>> for abi::Row<'a> {
-    fn from(Row { namespace, name, values }: &'a Row<'a>) -> Self {
-        Self { namespace: namespace.text(), name: name.into(), values: values.each() }
+    fn from(Row { namespace, name, values, complete }: &'a Row<'a>) -> Self {
+        Self { namespace: namespace.text(), name: name.into(), values: values.each(), complete: *complete != 0 }
     }
 }
 
@@ -427,11 +495,13 @@ impl<'a> From<&'a Table<'a>> for abi::Table<'a> {
 #[repr(C)]
 pub struct Request<'a> {
     id: Str<'a>,
-    operation: u8,
+    operation: Str<'a>,
     now: i64,
     dry_run: u8,
     attempt: u32,
+    stage: Maybe<Str<'a>>,
     requester: Requester<'a>,
+    creator: Maybe<Requester<'a>>,
     resource: Maybe<ApiObject<'a>>,
     cluster: Maybe<Cluster<'a>>,
     previous: Maybe<Cluster<'a>>,
@@ -439,6 +509,9 @@ pub struct Request<'a> {
     object: Maybe<Str<'a>>,
     previous_object: Maybe<Str<'a>>,
     evidence: List<'a, Table<'a>>,
+    set_by_policies: List<'a, Entry<'a>>,
+    obligations: List<'a, Str<'a>>,
+    more: List<'a, Fact<'a>>,
 }
 
 impl<'a> Request<'a> {
@@ -447,8 +520,11 @@ impl<'a> Request<'a> {
     }
 
     pub(crate) fn operation(&self) -> abi::Operation {
-        // The host passes no number that the contract does not have.
-        abi::Operation::ALL[usize::from(self.operation)]
+        match abi::Operation::of(self.operation.get()) {
+            Some(operation) => operation,
+            // No host asks for what the manifest does not name. The policy ends here: an error, and never an allow.
+            None => panic!("the request breaks the contract: its operation is not known"),
+        }
     }
 
     pub(crate) fn now(&self) -> i64 {
@@ -463,8 +539,17 @@ impl<'a> Request<'a> {
         self.attempt
     }
 
+    pub(crate) fn stage(&self) -> Option<abi::Stage> {
+        // Later hosts may know stages that this contract does not: then it is neither of those that it knows.
+        self.stage.get().and_then(|word| abi::Stage::of(word.get()))
+    }
+
     pub(crate) fn requester(&'a self) -> abi::Requester<'a> {
         (&self.requester).into()
+    }
+
+    pub(crate) fn creator(&'a self) -> Option<abi::Requester<'a>> {
+        self.creator.get().map(Into::into)
     }
 
     pub(crate) fn resource(&'a self) -> Option<abi::Resource<'a>> {
@@ -494,6 +579,18 @@ impl<'a> Request<'a> {
     pub(crate) fn evidence(&'a self) -> Map<'a, abi::Table<'a>> {
         self.evidence.slice().iter().map(|table| (table.name.get(), table.into())).collect()
     }
+
+    pub(crate) fn set_by_policies(&self) -> Map<'a, Text<'a>> {
+        map(&self.set_by_policies)
+    }
+
+    pub(crate) fn obligations(&self) -> Vec<Text<'a>> {
+        self.obligations.each()
+    }
+
+    pub(crate) fn more(&'a self) -> Map<'a, Json> {
+        facts(&self.more)
+    }
 }
 
 /// `reason`.
@@ -515,7 +612,7 @@ impl From<abi::Reason> for Reason {
 pub struct NewTaint {
     key: Str<'static>,
     value: Str<'static>,
-    effect: u8,
+    effect: Str<'static>,
 }
 
 /// `edit`.
@@ -544,11 +641,7 @@ impl From<abi::Edit> for Edit {
             abi::Edit::SetAnnotation { key, value } => (2, entry(key, value)),
             abi::Edit::RemoveAnnotation { key } => (3, text(key)),
             abi::Edit::AddTaint { key, value, effect } => {
-                let effect = match effect {
-                    abi::TaintEffect::NoSelect => 0,
-                    abi::TaintEffect::PreferNoSelect => 1,
-                    abi::TaintEffect::NoSelectIfNew => 2,
-                };
+                let effect = Str::given(effect.word().to_owned());
                 let taint = NewTaint { key: Str::given(key), value: Str::given(value), effect };
                 (4, EditOf { taint: Kept::new(taint) })
             }
@@ -592,11 +685,13 @@ pub struct Decision {
     edits: List<'static, Edit>,
     obligations: List<'static, Obligation>,
     audit: List<'static, Entry<'static>>,
+    more: List<'static, Fact<'static>>,
 }
 
 impl From<abi::Decision> for Decision {
     fn from(decision: abi::Decision) -> Self {
-        let abi::Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit } = decision;
+        let abi::Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit, more } = decision;
+        debug_assert!(more.is_empty(), "an answer has no way to say more");
         Self {
             verdict: match verdict {
                 abi::Verdict::NoOpinion => 0,
@@ -610,6 +705,8 @@ impl From<abi::Decision> for Decision {
             edits: List::given(edits.into_iter().map(Into::into).collect()),
             obligations: List::given(obligations.into_iter().map(Into::into).collect()),
             audit: List::given(audit.into_iter().map(pair).collect()),
+            // No host of this version of the contract knows any, so there is no way to add one.
+            more: List::given(Vec::new()),
         }
     }
 }
@@ -640,35 +737,36 @@ mod tests {
         layouts! {
             "entry" = Entry<'_> { key, value };
             "entries" = Entries<'_> { key, values };
-            "requester" = Requester<'_> { username, uid, groups, extra };
+            "requester" = Requester<'_> { username, uid, groups, extra, certificate_sha256 };
             "api-object" = ApiObject<'_> {
-                group, version, kind, resource, subresource, namespace, name, operation, field_manager
+                group, version, kind, resource, subresource, namespace, name, operation, field_manager, options
             };
-            "owner" = Owner<'_> { api_version, kind, name };
-            "taint" = Taint<'_> { key, value, effect };
+            "owner" = Owner<'_> { api_version, kind, name, uid, controller };
+            "taint" = Taint<'_> { key, value, effect, added };
             "client-config" = ClientConfig<'_> { url, ca_sha256 };
             "claim" = Claim<'_> { name, value };
-            "condition" = Condition<'_> { kind, status, reason, since };
+            "condition" = Condition<'_> { kind, status, reason, message, since };
             "cluster" = Cluster<'_> {
-                name, uid, labels, annotations, finalizers, owners, created, deleting, accepted, lease_duration_seconds,
-                taints, client_configs, claims, conditions
+                name, uid, resource_version, generation, labels, annotations, finalizers, owners, created, deleting,
+                accepted, lease_duration_seconds, taints, client_configs, claims, kubernetes_version, conditions, truncated,
+                more
             };
             "key" = Key<'_> { algorithm, bits };
             "csr" = Csr<'_> {
-                name, labels, annotations, signer, usages, lifetime_seconds, requester, created, unreadable,
-                common_names, organizations, other_attributes, alternative_names, extensions, key, spki_sha256,
-                signature, adds_condition, state
+                name, uid, resource_version, labels, annotations, signer, usages, lifetime_seconds, requester, created,
+                unreadable, common_names, organizations, other_attributes, alternative_names, extensions, key,
+                spki_sha256, signature, adds_condition, state, more
             };
-            "row" = Row<'_> { namespace, name, values };
+            "row" = Row<'_> { namespace, name, values, complete };
             "table" = Table<'_> { name, revision, complete, rows };
             "request" = Request<'_> {
-                id, operation, now, dry_run, attempt, requester, resource, cluster, previous, csr, object,
-                previous_object, evidence
+                id, operation, now, dry_run, attempt, stage, requester, creator, resource, cluster, previous, csr,
+                object, previous_object, evidence, set_by_policies, obligations, more
             };
             "reason" = Reason { code, message, field };
             "new-taint" = NewTaint { key, value, effect };
             "obligation" = Obligation { name, within_seconds, params };
-            "decision" = Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit };
+            "decision" = Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit, more };
         }
     }
 
@@ -712,12 +810,8 @@ mod tests {
                 }
                 TypeDefKind::Enum(list) => {
                     let cases: Vec<_> = list.cases.iter().map(|case| case.name.as_str()).collect();
-                    let words = |words: &[&'static str]| words.to_vec();
                     let known = match name {
-                        "operation" => abi::Operation::ALL.map(abi::Operation::word).to_vec(),
                         "verdict" => abi::Verdict::ALL.map(abi::Verdict::word).to_vec(),
-                        "signature" => words(&["valid", "invalid", "unverifiable"]),
-                        "taint-effect" => words(&["no-select", "prefer-no-select", "no-select-if-new"]),
                         other => panic!("{other} is missing"),
                     };
                     assert_eq!(known, cases, "{name}");
@@ -755,6 +849,14 @@ mod tests {
             uid: Maybe::given(None),
             groups: List::given(vec![text("g"), text("")]),
             extra: List::given(vec![Entries { key: text("k"), values: List::given(vec![text("v")]) }]),
+            certificate_sha256: Maybe::given(Some(text("00ff"))),
+        };
+        let other = Requester {
+            username: text("other"),
+            uid: Maybe::given(None),
+            groups: List::given(Vec::new()),
+            extra: List::given(Vec::new()),
+            certificate_sha256: Maybe::given(None),
         };
         let value = |case, of| Value { case, of };
         let kept = |json: &str| ValueOf { text: std::mem::ManuallyDrop::new(text(json)) };
@@ -768,31 +870,50 @@ mod tests {
                 value(3, kept("t")),
                 value(4, kept("[1.5]")),
             ]),
+            complete: 0,
         };
         let table = Table { name: text("clusters"), revision: text("9"), complete: 1, rows: List::given(vec![row]) };
         let cluster = Cluster {
             name: text("c"),
             uid: Maybe::given(None),
+            resource_version: Maybe::given(Some(text("12"))),
+            generation: Maybe::given(Some(3)),
             labels: List::given(vec![entry("a", "b")]),
             annotations: List::given(Vec::new()),
             finalizers: List::given(Vec::new()),
-            owners: List::given(Vec::new()),
+            owners: List::given(vec![Owner {
+                api_version: text("v1"),
+                kind: text("Namespace"),
+                name: text("n"),
+                uid: text("u-1"),
+                controller: 1,
+            }]),
             created: Maybe::given(Some(5)),
             deleting: 0,
             accepted: 1,
             lease_duration_seconds: Maybe::given(None),
-            taints: List::given(Vec::new()),
+            taints: List::given(vec![Taint {
+                key: text("t"),
+                value: text(""),
+                effect: text("NoSelect"),
+                added: Maybe::given(Some(8)),
+            }]),
             client_configs: List::given(Vec::new()),
             claims: List::given(Vec::new()),
+            kubernetes_version: Maybe::given(Some(text("v1.35.4"))),
             conditions: List::given(Vec::new()),
+            truncated: List::given(vec![text("claims")]),
+            more: List::given(vec![Fact { name: text("newer"), value: value(2, ValueOf { integer: 9 }) }]),
         };
         let records = Request {
             id: text("1"),
-            operation: 5,
+            operation: text("join"),
             now: 6,
             dry_run: 1,
             attempt: 2,
+            stage: Maybe::given(Some(text("validating"))),
             requester,
+            creator: Maybe::given(Some(other)),
             resource: Maybe::given(None),
             cluster: Maybe::given(Some(cluster)),
             previous: Maybe::given(None),
@@ -800,6 +921,9 @@ mod tests {
             object: Maybe::given(Some(text("{}"))),
             previous_object: Maybe::given(None),
             evidence: List::given(vec![table]),
+            set_by_policies: List::given(vec![entry("/metadata/labels/a", "b")]),
+            obligations: List::given(vec![text("expire-acceptance")]),
+            more: List::given(Vec::new()),
         };
         let records: &'static Request<'static> = Box::leak(Box::new(records));
         let request = crate::Request::from(records);
@@ -809,14 +933,24 @@ mod tests {
         let requester = request.requester();
         assert_eq!((&*requester.username, &requester.uid, requester.groups.len()), ("u", &None, 2));
         assert_eq!(requester.extra.get("k").map(|values| &*values[0]), Some("v"));
+        assert_eq!(requester.certificate_sha256.as_deref(), Some("00ff"));
+        assert_eq!(request.creator().map(|creator| &*creator.username), Some("other"));
+        assert_eq!(request.stage(), Some(abi::Stage::Validating));
+        assert_eq!(request.set_by_policies().get("/metadata/labels/a").map(|value| &**value), Some("b"));
+        assert!(request.knows_obligation("expire-acceptance") && !request.knows_obligation("other"));
+        assert!(request.more().is_empty());
         let cluster = request.cluster().unwrap();
         assert_eq!((&*cluster.name, cluster.created, cluster.accepted), ("c", Some(5), true));
         assert_eq!(cluster.labels.get("a").map(|value| &**value), Some("b"));
+        assert_eq!((cluster.resource_version.as_deref(), cluster.generation), (Some("12"), Some(3)));
+        assert_eq!((&*cluster.owners[0].uid, cluster.owners[0].controller), ("u-1", true));
+        assert_eq!((cluster.taints[0].added, cluster.kubernetes_version.as_deref()), (Some(8), Some("v1.35.4")));
+        assert_eq!((&*cluster.truncated[0], cluster.more.get("newer")), ("claims", Some(&9.into())));
         assert_eq!((request.resource(), request.previous(), request.csr()), (None, None, None));
         let table = request.evidence("clusters").unwrap();
         assert_eq!((&*table.revision, table.complete), ("9", true));
         let row = &table.rows[0];
-        assert_eq!((row.namespace.as_deref(), &*row.name), (Some("ns"), "row"));
+        assert_eq!((row.namespace.as_deref(), &*row.name, row.complete), (Some("ns"), "row", false));
         assert_eq!(serde_json::to_string(&row.values).unwrap(), r#"[null,true,-5,"t",[1.5]]"#);
         assert_eq!(request.evidence("others"), None);
     }

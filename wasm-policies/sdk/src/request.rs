@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use ocm_policy_abi as abi;
-use ocm_policy_abi::{Cluster, Csr, Map, Operation, Requester, Resource, Table, Text};
+use ocm_policy_abi::{Cluster, Csr, Map, Operation, Requester, Resource, Stage, Table, Text};
+use serde_json::Value;
 
 use crate::records;
 
@@ -15,8 +16,10 @@ pub struct Request<'a> {
     now: i64,
     dry_run: bool,
     attempt: u32,
+    stage: Option<Stage>,
     records: Option<&'a records::Request<'a>>,
     requester: OnceCell<Requester<'a>>,
+    creator: OnceCell<Option<Requester<'a>>>,
     resource: OnceCell<Option<Resource<'a>>>,
     cluster: OnceCell<Option<Cluster<'a>>>,
     previous: OnceCell<Option<Cluster<'a>>>,
@@ -24,6 +27,9 @@ pub struct Request<'a> {
     object: Option<Cow<'a, str>>,
     previous_object: Option<Cow<'a, str>>,
     evidence: OnceCell<Map<'a, Table<'a>>>,
+    set_by_policies: OnceCell<Map<'a, Text<'a>>>,
+    obligations: OnceCell<Vec<Text<'a>>>,
+    more: OnceCell<Map<'a, Value>>,
 }
 
 impl<'a> From<&'a records::Request<'a>> for Request<'a> {
@@ -34,8 +40,10 @@ impl<'a> From<&'a records::Request<'a>> for Request<'a> {
             now: records.now(),
             dry_run: records.dry_run(),
             attempt: records.attempt(),
+            stage: records.stage(),
             records: Some(records),
             requester: OnceCell::new(),
+            creator: OnceCell::new(),
             resource: OnceCell::new(),
             cluster: OnceCell::new(),
             previous: OnceCell::new(),
@@ -43,6 +51,9 @@ impl<'a> From<&'a records::Request<'a>> for Request<'a> {
             object: records.object().map(Into::into),
             previous_object: records.previous_object().map(Into::into),
             evidence: OnceCell::new(),
+            set_by_policies: OnceCell::new(),
+            obligations: OnceCell::new(),
+            more: OnceCell::new(),
         }
     }
 }
@@ -55,7 +66,9 @@ impl<'a> From<abi::Request<'a>> for Request<'a> {
             now,
             dry_run,
             attempt,
+            stage,
             requester,
+            creator,
             resource,
             cluster,
             previous,
@@ -63,6 +76,9 @@ impl<'a> From<abi::Request<'a>> for Request<'a> {
             object,
             previous_object,
             evidence,
+            set_by_policies,
+            obligations,
+            more,
         } = request;
         Self {
             id,
@@ -70,8 +86,10 @@ impl<'a> From<abi::Request<'a>> for Request<'a> {
             now,
             dry_run,
             attempt,
+            stage,
             records: None,
             requester: requester.into(),
+            creator: creator.into(),
             resource: resource.into(),
             cluster: cluster.into(),
             previous: previous.into(),
@@ -79,6 +97,9 @@ impl<'a> From<abi::Request<'a>> for Request<'a> {
             object: object.map(|object| object.to_string().into()),
             previous_object: previous_object.map(|object| object.to_string().into()),
             evidence: evidence.into(),
+            set_by_policies: set_by_policies.into(),
+            obligations: obligations.into(),
+            more: more.into(),
         }
     }
 }
@@ -109,9 +130,19 @@ impl<'a> Request<'a> {
         self.attempt
     }
 
-    /// Who asks.
+    /// Where in admission it is asked; none outside of it, and at stages that this version of the contract does not know.
+    pub fn stage(&self) -> Option<Stage> {
+        self.stage
+    }
+
+    /// Who makes the API request.
     pub fn requester(&self) -> &Requester<'a> {
         self.requester.get_or_init(|| self.records.map(records::Request::requester).unwrap_or_default())
+    }
+
+    /// Who asked for the certificate, or else created the cluster, where that is known apart from the requester.
+    pub fn creator(&self) -> Option<&Requester<'a>> {
+        self.creator.get_or_init(|| self.records?.creator()).as_ref()
     }
 
     /// Which API object this is about.
@@ -147,5 +178,22 @@ impl<'a> Request<'a> {
     /// What a query of the manifest found. A table that is missing is as good as one that is not complete.
     pub fn evidence(&self, query: &str) -> Option<&Table<'a>> {
         self.evidence.get_or_init(|| self.records.map(records::Request::evidence).unwrap_or_default()).get(query)
+    }
+
+    /// What policies have set in the object at the mutating stage: values by JSON pointer.
+    pub fn set_by_policies(&self) -> &Map<'a, Text<'a>> {
+        let read = || self.records.map(records::Request::set_by_policies).unwrap_or_default();
+        self.set_by_policies.get_or_init(read)
+    }
+
+    /// Whether the hub knows an obligation. An answer with another one is an error.
+    pub fn knows_obligation(&self, name: &str) -> bool {
+        let read = || self.records.map(records::Request::obligations).unwrap_or_default();
+        self.obligations.get_or_init(read).iter().any(|known| known == name)
+    }
+
+    /// Facts that later hosts tell within this version of the contract.
+    pub fn more(&self) -> &Map<'a, Value> {
+        self.more.get_or_init(|| self.records.map(records::Request::more).unwrap_or_default())
     }
 }

@@ -346,21 +346,21 @@ mod tests {
 
     #[test]
     fn answers_are_compared() {
-        let denied = got(r#"{"verdict": "deny", "reasons": [{"code": "a", "message": "one two", "field": "f"}]}"#);
+        let denied = got(r#"{"verdict": "deny", "reasons": [{"code": "A", "message": "one two", "field": "f"}]}"#);
         for fits in [
             r#"{"verdict": "deny"}"#,
-            r#"{"verdict": "deny", "reasons": ["a"], "warnings": []}"#,
-            r#"{"verdict": "deny", "reasons": [{"code": "a", "message": "two", "field": "f"}]}"#,
+            r#"{"verdict": "deny", "reasons": ["A"], "warnings": []}"#,
+            r#"{"verdict": "deny", "reasons": [{"code": "A", "message": "two", "field": "f"}]}"#,
         ] {
             assert_eq!(wrong(fits, &denied), Vec::<String>::new(), "{fits}");
         }
-        assert_eq!(wrong(r#"{"verdict": "allow"}"#, &denied), ["expected allow, got deny (a at f: one two)"]);
+        assert_eq!(wrong(r#"{"verdict": "allow"}"#, &denied), ["expected allow, got deny (A at f: one two)"]);
         for bad in [
             r#"{"verdict": "deny", "reasons": []}"#,
-            r#"{"verdict": "deny", "reasons": ["b"]}"#,
-            r#"{"verdict": "deny", "reasons": ["a", "a"]}"#,
-            r#"{"verdict": "deny", "reasons": [{"code": "a", "message": "three"}]}"#,
-            r#"{"verdict": "deny", "reasons": [{"code": "a", "field": "g"}]}"#,
+            r#"{"verdict": "deny", "reasons": ["B"]}"#,
+            r#"{"verdict": "deny", "reasons": ["A", "A"]}"#,
+            r#"{"verdict": "deny", "reasons": [{"code": "A", "message": "three"}]}"#,
+            r#"{"verdict": "deny", "reasons": [{"code": "A", "field": "g"}]}"#,
             r#"{"verdict": "deny", "warnings": ["w"]}"#,
             r#"{"verdict": "deny", "audit": {"k": "v"}}"#,
             r#"{"refused": "no"}"#,
@@ -372,9 +372,9 @@ mod tests {
     #[test]
     fn reasons_of_one_code_are_told_apart() {
         let two =
-            got(r#"{"verdict": "deny", "reasons": [{"code": "a", "message": "x"}, {"code": "a", "message": "y"}]}"#);
-        assert!(wrong(r#"{"verdict": "deny", "reasons": ["a", {"code": "a", "message": "x"}]}"#, &two).is_empty());
-        assert_eq!(wrong(r#"{"verdict": "deny", "reasons": ["a", {"code": "a", "message": "z"}]}"#, &two).len(), 1);
+            got(r#"{"verdict": "deny", "reasons": [{"code": "A", "message": "x"}, {"code": "A", "message": "y"}]}"#);
+        assert!(wrong(r#"{"verdict": "deny", "reasons": ["A", {"code": "A", "message": "x"}]}"#, &two).is_empty());
+        assert_eq!(wrong(r#"{"verdict": "deny", "reasons": ["A", {"code": "A", "message": "z"}]}"#, &two).len(), 1);
     }
 
     #[test]
@@ -382,7 +382,7 @@ mod tests {
         let edited = got(r#"{"verdict": "allow", "edits": [{"op": "set-label", "key": "k", "value": "v"}]}"#);
         assert!(wrong(r#"{"verdict": "allow"}"#, &edited).is_empty());
         assert_eq!(wrong(r#"{"verdict": "allow", "edits": []}"#, &edited).len(), 1);
-        let held = got(r#"{"verdict": "hold", "askAgainSeconds": 5, "reasons": [{"code": "a", "message": "m"}]}"#);
+        let held = got(r#"{"verdict": "hold", "askAgainSeconds": 5, "reasons": [{"code": "A", "message": "m"}]}"#);
         assert!(wrong(r#"{"verdict": "hold", "askAgainSeconds": 5}"#, &held).is_empty());
         assert_eq!(
             wrong(r#"{"verdict": "hold", "askAgainSeconds": 6}"#, &held),
@@ -391,7 +391,7 @@ mod tests {
         let fault = Err(Fault::OutOfFuel);
         assert!(wrong(r#"{"verdict": "error", "fault": "out-of-fuel"}"#, &fault).is_empty());
         assert_eq!(wrong(r#"{"verdict": "error", "fault": "trap"}"#, &fault).len(), 1);
-        assert_eq!(wrong(r#"{"verdict": "deny", "reasons": ["a"]}"#, &fault).len(), 1);
+        assert_eq!(wrong(r#"{"verdict": "deny", "reasons": ["A"]}"#, &fault).len(), 1);
     }
 
     #[test]
@@ -409,7 +409,7 @@ mod tests {
             r#"{"verdict": "allow", "refused": "x"}"#,
             r#"{"refused": "x", "reasons": []}"#,
             r#"{"verdict": "deny", "fault": "trap"}"#,
-            r#"{"verdict": "error", "reasons": ["a"]}"#,
+            r#"{"verdict": "error", "reasons": ["A"]}"#,
             r#"{"verdict": "deny", "askAgainSeconds": 5}"#,
             r#"{"verdict": "deny", "edits": [{"op": "remove-label", "key": "k"}]}"#,
         ] {
@@ -421,11 +421,11 @@ mod tests {
     #[test]
     fn an_update_fits_what_came_and_keeps_detail() {
         let denied =
-            got(r#"{"verdict": "deny", "reasons": [{"code": "a", "message": "m"}, {"code": "b", "message": "n"}]}"#);
-        let old = expect(r#"{"verdict": "deny", "reasons": [{"code": "a", "message": "m"}], "warnings": ["w"]}"#);
+            got(r#"{"verdict": "deny", "reasons": [{"code": "A", "message": "m"}, {"code": "B", "message": "n"}]}"#);
+        let old = expect(r#"{"verdict": "deny", "reasons": [{"code": "A", "message": "m"}], "warnings": ["w"]}"#);
         let new = old.update(&denied);
         assert!(new.check(&denied).is_empty());
-        assert_eq!(json(&new), r#"{"verdict":"deny","reasons":[{"code":"a","message":"m"},"b"],"warnings":[]}"#);
+        assert_eq!(json(&new), r#"{"verdict":"deny","reasons":[{"code":"A","message":"m"},"B"],"warnings":[]}"#);
         assert_eq!(new.update(&denied), new);
         let fault = Err(Fault::TimedOut);
         assert!(old.update(&fault).check(&fault).is_empty());

@@ -17,7 +17,7 @@
 //!     request: {cluster: {name: test-1}}
 //!     expect:
 //!       verdict: deny
-//!       reasons: [name-prefix]
+//!       reasons: [NamePrefix]
 //! ```
 //!
 //! A case asks with `request`, laid over `base` as a JSON merge patch (RFC 7396, so `null` takes a member away); with

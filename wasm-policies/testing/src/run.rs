@@ -133,19 +133,20 @@ cases:
         assert!(told(&manifest(), edit).contains("edit-refused"));
         let granted = Manifest { edits: vec![EditGrant::Label { key: "k".into() }], ..manifest() };
         assert_eq!(told(&granted, edit), "");
-        let reason = r#"{"verdict": "allow", "reasons": [{"code": "a", "message": "m"}]}"#;
-        assert!(told(&manifest(), reason).contains("does not announce the reason a"));
+        let reason = r#"{"verdict": "allow", "reasons": [{"code": "A", "message": "m"}]}"#;
+        assert!(told(&manifest(), reason).contains("does not announce the reason A"));
         let allow = r#"{"verdict": "allow"}"#;
         let never = Manifest { operations: vec![Operation::Join], ..manifest() };
         assert!(told(&never, allow).contains("never asked about create"));
-        let code = ReasonDoc { code: "a".into(), description: "d".into() };
-        assert_eq!(told(&Manifest { reasons: vec![code], ..manifest() }, allow), "no case expects the reason a");
+        let code = ReasonDoc { code: "A".into(), description: "d".into() };
+        assert_eq!(told(&Manifest { reasons: vec![code], ..manifest() }, allow), "no case expects the reason A");
         let query = Query {
             name: "q".into(),
             source: EvidenceSource::Clusters,
             selector: Some("=".into()),
             fields: Vec::new(),
             limit: None,
+            cluster_field: None,
         };
         assert!(told(&Manifest { evidence: vec![query], ..manifest() }, allow).contains("evidence q"));
         let schema = Some(serde_json::json!({"properties": {"size": {}, "other": {}}}));

@@ -257,8 +257,12 @@ impl Case {
                 let question = match (operation, cluster, csr) {
                     (Operation::Join, Some(cluster), Some(csr)) => review::join(csr, cluster, &asking),
                     (Operation::Join, ..) => return Err(self.bad("join needs `objects.cluster` and `objects.csr`")),
-                    (Operation::Approve, None, Some(csr)) => review::approve(csr, &asking),
-                    (Operation::Approve, ..) => return Err(self.bad("approve needs `objects.csr`, and nothing else")),
+                    (Operation::Request | Operation::Approve, None, Some(csr)) => {
+                        review::of_csr(*operation, csr, &asking)
+                    }
+                    (Operation::Request | Operation::Approve, ..) => {
+                        return Err(self.bad(format!("{} needs `objects.csr`, and nothing else", operation.word())));
+                    }
                     (operation, Some(cluster), None) => review::of_cluster(*operation, cluster, who, &asking),
                     (operation, ..) => {
                         return Err(self.bad(format!("{} needs `objects.cluster`, and nothing else", operation.word())));
@@ -352,7 +356,7 @@ cases:
     evidence: {known: [{name: a, values: [1]}]}
     expect:
       verdict: deny
-      reasons: [name-prefix]
+      reasons: [NamePrefix]
 ";
 
     fn bad(yaml: &str) -> String {
@@ -380,8 +384,8 @@ cases:
     #[test]
     fn codes_that_no_case_expects_are_told() {
         let code = |code: &str| ocm_policy_abi::ReasonDoc { code: code.to_owned(), ..Default::default() };
-        let manifest = Manifest { reasons: vec![code("name-prefix"), code("other")], ..Manifest::default() };
-        assert_eq!(Suite::read(FILE).unwrap().uncovered(&manifest), ["other"]);
+        let manifest = Manifest { reasons: vec![code("NamePrefix"), code("Other")], ..Manifest::default() };
+        assert_eq!(Suite::read(FILE).unwrap().uncovered(&manifest), ["Other"]);
     }
 
     #[test]

@@ -140,7 +140,7 @@ cases:
       # inside
       verdict: deny
       reasons:
-        - {code: a}
+        - {code: A}
     # Behind.
     request: {operation: create}
 ";
@@ -148,7 +148,7 @@ cases:
     #[test]
     fn only_expectations_change() {
         let suite = Suite::read(FILE).unwrap();
-        let reason = Reason { code: "b".into(), message: "m".into(), field: None };
+        let reason = Reason { code: "B".into(), message: "m".into(), field: None };
         let denied = Ok(Decision { verdict: Verdict::Deny, reasons: vec![reason], ..Decision::default() });
         let allowed = Ok(Decision {
             verdict: Verdict::Allow,
@@ -165,7 +165,7 @@ cases:
     request: {operation: create}
     expect:
       verdict: deny
-      reasons: [b]
+      reasons: [B]
       warnings: []
 
   # Between.

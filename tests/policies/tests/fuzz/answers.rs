@@ -111,8 +111,8 @@ fn decisions() -> Vec<Value> {
     vec![
         json!({"verdict": "allow"}),
         json!({"verdict": "no-opinion", "warnings": ["ä\u{1F600}"]}),
-        json!({"verdict": "deny", "reasons": [{"code": "name-prefix", "message": "no", "field": "metadata.name"}]}),
-        json!({"verdict": "hold", "askAgainSeconds": 60, "reasons": [{"code": "freeze", "message": "later"}]}),
+        json!({"verdict": "deny", "reasons": [{"code": "NamePrefix", "message": "no", "field": "metadata.name"}]}),
+        json!({"verdict": "hold", "askAgainSeconds": 60, "reasons": [{"code": "Freeze", "message": "later"}]}),
         json!({"verdict": "allow", "warnings": ["soon full"], "audit": {"team": "a"},
                "edits": [{"op": "set-label", "key": "example.com/team", "value": "a"},
                          {"op": "add-taint", "key": "new", "effect": "NoSelect"},

@@ -15,7 +15,7 @@ fn damaged_files_of_the_cache_are_never_run() {
     let ceiling = Ceiling::default();
     let never = Compiler::process("/nowhere/compiler", []);
     let one = Guest::default().module();
-    let other = Guest::answering(r#"{"verdict":"deny","reasons":[{"code":"no","message":"no"}]}"#).module();
+    let other = Guest::answering(r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#).module();
     let cache = Cache::open(&path).expect("it can be opened");
     let file_of = |module: &[u8]| {
         let before: Vec<_> = files(&path);

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
-use ocm_policy_abi::{Decision, Edit, TaintEffect, Verdict};
+use ocm_policy_abi::{Decision, Edit, Verdict};
 
 /// Where the answer lies.
 pub const ANSWER: u32 = 8192;
@@ -121,7 +121,7 @@ impl Memory {
     }
 
     fn put(&mut self, bytes: &[u8]) -> u32 {
-        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self.0.resize(self.0.len().next_multiple_of(8), 0);
         let at = ANSWER_TEXTS + u32::try_from(self.0.len()).expect("it is small");
         self.0.extend_from_slice(bytes);
         at
@@ -141,7 +141,7 @@ impl Memory {
     }
 
     fn decision(&mut self, decision: &Decision) -> Vec<u8> {
-        let Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit } = decision;
+        let Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit, more } = decision;
         let verdict = Verdict::ALL.iter().position(|known| known == verdict).expect("it is one of all");
         let reasons = self.list(reasons, |memory, reason| {
             let (code, message) = (memory.text(&reason.code), memory.text(&reason.message));
@@ -155,8 +155,14 @@ impl Memory {
             [name, within, memory.list(&obligation.params, Self::pair)].concat()
         });
         let audit = self.list(audit, Self::pair);
+        let more = self.list(more, |memory, (name, fact)| {
+            let at = memory.text(name);
+            // `value`: the case, padding up to eight bytes, and as much again for a text as JSON.
+            let payload = memory.text(&fact.to_string());
+            [at, words([4, 0]), payload].concat()
+        });
         let verdict = words([u32::try_from(verdict).expect("there are four")]);
-        [verdict, maybe(*ask_again_seconds), reasons, warnings, edits, obligations, audit].concat()
+        [verdict, maybe(*ask_again_seconds), reasons, warnings, edits, obligations, audit, more].concat()
     }
 
     fn edit(&mut self, edit: &Edit) -> Vec<u8> {
@@ -165,19 +171,12 @@ impl Memory {
             Edit::RemoveLabel { key } => (1, self.text(key)),
             Edit::SetAnnotation { key, value } => (2, self.pair((key, value))),
             Edit::RemoveAnnotation { key } => (3, self.text(key)),
-            Edit::AddTaint { key, value, effect } => {
-                let effect = match effect {
-                    TaintEffect::NoSelect => 0,
-                    TaintEffect::PreferNoSelect => 1,
-                    TaintEffect::NoSelectIfNew => 2,
-                };
-                (4, [self.pair((key, value)), words([effect])].concat())
-            }
+            Edit::AddTaint { key, value, effect } => (4, [self.pair((key, value)), self.text(effect.word())].concat()),
             Edit::RemoveTaint { key } => (5, self.text(key)),
             Edit::SetClusterSet { name } => (6, self.text(name)),
             Edit::SetLeaseDuration { seconds } => (7, words([*seconds])),
         };
-        payload.resize(20, 0);
+        payload.resize(24, 0);
         [words([case]), payload].concat()
     }
 }

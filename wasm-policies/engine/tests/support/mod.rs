@@ -42,18 +42,10 @@ pub fn policy(engine: &Engine, module: &[u8]) -> Result<Arc<Policy>, Fault> {
 pub fn question(name: &str) -> Question {
     let request = Request {
         id: "1".into(),
-        operation: Operation::Create,
         now: 1_790_000_000_000,
-        dry_run: false,
-        attempt: 0,
-        requester: Requester { username: "somebody".into(), ..Requester::default() },
-        resource: None,
         cluster: Some(Cluster { name: name.to_owned().into(), ..Cluster::default() }),
-        previous: None,
-        csr: None,
         object: Some(serde_json::json!({"metadata": {"name": name}})),
-        previous_object: None,
-        evidence: ocm_policy_abi::Map::default(),
+        ..Request::new(Operation::Create, Requester { username: "somebody".into(), ..Requester::default() })
     };
     Question::new(request)
 }

@@ -1,53 +1,63 @@
-//! Agents change of their own objects what they have to, and nothing else.
+//! Agents change of their own objects what they have to, and nothing else. The rules are those of `ocm-rules`.
 
-use ocm_policy_sdk::serde_json::Value;
+use ocm_policy_sdk::rules::cluster::{self, AgentSettings};
+use ocm_policy_sdk::rules::{Code, Violation, glob};
+use ocm_policy_sdk::serde_json::{self, Value};
 use ocm_policy_sdk::{
-    Answer, Cluster, ManifestBuilder, Map, Operation, Policy, Request, Text, allow, deny, hub, manifest, no_opinion,
+    Answer, Cluster, ManifestBuilder, Operation, Policy, Request, allow, deny, hub, manifest, no_opinion,
 };
 use serde::Deserialize;
 
 /// The policy with its settings.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AgentSelfEdit {
     /// Whether agents say how their clusters are reached.
-    client_configs: bool,
-    /// Starts of the keys of annotations that are theirs.
-    annotations: Vec<String>,
+    client_configs: Option<bool>,
+    /// Keys, as patterns, of annotations that are theirs.
+    annotations: Option<Vec<String>>,
+    /// Names, as patterns, of the clusters that register by gRPC.
+    grpc_clusters: Vec<String>,
+    #[serde(skip)]
+    rules: AgentSettings,
 }
 
-impl Default for AgentSelfEdit {
-    fn default() -> Self {
-        Self { client_configs: true, annotations: vec!["agent.open-cluster-management.io/".to_owned()] }
-    }
-}
+/// What the rules may find.
+const CODES: [Code; 12] = [
+    Code::OtherCluster,
+    Code::PreviousMissing,
+    Code::Labels,
+    Code::Annotations,
+    Code::Taints,
+    Code::Finalizers,
+    Code::OwnerReferences,
+    Code::LeaseDuration,
+    Code::HubAcceptsClient,
+    Code::ClientConfigs,
+    Code::OtherFields,
+    Code::ManifestWork,
+];
 
 impl Policy for AgentSelfEdit {
     type Settings = Self;
 
     fn manifest() -> ManifestBuilder {
         manifest("agent-self-edit", env!("CARGO_PKG_VERSION"), "Lets agents change what is theirs, and nothing else")
-            .judges([Operation::Update, Operation::Admit])
+            .judges([Operation::Update, Operation::Accept, Operation::Admit])
             .wants_object()
-            .gives("foreign-cluster", "An agent writes to another cluster")
-            .gives("object-missing", "There is nothing to compare with")
-            .gives("labels", "Labels are changed")
-            .gives("annotations", "Annotations are changed that are not the agent's")
-            .gives("taints", "Taints are changed")
-            .gives("finalizers", "Finalizers are changed")
-            .gives("owners", "Owners are changed")
-            .gives("lease-duration", "The lease duration is changed")
-            .gives("acceptance", "The acceptance of the cluster is changed")
-            .gives("client-configs", "How the cluster is reached is changed")
-            .gives("work", "More of a ManifestWork is changed than its finalizers")
+            .gives_codes(CODES)
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
     fn configure(settings: Self) -> Result<Self, Vec<String>> {
-        match settings.annotations.iter().any(String::is_empty) {
-            true => Err(vec!["an empty start is that of every annotation".to_owned()]),
-            false => Ok(settings),
-        }
+        let usual = AgentSettings::default();
+        let rules = AgentSettings {
+            annotations: settings.annotations.clone().unwrap_or(usual.annotations),
+            client_configs: settings.client_configs.unwrap_or(usual.client_configs),
+        };
+        let patterns = rules.annotations.iter().chain(&settings.grpc_clusters);
+        let wrong: Vec<String> = patterns.filter_map(|pattern| glob::check(pattern).err()).collect();
+        if wrong.is_empty() { Ok(Self { rules, ..settings }) } else { Err(wrong) }
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
@@ -55,96 +65,144 @@ impl Policy for AgentSelfEdit {
     }
 }
 
+/// Who writes.
+enum Writer<'a> {
+    /// An agent of this cluster, or of one of its add-ons.
+    Agent(&'a str),
+    /// Some agent behind the hub's gRPC server, which does not name it.
+    Grpc,
+    /// Somebody with a name of the hub's that is no agent's.
+    Unclear,
+}
+
+impl<'a> Writer<'a> {
+    fn of(user: &'a str) -> Option<Self> {
+        match hub::cluster_of_agent(user) {
+            Some(cluster) => Some(Self::Agent(cluster)),
+            None if user == hub::GRPC_SERVER => Some(Self::Grpc),
+            None if user.starts_with(hub::PREFIX) => Some(Self::Unclear),
+            None => None,
+        }
+    }
+}
+
 impl AgentSelfEdit {
     fn judge(&self, request: &Request<'_>) -> Answer {
-        let user = &*request.requester().username;
-        let agent = hub::cluster_of_agent(user);
-        if request.operation() == Operation::Admit {
-            return agent.map_or_else(no_opinion, |agent| work(request, agent));
+        let Some(writer) = Writer::of(&request.requester().username) else { return no_opinion() };
+        match request.operation() {
+            Operation::Admit => self.work(request, &writer),
+            // Outside of admission nobody writes: somebody asks whether a cluster may be accepted.
+            Operation::Accept if request.previous().is_none() => no_opinion(),
+            _ => self.update(request, &writer),
         }
-        // Behind the gRPC server the agent is not named: it may do what any agent may.
-        if agent.is_none() && user != hub::GRPC_SERVER {
-            return no_opinion();
+    }
+
+    /// Whether somebody may write to what is a cluster's.
+    fn may_write(&self, writer: &Writer<'_>, cluster: &str) -> bool {
+        match writer {
+            Writer::Agent(own) => *own == cluster,
+            Writer::Grpc => glob::any(&self.grpc_clusters, cluster),
+            Writer::Unclear => false,
         }
-        let Some(cluster) = request.cluster() else { return deny("object-missing", "there is no cluster to compare") };
-        if agent.is_some_and(|agent| cluster.name != agent) {
-            return deny("foreign-cluster", "an agent may not write to another cluster").at("metadata.name");
+    }
+
+    fn update(&self, request: &Request<'_>, writer: &Writer<'_>) -> Answer {
+        let missing = |what: &str| deny(Code::PreviousMissing.word(), what);
+        let Some(cluster) = request.cluster() else { return missing("there is no cluster to compare") };
+        if !self.may_write(writer, &cluster.name) {
+            return deny(Code::OtherCluster.word(), "an agent may not write to another cluster").at("metadata.name");
         }
         // What an agent reports of its cluster is its own.
         if request.resource().and_then(|resource| resource.subresource.as_deref()) == Some("status") {
             return no_opinion();
         }
-        let Some(before) = request.previous() else {
-            return deny("object-missing", "there is no earlier cluster to compare with");
+        let Some(before) = request.previous() else { return missing("there is no earlier cluster to compare with") };
+        let (Some(old), Some(new)) = (request.previous_object(), request.object()) else {
+            return missing("the whole objects are not there to compare");
         };
-        let mut wrong = self.changes(before, cluster).into_iter();
-        match wrong.next() {
-            None => allow(),
-            Some((code, field)) => wrong.fold(deny(code, message(code)).at(field), |answer, (code, field)| {
-                answer.because(code, message(code)).at(field)
-            }),
-        }
+        let (Some(old), Some(new)) = (rest(old), rest(new)) else { return missing("the objects cannot be read") };
+        hub::violated_by(self.changes(before, cluster, &old, &new)).unwrap_or_else(allow)
     }
 
-    fn changes(&self, before: &Cluster<'_>, after: &Cluster<'_>) -> Vec<(&'static str, &'static str)> {
-        let mut found = Vec::new();
-        let mut rule = |broken: bool, code, field| {
-            if broken {
-                found.push((code, field));
+    fn changes(&self, before: &Cluster<'_>, after: &Cluster<'_>, old: &Rest, new: &Rest) -> Vec<Violation> {
+        let mut found = hub::with_cluster_facts(before, |before| {
+            hub::with_cluster_facts(after, |after| {
+                let other_fields = if old.fields == new.fields { before.other_fields } else { "changed" };
+                let after = cluster::Cluster { other_fields, ..*after };
+                cluster::agent_change(before, &after, &self.rules)
+            })
+        });
+        // The facts leave something out, or a fact that they do not have has changed.
+        let mut also = |code, field, changed: bool, what: &str| {
+            if changed && !found.iter().any(|violation| violation.code == code) {
+                found.push(Violation::new(code, field, format!("an agent may not change the {what} of its cluster")));
             }
         };
-        let own = |key: &str| self.annotations.iter().any(|start| key.starts_with(start.as_str()));
-        rule(differ(&before.labels, &after.labels, |_| false), "labels", "metadata.labels");
-        rule(differ(&before.annotations, &after.annotations, own), "annotations", "metadata.annotations");
-        rule(before.taints != after.taints, "taints", "spec.taints");
-        rule(before.finalizers != after.finalizers, "finalizers", "metadata.finalizers");
-        rule(before.owners != after.owners, "owners", "metadata.ownerReferences");
-        let lease = before.lease_duration_seconds != after.lease_duration_seconds;
-        rule(lease, "lease-duration", "spec.leaseDurationSeconds");
-        rule(before.accepted != after.accepted, "acceptance", "spec.hubAcceptsClient");
-        let configs = !self.client_configs && before.client_configs != after.client_configs;
-        rule(configs, "client-configs", "spec.managedClusterClientConfigs");
+        let cut = |member: &str| before.truncated.iter().chain(&after.truncated).any(|cut| cut == member);
+        also(Code::OwnerReferences, "metadata.ownerReferences", old.owners != new.owners, "owners");
+        also(Code::Taints, "spec.taints", old.taints != new.taints, "taints");
+        also(Code::Labels, "metadata.labels", cut("labels"), "labels");
+        also(Code::Annotations, "metadata.annotations", cut("annotations"), "annotations");
+        also(Code::Finalizers, "metadata.finalizers", cut("finalizers"), "finalizers");
         found
     }
-}
 
-fn message(code: &str) -> String {
-    format!("an agent may not change the {} of its cluster", code.replace('-', " "))
-}
-
-/// Whether any entry differs but those that may.
-fn differ(before: &Map<'_, Text<'_>>, after: &Map<'_, Text<'_>>, may: impl Fn(&str) -> bool) -> bool {
-    let gone = |one: &Map<'_, Text<'_>>, other: &Map<'_, Text<'_>>| {
-        one.iter().any(|(key, value)| !may(key) && other.get(key).is_none_or(|other| **other != **value))
-    };
-    gone(before, after) || gone(after, before)
-}
-
-/// A ManifestWork is the hub's word; its agent only says that it is done with it.
-fn work(request: &Request<'_>, agent: &str) -> Answer {
-    let Some(resource) = request.resource() else { return no_opinion() };
-    if resource.group != "work.open-cluster-management.io" || resource.resource != "manifestworks" {
-        return no_opinion();
-    }
-    if resource.namespace.as_ref().is_none_or(|namespace| *namespace != agent) {
-        return deny("foreign-cluster", "an agent may not write to another cluster's works").at("metadata.namespace");
-    }
-    if resource.subresource.as_deref() == Some("status") {
-        return no_opinion();
-    }
-    let (Some(before), Some(after), "UPDATE") = (request.previous_object(), request.object(), &*resource.operation)
-    else {
-        return deny("work", "an agent may not make or remove works");
-    };
-    match (bare(before), bare(after)) {
-        (Some(before), Some(after)) if before == after => allow(),
-        _ => deny("work", "an agent may only change the finalizers of a work"),
+    /// A ManifestWork is the hub's word; its agent only says that it is done with it.
+    fn work(&self, request: &Request<'_>, writer: &Writer<'_>) -> Answer {
+        let Some(resource) = request.resource() else { return no_opinion() };
+        if resource.group != "work.open-cluster-management.io" || resource.resource != "manifestworks" {
+            return no_opinion();
+        }
+        if !resource.namespace.as_ref().is_some_and(|namespace| self.may_write(writer, namespace)) {
+            return deny(Code::OtherCluster.word(), "an agent may not write to another cluster's works")
+                .at("metadata.namespace");
+        }
+        if resource.subresource.as_deref() == Some("status") {
+            return no_opinion();
+        }
+        let refused = |what: &str| deny(Code::ManifestWork.word(), what);
+        let (Some(before), Some(after), "UPDATE") = (request.previous_object(), request.object(), &*resource.operation)
+        else {
+            return refused("an agent may not make or remove works");
+        };
+        match (bare(before), bare(after)) {
+            (Some(before), Some(after)) if before == after => allow(),
+            _ => refused("an agent may only change the finalizers of a work"),
+        }
     }
 }
 
-/// A work without what its agent or the server writes.
+/// What of a cluster is compared whole.
+struct Rest {
+    owners: Option<Value>,
+    taints: Option<Value>,
+    /// All fields that nothing else compares: those that this policy does not know are among them.
+    fields: Value,
+}
+
+fn rest(json: &str) -> Option<Rest> {
+    let mut fields = bare(json)?;
+    let members = fields.as_object_mut()?;
+    let metadata = members.get_mut("metadata").and_then(Value::as_object_mut);
+    let owners = metadata.and_then(|metadata| {
+        metadata.remove("labels");
+        metadata.remove("annotations");
+        metadata.remove("ownerReferences")
+    });
+    let taints = members.get_mut("spec").and_then(Value::as_object_mut).and_then(|spec| {
+        for known in ["hubAcceptsClient", "leaseDurationSeconds", "managedClusterClientConfigs"] {
+            spec.remove(known);
+        }
+        spec.remove("taints")
+    });
+    // Go leaves out what is empty, or writes it as null.
+    let some = |value: Option<Value>| value.filter(|value| !value.is_null() && *value != Value::Array(Vec::new()));
+    Some(Rest { owners: some(owners), taints: some(taints), fields })
+}
+
+/// An object without what its agent or the server writes.
 fn bare(json: &str) -> Option<Value> {
-    let mut object: Value = ocm_policy_sdk::serde_json::from_str(json).ok()?;
+    let mut object: Value = serde_json::from_str(json).ok()?;
     if let Some(members) = object.as_object_mut() {
         members.remove("status");
     }

@@ -39,7 +39,8 @@ pub struct Rule {
     names: Vec<String>,
 }
 
-const JUDGED: [Operation; 4] = [Operation::Create, Operation::Join, Operation::Accept, Operation::Approve];
+const JUDGED: [Operation; 5] =
+    [Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve];
 
 impl Rule {
     fn wrong(&self) -> Option<String> {
@@ -83,12 +84,13 @@ impl Policy for AllowedIdentities {
     fn manifest() -> ManifestBuilder {
         manifest("allowed-identities", env!("CARGO_PKG_VERSION"), "Lets known identities bring in their clusters")
             .judges(JUDGED)
-            .gives("identity-unknown", "No rule knows whoever asks")
+            .gives("IdentityUnknown", "No rule knows whoever asks")
             .gives(
-                "identity-borrowed",
+                "IdentityBorrowed",
                 "Whoever asks has the name of a service account or token, but not what belongs to it",
             )
-            .gives("name-not-theirs", "Whoever asks may bring in clusters, but none of this name")
+            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives("NameNotTheirs", "Whoever asks may bring in clusters, but none of this name")
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -112,16 +114,18 @@ impl AllowedIdentities {
         if rules.peek().is_none() || hub::is_denial(request) || hub::is_renewal(request) {
             return no_opinion();
         }
-        let name = hub::cluster_name(request);
-        if request.operation() == Operation::Approve && name.is_none() {
-            return no_opinion();
-        }
+        let name = match hub::cluster_name(request) {
+            Err(violation) => return hub::unclear(violation),
+            // It has nothing to do with clusters.
+            Ok(None) if request.csr().is_some() => return no_opinion(),
+            Ok(name) => name,
+        };
         let asker = hub::asker(request);
         let behind = request.csr().is_some() && hub::is_grpc_server(asker);
         let user = hub::asking_user(request);
         let at = if request.csr().is_some() { "spec.username" } else { "userInfo.username" };
         if let Some(lack) = hub::lacks(asker) {
-            return deny("identity-borrowed", format!("who asks {lack}")).at(at);
+            return deny("IdentityBorrowed", format!("who asks {lack}")).at(at);
         }
         let mut known = false;
         for rule in rules.filter(|rule| rule.knows(user, (!behind).then_some(asker))) {
@@ -131,10 +135,8 @@ impl AllowedIdentities {
             }
         }
         match known {
-            true => {
-                deny("name-not-theirs", "this identity may not bring in a cluster of this name").at("metadata.name")
-            }
-            false => deny("identity-unknown", "this identity may not do this").at(at),
+            true => deny("NameNotTheirs", "this identity may not bring in a cluster of this name").at("metadata.name"),
+            false => deny("IdentityUnknown", "this identity may not do this").at(at),
         }
     }
 }

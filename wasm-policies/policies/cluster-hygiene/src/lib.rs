@@ -1,14 +1,16 @@
-//! A new cluster is what it should be: name, set, labels, annotations, lease.
+//! A new cluster is what it should be: name, set, labels, annotations, lease. The rules are those of `ocm-rules`.
 
+use ocm_policy_sdk::rules::cluster::{self, Settings};
+use ocm_policy_sdk::rules::{Code, claim};
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
-    Answer, Cluster, EvidenceSource, ManifestBuilder, Operation, Policy, Request, allow, deny, glob, hold, hub,
-    manifest,
+    Answer, Cluster, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Stage, Text, allow, deny, glob, hold,
+    hub, manifest,
 };
 use serde::Deserialize;
 
 /// The policy with its settings.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ClusterHygiene {
     /// Names, as patterns, that are the hub's own, besides the known ones.
@@ -18,27 +20,31 @@ pub struct ClusterHygiene {
     /// Keys, as patterns, of labels that they may set.
     labels: Vec<String>,
     /// Keys, as patterns, of annotations that they may set.
-    annotations: Vec<String>,
-    min_lease_seconds: i64,
-    max_lease_seconds: i64,
-}
-
-impl Default for ClusterHygiene {
-    fn default() -> Self {
-        Self {
-            reserved: Vec::new(),
-            requesters: Vec::new(),
-            labels: Vec::new(),
-            annotations: vec!["agent.open-cluster-management.io/*".to_owned()],
-            min_lease_seconds: 10,
-            max_lease_seconds: 3600,
-        }
-    }
+    annotations: Option<Vec<String>>,
+    min_lease_seconds: Option<i64>,
+    max_lease_seconds: Option<i64>,
+    #[serde(skip)]
+    rules: Settings,
 }
 
 const NAMESPACES: &str = "namespaces";
-const RESERVED: [&str; 5] =
-    ["default", "managed-clusters", "open-cluster-management", "open-cluster-management-*", "kube-*"];
+
+/// What the rules may find.
+const CODES: [Code; 13] = [
+    Code::ClusterMissing,
+    Code::NameForm,
+    Code::NameReserved,
+    Code::NamespaceTaken,
+    Code::EvidenceIncomplete,
+    Code::LeaseDuration,
+    Code::AcceptedAtCreation,
+    Code::ClusterSet,
+    Code::Labels,
+    Code::Annotations,
+    Code::Taints,
+    Code::Finalizers,
+    Code::OwnerReferences,
+];
 
 impl Policy for ClusterHygiene {
     type Settings = Self;
@@ -47,27 +53,27 @@ impl Policy for ClusterHygiene {
         let label = "/metadata/labels/open-cluster-management.io~1cluster-name";
         manifest("cluster-hygiene", env!("CARGO_PKG_VERSION"), "Lets in new clusters that are as they should be")
             .judges([Operation::Create])
-            .needs(NAMESPACES, EvidenceSource::Namespaces, &[label])
-            .gives("cluster-missing", "There is no cluster to look at")
-            .gives("name-form", "The name is no DNS label")
-            .gives("name-reserved", "The name is one that the hub uses itself")
-            .gives("namespace-foreign", "A namespace of this name belongs to somebody else")
-            .gives("evidence-incomplete", "The namespaces of the hub could not be read to the end")
-            .gives("lease-duration", "The lease duration is too short or too long")
-            .gives("accepted", "The cluster is accepted from the start")
-            .gives("cluster-set", "The cluster chooses its set")
-            .gives("label", "There is a label that whoever registers a cluster may not set")
-            .gives("annotation", "There is an annotation that whoever registers a cluster may not set")
+            .needs_of_cluster(NAMESPACES, EvidenceSource::Namespaces, "/metadata/name", &[label])
+            .gives_codes(CODES)
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
     fn configure(settings: Self) -> Result<Self, Vec<String>> {
-        let patterns = settings.reserved.iter().chain(&settings.labels).chain(&settings.annotations);
+        let usual = Settings::default();
+        let rules = Settings {
+            reserved: settings.reserved.clone(),
+            labels: settings.labels.clone(),
+            annotations: settings.annotations.clone().unwrap_or(usual.annotations),
+            min_lease_seconds: settings.min_lease_seconds.unwrap_or(usual.min_lease_seconds),
+            max_lease_seconds: settings.max_lease_seconds.unwrap_or(usual.max_lease_seconds),
+            ..usual
+        };
+        let patterns = rules.reserved.iter().chain(&rules.labels).chain(&rules.annotations);
         let mut wrong: Vec<String> = patterns.filter_map(|pattern| glob::check(pattern).err()).collect();
-        if settings.min_lease_seconds < 1 || settings.min_lease_seconds > settings.max_lease_seconds {
+        if rules.min_lease_seconds < 1 || rules.min_lease_seconds > rules.max_lease_seconds {
             wrong.push("minLeaseSeconds has to be at least 1 and at most maxLeaseSeconds".to_owned());
         }
-        if wrong.is_empty() { Ok(settings) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(Self { rules, ..settings }) } else { Err(wrong) }
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
@@ -77,71 +83,63 @@ impl Policy for ClusterHygiene {
 
 impl ClusterHygiene {
     fn judge(&self, request: &Request<'_>) -> Answer {
-        let Some(cluster) = request.cluster() else { return deny("cluster-missing", "there is no cluster") };
-        let mut wrong = self.of_all(cluster);
+        let Some(cluster) = request.cluster() else {
+            return deny(Code::ClusterMissing.word(), "there is no cluster");
+        };
         let user = &*request.requester().username;
-        // By its name: who only acts as one of them is bound all the more.
+        // By its name: who only impersonates one of them is bound all the more.
         let registers = user == hub::BOOTSTRAP_USER
             || hub::is_bootstrap_token(user)
             || user == hub::GRPC_SERVER
-            || hub::cluster_of_agent(user).is_some()
+            || user.starts_with(hub::PREFIX)
             || self.requesters.iter().any(|known| known == user);
-        if registers {
-            self.of_registering(cluster, &mut wrong);
+        let found = hub::with_cluster_facts(cluster, |facts| {
+            let mut found = cluster::creation(facts, &self.rules);
+            if registers {
+                let labels = brought(request, cluster, "labels");
+                let annotations = brought(request, cluster, "annotations");
+                let facts = cluster::Cluster { labels: &labels, annotations: &annotations, ..*facts };
+                found.extend(cluster::registration(&facts, &self.rules));
+            }
+            found
+        });
+        if let Some(denied) = hub::violated_by(found) {
+            return denied;
         }
-        let mut wrong = wrong.into_iter();
-        if let Some((code, message, field)) = wrong.next() {
-            return wrong.fold(deny(code, message).at(field), |answer, (code, message, field)| {
-                answer.because(code, message).at(field)
-            });
+        if registers && cluster.truncated.iter().any(|member| *member == "labels" || *member == "annotations") {
+            return deny(Code::Annotations.word(), "there are more labels or annotations than can be judged")
+                .at("metadata");
         }
         // Last, because it may be asked again, and what is wrong stays wrong.
         let table = request.evidence(NAMESPACES);
-        let namespace = table.and_then(|table| table.rows.iter().find(|row| row.name == *cluster.name));
-        match (namespace, table) {
-            (Some(row), _) if row.values.first().and_then(Value::as_str) == Some(&*cluster.name) => allow(),
-            (Some(_), _) => {
-                deny("namespace-foreign", "a namespace of this name belongs to somebody else").at("metadata.name")
+        let row = table.and_then(|table| table.rows.iter().find(|row| row.name == *cluster.name));
+        let namespace = match (row, table) {
+            (Some(row), _) if row.values.first().and_then(Value::as_str) == Some(&*cluster.name) => {
+                claim::Namespace::Own { created: None }
             }
-            (None, Some(table)) if table.complete => allow(),
-            (None, _) => hold("evidence-incomplete", "the namespaces could not be read to the end").again_in(60),
-        }
-    }
-
-    /// What binds everybody.
-    fn of_all(&self, cluster: &Cluster<'_>) -> Breaches {
-        let mut wrong = Breaches::new();
-        if !hub::is_dns_label(&cluster.name) {
-            wrong.push(("name-form", "the name must be a DNS label of at most 63 characters", "metadata.name"));
-        }
-        if glob::any(&RESERVED, &cluster.name) || glob::any(&self.reserved, &cluster.name) {
-            wrong.push(("name-reserved", "the hub uses this name itself", "metadata.name"));
-        }
-        let sane = self.min_lease_seconds..=self.max_lease_seconds;
-        if cluster.lease_duration_seconds.is_some_and(|seconds| !sane.contains(&seconds)) {
-            wrong.push(("lease-duration", "the lease is too short or too long", "spec.leaseDurationSeconds"));
-        }
-        wrong
-    }
-
-    /// What binds those who register clusters, but no administrators.
-    fn of_registering(&self, cluster: &Cluster<'_>, wrong: &mut Breaches) {
-        if cluster.accepted {
-            wrong.push(("accepted", "a cluster is accepted only once it is there", "spec.hubAcceptsClient"));
-        }
-        if hub::cluster_set(cluster).is_some_and(|set| set != hub::DEFAULT_SET) {
-            wrong.push(("cluster-set", "whoever registers a cluster may not choose its set", "metadata.labels"));
-        }
-        if cluster.labels.iter().any(|(key, _)| key != hub::CLUSTER_SET && !glob::any(&self.labels, key)) {
-            wrong.push(("label", "there are labels that may not be set here", "metadata.labels"));
-        }
-        if cluster.annotations.iter().any(|(key, _)| !glob::any(&self.annotations, key)) {
-            wrong.push(("annotation", "there are annotations that may not be set here", "metadata.annotations"));
-        }
+            (Some(_), _) => claim::Namespace::Foreign,
+            (None, Some(table)) if table.complete => claim::Namespace::Absent,
+            (None, _) => {
+                return hold(Code::EvidenceIncomplete.word(), "the namespaces could not be read to the end")
+                    .again_in(60);
+            }
+        };
+        claim::namespace(&cluster.name, namespace).map_or_else(allow, hub::violated)
     }
 }
 
-/// Rules that are broken: code, message, field.
-type Breaches = Vec<(&'static str, &'static str, &'static str)>;
+/// The labels or annotations that whoever registers the cluster brought: at the validating stage without those that
+/// policies of the hub have set before.
+fn brought<'r>(request: &'r Request<'_>, cluster: &'r Cluster<'_>, member: &str) -> Vec<(&'r str, &'r str)> {
+    let entries = if member == "labels" { &cluster.labels } else { &cluster.annotations };
+    let ours = |key: &str, value: &Text<'_>| {
+        request.stage() == Some(Stage::Validating)
+            && request
+                .set_by_policies()
+                .get(&format!("/metadata/{member}/{}", key.replace('~', "~0").replace('/', "~1")))
+                .is_some_and(|set| set == value)
+    };
+    entries.iter().filter(|(key, value)| !ours(key, value)).map(|(key, value)| (key, &**value)).collect()
+}
 
 ocm_policy_sdk::export!(ClusterHygiene);

@@ -67,9 +67,9 @@ impl Policy for ClusterSetRouting {
         )
         .judges([Operation::Create, Operation::Update, Operation::Join, Operation::Accept])
         .may_edit(EditGrant::ClusterSet)
-        .gives("foreign-set", "The cluster asks for a set that is not meant for it")
-        .gives("set-changed", "Somebody moves the cluster to another set who may not")
-        .gives("cluster-missing", "There is no cluster to look at")
+        .gives("ForeignSet", "The cluster asks for a set that is not meant for it")
+        .gives("SetChanged", "Somebody moves the cluster to another set who may not")
+        .gives("ClusterMissing", "There is no cluster to look at")
         .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -93,7 +93,7 @@ impl ClusterSetRouting {
         if hub::is_subresource(request) {
             return no_opinion();
         }
-        let Some(cluster) = request.cluster() else { return deny("cluster-missing", "there is no cluster") };
+        let Some(cluster) = request.cluster() else { return deny("ClusterMissing", "there is no cluster") };
         let now = hub::cluster_set(cluster);
         let mover = glob::any(&self.movers, hub::asking_user(request));
         if request.operation() == Operation::Update {
@@ -103,7 +103,7 @@ impl ClusterSetRouting {
                 false if mover => allow(),
                 // The hub itself puts what has no set into its default.
                 false if before.is_none() && now == Some(hub::DEFAULT_SET) => no_opinion(),
-                false => deny("set-changed", "this identity may not move the cluster to another set").at(FIELD),
+                false => deny("SetChanged", "this identity may not move the cluster to another set").at(FIELD),
             };
         }
         let rule = self.rules.iter().find(|rule| rule.fits(request, cluster)).map(|rule| &rule.cluster_set);
@@ -112,7 +112,7 @@ impl ClusterSetRouting {
             (_, Some(now)) if now != hub::DEFAULT_SET && mover => allow(),
             (Some(set), None | Some(hub::DEFAULT_SET)) => allow().edit(Edit::SetClusterSet { name: set.clone() }),
             (None, None | Some(hub::DEFAULT_SET)) => no_opinion(),
-            (_, Some(_)) => deny("foreign-set", "the cluster may not choose this set").at(FIELD),
+            (_, Some(_)) => deny("ForeignSet", "the cluster may not choose this set").at(FIELD),
         }
     }
 }

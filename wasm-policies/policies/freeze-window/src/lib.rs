@@ -124,8 +124,9 @@ impl Policy for FreezeWindow {
 
     fn manifest() -> ManifestBuilder {
         manifest("freeze-window", env!("CARGO_PKG_VERSION"), "Lets no clusters in at certain times")
-            .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Approve])
-            .gives("frozen", "No clusters come in at this time")
+            .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
+            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives("Frozen", "No clusters come in at this time")
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -153,10 +154,15 @@ impl Policy for FreezeWindow {
 
 impl FreezeWindow {
     fn judge(&self, request: &Request<'_>) -> Answer {
-        let unrelated = request.operation() == Operation::Approve && hub::cluster_name(request).is_none();
         // Who is in stays in: agents renew their certificates at any time.
-        if unrelated || hub::is_denial(request) || hub::is_renewal(request) {
+        if hub::is_denial(request) || hub::is_renewal(request) {
             return no_opinion();
+        }
+        match hub::cluster_name(request) {
+            Err(violation) => return hub::unclear(violation),
+            // It has nothing to do with clusters.
+            Ok(None) if request.csr().is_some() => return no_opinion(),
+            Ok(_) => {}
         }
         // One window may go over into the next.
         let mut end = None;
@@ -177,10 +183,10 @@ impl FreezeWindow {
         }
         let message = "no clusters come in at this time";
         if self.denies {
-            return deny("frozen", message);
+            return deny("Frozen", message);
         }
         let seconds = ((end - request.now() + 999) / 1000).max(1);
-        hold("frozen", message).again_in(u32::try_from(seconds).unwrap_or(u32::MAX))
+        hold("Frozen", message).again_in(u32::try_from(seconds).unwrap_or(u32::MAX))
     }
 }
 

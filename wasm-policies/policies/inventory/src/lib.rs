@@ -51,16 +51,17 @@ impl Policy for Inventory {
             name: "cluster-inventory".to_owned(),
         };
         manifest("inventory", env!("CARGO_PKG_VERSION"), "Lets in clusters that stand in an inventory, as it says")
-            .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Approve])
+            .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
             .needs(TABLE, source, &["/value"])
             .may_edit(EditGrant::Label { key: "*".to_owned() })
             .may_edit(EditGrant::ClusterSet)
-            .gives("inventory-incomplete", "The inventory could not be read, or not to its end")
-            .gives("not-in-inventory", "The inventory has no cluster of this name")
-            .gives("entry-unreadable", "What the inventory says of the cluster cannot be read")
-            .gives("requester-unexpected", "Somebody else should bring in this cluster")
-            .gives("key-unexpected", "The inventory names another key")
-            .gives("key-unknown", "The inventory names a key, and no certificate request shows one")
+            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives("InventoryIncomplete", "The inventory could not be read, or not to its end")
+            .gives("NotInInventory", "The inventory has no cluster of this name")
+            .gives("EntryUnreadable", "What the inventory says of the cluster cannot be read")
+            .gives("RequesterUnexpected", "Somebody else should bring in this cluster")
+            .gives("KeyUnexpected", "The inventory names another key")
+            .gives("KeyUnknown", "The inventory names a key, and no certificate request shows one")
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -78,44 +79,43 @@ impl Inventory {
         if hub::is_denial(request) || hub::is_renewal(request) {
             return no_opinion();
         }
-        let Some(name) = hub::cluster_name(request) else {
-            return match request.operation() {
-                Operation::Approve => no_opinion(),
-                _ => deny("not-in-inventory", "the cluster has no name yet").at("metadata.name"),
-            };
+        let name = match hub::cluster_name(request) {
+            Err(violation) => return hub::unclear(violation),
+            // It has nothing to do with clusters.
+            Ok(None) if request.csr().is_some() => return no_opinion(),
+            Ok(None) => return deny("NotInInventory", "the cluster has no name yet").at("metadata.name"),
+            Ok(Some(name)) => name,
         };
         let Some(table) = request.evidence(TABLE) else {
-            return hold("inventory-incomplete", "the inventory cannot be read").again_in(60);
+            return hold("InventoryIncomplete", "the inventory cannot be read").again_in(60);
         };
         let Some(row) = table.rows.iter().find(|row| row.name == name) else {
             return match (table.complete, self.hold_unknown) {
-                (false, _) => hold("inventory-incomplete", "the inventory is too large to be read").again_in(300),
-                (true, true) => {
-                    hold("not-in-inventory", "the inventory has no cluster of this name").at("metadata.name")
-                }
+                (false, _) => hold("InventoryIncomplete", "the inventory is too large to be read").again_in(300),
+                (true, true) => hold("NotInInventory", "the inventory has no cluster of this name").at("metadata.name"),
                 (true, false) => {
-                    deny("not-in-inventory", "the inventory has no cluster of this name").at("metadata.name")
+                    deny("NotInInventory", "the inventory has no cluster of this name").at("metadata.name")
                 }
             };
         };
         match read(row.values.first()) {
             Ok(entry) => self.compare(request, &entry),
-            Err(wrong) => hold("entry-unreadable", format!("the inventory's entry cannot be read: {wrong}")),
+            Err(wrong) => hold("EntryUnreadable", format!("the inventory's entry cannot be read: {wrong}")),
         }
     }
 
     fn compare(&self, request: &Request<'_>, entry: &Entry) -> Answer {
         if entry.requester.as_deref().is_some_and(|expected| expected != hub::asking_user(request)) {
-            return deny("requester-unexpected", "the inventory expects another requester").at("username");
+            return deny("RequesterUnexpected", "the inventory expects another requester").at("username");
         }
         if let Some(expected) = &entry.spki_sha256 {
             let expected = expected.strip_prefix("sha256:").unwrap_or(expected);
             match request.csr() {
                 Some(csr) if csr.spki_sha256.eq_ignore_ascii_case(expected) => {}
-                Some(_) => return deny("key-unexpected", "the inventory names another key").at("spec.request"),
+                Some(_) => return deny("KeyUnexpected", "the inventory names another key").at("spec.request"),
                 // Without its acceptance a cluster may be there: its key is looked at when it asks for a certificate.
                 None if request.operation() == Operation::Create && request.cluster().is_some_and(|c| !c.accepted) => {}
-                None => return hold("key-unknown", "the key that the inventory names has not been shown"),
+                None => return hold("KeyUnknown", "the key that the inventory names has not been shown"),
             }
         }
         let Some(cluster) = request.cluster().filter(|_| self.set_labels) else { return allow() };

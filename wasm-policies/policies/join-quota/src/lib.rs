@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
-    Answer, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Row, Table, deny, hold, hub, manifest,
-    no_opinion, time,
+    Answer, EvidenceSource, ManifestBuilder, Operation, Policy, QuotaKey, Request, Row, Table, deny, hold, hub,
+    manifest, no_opinion, time,
 };
 use serde::Deserialize;
 
@@ -31,17 +31,19 @@ impl Policy for JoinQuota {
 
     fn manifest() -> ManifestBuilder {
         let set = "/metadata/labels/cluster.open-cluster-management.io~1clusterset";
-        let csr = ["/requester/username", "/metadata/labels/open-cluster-management.io~1cluster-name", "/created"];
+        let csr = ["/askedBy", "/cluster", "/created"];
         manifest("join-quota", env!("CARGO_PKG_VERSION"), "Keeps the number of clusters within bounds")
-            .judges([Operation::Create, Operation::Join, Operation::Accept])
+            .judges([Operation::Create, Operation::Update, Operation::Join, Operation::Accept])
+            // Two requests at once must not both take the last place.
+            .counts_by([QuotaKey::Hub, QuotaKey::ClusterSet, QuotaKey::Identity])
             .needs(CLUSTERS, EvidenceSource::Clusters, &["/metadata/creationTimestamp", set])
             .needs(CSRS, EvidenceSource::Csrs, &csr)
-            .gives("evidence-incomplete", "The clusters of the hub could not be counted to the end")
-            .gives("cluster-missing", "There is no cluster to count")
-            .gives("quota-total", "The hub has as many clusters as it may have")
-            .gives("quota-set", "The set has as many clusters as it may have")
-            .gives("rate", "As many clusters came within an hour as may come")
-            .gives("rate-identity", "Whoever asks brought as many clusters within an hour as they may")
+            .gives("EvidenceIncomplete", "The clusters of the hub could not be counted to the end")
+            .gives("ClusterMissing", "There is no cluster to count")
+            .gives("QuotaTotal", "The hub has as many clusters as it may have")
+            .gives("QuotaSet", "The set has as many clusters as it may have")
+            .gives("Rate", "As many clusters came within an hour as may come")
+            .gives("RateIdentity", "Whoever asks brought as many clusters within an hour as they may")
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -68,20 +70,28 @@ impl Policy for JoinQuota {
 
 impl JoinQuota {
     fn judge(&self, request: &Request<'_>) -> Result<(), Answer> {
-        let Some(cluster) = request.cluster() else { return Err(deny("cluster-missing", "there is no cluster")) };
+        let Some(cluster) = request.cluster() else { return Err(deny("ClusterMissing", "there is no cluster")) };
+        // An update brings in no cluster. It may move one to another set.
+        let moved = request.operation() == Operation::Update;
+        if moved && request.previous().is_some_and(|previous| hub::cluster_set(previous) == hub::cluster_set(cluster)) {
+            return Ok(());
+        }
         let table = whole(request, CLUSTERS)?;
         // The cluster itself may be there already, and takes no second place.
         let others: Vec<&Row<'_>> = table.rows.iter().filter(|row| row.name != *cluster.name).collect();
-        if self.total.is_some_and(|total| others.len() >= total) {
-            return Err(deny("quota-total", format!("the hub has {} clusters and may have no more", others.len())));
+        if !moved && self.total.is_some_and(|total| others.len() >= total) {
+            return Err(deny("QuotaTotal", format!("the hub has {} clusters and may have no more", others.len())));
         }
         let set_of = |row: &Row<'_>| text(row, 1).filter(|set| !set.is_empty()).unwrap_or(hub::DEFAULT_SET).to_owned();
         let set = hub::cluster_set(cluster).unwrap_or(hub::DEFAULT_SET);
         if let Some(quota) = self.per_set.get(set) {
             let there = others.iter().filter(|row| set_of(row) == set).count();
             if there >= *quota {
-                return Err(deny("quota-set", format!("the set has {there} clusters and may have no more")));
+                return Err(deny("QuotaSet", format!("the set has {there} clusters and may have no more")));
             }
+        }
+        if moved {
+            return Ok(());
         }
         if let Some(most) = self.per_hour {
             let mut times = Vec::new();
@@ -89,10 +99,11 @@ impl JoinQuota {
                 let created = text(row, 0).and_then(time::parse);
                 times.push(created.ok_or_else(|| incomplete("when clusters were created is not known"))?);
             }
-            rate(times, most, request.now(), "rate", "as many clusters came within the last hour as may come")?;
+            rate(times, most, request.now(), "Rate", "as many clusters came within the last hour as may come")?;
         }
         let Some(most) = self.per_identity_per_hour else { return Ok(()) };
-        let user = &*hub::asker(request).username;
+        // Behind the gRPC server everybody would be one: what it says of them counts.
+        let user = hub::asking_user(request);
         // Requests are there for about an hour, which is what is counted. Each cluster counts once, by its newest one.
         let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
         for row in whole(request, CSRS)?.rows.iter().filter(|row| text(row, 0) == Some(user)) {
@@ -108,7 +119,7 @@ impl JoinQuota {
             newest.into_values().collect(),
             most,
             request.now(),
-            "rate-identity",
+            "RateIdentity",
             "this identity brought as many clusters within the last hour as it may",
         )
     }
@@ -129,7 +140,7 @@ fn rate(times: Vec<i64>, most: usize, now: i64, code: &str, message: &str) -> Re
 }
 
 fn incomplete(message: &str) -> Answer {
-    hold("evidence-incomplete", message).again_in(60)
+    hold("EvidenceIncomplete", message).again_in(60)
 }
 
 fn text<'r>(row: &'r Row<'_>, index: usize) -> Option<&'r str> {

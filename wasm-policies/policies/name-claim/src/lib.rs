@@ -43,7 +43,7 @@ impl Policy for NameClaim {
             env!("CARGO_PKG_VERSION"),
             "Keeps the names of clusters for the keys that joined with them",
         )
-        .judges([Operation::Create, Operation::Approve, Operation::Join])
+        .judges([Operation::Create, Operation::Request, Operation::Approve, Operation::Join])
         .may_edit(EditGrant::Annotation { key: CREATOR.to_owned() })
         .needs(CLUSTERS, EvidenceSource::Clusters, &cluster)
         .needs(
@@ -53,21 +53,21 @@ impl Policy for NameClaim {
         )
         .needs(NAMESPACES, EvidenceSource::Namespaces, &[LABEL, created])
         .needs(USED, used, &[])
-        .gives("evidence-incomplete", "What the hub holds could not be read to its end")
-        .gives("requester", "Whoever asks may not ask for a first certificate")
+        .gives("EvidenceIncomplete", "What the hub holds could not be read to its end")
+        .gives("Requester", "Whoever asks may not ask for a first certificate")
         .gives(
-            "not-own-name",
+            "NotOwnName",
             "Another name is asked for than that of one agent of the cluster, or an agent asks for another's",
         )
-        .gives("not-registered", "The hub has no such cluster yet")
-        .gives("detaching", "The cluster is being removed")
-        .gives("denied-before", "The cluster was denied")
-        .gives("name-taken", "The name belongs to another key")
-        .gives("two-keys", "Several keys ask for the name at once")
-        .gives("namespace-foreign", "A namespace of this name belongs to somebody else")
-        .gives("used-before", "A cluster of this name was here before")
-        .gives("credential-unknown", "Nobody knows which credential registered the cluster")
-        .gives("other-credential", "Another credential registered the cluster")
+        .gives("NotRegistered", "The hub has no such cluster yet")
+        .gives("Detaching", "The cluster is being removed")
+        .gives("DeniedBefore", "The cluster was denied")
+        .gives("NameTaken", "The name belongs to another key")
+        .gives("TwoKeys", "Several keys ask for the name at once")
+        .gives("NamespaceForeign", "A namespace of this name belongs to somebody else")
+        .gives("UsedBefore", "A cluster of this name was here before")
+        .gives("CredentialUnknown", "Nobody knows which credential registered the cluster")
+        .gives("OtherCredential", "Another credential registered the cluster")
         .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -120,21 +120,21 @@ impl NameClaim {
         if request.cluster().is_some_and(|cluster| cluster.name != name)
             || agents.iter().any(|(other, _)| *other != name)
         {
-            return deny("not-own-name", "the common name is that of another cluster's agent").at("spec.request");
+            return deny("NotOwnName", "the common name is that of another cluster's agent").at("spec.request");
         }
         if agents.len() != 1 || csr.common_names.len() != 1 {
-            return deny("not-own-name", "the request does not ask for the name of one agent").at("spec.request");
+            return deny("NotOwnName", "the request does not ask for the name of one agent").at("spec.request");
         }
         let user = hub::asking_user(request);
         if user.starts_with(hub::PREFIX) {
             if !hub::is_renewal(request) {
-                return deny("not-own-name", "an agent may only ask for its own name again").at("spec.username");
+                return deny("NotOwnName", "an agent may only ask for its own name again").at("spec.username");
             }
             return match holder(request, name) {
                 Err(answer) => answer,
-                Ok(None) => deny("not-registered", "the hub has no cluster of this name any more"),
-                Ok(Some(holder)) if holder.deleting => deny("detaching", "the cluster is being removed"),
-                Ok(Some(holder)) if !holder.accepted => deny("denied-before", "the hub does not accept the cluster"),
+                Ok(None) => deny("NotRegistered", "the hub has no cluster of this name any more"),
+                Ok(Some(holder)) if holder.deleting => deny("Detaching", "the cluster is being removed"),
+                Ok(Some(holder)) if !holder.accepted => deny("DeniedBefore", "the hub does not accept the cluster"),
                 Ok(Some(_)) => allow(),
             };
         }
@@ -148,7 +148,7 @@ impl NameClaim {
             false => hub::bootstraps(asker, &self.requesters),
         };
         if !first || hub::lacks(asker).is_some() {
-            return deny("requester", "this identity may not ask for a first certificate").at("spec.username");
+            return deny("Requester", "this identity may not ask for a first certificate").at("spec.username");
         }
         match self.first(request, csr, name) {
             Ok(answer) | Err(answer) => answer,
@@ -158,22 +158,23 @@ impl NameClaim {
     /// The first certificate for a name.
     fn first(&self, request: &Request<'_>, csr: &Csr<'_>, name: &str) -> Result<Answer, Answer> {
         let Some(holder) = holder(request, name)? else {
-            return Err(hold("not-registered", "the hub has no cluster of this name yet").again_in(10));
+            return Err(hold("NotRegistered", "the hub has no cluster of this name yet").again_in(10));
         };
         if holder.deleting {
-            return Err(deny("detaching", "the cluster is being removed"));
+            return Err(deny("Detaching", "the cluster is being removed"));
         }
         if holder.denied && !holder.accepted {
-            return Err(deny("denied-before", "the cluster was denied"));
+            return Err(deny("DeniedBefore", "the cluster was denied"));
         }
         if self.same_credential && !holder.joined {
             let Some(creator) = &holder.creator else {
-                return Err(hold("credential-unknown", "the cluster does not tell which credential registered it")
+                return Err(hold("CredentialUnknown", "the cluster does not tell which credential registered it")
                     .at("metadata.annotations"));
             };
             if hub::token_id(&csr.requester) != Some(creator) {
-                return Err(deny("other-credential", "another credential than this one registered the cluster")
-                    .at("spec.extra"));
+                return Err(
+                    deny("OtherCredential", "another credential than this one registered the cluster").at("spec.extra")
+                );
             }
         }
         let keys = keys(whole(request, CSRS)?, name);
@@ -182,29 +183,26 @@ impl NameClaim {
         let by_other = issued.iter().any(|key| !mine(key));
         if by_other || (holder.joined && !issued.iter().any(&mine)) {
             let message = "the name belongs to another key";
-            return Err(if self.hold_taken { hold("name-taken", message) } else { deny("name-taken", message) });
+            return Err(if self.hold_taken { hold("NameTaken", message) } else { deny("NameTaken", message) });
         }
         if keys.iter().any(|key| !mine(&key)) {
-            return Err(hold("two-keys", "several keys ask for this name"));
+            return Err(hold("TwoKeys", "several keys ask for this name"));
         }
         let namespaces = whole(request, NAMESPACES)?;
         if let Some(namespace) = namespaces.rows.iter().find(|row| row.name == name) {
             if text(namespace, 0) != Some(name) {
-                return Err(deny("namespace-foreign", "a namespace of this name belongs to somebody else"));
+                return Err(deny("NamespaceForeign", "a namespace of this name belongs to somebody else"));
             }
             // The hub makes the namespace after the cluster: one that is older is from a life before.
             let since = |at: Option<i64>| at.zip(holder.created);
             let fresh = since(text(namespace, 1).and_then(time::parse))
                 .is_some_and(|(namespace, cluster)| namespace >= cluster);
             if !holder.joined && !fresh {
-                return Err(hold(
-                    "used-before",
-                    "a cluster of this name was here before: its certificates may live on",
-                ));
+                return Err(hold("UsedBefore", "a cluster of this name was here before: its certificates may live on"));
             }
         }
         if !holder.joined && whole(request, USED)?.rows.iter().any(|row| row.name == name) {
-            return Err(hold("used-before", "a cluster of this name was here before: its certificates may live on"));
+            return Err(hold("UsedBefore", "a cluster of this name was here before: its certificates may live on"));
         }
         Ok(allow())
     }
@@ -219,7 +217,7 @@ fn text<'r>(row: &'r Row<'_>, index: usize) -> Option<&'r str> {
 /// A table that is there from its first to its last row.
 fn whole<'r, 'a>(request: &'r Request<'a>, name: &str) -> Result<&'r Table<'a>, Answer> {
     let table = request.evidence(name).filter(|table| table.complete);
-    table.ok_or_else(|| hold("evidence-incomplete", format!("{name} could not be read to the end")).again_in(60))
+    table.ok_or_else(|| hold("EvidenceIncomplete", format!("{name} could not be read to the end")).again_in(60))
 }
 
 /// The cluster of this name, from the request or else from the hub. Without it the table has to be whole.

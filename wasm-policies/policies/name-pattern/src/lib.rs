@@ -33,13 +33,14 @@ impl Policy for NamePattern {
 
     fn manifest() -> ManifestBuilder {
         manifest("name-pattern", env!("CARGO_PKG_VERSION"), "Lets in clusters whose names have a certain form")
-            .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Approve])
-            .gives("name-missing", "The name is not known yet, so it cannot be judged")
-            .gives("name-prefix", "The name does not begin as it must")
-            .gives("name-suffix", "The name does not end as it must")
-            .gives("name-pattern", "The name is of no allowed pattern")
-            .gives("name-forbidden", "The name is one that no cluster may have")
-            .gives("name-length", "The name is too short or too long")
+            .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
+            .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")
+            .gives("NameMissing", "The name is not known yet, so it cannot be judged")
+            .gives("NamePrefix", "The name does not begin as it must")
+            .gives("NameSuffix", "The name does not end as it must")
+            .gives("NamePattern", "The name is of no allowed pattern")
+            .gives("NameForbidden", "The name is one that no cluster may have")
+            .gives("NameLength", "The name is too short or too long")
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -62,31 +63,32 @@ impl Policy for NamePattern {
 
 impl NamePattern {
     fn judge(&self, request: &Request<'_>) -> Answer {
-        // Requests for certificates that have nothing to do with clusters carry no name of one.
-        if hub::is_denial(request)
-            || (request.operation() == Operation::Approve && hub::cluster_name(request).is_none())
-        {
+        if hub::is_denial(request) {
             return no_opinion();
         }
-        let Some(name) = hub::cluster_name(request) else {
-            return deny("name-missing", "the cluster has no name yet").at("metadata.name");
+        let name = match hub::cluster_name(request) {
+            Err(violation) => return hub::unclear(violation),
+            // Requests for certificates that have nothing to do with clusters carry no name of one.
+            Ok(None) if request.csr().is_some() => return no_opinion(),
+            Ok(None) => return deny("NameMissing", "the cluster has no name yet").at("metadata.name"),
+            Ok(Some(name)) => name,
         };
         let no = |code: &str, message: String| deny(code, message).at("metadata.name");
         if name.len() < self.min_length || name.len() > self.max_length {
             let (least, most) = (self.min_length, self.max_length);
-            return no("name-length", format!("the name must have {least} to {most} characters"));
+            return no("NameLength", format!("the name must have {least} to {most} characters"));
         }
         if glob::any(&self.forbidden, name) {
-            return no("name-forbidden", "no cluster may have this name".to_owned());
+            return no("NameForbidden", "no cluster may have this name".to_owned());
         }
         if !self.prefixes.is_empty() && !self.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str())) {
-            return no("name-prefix", format!("the name must begin with one of: {}", some(&self.prefixes)));
+            return no("NamePrefix", format!("the name must begin with one of: {}", some(&self.prefixes)));
         }
         if !self.suffixes.is_empty() && !self.suffixes.iter().any(|suffix| name.ends_with(suffix.as_str())) {
-            return no("name-suffix", format!("the name must end with one of: {}", some(&self.suffixes)));
+            return no("NameSuffix", format!("the name must end with one of: {}", some(&self.suffixes)));
         }
         if !self.patterns.is_empty() && !glob::any(&self.patterns, name) {
-            return no("name-pattern", format!("the name must be like one of: {}", some(&self.patterns)));
+            return no("NamePattern", format!("the name must be like one of: {}", some(&self.patterns)));
         }
         allow()
     }

@@ -34,10 +34,10 @@ impl Policy for RequiredLabels {
         manifest("required-labels", env!("CARGO_PKG_VERSION"), "Lets in clusters that carry the right labels")
             .judges([Operation::Create, Operation::Update, Operation::Join, Operation::Accept])
             .may_edit(EditGrant::Label { key: "*".to_owned() })
-            .gives("label-missing", "A label is missing")
-            .gives("label-value", "A label has a value that it may not have")
-            .gives("label-forbidden", "There is a label that nobody may set")
-            .gives("cluster-missing", "There is no cluster to look at")
+            .gives("LabelMissing", "A label is missing")
+            .gives("LabelValue", "A label has a value that it may not have")
+            .gives("LabelForbidden", "There is a label that nobody may set")
+            .gives("ClusterMissing", "There is no cluster to look at")
             .settings_schema(include_str!("../settings.schema.json"))
     }
 
@@ -75,7 +75,7 @@ impl RequiredLabels {
         if hub::is_subresource(request) {
             return no_opinion();
         }
-        let Some(cluster) = request.cluster() else { return deny("cluster-missing", "there is no cluster") };
+        let Some(cluster) = request.cluster() else { return deny("ClusterMissing", "there is no cluster") };
         let previous = request.previous().filter(|_| request.operation() == Operation::Update);
         // What was wrong before must not keep others from writing; only what changes is judged.
         if previous.is_some_and(|previous| same(&previous.labels, &cluster.labels)) {
@@ -90,9 +90,9 @@ impl RequiredLabels {
             match (cluster.labels.get(key), &label.default) {
                 _ if unchanged(key) => {}
                 (None, Some(default)) => answer = answer.label(key, default),
-                (None, None) => wrong.push(("label-missing", format!("the label {key} is missing"), key)),
+                (None, None) => wrong.push(("LabelMissing", format!("the label {key} is missing"), key)),
                 (Some(value), _) if !label.values.is_empty() && !glob::any(&label.values, value) => {
-                    wrong.push(("label-value", format!("the label {key} has a value that it may not have"), key));
+                    wrong.push(("LabelValue", format!("the label {key} has a value that it may not have"), key));
                 }
                 (Some(_), _) => {}
             }
@@ -100,7 +100,7 @@ impl RequiredLabels {
         for (key, _) in cluster.labels.iter() {
             // The key may be as long as whoever asks likes.
             if glob::any(&self.forbidden, key) && !unchanged(key) {
-                wrong.push(("label-forbidden", "nobody may set this label".to_owned(), key));
+                wrong.push(("LabelForbidden", "nobody may set this label".to_owned(), key));
             }
         }
         let field = |key: &str| format!("metadata.labels.{}", key.chars().take(60).collect::<String>());

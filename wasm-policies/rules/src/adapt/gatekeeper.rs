@@ -9,7 +9,7 @@ use crate::outcome::{Bounds, Fault};
 use crate::review::admission_request;
 
 /// Code of the reasons that Gatekeeper calls violations.
-pub const VIOLATION: &str = "gatekeeper-violation";
+pub const VIOLATION: &str = "GatekeeperViolation";
 
 /// What a Gatekeeper template finds as `input`. Of a deletion, the old object is the object as well, so that a template
 /// that reads `input.review.object` judges it.
@@ -81,7 +81,7 @@ pub fn inventory<'t>(tables: impl IntoIterator<Item = (&'t Query, &'t Table<'t>)
         check_inventory(query)?;
         let wrong = |why: String| Fault::Load(format!("the evidence {:?} cannot be used: {why}", query.name));
         let Some((version, kind)) = kind_of(&query.source) else { continue };
-        if !table.complete {
+        if !table.complete || table.rows.iter().any(|row| !row.complete) {
             return Err(wrong("it is cut off".to_owned()));
         }
         for row in &table.rows {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn query(source: EvidenceSource, field: &str) -> Query {
-        Query { name: "q".into(), source, selector: None, fields: vec![field.into()], limit: None }
+        Query { name: "q".into(), source, selector: None, cluster_field: None, fields: vec![field.into()], limit: None }
     }
 
     fn row(namespace: Option<&str>, name: &str, value: Value) -> Row<'static> {
@@ -159,6 +159,7 @@ mod tests {
             namespace: namespace.map(|namespace| namespace.to_owned().into()),
             name: name.to_owned().into(),
             values: vec![value],
+            complete: true,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::review::admission_request;
 pub const KUBEWARDEN_CONTRACT: &str = "kubewarden:policy@v1";
 
 /// Code of the reason why a Kubewarden policy does not accept.
-pub const REJECTED: &str = "kubewarden-rejected";
+pub const REJECTED: &str = "KubewardenRejected";
 
 /// What a Kubewarden policy is given to validate.
 pub fn kubewarden_input(request: &Request<'_>, settings: &Value) -> Value {
@@ -275,6 +275,7 @@ impl ContextAwareResource {
                 api_version: self.api_version,
                 namespace: None,
             },
+            cluster_field: None,
             selector: None,
             fields: vec![String::new()],
             limit: None,

@@ -9,9 +9,9 @@ use crate::json::shorten;
 use crate::outcome::{Bounds, Fault, read_decision};
 
 /// Code of the reasons why a Rego rule denies.
-pub const REGO_DENIES: &str = "rego-denies";
+pub const REGO_DENIES: &str = "RegoDenies";
 /// Code of the reasons why a Rego rule holds.
-pub const REGO_HOLDS: &str = "rego-holds";
+pub const REGO_HOLDS: &str = "RegoHolds";
 
 /// What a Rego policy finds as `input`: our request.
 pub fn opa_input(request: &Request<'_>) -> Value {

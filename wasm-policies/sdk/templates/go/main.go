@@ -41,7 +41,7 @@ const manifest = `{
   "version": "0.1.0",
   "description": "Lets in clusters whose names begin as they must",
   "operations": ["create", "accept", "join"],
-  "reasons": [{"code": "name-prefix", "description": "The name does not begin as it must"}],
+  "reasons": [{"code": "NamePrefix", "description": "The name does not begin as it must"}],
   "settingsSchema": {"type": "object", "properties": {
     "prefixes": {"type": "array", "items": {"type": "string"}, "description": "What a name may begin with; nothing: anything"}}}
 }`
@@ -60,7 +60,7 @@ func decide(asked request) decision {
 		}
 	}
 	message := "the name must begin with one of: " + strings.Join(prefixes, ", ")
-	return decision{Verdict: "deny", Reasons: []reason{{Code: "name-prefix", Message: message, Field: "metadata.name"}}}
+	return decision{Verdict: "deny", Reasons: []reason{{Code: "NamePrefix", Message: message, Field: "metadata.name"}}}
 }
 
 func main() {

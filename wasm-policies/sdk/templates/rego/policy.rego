@@ -23,7 +23,7 @@ decision := {"verdict": "allow"} if {
 decision := {
 	"verdict": "deny",
 	"reasons": [{
-		"code": "name-prefix",
+		"code": "NamePrefix",
 		"message": concat("", ["the name must begin with one of: ", concat(", ", prefixes)]),
 		"field": "metadata.name",
 	}],

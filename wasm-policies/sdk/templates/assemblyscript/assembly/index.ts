@@ -11,7 +11,7 @@ const MANIFEST = `{
   "version": "0.1.0",
   "description": "Lets in clusters whose names begin as they must",
   "operations": ["create", "accept", "join"],
-  "reasons": [{"code": "name-prefix", "description": "The name does not begin as it must"}],
+  "reasons": [{"code": "NamePrefix", "description": "The name does not begin as it must"}],
   "settingsSchema": {"type": "object", "properties": {
     "prefixes": {"type": "array", "items": {"type": "string"}, "description": "What a name may begin with; nothing: anything"}}}
 }`;
@@ -28,7 +28,7 @@ function decide(request: Json): string {
   }
   if (known.length == 0) return `{"verdict": "allow"}`;
   const message = quote("the name must begin with one of: " + known.join(", "));
-  return `{"verdict": "deny", "reasons": [{"code": "name-prefix", "message": ${message}, "field": "metadata.name"}]}`;
+  return `{"verdict": "deny", "reasons": [{"code": "NamePrefix", "message": ${message}, "field": "metadata.name"}]}`;
 }
 
 export function _start(): void {

@@ -23,7 +23,7 @@ impl Policy for NamePrefix {
     fn manifest() -> ManifestBuilder {
         manifest("{{name}}", env!("CARGO_PKG_VERSION"), "Lets in clusters whose names begin as they must")
             .judges([Operation::Create, Operation::Accept, Operation::Join])
-            .gives("name-prefix", "The name does not begin as it must")
+            .gives("NamePrefix", "The name does not begin as it must")
             .settings_schema(
                 r#"{"type": "object", "additionalProperties": false, "properties": {
                     "prefixes": {"type": "array", "items": {"type": "string"},
@@ -44,7 +44,7 @@ impl Policy for NamePrefix {
         if self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| cluster.name.starts_with(prefix)) {
             return allow();
         }
-        deny("name-prefix", format!("the name must begin with one of: {}", self.prefixes.join(", "))).at("metadata.name")
+        deny("NamePrefix", format!("the name must begin with one of: {}", self.prefixes.join(", "))).at("metadata.name")
     }
 }
 

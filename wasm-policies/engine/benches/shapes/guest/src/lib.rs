@@ -20,7 +20,7 @@ impl Guest for NamePattern {
     fn decide(request: String) -> String {
         let decision = match serde_json::from_str(&request) {
             Ok(request) => judge(&request),
-            Err(error) => deny("request-unreadable", error.to_string()),
+            Err(error) => deny("RequestUnreadable", error.to_string()),
         };
         serde_json::to_string(&decision).unwrap_or_default()
     }
@@ -38,7 +38,7 @@ fn judge(request: &Request<'_>) -> Decision {
         return deny("name-length", "the name must have 1 to 63 characters".to_owned());
     }
     if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-        return deny("name-prefix", format!("the name must begin with one of: {}", PREFIXES.join(", ")));
+        return deny("NamePrefix", format!("the name must begin with one of: {}", PREFIXES.join(", ")));
     }
     Decision { verdict: Verdict::Allow, ..Decision::default() }
 }

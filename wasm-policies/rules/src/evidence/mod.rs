@@ -1,0 +1,14 @@
+//! What a policy is told of the hub: the rows that a query finds, within bounds.
+//!
+//! ```text
+//! query + objects ─▶ Evidence (projected, sorted, by cluster) ─▶ for a request: Table
+//! ```
+
+mod field;
+mod objects;
+mod query;
+mod selector;
+
+pub use objects::{certificate_request, entries};
+pub use query::{BadQuery, Budget, Evidence, check, table};
+pub use selector::Selector;
