@@ -228,7 +228,7 @@ pub(crate) enum TestFormat {
 pub(crate) struct KindArgs {
     /// Kind of the modules, where their content does not tell it: gatekeeper for templates of Gatekeeper
     // Told in docs/commands/policy.md.
-    #[arg(long, value_enum, value_name = "KIND", hide = true)]
+    #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) kind: Option<ModuleKind>,
 }
 

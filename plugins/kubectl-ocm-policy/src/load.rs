@@ -1,10 +1,12 @@
 //! From a file to a policy that can be asked.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use ocm_cli::Ui;
-use ocm_core::{Event, Failure, Narrator};
+use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, annotate};
 
@@ -12,7 +14,21 @@ use crate::args::{KindArgs, PoliciesArgs};
 use crate::{bundle, files};
 
 /// The argument with which this binary starts itself to compile. No verb: see `main`.
-pub(crate) const COMPILE: &str = "compile-module";
+const COMPILE: &str = "compile-module";
+
+/// Compiles the module that comes on stdin, when this process was started for that; none otherwise.
+pub(crate) fn compile_module() -> Option<ExitCode> {
+    if std::env::args_os().nth(1).is_none_or(|argument| argument != COMPILE) {
+        return None;
+    }
+    Some(match ocm_policy_engine::serve(std::io::stdin().lock(), std::io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: this is started by the verbs of kubectl ocm policy: {error}");
+            ExitCode::from(Exit::Usage.code())
+        }
+    })
+}
 
 /// What makes policies of files.
 pub(crate) struct Loader {

@@ -12,11 +12,11 @@ use guest::Guest;
 
 const ALLOW: &str = r#"{"verdict": "allow", "warnings": ["mind the gap"]}"#;
 const RUDE: &str = r#"{"verdict": "allow", "warnings": ["mind the \u001b[31mgap"]}"#;
-const DENY: &str = r#"{"verdict": "deny", "reasons": [{"code": "no", "message": "it says no"}]}"#;
+const DENY: &str = r#"{"verdict": "deny", "reasons": [{"code": "No", "message": "it says no"}]}"#;
 
 /// A module of the contract that answers this after doing something.
 fn module(name: &str, describe: &str, decide: &str, answer: &str) -> Vec<u8> {
-    const MORE: &str = r#","description":"A test","reasons":[{"code":"no","description":"It says no"}]"#;
+    const MORE: &str = r#","description":"A test","reasons":[{"code":"No","description":"It says no"}]"#;
     let guest =
         Guest { manifest: Guest::manifest(name, MORE), describe: describe.to_owned(), ..Guest::deciding(decide) };
     Guest { answer: answer.to_owned(), ..guest }.module()

@@ -35,7 +35,7 @@ type decision struct {
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "describe" {
 		fmt.Println(`{"contract":"ocm:policy@0.1.0","name":"go-prefix","version":"1.0.0","operations":["create","accept"],` +
-			`"reasons":[{"code":"wrong-name","description":"the name does not begin as it must"}]}`)
+			`"reasons":[{"code":"WrongName","description":"the name does not begin as it must"}]}`)
 		return
 	}
 	var asked request
@@ -70,7 +70,7 @@ func main() {
 	}}
 	if !strings.HasPrefix(asked.Cluster.Name, asked.Settings.Prefix) {
 		said.Verdict = "deny"
-		said.Reasons = []reason{{"wrong-name", asked.Cluster.Name + " does not begin with " + asked.Settings.Prefix}}
+		said.Reasons = []reason{{"WrongName", asked.Cluster.Name + " does not begin with " + asked.Settings.Prefix}}
 	}
 	if _, err := os.ReadFile("/etc/passwd"); err == nil || len(os.Environ()) > 0 {
 		os.Exit(9)

@@ -19,6 +19,6 @@ fn main() {
     if request.contains("\"name\":\"prod-") {
         println!("{{\"verdict\":\"allow\",\"audit\":{{\"letters\":\"{}\"}}}}", counts.len());
     } else {
-        println!("{{\"verdict\":\"deny\",\"reasons\":[{{\"code\":\"wrong-name\",\"message\":\"not ours\"}}]}}");
+        println!("{{\"verdict\":\"deny\",\"reasons\":[{{\"code\":\"WrongName\",\"message\":\"not ours\"}}]}}");
     }
 }
