@@ -27,8 +27,8 @@ pub struct Header {
     pub compatibility: String,
 }
 
-/// Machine code and what it is of. Whoever runs one trusts where it came from: it must be the answer of a [`Compiler`]
-/// or of a [`crate::Cache`].
+/// Machine code and what it is of. Whoever runs one trusts where it came from: it must be the answer of a
+/// [`Compiler`](crate::Compiler) or of a [`crate::Cache`].
 #[derive(Clone)]
 pub struct Artifact {
     header: Header,

@@ -430,7 +430,7 @@ cases:
         assert!(one("request: {}").contains("missing field `operation`"));
         assert!(one("objects: {}").contains("approve, accept, join"));
         assert!(one("objects: {}\n    operation: join").contains("objects.csr"));
-        assert!(one("review: {kind: Pod}").contains("no AdmissionReview"));
+        assert!(one("review: {kind: Pod}").contains("must be AdmissionReview"));
         let twice = "cases:\n- &a {name: n, request: {operation: create}, expect: {verdict: allow}}\n- *a\n";
         assert!(bad(twice).contains("name it otherwise"));
     }

@@ -21,7 +21,7 @@ use crate::runtime::store::{fill, store};
 /// Makes an artifact in this process.
 ///
 /// # Errors
-/// As [`Compiler::compile`].
+/// As [`Compiler::compile`](crate::Compiler::compile).
 pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, Fault> {
     check_shape(module, &ShapeLimits::default())?;
     serde_json::from_str::<serde::de::IgnoredAny>(settings)

@@ -25,7 +25,7 @@ use crate::module::{ShapeLimits, check_shape};
 pub enum Compiler {
     /// This process. For modules of one's own.
     Here,
-    /// A process of its own for each module: a program that calls [`serve`] when it is started with these arguments.
+    /// A process of its own for each module: a program that calls [`serve`](crate::serve) when it is started with these arguments.
     Process {
         /// The program.
         program: PathBuf,
