@@ -12,8 +12,8 @@ pub(crate) fn about() -> clap::Command {
         .about("Register a cluster at a hub")
         .long_about(
             "Register a cluster at a hub: verify the hub, check both sides, install the agent, follow it.\n\n\
-             There are two ways in. With a token that `kubectl ocm token create` printed on the hub; or from one seat, \
-             with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
+             There are two ways in. With a token that `kubectl ocm token create` printed on the hub; or with access to \
+             both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
              and a cluster that has joined stays as it is.",
@@ -22,14 +22,14 @@ pub(crate) fn about() -> clap::Command {
 }
 
 const EXAMPLES: &str = "What --wait waits for:
-  registered   the hub knows the cluster and its request: the usual with a token, and without --accept
-  available    accepted, joined, and well in the hub's eyes: the usual with --accept
+  registered   the hub knows the cluster and its request: default with a token, and without --accept
+  available    accepted, joined, and Available on the hub: default with --accept
 
 Examples:
   # With the line of `kubectl ocm token create`, against the cluster of the current context
   kubectl ocm join c1 --hub-token TOKEN --hub-apiserver https://hub.example:6443 --hub-ca-pin sha256:… --wait
 
-  # From one seat, from nothing to available
+  # With access to both clusters, from nothing to available
   kubectl ocm join c1 --context c1 --hub-context hub --accept --wait
 
   # The token from a file or from stdin, not on the command line
@@ -51,7 +51,7 @@ pub(crate) struct JoinArgs {
     /// Name that the cluster gets on the hub
     #[arg(value_name = "NAME", required_unless_present = "cluster_name")]
     pub(crate) name: Option<String>,
-    /// The name as the incumbent tool takes it
+    /// Alias for compatibility with clusteradm
     #[arg(long, value_name = "NAME", hide = true, conflicts_with = "name")]
     pub(crate) cluster_name: Option<String>,
 

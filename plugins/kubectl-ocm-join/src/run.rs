@@ -85,7 +85,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         return Err(Failure::usage(
             "--accept needs the hub's kubeconfig: only an administrator of the hub accepts clusters",
         )
-        .hint("from one seat: --hub-context NAME or --hub-kubeconfig FILE")
+        .hint("with access to both clusters: --hub-context NAME or --hub-kubeconfig FILE")
         .hint("otherwise, on the hub: kubectl ocm accept NAME"));
     }
     let goal = wait.map(|wait| match wait {
@@ -141,7 +141,7 @@ impl Typed {
                 .hint("leave out --hub-token (and $KUBECTL_OCM_HUB_TOKEN), or --hub-context and --hub-kubeconfig")),
             (None, false) => Err(Failure::usage("say how to reach the hub")
                 .hint("with a token: paste the line that `kubectl ocm token create` prints on the hub")
-                .hint("from one seat: --hub-context NAME or --hub-kubeconfig FILE")),
+                .hint("with access to both clusters: --hub-context NAME or --hub-kubeconfig FILE")),
             (Some(token), false) => {
                 let server = server.ok_or_else(|| {
                     Failure::usage("--hub-token needs --hub-apiserver URL: a token does not say where its hub is")
@@ -151,7 +151,7 @@ impl Typed {
             (None, true) => {
                 if !trust.pins.is_empty() {
                     return Err(Failure::usage("--hub-ca-pin goes with a token")
-                        .hint("from one seat the hub's kubeconfig says how it is verified"));
+                        .hint("with access to both clusters the hub's kubeconfig says how it is verified"));
                 }
                 let hub = connect(&hub.connection(plain), ui.clone()).await?;
                 let address =

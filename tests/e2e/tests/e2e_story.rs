@@ -1,5 +1,5 @@
 //! The main job as people do it, each command run by a user who holds only the rights that the documentation names:
-//! install, token, join (with a token, and from one seat), accept, get; and every command a second time.
+//! install, token, join (with a token, and with access to both clusters), accept, get; and every command a second time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -253,7 +253,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
     assert_eq!(resource_versions(one), one_before, "a second join changes nothing on the cluster");
     assert_eq!(resource_versions(hub), hub_before, "a second join changes nothing on the hub");
 
-    // From one seat, as a single agent: one command from nothing to available.
+    // With access to both clusters, as a single agent: one command from nothing to available.
     let seat = scratch.path().join("seat");
     let hub_joiner = user_with(hub, "hub-joiner", &["join-hub.yaml", "accept.yaml"]);
     let two_joiner = user_with(two, "two-joiner", &["join.yaml"]);

@@ -566,7 +566,7 @@ async fn deny_request(
 }
 
 /// Accepts one cluster as soon as it has asked, waiting until `deadline`; for callers that already know that they
-/// mean it, like a join from one seat.
+/// mean it, like a join with access to both clusters.
 ///
 /// # Errors
 /// [`Reason::Refused`] with the rule, [`Reason::TimedOut`], or what the hub said.

@@ -242,13 +242,13 @@ fn reported(manager: &ClusterManager, present: &dyn Fn(&str) -> bool) -> Option<
             None => return Some(format!("the operator has not reported {kind} yet")),
             Some(condition) if condition.status != wanted => return Some(about(condition)),
             Some(condition) if !is_current(condition) => {
-                return Some(format!("the operator has not reported {kind} of the newest state yet"));
+                return Some(format!("the operator has not reported {kind} of the latest generation yet"));
             }
             Some(_) => {}
         }
     }
     if status.observed_generation.unwrap_or_default() < generation {
-        return Some("the operator has not taken up the newest state of the ClusterManager yet".to_owned());
+        return Some("the operator has not observed the latest generation of the ClusterManager yet".to_owned());
     }
     if let Some(condition) =
         find(cluster_manager::VALID_FEATURE_GATES).filter(|gates| gates.status == conditions::FALSE)
@@ -433,7 +433,7 @@ mod tests {
         };
         assert_eq!(reported(&manager(2, "False"), &|_| true), None);
         assert!(reported(&manager(2, "False"), &|_| false).unwrap().contains("Deployment d"));
-        assert!(reported(&manager(3, "False"), &|_| true).unwrap().contains("newest state"));
+        assert!(reported(&manager(3, "False"), &|_| true).unwrap().contains("latest generation"));
         assert_eq!(reported(&manager(2, "True"), &|_| true).unwrap(), "the operator reports R: m");
     }
 }

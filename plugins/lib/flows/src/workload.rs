@@ -43,7 +43,7 @@ pub fn deployments(cluster: &Cluster, namespace: &str) -> Api<Deployment> {
 /// How a Deployment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Its newest state is rolled out and every pod is available.
+    /// Its latest generation is rolled out and every pod is available.
     Ready,
     /// On its way.
     NotYet {
@@ -102,7 +102,7 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
             };
         }
     };
-    // Pods of the newest state first: the others are going. Of those the worst: what is stuck holds up the rest.
+    // Pods of the latest generation first: the others are going. Of those the worst: what is stuck holds up the rest.
     let newest = list.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref()).map(state);
     let mut troubles: Vec<(Trouble, &Pod)> = list.iter().filter_map(|pod| Some((trouble(pod)?, pod))).collect();
     troubles.sort_by_key(|(trouble, pod)| (Some(state(pod)) != newest, !trouble.stuck));
@@ -114,7 +114,7 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
     let mut because = format!("{count}; pod {name}: {}", worst.text);
     if let Some(container) = &worst.speaker {
         if let Some(words) = last_words(cluster, namespace, name, container).await {
-            because += &format!("; its last words: {words}");
+            because += &format!("; its last log lines: {words}");
         }
     } else if worst.ask_events
         && let Some(warning) = last_warning(cluster, namespace, name).await
@@ -140,7 +140,7 @@ fn rollout(deployment: &Deployment) -> Option<String> {
     let (updated, available) =
         (status.updated_replicas.unwrap_or_default(), status.available_replicas.unwrap_or_default());
     if updated < wanted {
-        return Some(format!("{updated} of {wanted} pods are of the newest state"));
+        return Some(format!("{updated} of {wanted} pods updated"));
     }
     if available < wanted {
         return Some(format!("{available} of {wanted} pods are ready"));

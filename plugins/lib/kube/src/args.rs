@@ -33,7 +33,7 @@ pub struct ClientArgs {
     /// File of CA certificates to verify the server with
     #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     pub certificate_authority: Option<PathBuf>,
-    /// Do not verify the server's certificate: anybody in between can read and change everything
+    /// Do not verify the server's certificate: vulnerable to man-in-the-middle attacks
     #[arg(long, global = true, hide_short_help = true)]
     pub insecure_skip_tls_verify: bool,
     /// File of the client certificate
@@ -182,7 +182,7 @@ impl ClientArgs {
 }
 
 impl HubArgs {
-    /// Whether any flag names the hub: then the command works from one seat.
+    /// Whether any flag names the hub: then the command works with access to both clusters.
     pub fn is_given(&self) -> bool {
         self.hub_context.is_some() || self.hub_kubeconfig.is_some()
     }

@@ -220,7 +220,7 @@ fn first_missing(snapshot: &Snapshot, wait: &impl Fn(Link, &str, String) -> Step
         return Some(wait(Link::Klusterlet, doing, format!("{}: {}", applied.reason, applied.message)));
     }
     if seen < wanted {
-        return Some(wait(Link::Klusterlet, doing, "it runs, but has not looked at the newest state".to_owned()));
+        return Some(wait(Link::Klusterlet, doing, "it runs, but has not observed the latest generation".to_owned()));
     }
     if snapshot.agents.is_empty() {
         return Some(wait(Link::Klusterlet, doing, "no agent has been created yet".to_owned()));

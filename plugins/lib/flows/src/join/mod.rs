@@ -33,7 +33,7 @@ use crate::token;
 use reach::Hub;
 use survey::Survey;
 
-/// How long a token lives that a join from one seat makes for itself.
+/// How long a token lives that a join with access to both clusters makes for itself.
 const MINTED: Duration = Duration::from_secs(3600);
 /// Stands in a plan for a token that a dry run does not make.
 const NOT_MINTED: &str = "made-when-joining";
@@ -45,7 +45,7 @@ pub struct Wish {
     pub settings: Settings,
     /// How the hub is reached.
     pub way: Way,
-    /// Accept the cluster too; only from one seat.
+    /// Accept the cluster too; only with access to both clusters.
     pub accept: Option<AcceptOptions>,
     /// Follow the agent this far.
     pub wait: Option<Goal>,

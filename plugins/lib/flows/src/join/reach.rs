@@ -41,7 +41,7 @@ pub enum Way {
         /// Why the hub is believed to be the hub.
         trust: Trust,
     },
-    /// From one seat: the user holds the hub's kubeconfig too.
+    /// With access to both clusters: the user holds the hub's kubeconfig too.
     Seat {
         /// The hub.
         hub: Box<Cluster>,
@@ -65,7 +65,7 @@ pub struct Trust {
 pub(super) struct Hub {
     /// As agents dial and trust it.
     pub(super) address: HubAddress,
-    /// With the user's own rights, from one seat.
+    /// With the user's own rights, with access to both clusters.
     pub(super) admin: Option<Cluster>,
     /// The token that was given.
     pub(super) token: Option<SecretString>,
@@ -206,9 +206,8 @@ async fn unverified_authority(
     token: &SecretString,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Vec<Vec<u8>>, Failure> {
-    narrator.tell(Event::warning(format!(
-        "{endpoint} is not verified: anybody in between can take the token and put another hub in its place"
-    )));
+    narrator
+        .tell(Event::warning(format!("{endpoint} is not verified, which is vulnerable to man-in-the-middle attacks")));
     let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
     let hub = client_of(&bootstrap, true, narrator).await?;
     let info = hub::cluster_info(&hub).await?.map(|info| info.ca).unwrap_or_default();
