@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(link(&snapshot, Goal::Available).0, Link::Klusterlet);
         snapshot.klusterlet = running().klusterlet;
         snapshot.klusterlet.as_mut().unwrap().metadata.generation = Some(2);
-        assert!(link(&snapshot, Goal::Available).1.contains("has not looked"));
+        assert!(link(&snapshot, Goal::Available).1.contains("latest generation"));
         let mut snapshot = running();
         snapshot.agents[0].1 = Some("image x cannot be pulled".to_owned());
         let (at, because) = link(&snapshot, Goal::Registered);
