@@ -163,6 +163,28 @@ fn the_cache_gives_back_what_it_was_given_and_nothing_else() {
 }
 
 #[test]
+fn threads_that_open_a_new_cache_at_once_agree_on_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let (module, ceiling) = (Guest::default().module(), Ceiling::default());
+    let never = Compiler::process("/nowhere/compiler", []);
+    for round in 0..64 {
+        let path = folder.path().join(round.to_string());
+        let caches: Vec<Cache> = std::thread::scope(|scope| {
+            let open = || scope.spawn(|| Cache::open(&path).unwrap());
+            let threads: Vec<_> = std::iter::repeat_with(open).take(4).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "nothing but the key lies there");
+        if round == 0 {
+            caches[0].artifact(&Compiler::Here, &module, "{}", &ceiling).unwrap();
+            for cache in &caches {
+                assert!(cache.artifact(&never, &module, "{}", &ceiling).is_ok(), "what one keeps, all find");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_key_that_others_can_read_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache");

@@ -5,7 +5,7 @@
 //! asked for; and the folder is used only when nobody else can write to it.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
+use tempfile::{NamedTempFile, PersistError};
 
 use crate::artifact::{Artifact, compatibility};
 use crate::compiler::process::Compiler;
@@ -79,8 +80,8 @@ impl Cache {
             None => {
                 let mut key = [0; 32];
                 getrandom::fill(&mut key).map_err(|error| failed(io::Error::other(error)))?;
-                // Of two processes that begin at once, the second takes the key of the first.
-                write_new(&path, &key).map_err(failed)?;
+                // Of two that begin at once, the second takes the key of the first.
+                write_new(&folder, &path, &key).map_err(failed)?;
                 let kept = read_own(&path)?.unwrap_or_default();
                 kept.try_into().map_err(|_| failed(io::Error::other("its key is damaged: remove the folder")))?
             }
@@ -185,14 +186,11 @@ impl Cache {
 
     fn put(&self, name: &str, artifact: &Artifact) -> io::Result<()> {
         let code = self.code(name).chain_update(artifact.bytes()).finalize().into_bytes();
-        let path = self.path(name);
-        let beside = self.folder.join(format!("{name}.{}", std::process::id()));
-        let _ = fs::remove_file(&beside);
-        let mut file = open_new(&beside)?;
+        let mut file = NamedTempFile::new_in(&self.folder)?;
         file.write_all(&code)?;
         file.write_all(artifact.bytes())?;
-        drop(file);
-        fs::rename(beside, path)
+        file.persist(self.path(name))?;
+        Ok(())
     }
 }
 
@@ -240,25 +238,15 @@ fn private(_: &Path) -> Result<(), CacheError> {
     Ok(())
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension(format!("{}", std::process::id()));
-    let _ = fs::remove_file(&beside);
-    open_new(&beside)?.write_all(bytes)?;
-    // A link, unlike a renaming, leaves alone what is there already.
-    let linked = fs::hard_link(&beside, path);
-    fs::remove_file(&beside)?;
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+/// Writes a file unless there is one. It appears whole, and is its owner's alone.
+fn write_new(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Each writer, also in the same process, has a file of its own until then.
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    match file.persist_noclobber(path) {
+        Err(PersistError { error, .. }) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
-}
-
-fn open_new(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {
