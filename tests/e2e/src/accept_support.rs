@@ -4,13 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use control_plane::{Cluster, Spec};
+use futures::StreamExt as _;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
@@ -262,6 +263,39 @@ impl Hub {
         self.ask(&Ask::agent(name))
     }
 
+    /// Registers many clusters that ask as they should, several at a time; returns the names of their requests.
+    pub fn join_all(&self, names: &[String]) -> BTreeMap<String, String> {
+        let client = self.client(Who::Bootstrap);
+        let join = async |name: &String| {
+            let clusters: Api<ManagedCluster> = Api::all(client.clone());
+            clusters.create(&PostParams::default(), &managed_cluster(name)).await.unwrap();
+            let requests: Api<CertificateSigningRequest> = Api::all(client.clone());
+            let request = requests.create(&PostParams::default(), &Ask::agent(name).object()).await.unwrap();
+            (name.clone(), request.metadata.name.unwrap())
+        };
+        self.wait(futures::stream::iter(names).map(join).buffer_unordered(16).collect())
+    }
+
+    /// Every cluster that the hub accepts.
+    pub fn accepted(&self) -> BTreeSet<String> {
+        let api: Api<ManagedCluster> = Api::all(self.admin.clone());
+        let clusters = self.wait(api.list(&ListParams::default())).unwrap().items.into_iter();
+        let accepted = clusters.filter(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default());
+        accepted.map(|cluster| cluster.metadata.name.unwrap()).collect()
+    }
+
+    /// Every request that was approved.
+    pub fn approved(&self) -> BTreeSet<String> {
+        let api: Api<CertificateSigningRequest> = Api::all(self.admin.clone());
+        let requests = self.wait(api.list(&ListParams::default())).unwrap().items.into_iter();
+        let conditions = |request: &CertificateSigningRequest| {
+            request.status.clone().and_then(|status| status.conditions).unwrap_or_default()
+        };
+        let approved =
+            requests.filter(|request| conditions(request).iter().any(|condition| condition.type_ == "Approved"));
+        approved.map(|request| request.metadata.name.unwrap()).collect()
+    }
+
     /// What the hub holds of a request.
     pub fn request(&self, name: &str) -> CertificateSigningRequest {
         let api: Api<CertificateSigningRequest> = Api::all(self.admin.clone());
@@ -370,7 +404,8 @@ pub fn managed_cluster(name: &str) -> ManagedCluster {
     serde_json::from_value(object).unwrap()
 }
 
-async fn connect(kubeconfig: &Path) -> ocm_kube::Cluster {
+/// A cluster as our libraries see it, by the user of a kubeconfig.
+pub async fn connect(kubeconfig: &Path) -> ocm_kube::Cluster {
     let connection = Connection { kubeconfig: Some(kubeconfig.to_owned()), ..Connection::default() };
     ocm_kube::connect(&connection, Arc::new(Silent)).await.unwrap()
 }

@@ -53,7 +53,16 @@ impl Ticket {
     pub fn create(hub: &Cluster, flags: &[&str]) -> Self {
         let said = run(kubectl_ocm("token", hub.kubeconfig()).args(["create", "--output=json"]).args(flags));
         assert_eq!(said.code, Some(0), "{said:?}");
-        let value: Value = serde_json::from_str(&said.stdout).expect("JSON");
+        Self::read(&said.stdout)
+    }
+
+    /// Reads what `token create --output=json` prints.
+    ///
+    /// # Panics
+    ///
+    /// When it is something else.
+    pub fn read(document: &str) -> Self {
+        let value: Value = serde_json::from_str(document).expect("JSON");
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         Self {
             token: text("hub-token").expect("a token"),

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 pub mod accept_support;
 pub mod join_support;
+pub mod roles;
 
 /// The release of OCM whose images the clusters hold, without the `v`.
 ///
@@ -151,4 +152,21 @@ fn without_status(deployment: &Value) -> String {
 pub fn object(cluster: &Cluster, words: &[&str]) -> Value {
     let text = cluster.kubectl(&[&["get", "--output=json"], words].concat()).expect("the object is there");
     serde_json::from_str(&text).expect("kubectl prints JSON")
+}
+
+/// Lines of all container logs of a node that contain some words.
+pub fn log_lines(cluster: &Cluster, words: &str) -> Vec<String> {
+    fn walk(folder: &Path, words: &str, lines: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, words, lines);
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                lines.extend(text.lines().filter(|line| line.contains(words)).map(str::to_owned));
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    walk(&cluster.pod_logs(), words, &mut lines);
+    lines
 }

@@ -666,15 +666,32 @@ fn a_request_that_appears_later_is_waited_for() {
 }
 
 #[test]
-fn two_hundred_clusters_at_once() {
+fn of_a_thousand_clusters_fifty_are_hostile_and_exactly_the_others_come_in() {
     let hub = Hub::start("many");
-    for index in 0..200 {
-        hub.join(&format!("m{index}"));
+    let user = accept_only(&hub);
+    let names = |from: usize, to: usize| (from..to).map(|index| format!("m{index}")).collect::<Vec<_>>();
+    let (first, last) = (names(0, 500), names(500, 950));
+    let mut right = hub.join_all(&first);
+    // Of some attacks there is nothing to wait for: no cluster, or no request.
+    let waits = |attack: &(&str, &str, Make)| !matches!(attack.1, "NoManagedCluster" | "NoRequest");
+    let attacks: Vec<_> = attacks().into_iter().filter(waits).take(50).collect();
+    assert_eq!(attacks.len(), 50);
+    attacks.iter().enumerate().for_each(|(index, (_, _, make))| drop(make(&hub, &format!("u{index}"))));
+    right.extend(hub.join_all(&last));
+
+    let begun = Instant::now();
+    let mut command = Command::new(e2e_tests::accept_support::accept_binary());
+    command.args(["--all-pending", "--yes", "--kubeconfig"]).arg(&user).stdin(Stdio::null());
+    let output = command.output().expect("it runs");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    println!("1000 clusters: {:?}", begun.elapsed());
+    assert_eq!(output.status.code(), Some(3), "{stdout}");
+    assert_eq!(stdout.lines().filter(|line| line.ends_with(" accepted")).count(), 950);
+    for (index, (what, code, _)) in attacks.iter().enumerate() {
+        assert!(stdout.contains(&format!("managedcluster/u{index} refused, {code}: ")), "{what}: {stdout}");
     }
-    let run = hub.accept(&["--all-pending", "--yes"]);
-    assert_eq!(run.code, 0, "{run:?}");
-    assert_eq!(run.stdout.lines().filter(|line| line.ends_with(" accepted")).count(), 200);
-    assert!((0..200).all(|index| hub.accepts(&format!("m{index}"))));
+    assert!(hub.accepted().iter().eq(first.iter().chain(&last).collect::<std::collections::BTreeSet<_>>()));
+    assert_eq!(hub.approved(), right.into_values().collect());
 }
 
 #[test]

@@ -3,50 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
-use e2e_tests::{Said, bundle, kubectl_ocm, resource_versions, run};
+use e2e_tests::roles::user_with;
+use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, resource_versions, run};
 use serde_json::Value;
-
-/// Applies the documented roles of a command and binds them to a new user, whose kubeconfig it returns.
-fn user_with(cluster: &Cluster, user: &str, files: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac");
-    for file in files {
-        let path = folder.join(file);
-        let text = path.to_str().expect("the path is text");
-        cluster.kubectl(&["apply", "--filename", text]).expect("the documented roles can be applied");
-        let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
-        let listed = listed.expect("the documented roles can be read");
-        for role in serde_json::Deserializer::from_str(&listed).into_iter::<Value>() {
-            let role = role.expect("kubectl prints JSON");
-            let items = role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]);
-            for item in items {
-                bind(cluster, user, &item);
-            }
-        }
-    }
-    cluster.user_kubeconfig(user, &[]).expect("a user can be made")
-}
-
-fn bind(cluster: &Cluster, user: &str, role: &Value) {
-    let name = role.pointer("/metadata/name").and_then(Value::as_str).expect("a role has a name");
-    let user_flag = format!("--user={user}");
-    let binding = format!("{user}-{name}");
-    let bound = match role["kind"].as_str() {
-        Some("ClusterRole") => {
-            cluster.kubectl(&["create", "clusterrolebinding", &binding, "--clusterrole", name, &user_flag])
-        }
-        _ => {
-            let namespace =
-                role.pointer("/metadata/namespace").and_then(Value::as_str).expect("a Role has a namespace");
-            cluster.kubectl(&["create", "rolebinding", &binding, "--role", name, &user_flag, "--namespace", namespace])
-        }
-    };
-    bound.expect("the role can be bound");
-}
 
 /// Both kubeconfigs in one file, with the contexts `hub` and `managed`.
 fn both(hub: &Path, managed: &Path, into: &Path) {
@@ -98,23 +62,6 @@ fn available(hub: &Cluster, name: &str) {
     let wanted = format!("managedcluster/{name}");
     hub.kubectl(&["wait", &wanted, "--for=condition=ManagedClusterConditionAvailable", "--timeout=120s"])
         .unwrap_or_else(|error| panic!("{name} does not become available: {error}"));
-}
-
-/// Lines of all container logs of a node that speak of a right that is missing.
-fn forbidden_lines(cluster: &Cluster) -> Vec<String> {
-    fn walk(folder: &Path, lines: &mut Vec<String>) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                walk(&path, lines);
-            } else if let Ok(text) = fs::read_to_string(&path) {
-                lines.extend(text.lines().filter(|line| line.contains("forbidden")).map(str::to_owned));
-            }
-        }
-    }
-    let mut lines = Vec::new();
-    walk(&cluster.pod_logs(), &mut lines);
-    lines
 }
 
 /// The words that ask `kubectl` whether the agent of a line of a log has the right by now that it lacked then.
@@ -291,7 +238,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
         assert!(!granted_since(hub, &lacking(resource, group, name, scope)), "{resource}");
     }
     for cluster in [hub, one, two] {
-        let mut lines = forbidden_lines(cluster);
+        let mut lines = log_lines(cluster, "forbidden");
         lines.retain(|line| !granted_since(hub, line));
         assert!(lines.is_empty(), "{}: somebody lacks a right:\n{}", cluster.name(), lines.join("\n"));
     }

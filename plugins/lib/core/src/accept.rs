@@ -214,6 +214,17 @@ impl<'a> Case<'a> {
         self.granted().filter(|(_, request)| claim::is_of_registration(&self.holder, claimant(request).state))
     }
 
+    /// A request that was denied in this registration.
+    fn denied_now(&self) -> Option<&'a Request> {
+        let mut requests = self.requests.iter().map(|(_, request)| *request);
+        requests.find(|request| request.state == State::Denied && self.is_decided_now(request))
+    }
+
+    /// Whether somebody decided about a request in this registration.
+    fn is_decided_now(&self, request: &Request) -> bool {
+        claim::is_of_registration(&self.holder, claim::State::Granted { at: millis(request.decided) })
+    }
+
     /// Who besides holds the name, so that `request` does not simply get it.
     fn rivals(&self, request: &Request) -> Option<Violation> {
         let key = request.key_digest().unwrap_or_default();
@@ -332,8 +343,7 @@ impl<'a> Case<'a> {
             return act(Some(*index));
         }
         let decided = self.requests.iter().filter(|(_, request)| {
-            let now = claim::is_of_registration(&self.holder, claim::State::Granted { at: millis(request.decided) });
-            request.state != State::Pending && is_meant(request) && now
+            request.state != State::Pending && is_meant(request) && self.is_decided_now(request)
         });
         match decided.max_by_key(|(_, request)| request.created) {
             Some((_, request)) if request.state == State::Denied => {
@@ -375,10 +385,16 @@ impl<'a> Case<'a> {
     /// What still keeps a cluster out that would be let in.
     fn admit(&self, decision: Decision) -> Decision {
         let Decision::Act { accept, .. } = decision else { return decision };
-        let denied = !self.holder.accepted && was_accepted(self.cluster);
-        if accept && denied && self.options.chosen == Chosen::InBulk {
+        if accept && self.options.chosen == Chosen::InBulk {
             let help = Help::ByName(self.name.to_owned());
-            return Refusal::new(Code::DeniedBefore, "it was denied", help).into();
+            if was_accepted(self.cluster) {
+                return Refusal::new(Code::DeniedBefore, "it was denied", help).into();
+            }
+            // Whoever was denied can ask again with another key.
+            if let Some(request) = self.denied_now() {
+                let detail = format!("its request {} was denied", request.name);
+                return Refusal::new(Code::DeniedBefore, detail, help).into();
+            }
         }
         if self.holder.joined {
             return decision;

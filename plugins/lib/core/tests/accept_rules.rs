@@ -436,6 +436,15 @@ fn what_a_cluster_brings_is_judged() {
 fn a_denied_cluster_is_let_in_by_its_name_only() {
     let in_bulk = Options { chosen: Chosen::InBulk, ..Options::default() };
     assert_refused(&decide_with(&denied(), &[], &in_bulk), Code::DeniedBefore);
+    // It was never accepted; its request was denied, and it asks again with another key.
+    let (mut no, again) = (right(), object("again", 20, &Fixture::agent(CLUSTER, "a1").pem()));
+    conclude_at(&mut no, "Denied", REGISTERED + 5);
+    assert_refused(&decide_with(&cluster(), &[no.clone(), again.clone()], &in_bulk), Code::DeniedBefore);
+    assert_eq!(decide_with(&cluster(), &[no.clone(), again.clone()], &Options::default()), lets_in(1));
+    // What was denied before it registered is another cluster's.
+    no.status = None;
+    conclude_at(&mut no, "Denied", REGISTERED - 5);
+    assert_eq!(decide_with(&cluster(), &[no, again], &in_bulk), lets_in(1));
 }
 
 #[test]
