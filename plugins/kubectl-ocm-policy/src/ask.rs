@@ -1,73 +1,89 @@
 //! Asking policies, in the way of a hub.
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ocm_core::Failure;
-use ocm_policy_abi::{Decision, Edit, TaintEffect};
-use ocm_policy_engine::{Fault, Outcome, Question};
-use ocm_policy_rules::combine::{Combined, combine};
-use ocm_policy_rules::record::{self, Circumstances, Record};
+use ocm_policy_abi::{Decision, Edit, Manifest, TaintEffect};
+use ocm_policy_engine::{
+    Deadline, Fault, Final, NoEvidence, Operations, Policy, Question, Registry, evaluate, evaluate_question,
+};
 
-use crate::load::Loaded;
 use crate::requests::Asked;
 
-/// What one policy said.
-pub(crate) struct Said {
-    pub(crate) outcome: Outcome,
-    pub(crate) micros: u64,
+/// Policies as a hub has them: each in a place of its own.
+#[derive(Default)]
+pub(crate) struct Policies {
+    registry: Registry,
+    loaded: BTreeMap<String, Loaded>,
 }
 
-/// Asks one policy.
-pub(crate) fn ask(loaded: &Loaded, question: &Question) -> Said {
-    let policy = &loaded.policy;
-    let begun = Instant::now();
-    let answered = policy.decide(question);
-    let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-    Said { outcome: answered.outcome.clone(), micros }
+/// A policy and the file that it was read from.
+struct Loaded {
+    policy: Arc<Policy>,
+    file: PathBuf,
 }
 
-/// What all policies said about one question.
-pub(crate) struct Answers<'l> {
-    /// Those that have an opinion about such questions.
-    pub(crate) said: Vec<(&'l Loaded, Said)>,
-    /// Those that are not asked about such questions.
-    pub(crate) silent: Vec<&'l Loaded>,
-    pub(crate) combined: Combined,
-}
+impl Policies {
+    /// A place for a policy that calls itself this: its name, with a number if the place is taken.
+    pub(crate) fn place(&self, name: &str) -> String {
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        names.find(|name| !self.loaded.contains_key(name)).unwrap_or_else(|| name.to_owned())
+    }
 
-/// Asks all policies that judge such questions, and combines what they say.
-pub(crate) fn ask_all<'l>(policies: &'l [Loaded], asked: &Asked) -> Answers<'l> {
-    let operation = asked.request.operation;
-    let (judges, silent): (Vec<_>, Vec<_>) = policies.iter().partition(|loaded| loaded.policy.judges(operation));
-    let said: Vec<_> = judges.into_iter().map(|loaded| (loaded, ask(loaded, &asked.question))).collect();
-    let outcomes: Vec<Outcome> = said.iter().map(|(_, said)| said.outcome.clone()).collect();
-    Answers { combined: combine(&outcomes), said, silent }
-}
+    /// Puts a policy into the place that it was loaded for.
+    ///
+    /// # Errors
+    /// When the registry does not take it.
+    pub(crate) fn add(&mut self, file: &Path, policy: Arc<Policy>) -> Result<(), Fault> {
+        let place = policy.manifest().name.clone();
+        // Here nobody relies on what it is asked about.
+        let installation = self.registry.begin(&place).operations(Operations::MayShrink);
+        self.registry.install(installation, Ok(policy.clone()), |_| Ok(()))?;
+        self.loaded.insert(place, Loaded { policy, file: file.to_owned() });
+        Ok(())
+    }
 
-/// Writes down what was said.
-///
-/// # Errors
-/// When the policy could not have been asked.
-pub(crate) fn record(loaded: &Loaded, question: &Question, said: &Said) -> Result<Record, Failure> {
-    let policy = &loaded.policy;
-    let request = question.text_for(policy.manifest()).map_err(|fault| Failure::other(fault.to_string()))?;
-    let limits = policy.limits();
-    let revision = revision(&request);
-    let circumstances = Circumstances {
-        module_sha256: policy.header().module_digest.clone(),
-        settings: loaded.settings.clone(),
-        request: request.to_string(),
-        evidence_revision: revision,
-        limits: record::Limits {
-            fuel: limits.fuel,
-            memory_bytes: limits.memory_bytes,
-            millis: limits.ticks,
-            table_elements: limits.table_elements,
-            host_bytes: limits.host_bytes,
-        },
-        micros: Some(said.micros),
-    };
-    Ok(Record::new(&said.outcome, circumstances))
+    /// What all of them say of themselves, by their places.
+    pub(crate) fn manifests(&self) -> Vec<&Manifest> {
+        self.loaded.values().map(|loaded| loaded.policy.manifest()).collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.loaded.len()
+    }
+
+    /// The version of the policy in a place.
+    pub(crate) fn version(&self, place: &str) -> &str {
+        self.loaded.get(place).map_or("", |loaded| &loaded.policy.manifest().version)
+    }
+
+    /// The file of the policy in a place.
+    pub(crate) fn file(&self, place: &str) -> String {
+        self.loaded.get(place).map(|loaded| loaded.file.display().to_string()).unwrap_or_default()
+    }
+
+    /// Asks all that judge such requests.
+    ///
+    /// # Errors
+    /// When a recorded request cannot be read.
+    pub(crate) fn evaluate(&self, asked: &Asked) -> Result<Final, Fault> {
+        match &asked.recorded {
+            Some(text) => self.again(text),
+            None => Ok(evaluate(&self.registry, asked.request.clone(), asked, &Deadline::NONE)),
+        }
+    }
+
+    /// Asks again, byte by byte what was asked before.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn again(&self, request: &str) -> Result<Final, Fault> {
+        let question = Question::recorded(request)?;
+        Ok(evaluate_question(&self.registry, question, &NoEvidence, &Deadline::NONE))
+    }
 }
 
 /// The word for what came of asking.
@@ -92,11 +108,4 @@ pub(crate) fn edit(edit: &Edit) -> String {
         Edit::SetClusterSet { name } => format!("set cluster set {name}"),
         Edit::SetLeaseDuration { seconds } => format!("set lease duration {seconds} s"),
     }
-}
-
-/// The state of the hub that the evidence of a request is of: the same for all tables.
-fn revision(request: &str) -> Option<String> {
-    let request: serde_json::Value = serde_json::from_str(request).ok()?;
-    let table = request.get("evidence")?.as_object()?.values().next()?;
-    Some(table.get("revision")?.as_str()?.to_owned())
 }

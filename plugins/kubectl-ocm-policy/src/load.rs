@@ -11,6 +11,7 @@ use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, annotate};
 
 use crate::args::{KindArgs, PoliciesArgs};
+use crate::ask::Policies;
 use crate::{bundle, files};
 
 /// The argument with which this binary starts itself to compile. No verb: see `main`.
@@ -36,15 +37,6 @@ pub(crate) struct Loader {
     compiler: Compiler,
     cache: Option<Cache>,
     pub(crate) ceiling: Ceiling,
-}
-
-/// A policy with what it was made of.
-pub(crate) struct Loaded {
-    pub(crate) policy: Arc<Policy>,
-    /// The file as it was named.
-    pub(crate) file: PathBuf,
-    /// The settings byte by byte as the policy got them.
-    pub(crate) settings: String,
 }
 
 /// What a policy without settings is given.
@@ -73,27 +65,36 @@ impl Loader {
         self.compiler.describe(module, &self.ceiling)
     }
 
-    /// Makes a policy of a module.
-    pub(crate) fn policy(&self, module: &[u8], settings: &str) -> Result<Arc<Policy>, Fault> {
+    /// Makes a policy of a module. It speaks under the name that this makes of its own.
+    pub(crate) fn policy(
+        &self,
+        module: &[u8],
+        settings: &str,
+        place: impl FnOnce(&str) -> String,
+    ) -> Result<Arc<Policy>, Fault> {
         let artifact = self.artifact(module, settings)?;
+        let manifest = &artifact.header().manifest;
         // Here nobody is the administrator, so the manifest alone says what the policy may change.
-        Policy::load(&self.engine, &artifact, &self.ceiling, &artifact.header().manifest.edits)
+        Policy::load_as(&place(&manifest.name), &self.engine, &artifact, &self.ceiling, &manifest.edits)
     }
 
-    /// Makes a policy of a file.
-    pub(crate) fn load(&self, source: &Source) -> Result<Loaded, Failure> {
+    /// Adds the policy of a file to others.
+    pub(crate) fn load(&self, source: &Source, policies: &mut Policies) -> Result<(), Failure> {
         let Source { file, settings, kind } = source;
         let module = module(file, *kind)?;
-        let policy = self.policy(&module, settings).map_err(|fault| refused(file, &fault))?;
-        Ok(Loaded { policy, file: file.clone(), settings: settings.clone() })
+        self.policy(&module, settings, |name| policies.place(name))
+            .and_then(|policy| policies.add(file, policy))
+            .map_err(|fault| refused(file, &fault))
     }
 
     /// Makes policies of words of the command line.
-    pub(crate) fn load_all(&self, args: &PoliciesArgs) -> Result<Vec<Loaded>, Failure> {
-        let PoliciesArgs { kind, policies, settings } = args;
-        let source = |word: &String| Source::parse(word, settings.as_deref(), *kind);
-        let sources = policies.iter().map(source).collect::<Result<Vec<_>, _>>()?;
-        sources.iter().map(|source| self.load(source)).collect()
+    pub(crate) fn load_all(&self, args: &PoliciesArgs) -> Result<Policies, Failure> {
+        let PoliciesArgs { kind, policies: words, settings } = args;
+        let mut policies = Policies::default();
+        for word in words {
+            self.load(&Source::parse(word, settings.as_deref(), *kind)?, &mut policies)?;
+        }
+        Ok(policies)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Questions from files: requests of the contract, admission reviews, objects, records.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_core::Failure;
-use ocm_policy_abi::{EvidenceSource, Manifest, Map, Operation, Query, Request, Requester, Table, Text};
-use ocm_policy_engine::Question;
+use ocm_policy_abi::{EvidenceSource, Manifest, Map, OBLIGATIONS, Operation, Query, Request, Requester, Table, Text};
+use ocm_policy_engine::{Deadline, EvidenceReader, Fault};
 use ocm_policy_rules::evidence::{self, Budget};
 use ocm_policy_rules::review::{self, Asking};
 use serde::Deserialize as _;
@@ -18,9 +19,28 @@ use crate::files;
 pub(crate) struct Asked {
     /// The file, and which of its documents where it has several.
     pub(crate) source: String,
-    pub(crate) question: Question,
-    /// The request with everything, for asking it again in another way.
+    /// The request with its objects.
     pub(crate) request: Request<'static>,
+    /// The text that was recorded, to be given byte by byte as it was.
+    pub(crate) recorded: Option<String>,
+    /// What is known of the hub.
+    answers: Vec<Answer>,
+}
+
+/// What the hub answers to a query of a policy.
+struct Answer {
+    policy: String,
+    query: Query,
+    table: Arc<Table<'static>>,
+}
+
+impl EvidenceReader for Asked {
+    fn table(&self, policy: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, Fault> {
+        let found = self.answers.iter().find(|answer| answer.policy == policy && answer.query == *query);
+        found
+            .map(|answer| answer.table.clone())
+            .ok_or_else(|| Fault::Evidence(format!("the evidence {:?} is missing", query.name)))
+    }
 }
 
 impl Asked {
@@ -75,9 +95,9 @@ pub(crate) fn read_files(
             let source = if many { format!("{name}[{index}]") } else { name.into_owned() };
             if let Some(text) = recorded(document) {
                 let cannot = |why: String| wrong(&source, why);
-                let question = Question::recorded(text).map_err(|fault| cannot(fault.to_string()))?;
-                let request = read_request(&mut serde_json::from_str(text).map_err(|error| cannot(error.to_string()))?);
-                asked.push(Asked { question, request: request.map_err(cannot)?, source });
+                let value = serde_json::from_str(text).map_err(|error| cannot(error.to_string()))?;
+                let request = Request::deserialize::<Value>(value).map_err(|error| cannot(error.to_string()))?;
+                asked.push(Asked { source, request, recorded: Some(text.to_owned()), answers: Vec::new() });
                 continue;
             }
             let request = one(document, asking, index).map_err(|why| wrong(&source, why))?;
@@ -87,7 +107,8 @@ pub(crate) fn read_files(
     Ok(asked)
 }
 
-fn wrong(source: &str, why: impl std::fmt::Display) -> Failure {
+/// A request that cannot be used.
+pub(crate) fn wrong(source: &str, why: impl std::fmt::Display) -> Failure {
     Failure::usage(format!("{source} cannot be asked")).because(why).hint(
         "a request is an AdmissionReview, a ManagedCluster, a CertificateSigningRequest, or has the members of the \
          contract: operation, requester, cluster, …",
@@ -96,9 +117,8 @@ fn wrong(source: &str, why: impl std::fmt::Display) -> Failure {
 
 /// Adds what is known of the hub.
 fn finish(mut request: Request<'static>, source: String, hub: &Hub, manifests: &[&Manifest]) -> Result<Asked, Failure> {
-    hub.answer(&mut request, manifests)?;
-    let question = Question::new(request.clone());
-    Ok(Asked { source, question, request })
+    let answers = hub.answers(&mut request, manifests)?;
+    Ok(Asked { source, request, recorded: None, answers })
 }
 
 fn kind(document: &Value) -> Option<&str> {
@@ -152,6 +172,7 @@ fn plain(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'s
     if let Some(members) = whole.as_object_mut() {
         members.entry("id").or_insert_with(|| asking.id.clone().into());
         members.entry("requester").or_insert_with(|| json!(requester(args)));
+        members.entry("obligations").or_insert_with(|| json!(OBLIGATIONS));
         if let Some(operation) = args.operation {
             members.insert("operation".to_owned(), operation.word().into());
         }
@@ -190,7 +211,8 @@ fn joined(documents: &[Value], args: &AskingArgs) -> Result<Request<'static>, St
 
 fn asking(args: &AskingArgs, index: usize) -> Asking {
     let now = args.now.unwrap_or_else(Timestamp::now).as_millisecond();
-    Asking { id: format!("request-{index}"), now, wants_object: true, ..Asking::default() }
+    let obligations = OBLIGATIONS.map(Text::from).into();
+    Asking { id: format!("request-{index}"), now, wants_object: true, obligations, ..Asking::default() }
 }
 
 fn requester(args: &AskingArgs) -> Requester<'static> {
@@ -209,6 +231,21 @@ fn fill_table(table: &mut Value) {
     if let Some(members) = table.as_object_mut() {
         members.entry("revision").or_insert_with(|| "1".into());
         members.entry("complete").or_insert(true.into());
+    }
+}
+
+/// Whether a table that is named as this query can be meant for it alone.
+fn alone(query: &Query, of: &Manifest, manifests: &[&Manifest]) -> Result<(), Failure> {
+    let other = |manifest: &&&Manifest| {
+        manifest.evidence.iter().any(|other| other.name == query.name && other.fields != query.fields)
+    };
+    match manifests.iter().find(other) {
+        None => Ok(()),
+        Some(other) => Err(Failure::usage(format!(
+            "the evidence {:?} is asked for by {} and {}, with other fields",
+            query.name, of.name, other.name
+        ))
+        .hint(format!("name the tables {}/{} and {}/{}", of.name, query.name, other.name, query.name))),
     }
 }
 
@@ -250,31 +287,44 @@ impl Hub {
         Ok(())
     }
 
-    /// Adds the tables that the policies ask for. Those that the request brings itself stay.
-    fn answer(&self, request: &mut Request<'static>, manifests: &[&Manifest]) -> Result<(), Failure> {
-        for (name, table) in self.tables.iter() {
-            request.evidence.insert(name.to_owned(), table.clone());
-        }
+    /// The tables that the policies ask for. Those that the request brings itself count first.
+    fn answers(&self, request: &mut Request<'static>, manifests: &[&Manifest]) -> Result<Vec<Answer>, Failure> {
+        let brought = std::mem::take(&mut request.evidence);
+        let named = |wanted: &str| {
+            let tables = brought.iter().chain(self.tables.iter());
+            tables.into_iter().find(|(name, _)| *name == wanted).map(|(_, table)| table.clone())
+        };
+        let mut answers = Vec::new();
         for manifest in manifests {
             for query in &manifest.evidence {
                 let own = format!("{}/{}", manifest.name, query.name);
-                if request.evidence.contains(&own) || request.evidence.contains(&query.name) {
-                    continue;
-                }
-                if !self.told {
-                    return Err(Failure::usage(format!("{} asks for the evidence {:?}", manifest.name, query.name))
-                        .hint("give it with --evidence FILE: a table of this name, or objects of the hub"));
-                }
-                let cluster = review::cluster_of(request);
-                let table =
-                    evidence::table(query, &self.found(query), cluster, "1", Budget::default()).map_err(|error| {
-                        Failure::other(format!("{}: its query {:?} cannot be answered", manifest.name, query.name))
-                            .because(error)
-                    })?;
-                request.evidence.insert(own, table);
+                let mut table = match named(&own) {
+                    Some(table) => table,
+                    None => match named(&query.name) {
+                        Some(table) => {
+                            alone(query, manifest, manifests)?;
+                            table
+                        }
+                        None => self.find(query, manifest, request)?,
+                    },
+                };
+                evidence::fill_columns(&mut table, query);
+                answers.push(Answer { policy: manifest.name.clone(), query: query.clone(), table: Arc::new(table) });
             }
         }
-        Ok(())
+        Ok(answers)
+    }
+
+    /// What a query finds among the objects.
+    fn find(&self, query: &Query, manifest: &Manifest, request: &Request<'_>) -> Result<Table<'static>, Failure> {
+        if !self.told {
+            return Err(Failure::usage(format!("{} asks for the evidence {:?}", manifest.name, query.name))
+                .hint("give it with --evidence FILE: a table of this name, or objects of the hub"));
+        }
+        let cluster = review::cluster_of(request);
+        evidence::table(query, &self.found(query), cluster, "1", Budget::default()).map_err(|error| {
+            Failure::other(format!("{}: its query {:?} cannot be answered", manifest.name, query.name)).because(error)
+        })
     }
 
     /// The objects of a query's source.

@@ -19,7 +19,7 @@ type Configured = HashMap<String, Result<Arc<Policy>, String>>;
 fn configure(engine: &Engine, ours: &Ours, settings: &str) -> Result<Arc<Policy>, String> {
     let ceiling = Ceiling::default();
     let made = support::compiled(&ours.module, settings).and_then(|made| {
-        assert_eq!(made.header().settings, None, "{}: no snapshot was taken of {settings}", ours.name);
+        assert_eq!(made.header().settings_for_instances, None, "{}: no snapshot was taken of {settings}", ours.name);
         Policy::load(engine, &made, &ceiling, &made.header().manifest.edits)
     });
     made.map_err(|fault| match fault {

@@ -7,8 +7,8 @@ use ocm_policy_abi::{Decision, Edit, Operation, Row, Table, Verdict};
 use ocm_policy_engine::{
     Ceiling, Engine, EngineSettings, Fault, Kind, Outcome, Policy, Question, annotate, compile_here,
 };
+use ocm_policy_rules::Bounds;
 use ocm_policy_rules::adapt;
-use ocm_policy_rules::outcome::Bounds;
 use serde_json::{Value, json};
 
 use asked::{kubewarden, request};
@@ -224,10 +224,10 @@ fn a_template_with_an_inventory_decides_as_opa_does() {
         assert_eq!(theirs.reasons.len(), violations, "{verb} {labels} {image}");
         // Without the table there is no answer, with it there is the one of OPA.
         let missing = ask(&policy, &Question::new(request.clone())).result;
-        assert_eq!(missing.map_err(|fault| fault.code()).map(|d| d.verdict), Err("load"));
+        assert_eq!(missing.map_err(|fault| fault.code()).map(|d| d.verdict), Err("evidence"));
         request.evidence.insert("v1-namespace", Table { complete: false, ..table.clone() });
         let cut = ask(&policy, &Question::new(request.clone())).result;
-        assert_eq!(cut.map_err(|fault| fault.code()).map(|d| d.verdict), Err("load"));
+        assert_eq!(cut.map_err(|fault| fault.code()).map(|d| d.verdict), Err("evidence"));
         request.evidence.insert("v1-namespace", table);
         // A set has no order.
         let sorted = |mut decision: Decision| {

@@ -163,11 +163,15 @@ impl TaintEffect {
     }
 }
 
+/// The obligations that hubs know: after `expire-acceptance` a cluster's acceptance is withdrawn when its time is over,
+/// unless a later decision renews it.
+pub const OBLIGATIONS: [&str; 1] = ["expire-acceptance"];
+
 /// Something that has to follow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Obligation {
-    /// What, as a word that the hub knows, such as `expire-acceptance`.
+    /// What: one of the [`OBLIGATIONS`] that the request says the hub knows.
     pub name: String,
     /// Within how many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ mod owned;
 mod request;
 mod text;
 
-pub use decision::{Decision, Edit, Obligation, Reason, TaintEffect, Verdict};
+pub use decision::{Decision, Edit, OBLIGATIONS, Obligation, Reason, TaintEffect, Verdict};
 pub use manifest::{EditGrant, EvidenceSource, LimitsAsked, Manifest, Query, QuotaKey, ReasonDoc};
 pub use request::{
     Claim, ClientConfig, Cluster, Condition, Csr, Key, Operation, Owner, Request, Requester, Resource, Row, Signature,

@@ -136,6 +136,11 @@ impl<'a, V> Map<'a, V> {
         self.0.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
+    /// The value of a key, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut V> {
+        self.0.iter_mut().rev().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
     /// Whether there is a key.
     pub fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use ocm_policy_engine::{
-    Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, Question, Registry, compile_here,
+    Cache, Ceiling, Compiler, Deadline, Engine, EngineSettings, Fault, NoEvidence, Policy, Question, Registry,
+    compile_here, evaluate,
 };
 use ocm_policy_sdk::guest as native;
 use policy_name_pattern::NamePattern;
@@ -124,7 +125,7 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
         "\nloading from the cache              p50 {:>7.2} ms   target ≤ 1 ms",
         micros(median(loads.into_iter())) / 1e3
     );
-    let question = question()?;
+    let (asked, question) = (support::request("prod-1")?, question()?);
     for count in [1, 10, 50] {
         let registry = Registry::default();
         for (number, policy) in policies[..count].iter().enumerate() {
@@ -134,8 +135,9 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
         // Whoever asked has the answers before the next instances are made.
         let mut answers = Vec::new();
         let all = median((0..2_000).map(|_| {
+            let asked = asked.clone();
             let begun = Instant::now();
-            let answered = registry.decide(&question);
+            let answered = evaluate(&registry, asked, &NoEvidence, &Deadline::NONE);
             answers.push(begun.elapsed());
             drop(answered);
             begun.elapsed()

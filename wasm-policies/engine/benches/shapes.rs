@@ -13,7 +13,7 @@ use std::{env, fs};
 
 use ocm_policy_abi::Verdict;
 use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Fault, Limits, Policy, Question, compile_here, componentize};
-use ocm_policy_rules::outcome::{Bounds, read_decision};
+use ocm_policy_rules::{Bounds, read_decision};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, TypedFunc, WasmStr};
 use wasmtime::{Store, StoreLimits, StoreLimitsBuilder};
 

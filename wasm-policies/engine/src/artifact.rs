@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::config;
@@ -21,8 +21,10 @@ pub struct Header {
     pub module_digest: String,
     /// SHA-256 over the settings, lower-case hex.
     pub settings_digest: String,
-    /// The settings, where they are not part of the code already.
-    pub settings: Option<String>,
+    /// The settings byte by byte as they were given.
+    pub settings: String,
+    /// What instances are given of the settings; none where they are part of the code already.
+    pub settings_for_instances: Option<String>,
     /// For which engine the code is.
     pub compatibility: String,
 }
@@ -44,7 +46,7 @@ pub(crate) fn too_much_code() -> Fault {
     Fault::Load(format!("it cannot be compiled: its machine code is larger than {} MiB", MOST_CODE >> 20))
 }
 
-const MAGIC: &[u8; 8] = b"ocmpol01";
+const MAGIC: &[u8; 8] = b"ocmpol02";
 
 impl Artifact {
     pub(crate) fn new(header: Header, code: &[u8]) -> Result<Self, Fault> {

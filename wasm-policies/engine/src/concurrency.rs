@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 use crate::deadline::Deadline;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 /// How often a policy that runs is told that nobody waits for its answer any more.
 const NOTICE: Duration = Duration::from_millis(10);

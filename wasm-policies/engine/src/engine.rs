@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 use crate::background::Background;
 use crate::concurrency::Concurrency;

@@ -3,9 +3,9 @@
 //! ```text
 //! module ─▶ shape ─▶ kind ─▶ compile (a process of its own) ─▶ Artifact ─▶ cache
 //!                                                                 │
-//!   Question ─▶ Registry: active · former · candidate · canary ─▶ Policy: fresh instance, fuel, time, memory
+//!   Request ─▶ evaluate: Registry (active · candidate · canary), evidence ─▶ Policy: fresh instance, fuel, time, memory
 //!                                                                 │
-//!                                                              Outcome ─▶ combine, record (ocm-policy-rules)
+//!                                           Final: verdict, obligations, patch, records (ocm-policy-rules)
 //! ```
 //!
 //! A policy can compute and nothing else. It has no clock, no randomness and no network unless an administrator grants a
@@ -20,6 +20,7 @@ mod concurrency;
 mod deadline;
 mod digest;
 mod engine;
+mod evaluate;
 mod limits;
 mod module;
 mod policy;
@@ -35,9 +36,10 @@ pub use compiler::{Cache, CacheError, Compiler, compile_here, serve};
 pub use deadline::{Cancellation, Deadline};
 pub use digest::digest;
 pub use engine::{Engine, EngineLoad, EngineSettings};
+pub use evaluate::{Difference, Evaluated, EvidenceReader, Final, NoEvidence, evaluate, evaluate_question};
 pub use limits::{Ceiling, Limits};
 pub use module::{Inspection, Kind, Shape, ShapeLimits, annotate, componentize, inspect};
-pub use ocm_policy_rules::outcome::{Fault, Outcome};
+pub use ocm_policy_rules::{Fault, Outcome};
 pub use policy::{Answered, Policy};
 pub use question::Question;
-pub use registry::{Decided, Difference, Installation, Operations, Registry, Slot};
+pub use registry::{Installation, Operations, Registry, Slot};

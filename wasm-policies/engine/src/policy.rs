@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::{EditGrant, Manifest, Operation};
-use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
+use ocm_policy_rules::record::{self, Circumstances, Record};
+use ocm_policy_rules::{Fault, Outcome, PolicyId};
 
 use crate::artifact::{Artifact, Header};
 use crate::background::Replenish;
@@ -164,13 +165,31 @@ impl Policy {
     pub fn decide_before(self: &Arc<Self>, question: &Question, deadline: &Deadline) -> Answered {
         let mut spent = None;
         let mut fuel = 0;
-        let result = self.evaluate(question, deadline, &mut spent, &mut fuel);
+        let result = self.run(question, deadline, &mut spent, &mut fuel);
         let policy = PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() };
         let outcome = Outcome { policy, result, fuel }.permit(question.request(), &self.manifest().edits, &self.edits);
         Answered { outcome, spent, policy: self.clone() }
     }
 
-    fn evaluate(
+    /// Writes down what it said about a question, and what that depended on.
+    ///
+    /// # Errors
+    /// When it could not have been asked: a table or an object is missing.
+    pub fn record(&self, question: &Question, outcome: &Outcome, micros: u64) -> Result<Record, Fault> {
+        let request = question.text_for(self.manifest())?;
+        let Limits { fuel, ticks, memory_bytes, table_elements, host_bytes } = self.limits;
+        let circumstances = Circumstances {
+            module_sha256: self.header.module_digest.clone(),
+            settings: self.header.settings.clone(),
+            evidence_revision: question.revision(self.manifest())?,
+            request: request.to_string(),
+            limits: record::Limits { fuel, memory_bytes, millis: ticks, table_elements, host_bytes },
+            micros: Some(micros),
+        };
+        Ok(Record::new(outcome, circumstances))
+    }
+
+    fn run(
         &self,
         question: &Question,
         deadline: &Deadline,

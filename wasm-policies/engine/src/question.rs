@@ -7,19 +7,20 @@ use ocm_policy_abi::{Manifest, Map, Operation, Query, Request, Table};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use ocm_policy_rules::Fault;
 use ocm_policy_rules::adapt;
-use ocm_policy_rules::outcome::Fault;
 use ocm_policy_rules::review::admission_request;
 
 use crate::records;
 
 /// A request with everything that any policy may want of it.
-///
-/// Tables of evidence are found by the name of the query, or by `<policy>/<query>` where two policies name different
-/// queries alike.
 pub struct Question {
     /// Without objects and evidence, which is all that most policies get.
     request: Request<'static>,
+    /// Tables that answer one query of one policy.
+    answers: Vec<Answered>,
+    /// Tables that came with the request: by the name of the query, or by `<policy>/<query>` where two policies name
+    /// different queries alike.
     evidence: Map<'static, Table<'static>>,
     object: Option<Value>,
     previous_object: Option<Value>,
@@ -31,6 +32,22 @@ pub struct Question {
     recorded: Option<Arc<str>>,
 }
 
+/// What the hub answers to one query of one policy. Another version of the policy may call another query alike.
+struct Answered {
+    policy: String,
+    query: Query,
+    answer: Result<Arc<Table<'static>>, Fault>,
+}
+
+/// A table that a policy gets.
+struct Found<'q> {
+    /// Under which name.
+    name: &'q str,
+    /// Whose it is, where names alone do not tell.
+    policy: &'q str,
+    table: &'q Table<'static>,
+}
+
 impl Question {
     /// Takes a request with all its objects and tables.
     pub fn new(mut request: Request<'static>) -> Self {
@@ -38,6 +55,7 @@ impl Question {
         let evidence = std::mem::take(&mut request.evidence);
         Self {
             request,
+            answers: Vec::new(),
             evidence,
             object,
             previous_object,
@@ -56,6 +74,26 @@ impl Question {
         let value: Value = serde_json::from_str(request).map_err(read)?;
         let question = Self::new(Request::deserialize(value).map_err(read)?);
         Ok(Self { recorded: Some(request.into()), ..question })
+    }
+
+    /// Whether it is given byte by byte as it was.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.recorded.is_some()
+    }
+
+    /// Adds what the hub answers to a query of a policy. That policy gets it and no other.
+    pub(crate) fn answer(&mut self, policy: &str, query: &Query, answer: Result<Arc<Table<'static>>, Fault>) {
+        self.answers.push(Answered { policy: policy.to_owned(), query: query.clone(), answer });
+    }
+
+    /// Tables that came with the request, by name.
+    pub(crate) fn own_evidence(&self, policy: &str, query: &Query) -> Option<&Table<'static>> {
+        if self.evidence.is_empty() {
+            return None;
+        }
+        let own = format!("{policy}/{}", query.name);
+        let named = |wanted: &str| self.evidence.iter().find(|(name, _)| *name == wanted).map(|(_, table)| table);
+        named(&own).or_else(|| named(&query.name))
     }
 
     /// The request without objects and evidence.
@@ -95,16 +133,9 @@ impl Question {
     /// # Errors
     /// When an object is missing: rules about it would be silent.
     fn admitted(&self) -> Result<Value, Fault> {
-        let missing = |what: &str| Err(Fault::Load(format!("{what} is missing, and the policy judges whole objects")));
-        let verb = self.request.resource.as_ref().map(|resource| &*resource.operation);
         let (object, previous) = (self.given_object(), self.given_previous());
-        match verb {
-            Some("CREATE") | None if object.is_none() => return missing("the object"),
-            Some("UPDATE") if object.is_none() => return missing("the object"),
-            Some("UPDATE") if previous.is_none() => return missing("the object before the update"),
-            Some("DELETE") if previous.is_none() => return missing("the object that is deleted"),
-            _ => {}
-        }
+        let verb = self.request.resource.as_ref().map_or("CREATE", |resource| &*resource.operation);
+        self.missing_object(verb).map_or(Ok(()), |what| Err(no_object(what)))?;
         let mut request = self.request.clone();
         request.object = object.cloned();
         request.previous_object = previous.cloned();
@@ -148,8 +179,8 @@ impl Question {
         }
         let tables = self.tables(manifest)?;
         let table = |query: &Query| {
-            let found = tables.iter().find(|(name, ..)| **name == query.name).map(|(.., table)| *table);
-            found.ok_or_else(|| Fault::Load(format!("the evidence {:?} is missing", query.name)))
+            let found = tables.iter().find(|found| found.name == query.name).map(|found| found.table);
+            found.ok_or_else(|| no_table(query))
         };
         let tables =
             manifest.evidence.iter().map(|query| Ok((query, table(query)?))).collect::<Result<Vec<_>, Fault>>()?;
@@ -167,29 +198,63 @@ impl Question {
         Ok(format!("{{\"review\":{},\"parameters\":{parameters}}}", self.gatekeeper_review()?))
     }
 
-    /// The tables that a policy with this manifest asks for: under which name it does, under which one each was found.
-    fn tables<'q>(&'q self, manifest: &'q Manifest) -> Result<Vec<(&'q str, &'q str, &'q Table<'static>)>, Fault> {
+    /// The tables that a policy with this manifest asks for.
+    ///
+    /// # Errors
+    /// When one is missing, or has other columns than the query asks for: a policy reads columns by their numbers.
+    fn tables<'q>(&'q self, manifest: &'q Manifest) -> Result<Vec<Found<'q>>, Fault> {
         let find = |query: &'q Query| {
-            let own = format!("{}/{}", manifest.name, query.name);
-            let named = |wanted: &str| self.evidence.iter().find(|(name, _)| *name == wanted);
-            match named(&own).or_else(|| named(&query.name)) {
-                Some((found, table)) => Some(Ok((&*query.name, found, table))),
-                // What was asked without it once is asked without it again.
-                None if self.recorded.is_some() => None,
-                None => Some(Err(Fault::Load(format!("the evidence {:?} is missing", query.name)))),
-            }
+            let answered = |one: &&Answered| one.policy == manifest.name && one.query == *query;
+            let (policy, table) = match self.answers.iter().find(answered) {
+                Some(Answered { policy, answer: Ok(table), .. }) => (policy.as_str(), &**table),
+                Some(Answered { answer: Err(fault), .. }) => return Some(Err(fault.clone())),
+                None => match self.own_evidence(&manifest.name, query) {
+                    Some(table) => (manifest.name.as_str(), table),
+                    // What was asked without it once is asked without it again.
+                    None if self.recorded.is_some() => return None,
+                    None => return Some(Err(no_table(query))),
+                },
+            };
+            Some(fits(table, query).map(|()| Found { name: &query.name, policy, table }))
         };
         manifest.evidence.iter().filter_map(find).collect()
+    }
+
+    /// The state of the hub that the evidence of a policy is of, the same for all its tables; none: it gets no evidence.
+    pub(crate) fn revision(&self, manifest: &Manifest) -> Result<Option<String>, Fault> {
+        Ok(self.tables(manifest)?.first().map(|found| found.table.revision.to_string()))
     }
 
     /// The request as a policy with this manifest gets it, as records.
     ///
     /// # Errors
-    /// When it needs a table that the asker does not have: deciding without would be deciding something else.
+    /// When it needs a table or an object that the asker does not have: deciding without would be deciding something
+    /// else.
     pub(crate) fn records_for<'q>(&'q self, manifest: &'q Manifest) -> Result<records::Request<'q>, Fault> {
-        let evidence = self.tables(manifest)?.into_iter().map(|(name, _, table)| (name, table)).collect();
+        self.has_objects_for(manifest)?;
+        let evidence = self.tables(manifest)?.into_iter().map(|found| (found.name, found.table)).collect();
         let [object, previous_object] = if manifest.wants_object { self.objects() } else { [None; 2] };
         Ok(records::Request::new(&self.request, records::Given { object, previous_object, evidence }))
+    }
+
+    /// Whether the objects are there that a policy with this manifest judges. A request that is about no object of the
+    /// API has none.
+    fn has_objects_for(&self, manifest: &Manifest) -> Result<(), Fault> {
+        let Some(resource) = &self.request.resource else { return Ok(()) };
+        if !manifest.wants_object || self.recorded.is_some() {
+            return Ok(());
+        }
+        self.missing_object(&resource.operation).map_or(Ok(()), |what| Err(no_object(what)))
+    }
+
+    /// The object that every review of this operation carries, if it is not there.
+    fn missing_object(&self, verb: &str) -> Option<&'static str> {
+        match verb {
+            "CREATE" | "UPDATE" if self.object.is_none() => Some("the object"),
+            "UPDATE" if self.given_previous().is_none() => Some("the object before the update"),
+            "DELETE" if self.given_previous().is_none() => Some("the object that is deleted"),
+            _ => None,
+        }
     }
 
     fn objects(&self) -> [Option<&str>; 2] {
@@ -202,22 +267,23 @@ impl Question {
     /// was decided.
     ///
     /// # Errors
-    /// As for records: when it needs a table that the asker does not have.
+    /// When it needs a table or an object that the asker does not have.
     pub fn text_for(&self, manifest: &Manifest) -> Result<Arc<str>, Fault> {
         if let Some(recorded) = &self.recorded {
             return Ok(recorded.clone());
         }
+        self.has_objects_for(manifest)?;
         let tables = self.tables(manifest)?;
         let mut key = String::from(if manifest.wants_object { "object" } else { "" });
-        for (name, found, _) in &tables {
-            key += &format!("\n{found}={name}");
+        for Found { name, policy, .. } in &tables {
+            key += &format!("\n{policy}/{name}");
         }
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.get(&key) {
             return Ok(text.clone());
         }
         let mut request = self.request.clone();
-        request.evidence = tables.into_iter().map(|(name, _, table)| (name.to_owned(), table.clone())).collect();
+        request.evidence = tables.into_iter().map(|found| (found.name.to_owned(), found.table.clone())).collect();
         if manifest.wants_object {
             request.object.clone_from(&self.object);
             request.previous_object.clone_from(&self.previous_object);
@@ -227,6 +293,28 @@ impl Question {
             .into();
         texts.insert(key, text.clone());
         Ok(text)
+    }
+}
+
+fn no_table(query: &Query) -> Fault {
+    Fault::Evidence(format!("the evidence {:?} is missing", query.name))
+}
+
+fn no_object(what: &str) -> Fault {
+    Fault::Evidence(format!("{what} is missing, and the policy judges whole objects"))
+}
+
+/// Whether every row has a value for each column of the query.
+fn fits(table: &Table<'_>, query: &Query) -> Result<(), Fault> {
+    let wanted = query.fields.len();
+    match table.rows.iter().find(|row| row.values.len() != wanted) {
+        None => Ok(()),
+        Some(row) => Err(Fault::Evidence(format!(
+            "the evidence {:?} has {} values in the row {:?}, and {wanted} fields are asked for",
+            query.name,
+            row.values.len(),
+            row.name
+        ))),
     }
 }
 
@@ -296,7 +384,7 @@ mod tests {
             let made = [question.kubewarden_input("{}"), question.gatekeeper_input("{}")];
             made.map(|made| made.map(drop).map_err(|fault| fault.code()))
         };
-        let (there, refused) = ([Ok(()), Ok(())], [Err("load"), Err("load")]);
+        let (there, refused) = ([Ok(()), Ok(())], [Err("evidence"), Err("evidence")]);
         let some = || Some(json!({"a": 1}));
         assert_eq!(ask("CREATE", Operation::Create, None, None), refused);
         assert_eq!(ask("CREATE", Operation::Create, some(), None), there);

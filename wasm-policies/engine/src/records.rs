@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ocm_policy_abi as abi;
 use ocm_policy_abi::{Map, Text};
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use serde_json::Value as Json;
 use wasmtime::component::{ComponentType, Lift, Lower};
 

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ocm_policy_abi::Operation;
+use ocm_policy_abi::{Operation, Request};
+use ocm_policy_rules::Fault;
 use ocm_policy_rules::cohort;
-use ocm_policy_rules::outcome::{Fault, Outcome, PolicyId};
 
-use crate::deadline::Deadline;
-use crate::policy::{Answered, Policy};
-use crate::question::Question;
+use crate::policy::Policy;
 
 /// One place in the registry.
 #[derive(Clone)]
@@ -51,17 +49,6 @@ impl Installation {
     pub fn operations(self, operations: Operations) -> Self {
         Self { operations, ..self }
     }
-}
-
-/// Where a candidate says something else than the policy in force.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
-    /// The place in the registry.
-    pub slot: String,
-    /// What is in force.
-    pub active: Outcome,
-    /// What would be.
-    pub candidate: Outcome,
 }
 
 /// All policies of a hub. Whoever asks sees one state of it, whole.
@@ -186,62 +173,6 @@ impl Registry {
     pub fn remove(&self, place: &str) -> bool {
         self.change(|slots| slots.remove(place).is_some())
     }
-
-    /// Asks every policy that has an opinion about such questions. A place whose policy could not be loaded answers too.
-    pub fn decide(&self, question: &Question) -> Vec<Decided> {
-        self.decide_before(question, &Deadline::NONE)
-    }
-
-    /// As [`Registry::decide`]; who would be asked after the deadline answers with that.
-    pub fn decide_before(&self, question: &Question, deadline: &Deadline) -> Vec<Decided> {
-        let slots = self.slots();
-        let operation = question.request().operation;
-        let mut all: Vec<Decided> = Vec::with_capacity(slots.len());
-        for (place, slot) in slots.iter() {
-            let decided = match chosen(place, slot, question) {
-                Ok(policy) if !policy.judges(operation) => continue,
-                Ok(policy) => {
-                    // Nobody keeps instances of others while the next policy makes everybody wait.
-                    if let Some(Decided::By(last)) = all.last_mut() {
-                        last.retire();
-                    }
-                    Decided::By(policy.decide_before(question, deadline))
-                }
-                Err(fault) => Decided::Closed(Outcome {
-                    policy: PolicyId { name: place.clone(), version: String::new() },
-                    result: Err(fault.clone()),
-                    fuel: 0,
-                }),
-            };
-            all.push(decided);
-        }
-        all
-    }
-
-    /// Lets candidates decide beside the policies in force and tells where they differ from what was `decided`. For after
-    /// the answer.
-    pub fn compare(&self, question: &Question, decided: &[Decided]) -> Vec<Difference> {
-        let slots = self.slots();
-        let operation = question.request().operation;
-        let known =
-            |place: &str| decided.iter().map(Decided::outcome).find(|outcome| outcome.policy.name == place).cloned();
-        let differ = slots.iter().filter_map(|(place, slot)| {
-            let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
-            if !active.judges(operation) && !candidate.judges(operation) {
-                return None;
-            }
-            let ask = |policy: &Arc<Policy>| policy.decide(question).outcome.clone();
-            // What one of them has said already needs not be asked again.
-            let (active, candidate) = match (known(place), chosen(place, slot, question)) {
-                (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask(active), said),
-                (Some(said), _) => (said, ask(candidate)),
-                (None, _) => (ask(active), ask(candidate)),
-            };
-            let differs = active.result != candidate.result;
-            differs.then(|| Difference { slot: place.clone(), active, candidate })
-        });
-        differ.collect()
-    }
 }
 
 fn nothing(place: &str) -> Fault {
@@ -271,35 +202,14 @@ fn keeps(policy: &Policy, before: Option<&Slot>, operations: Operations) -> Resu
     Err(Fault::Load(format!("it would no longer be asked about {}, as the policy in force is", lost.join(", "))))
 }
 
-/// Who decides in a place for the cluster of this question. Where no cluster is named, the object or the requester stands
-/// for it, so that a canary sees such requests as well.
-fn chosen<'s>(place: &str, slot: &'s Slot, question: &Question) -> Result<&'s Arc<Policy>, &'s Fault> {
-    let request = question.request();
-    match &slot.candidate {
-        Some((candidate, share)) => {
-            let cluster = request.cluster.as_ref().or(request.previous.as_ref()).map(|cluster| cluster.name.as_str());
-            let object = || request.resource.as_ref().and_then(|resource| resource.name.as_deref());
-            let key = cluster.or_else(object).unwrap_or(&request.requester.username);
-            if cohort::in_canary(place, key, *share) { Ok(candidate) } else { slot.active.as_ref() }
-        }
-        None => slot.active.as_ref(),
-    }
-}
-
-/// An answer of one place.
-pub enum Decided {
-    /// By its policy.
-    By(Answered),
-    /// By nobody: the policy could not be loaded.
-    Closed(Outcome),
-}
-
-impl Decided {
-    /// What was said.
-    pub fn outcome(&self) -> &Outcome {
-        match self {
-            Self::By(answered) => &answered.outcome,
-            Self::Closed(outcome) => outcome,
-        }
+impl Slot {
+    /// Who decides in this place about a request. Where no cluster is named, the object or the requester stands for it,
+    /// so that a canary sees such requests as well.
+    pub(crate) fn chosen(&self, place: &str, request: &Request<'_>) -> Result<&Arc<Policy>, &Fault> {
+        let Some((candidate, share)) = &self.candidate else { return self.active.as_ref() };
+        let cluster = request.cluster.as_ref().or(request.previous.as_ref()).map(|cluster| cluster.name.as_str());
+        let object = || request.resource.as_ref().and_then(|resource| resource.name.as_deref());
+        let key = cluster.or_else(object).unwrap_or(&request.requester.username);
+        if cohort::in_canary(place, key, *share) { Ok(candidate) } else { self.active.as_ref() }
     }
 }

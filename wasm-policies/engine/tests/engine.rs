@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{EditGrant, Verdict};
 use ocm_policy_engine::{
-    Cache, CacheError, Ceiling, Compiler, Decided, Engine, EngineSettings, Fault, Operations, Policy, Registry,
-    compile_here,
+    Cache, CacheError, Ceiling, Compiler, Deadline, Engine, EngineSettings, Evaluated, Fault, Operations, Policy,
+    Registry, compile_here,
 };
-use support::{ANSWER, Guest, compiler, engine, policy, question};
+use support::{ANSWER, Guest, ask, compiler, engine, policy, question};
 
-fn verdict(decided: &Decided) -> Result<Verdict, Fault> {
-    decided.outcome().result.clone().map(|decision| decision.verdict)
+fn verdict(asked: &Evaluated) -> Result<Verdict, Fault> {
+    asked.outcome().result.clone().map(|decision| decision.verdict)
 }
 
 const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
@@ -51,7 +51,7 @@ fn settings_become_part_of_the_code() {
     };
     let ceiling = Ceiling::default();
     let artifact = compile_here(&guest.module(), "1", &ceiling).unwrap();
-    assert_eq!(artifact.header().settings, None, "a snapshot was taken");
+    assert_eq!(artifact.header().settings_for_instances, None, "a snapshot was taken");
     let engine = engine();
     let policy = Policy::load(&engine, &artifact, &ceiling, &[]).unwrap();
     assert_eq!(policy.decide(&question("c")).outcome.result.clone().map(|it| it.verdict), Ok(Verdict::Allow));
@@ -75,7 +75,11 @@ fn what_only_configure_needs_is_not_compiled() {
     };
     let call = "(call $long)";
     let (once, always) = (made(call, ""), made(call, call));
-    assert_eq!((&once.header().settings, &always.header().settings), (&None, &None), "snapshots were taken");
+    assert_eq!(
+        (&once.header().settings_for_instances, &always.header().settings_for_instances),
+        (&None, &None),
+        "snapshots were taken"
+    );
     assert!(once.bytes().len() + 10_000 < always.bytes().len(), "{} {}", once.bytes().len(), always.bytes().len());
     // What is called by its number stays, and whatever else has one.
     let engine = engine();
@@ -92,7 +96,7 @@ fn what_no_snapshot_can_be_taken_of_is_configured_while_it_gets_ready() {
     let guest = Guest { fields: r#"(@custom "name" (after memory) "")"#.to_owned(), ..Guest::default() };
     let ceiling = Ceiling::default();
     let artifact = compile_here(&guest.module(), "[1]", &ceiling).unwrap();
-    assert_eq!(artifact.header().settings.as_deref(), Some("[1]"));
+    assert_eq!(artifact.header().settings_for_instances.as_deref(), Some("[1]"));
     let policy = Policy::load(&engine(), &artifact, &ceiling, &[]).unwrap();
     assert!(policy.decide(&question("c")).outcome.result.is_ok());
 }
@@ -264,7 +268,7 @@ fn a_bad_module_never_disturbs_the_good_one() {
     let proof = |_: &_| Ok(());
     let install = |place: &str, policy| registry.install(registry.begin(place), policy, proof);
     install("gate", placed(&engine, "gate", &Guest::default())).unwrap();
-    let asked = |registry: &Registry| registry.decide(&question("c")).iter().map(verdict).collect::<Vec<_>>();
+    let asked = |registry: &Registry| ask(registry, "c").asked().iter().map(verdict).collect::<Vec<_>>();
     assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
 
     let bad = policy(&engine, b"\0asm");
@@ -298,7 +302,7 @@ fn a_place_keeps_what_it_judges_and_who_speaks_there() {
     let install = |installation, policy| registry.install(installation, policy, |_| Ok(()));
     install(registry.begin("gate"), judging(r#""create","update""#)).unwrap();
     // Not under the name that the module claims.
-    assert_eq!(registry.decide(&question("c"))[0].outcome().policy.name, "gate");
+    assert_eq!(ask(&registry, "c").asked()[0].outcome().policy.name, "gate");
     assert!(install(registry.begin("elsewhere"), judging(r#""create""#)).is_err(), "loaded for another place");
     assert!(registry.remove("elsewhere"));
 
@@ -307,12 +311,12 @@ fn a_place_keeps_what_it_judges_and_who_speaks_there() {
         assert!(matches!(&fault, Fault::Load(why) if why.contains("asked")), "{fault}");
         assert!(registry.propose("gate", judging(fewer).unwrap(), 10_000, Operations::Keep).is_err());
     }
-    assert_eq!(registry.decide(&question("c")).len(), 1, "the place still answers");
+    assert_eq!(ask(&registry, "c").asked().len(), 1, "the place still answers");
     install(registry.begin("gate").operations(Operations::MayShrink), judging(r#""delete""#)).unwrap();
-    assert_eq!(registry.decide(&question("c")).len(), 0);
+    assert_eq!(ask(&registry, "c").asked().len(), 0);
     assert!(registry.roll_back("gate", Operations::Keep).is_err(), "nobody would be asked about deletions");
     registry.roll_back("gate", Operations::MayShrink).unwrap();
-    assert_eq!(registry.decide(&question("c")).len(), 1);
+    assert_eq!(ask(&registry, "c").asked().len(), 1);
     assert!(
         install(
             registry.begin("new"),
@@ -334,7 +338,7 @@ fn an_older_installation_never_replaces_a_newer_one() {
     registry.install(second, placed(&engine, "gate", &Guest::answering(DENY)), |_| Ok(())).unwrap();
     let late = registry.install(first, placed(&engine, "gate", &Guest::default()), |_| Ok(()));
     assert!(matches!(&late, Err(Fault::Load(why)) if why.contains("newer")), "{late:?}");
-    assert_eq!(verdict(&registry.decide(&question("c"))[0]), Ok(Verdict::Deny));
+    assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny));
 }
 
 #[test]
@@ -348,10 +352,10 @@ fn candidates_are_compared_and_decide_for_their_share() {
     let denied = |share: u16| {
         propose("gate", share).unwrap();
         let names = (0..200).map(|number| format!("cluster-{number}"));
-        names.filter(|name| verdict(&registry.decide(&question(name))[0]) == Ok(Verdict::Deny)).collect::<Vec<_>>()
+        names.filter(|name| verdict(&ask(&registry, name).asked()[0]) == Ok(Verdict::Deny)).collect::<Vec<_>>()
     };
     assert_eq!(denied(0), Vec::<String>::new(), "a shadow decides nothing");
-    let compare = || registry.compare(&question("c"), &registry.decide(&question("c")));
+    let compare = || ask(&registry, "c").compare(&Deadline::NONE);
     assert_eq!(compare().len(), 1);
     let (some, more) = (denied(2_000), denied(6_000));
     assert!(!some.is_empty() && some.len() < more.len() && more.len() < 200);
@@ -362,7 +366,7 @@ fn candidates_are_compared_and_decide_for_their_share() {
         differences.iter().map(|it| (it.active.result.is_ok(), it.active != it.candidate)).collect::<Vec<_>>();
     assert_eq!(results, [(true, true)], "also where the candidate has decided");
     assert!(registry.promote("gate") && compare().is_empty());
-    assert_eq!(verdict(&registry.decide(&question("c"))[0]), Ok(Verdict::Deny));
+    assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny));
     assert!(registry.roll_back("gate", Operations::Keep).is_ok() && !registry.withdraw("gate"));
 }
 

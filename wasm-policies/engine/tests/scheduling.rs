@@ -8,9 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use ocm_policy_engine::{
-    Cancellation, Ceiling, Deadline, Engine, EngineSettings, Fault, Policy, Registry, compile_here,
+    Cancellation, Ceiling, Deadline, Engine, EngineSettings, Fault, NoEvidence, Policy, Registry, compile_here,
+    evaluate,
 };
-use support::{Guest, question};
+use support::{Guest, ask, question, request};
 
 const ENDLESS: &str = "(loop $l (br $l))";
 
@@ -67,8 +68,8 @@ fn instances_go_back_before_the_next_policy_is_asked() {
         let callers: Vec<_> = (0..12)
             .map(|_| {
                 scope.spawn(|| {
-                    let decided = registry.decide(&question("c"));
-                    decided.iter().map(|one| one.outcome().result.clone().map(|_| ())).collect::<Vec<_>>()
+                    let answer = ask(&registry, "c");
+                    answer.asked().iter().map(|one| one.outcome().result.clone().map(|_| ())).collect::<Vec<_>>()
                 })
             })
             .collect();
@@ -119,8 +120,9 @@ fn a_deadline_ends_a_policy_and_keeps_the_next_ones_from_being_asked() {
     for place in ["a", "b"] {
         registry.install(registry.begin(place), Ok(named(&engine, place, &Guest::default())), |_| Ok(())).unwrap();
     }
-    let decided = registry.decide_before(&question("c"), &soon);
-    let outcomes: Vec<_> = decided.iter().map(|one| (one.outcome().result.clone(), one.outcome().fuel)).collect();
+    let answer = evaluate(&registry, request("c"), &NoEvidence, &soon);
+    let outcomes: Vec<_> =
+        answer.asked().iter().map(|one| (one.outcome().result.clone(), one.outcome().fuel)).collect();
     assert_eq!(outcomes, [(Err(Fault::DeadlineExceeded), 0), (Err(Fault::DeadlineExceeded), 0)]);
 }
 

@@ -1,24 +1,29 @@
 //! One answer of several policies.
 //!
-//! Deny beats error, error beats hold, hold beats allow, and allow beats having no opinion. Where nobody allows, the
-//! answer is hold. The order in which the policies were asked does not matter.
+//! Deny beats error, error beats hold, hold beats allow, and allow beats having no opinion. The order in which the
+//! policies were asked does not matter. Only [`Answer::Allow`] lets anything happen: what becomes of a question that no
+//! policy has an opinion about is up to whoever asks, who may not take it for an approval.
 
 use std::collections::BTreeMap;
 
-use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
+use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Request, Verdict};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::edits::{Conflict, merge};
+use crate::edits::{self, Conflict, merge};
+use crate::fault::Fault;
 use crate::json::canonical_of;
-use crate::outcome::{Fault, Outcome};
+use crate::outcome::Outcome;
 
-/// The code of the reason that stands alone where no policy allows.
+/// The code of the reason that stands alone where no policy has an opinion.
 pub const NOBODY_ALLOWS: &str = "NoPolicyAllows";
 
 /// The answer of all policies together. The weakest stands first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
+    /// No policy has an opinion: nobody objects, and nobody allows it.
+    NoOpinion,
     /// It may happen.
     Allow,
     /// Not now.
@@ -30,9 +35,13 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Every answer, the strongest last.
+    pub const ALL: [Self; 5] = [Self::NoOpinion, Self::Allow, Self::Hold, Self::Error, Self::Deny];
+
     /// Its word in JSON.
     pub const fn word(self) -> &'static str {
         match self {
+            Self::NoOpinion => "no-opinion",
             Self::Allow => "allow",
             Self::Hold => "hold",
             Self::Error => "error",
@@ -66,6 +75,9 @@ pub struct Combined {
     pub warnings: Vec<GivenWarning>,
     /// Changes to the object; only with allow.
     pub edits: Vec<Edit>,
+    /// The same as a JSON patch (RFC 6902) of the object, without what is so already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patch: Vec<Value>,
     /// What any of the policies wants to follow; [`Combined::due`] are those that the answer is about.
     pub obligations: Vec<GivenObligation>,
     /// For the audit log, `<policy>.<key>`.
@@ -130,10 +142,39 @@ impl Combined {
             Answer::Allow => Some(Verdict::Allow),
             Answer::Hold => Some(Verdict::Hold),
             Answer::Deny => Some(Verdict::Deny),
-            Answer::Error => None,
+            Answer::Error | Answer::NoOpinion => None,
         };
         self.obligations.iter().filter(move |given| Some(given.verdict) == verdict)
     }
+}
+
+/// The final answer to a request: what the policies say together, with the patch that their edits are. What cannot be
+/// carried out is no allow: edits that cannot be written into the object make the answer an error.
+///
+/// A request that is about no object of the API (`resource`) has nothing that could be patched.
+pub fn conclude(outcomes: &[Outcome], request: &Request<'_>, object: Option<&Value>) -> Combined {
+    let mut combined = combine(outcomes);
+    let written = match object {
+        _ if combined.edits.is_empty() => Ok(Vec::new()),
+        Some(object) => edits::render(object, &combined.edits),
+        None if request.resource.is_none() => Ok(Vec::new()),
+        None => Err(Fault::EditRefused("the object is missing".to_owned())),
+    };
+    match written {
+        Ok(patch) => combined.patch = patch,
+        Err(fault) => {
+            let edits = |outcome: &&Outcome| outcome.result.as_ref().is_ok_and(|decision| !decision.edits.is_empty());
+            let mut policies: Vec<String> =
+                outcomes.iter().filter(edits).map(|outcome| outcome.policy.name.clone()).collect();
+            policies.sort();
+            policies.dedup();
+            combined.verdict = Answer::Error;
+            combined.edits.clear();
+            combined.deciding.clone_from(&policies);
+            combined.errors.push(Problem { policies, fault });
+        }
+    }
+    combined
 }
 
 /// Combines what came of asking several policies. Edits must have been checked before, see [`Outcome::permit`].
@@ -149,7 +190,7 @@ pub fn combine(outcomes: &[Outcome]) -> Combined {
     let strongest = outcomes.iter().filter_map(|outcome| Answer::of(&outcome.result)).max();
     let verdict = match strongest {
         // Without an opinion there are no edits, so there can be no conflict either.
-        None => Answer::Hold,
+        None => Answer::NoOpinion,
         Some(strongest) if !conflicts.is_empty() => strongest.max(Answer::Error),
         Some(strongest) => strongest,
     };
@@ -163,6 +204,7 @@ pub fn combine(outcomes: &[Outcome]) -> Combined {
             .map(|(policy, message)| GivenWarning { policy: policy.to_owned(), message: message.clone() })
             .collect(),
         edits: if verdict == Answer::Allow { edits } else { Vec::new() },
+        patch: Vec::new(),
         obligations: obligations(&outcomes),
         audit: decisions(&outcomes)
             .flat_map(|(policy, decision)| decision.audit.iter().map(move |entry| (policy, entry)))
@@ -211,9 +253,9 @@ fn reasons(outcomes: &[&Outcome], verdict: Answer, nobody: bool) -> Vec<GivenRea
     // Stable: within a verdict the policies stay in the order of their names, and each one's reasons in its own.
     reasons.sort_by_key(|given| (given.verdict.word() != verdict.word(), std::cmp::Reverse(given.verdict)));
     if nobody {
-        let message = "no policy allows it".to_owned();
+        let message = "no policy has an opinion about it, so none allows it".to_owned();
         let reason = Reason { code: NOBODY_ALLOWS.to_owned(), message, field: None };
-        reasons.insert(0, GivenReason { policy: None, verdict: Verdict::Hold, reason });
+        reasons.insert(0, GivenReason { policy: None, verdict: Verdict::NoOpinion, reason });
     }
     reasons
 }
@@ -246,7 +288,9 @@ fn problems(outcomes: &[&Outcome], conflicts: &[Conflict]) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use ocm_policy_abi::{Operation, Requester};
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::edits::tests::{any_edit, label};
@@ -284,14 +328,14 @@ mod tests {
         assert_eq!(without(&["no"]), (Answer::Error, vec!["broken".to_owned()]));
         assert_eq!(without(&["no", "broken"]), (Answer::Hold, vec!["wait".to_owned()]));
         assert_eq!(without(&["no", "broken", "wait"]), (Answer::Allow, vec!["yes".to_owned()]));
-        assert_eq!(without(&["no", "broken", "wait", "yes"]), (Answer::Hold, vec![]));
+        assert_eq!(without(&["no", "broken", "wait", "yes"]), (Answer::NoOpinion, vec![]));
     }
 
     #[test]
-    fn where_nobody_allows_it_is_held() {
+    fn where_nobody_has_an_opinion_nothing_is_allowed() {
         for outcomes in [vec![], vec![outcome("silent", Ok(Decision::default()))]] {
             let combined = combine(&outcomes);
-            assert_eq!((combined.verdict, &*combined.reasons[0].reason.code), (Answer::Hold, NOBODY_ALLOWS));
+            assert_eq!((combined.verdict, &*combined.reasons[0].reason.code), (Answer::NoOpinion, NOBODY_ALLOWS));
         }
     }
 
@@ -335,6 +379,33 @@ mod tests {
         assert_eq!((held.ask_again_seconds, held.obligations.len(), held.due().count()), (Some(30), 1, 0));
         let denied = combine(&[p, wait("r", Some(60)), says("x", Verdict::Deny)]);
         assert_eq!((denied.ask_again_seconds, denied.reasons[0].policy.as_deref()), (None, Some("x")));
+    }
+
+    #[test]
+    fn what_cannot_be_written_into_the_object_is_no_allow() {
+        let mut request = Request::new(Operation::Create, Requester::default());
+        let object = json!({"metadata": {"name": "c", "annotations": {"old": "x".repeat(200 << 10)}}});
+        let annotate = |name: &str, bytes: usize| {
+            edits(name, vec![Edit::SetAnnotation { key: format!("example.com/{name}"), value: "y".repeat(bytes) }])
+        };
+        let good = conclude(&[annotate("p", 3)], &request, Some(&object));
+        assert_eq!(good.verdict, Answer::Allow);
+        assert_eq!(good.patch, [json!({"op": "add", "path": "/metadata/annotations/example.com~1p", "value": "yyy"})]);
+        // Each fits, and both do not.
+        let both = [annotate("q", 40 << 10), annotate("p", 40 << 10), says("other", Verdict::Allow)];
+        let large = conclude(&both, &request, Some(&object));
+        assert_eq!((large.verdict, large.errors[0].fault.code()), (Answer::Error, "edit-refused"));
+        assert_eq!(
+            (large.deciding.as_slice(), large.edits.len(), large.patch.len()),
+            (&["p", "q"].map(str::to_owned)[..], 0, 0)
+        );
+        let none: Option<&Value> = None;
+        assert_eq!(conclude(&both, &request, none).verdict, Answer::Allow, "there is no object of the API");
+        request.resource = Some(ocm_policy_abi::Resource::default());
+        assert_eq!(conclude(&both, &request, none).verdict, Answer::Error, "there is one, and it is not at hand");
+        assert_eq!(conclude(&[says("p", Verdict::Allow)], &request, none).verdict, Answer::Allow, "nothing is changed");
+        let denied = [annotate("p", 300 << 10), says("x", Verdict::Deny)];
+        assert_eq!(conclude(&denied, &request, Some(&object)).verdict, Answer::Deny);
     }
 
     fn any_outcome() -> impl Strategy<Value = Outcome> {

@@ -7,8 +7,8 @@ use ocm_api::names::labels::CLUSTER_SET;
 use ocm_policy_abi::{Cluster, Edit, EditGrant, Map, Operation, Request, Taint, TaintEffect, Text};
 use serde_json::{Map as Object, Value, json};
 
+use crate::fault::Fault;
 use crate::json::{is_empty, step};
-use crate::outcome::{Fault, Outcome};
 use crate::syntax::ANNOTATIONS_BYTES;
 
 /// Domains whose keys the hub, its agents, Kubernetes or our own policies act upon. A grant reaches such a key only by its full name.
@@ -77,19 +77,6 @@ fn key(edit: &Edit) -> Option<&str> {
         | Edit::AddTaint { key, .. }
         | Edit::RemoveTaint { key } => Some(key),
         Edit::SetClusterSet { .. } | Edit::SetLeaseDuration { .. } => None,
-    }
-}
-
-impl Outcome {
-    /// The same outcome if its edits are permitted, see [`check`]; otherwise the fault.
-    #[must_use]
-    pub fn permit(mut self, request: &Request<'_>, manifest: &[EditGrant], administrator: &[EditGrant]) -> Self {
-        if let Ok(decision) = &self.result
-            && let Err(fault) = check(&decision.edits, request, manifest, administrator)
-        {
-            self.result = Err(fault);
-        }
-        self
     }
 }
 

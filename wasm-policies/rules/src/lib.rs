@@ -3,9 +3,9 @@
 //! ```text
 //! AdmissionReview, objects ─▶ review ─▶ Request ─▶ (a policy runs elsewhere) ─▶ bytes
 //!         evidence ─▶ Table ──────────────┘                                       │
-//!                                             outcome::read_decision, adapt ◀─────┘
+//!                                             validate::read_decision, adapt ◀─────┘
 //!                                                           │
-//!                       cohort decides who counts ─▶ combine ─▶ Combined ─▶ edits::render ─▶ JSON patch
+//!                       cohort decides who counts ─▶ conclude ─▶ Combined: verdict, obligations, JSON patch
 //!                                                           └──▶ record
 //! ```
 //!
@@ -17,11 +17,15 @@ pub mod cohort;
 pub mod combine;
 pub mod edits;
 pub mod evidence;
+mod fault;
 mod json;
-pub mod outcome;
+mod outcome;
 pub mod record;
 pub mod review;
 pub mod syntax;
+mod validate;
 
-pub use combine::{Answer, Combined, combine};
-pub use outcome::{Bounds, Fault, Outcome, PolicyId, read_decision};
+pub use combine::{Answer, Combined, combine, conclude};
+pub use fault::Fault;
+pub use outcome::{Outcome, PolicyId};
+pub use validate::{Bounds, read_decision};

@@ -4,8 +4,9 @@ use ocm_policy_abi::{CONTRACT, Decision};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::fault::Fault;
 use crate::json::{canonical, canonical_of, sha256_hex, step};
-use crate::outcome::{Fault, Outcome, PolicyId};
+use crate::outcome::{Outcome, PolicyId};
 
 /// The members that tell about a run and not about the decision.
 const INFORMATIONAL: [&str; 1] = ["micros"];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use serde::{Deserialize, Serialize};
 
 /// An answer in one word, with the one for no answer at all.

@@ -1,7 +1,7 @@
 //! Running all test cases, with what every policy has to keep to whatever its test cases say.
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::outcome::{Bounds, read_decision};
+use ocm_policy_rules::{Bounds, read_decision};
 use ocm_policy_rules::{edits, evidence};
 
 use crate::suite::{Case, Suite};
@@ -48,7 +48,7 @@ fn ask_one(
     manifest: &Manifest,
     ask: &mut impl FnMut(&str, &str) -> Result<String, Vec<String>>,
 ) -> Vec<String> {
-    let (request, json) = match case.request_for(manifest.wants_object).map(|request| {
+    let (request, json) = match case.request_for(manifest).map(|request| {
         let json = serde_json::to_string(&request);
         (request, json)
     }) {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use ocm_policy_abi::{Manifest, Operation, Request, Requester};
+use ocm_policy_abi::{Manifest, OBLIGATIONS, Operation, Request, Requester};
+use ocm_policy_rules::evidence;
 use ocm_policy_rules::review::{self, Asking};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -228,14 +229,15 @@ impl Case {
     /// # Errors
     /// Names the member that is missing or wrong.
     pub fn request(&self) -> Result<Request<'static>, Bad> {
-        self.request_for(true)
+        self.request_for(&Manifest { wants_object: true, ..Manifest::default() })
     }
 
     /// What the policy is asked. Hosts leave whole objects out where the manifest does not ask for them.
     ///
     /// # Errors
     /// Names the member that is missing or wrong.
-    pub fn request_for(&self, wants_object: bool) -> Result<Request<'static>, Bad> {
+    pub fn request_for(&self, manifest: &Manifest) -> Result<Request<'static>, Bad> {
+        let wants_object = manifest.wants_object;
         let asking = |now| Asking { id: "test".to_owned(), now, wants_object, ..Asking::default() };
         let unusable = |error: review::Unusable| self.bad(format!("this cannot be asked: {error}"));
         let mut whole = match &self.question {
@@ -282,11 +284,21 @@ impl Case {
         if let Some(csr) = whole.get_mut("csr").and_then(Value::as_object_mut) {
             csr.entry("requester").or_insert(requester);
         }
+        if let Some(members) = whole.as_object_mut() {
+            members.entry("obligations").or_insert_with(|| json!(OBLIGATIONS));
+        }
         if !wants_object && let Some(members) = whole.as_object_mut() {
             members.remove("object");
             members.remove("previousObject");
         }
-        Request::deserialize(whole).map_err(|error| self.bad(format!("the request cannot be read: {error}")))
+        let mut request: Request<'static> =
+            Request::deserialize(whole).map_err(|error| self.bad(format!("the request cannot be read: {error}")))?;
+        for query in &manifest.evidence {
+            if let Some(table) = request.evidence.get_mut(&query.name) {
+                evidence::fill_columns(table, query);
+            }
+        }
+        Ok(request)
     }
 }
 
@@ -413,7 +425,7 @@ cases:
         .unwrap();
         let review = suite.cases[0].request().unwrap();
         assert_eq!((review.id.as_str(), review.cluster.unwrap().name.as_str()), ("7", "c1"));
-        assert!(review.object.is_some() && suite.cases[0].request_for(false).unwrap().object.is_none());
+        assert!(review.object.is_some() && suite.cases[0].request_for(&Manifest::default()).unwrap().object.is_none());
         let object = suite.cases[1].request().unwrap();
         assert_eq!((object.operation, object.now, object.requester.username.as_str()), (Operation::Accept, 5, "v"));
     }

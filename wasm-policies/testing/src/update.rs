@@ -123,7 +123,7 @@ fn scalar(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use ocm_policy_abi::{Decision, Edit, Reason, Verdict};
-    use ocm_policy_rules::outcome::Fault;
+    use ocm_policy_rules::Fault;
 
     use super::*;
 

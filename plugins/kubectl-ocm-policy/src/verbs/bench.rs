@@ -5,15 +5,13 @@ use std::time::{Duration, Instant};
 
 use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_abi::Manifest;
-use ocm_policy_engine::{Outcome, Question};
-use ocm_policy_rules::{Answer, combine};
+use ocm_policy_rules::Answer;
 use serde::Serialize;
 
 use crate::args::BenchArgs;
-use crate::ask::{Answers, ask, ask_all};
+use crate::ask::Policies;
 use crate::histogram::Histogram;
-use crate::load::{Loaded, Loader};
+use crate::load::Loader;
 use crate::requests::{self, Asked};
 use crate::verbs::inspect::size;
 
@@ -46,23 +44,21 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
     let BenchArgs { policies, requests: from, seconds, threads, output } = args;
     let loader = Loader::new(ui)?;
     let policies = loader.load_all(&policies)?;
-    let manifests: Vec<&Manifest> = policies.iter().map(|loaded| loaded.policy.manifest()).collect();
-    let asked = requests::read(&from, &manifests)?;
+    let asked = requests::read(&from, &policies.manifests())?;
     for asked in &asked {
-        let Answers { said, .. } = ask_all(&policies, asked);
-        if said.is_empty() {
+        let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
+        if answer.asked().is_empty() {
             let why = format!("no policy has an opinion about {}", asked.request.operation.word());
             return Err(Failure::usage(format!("{}: there is nothing to measure", asked.source))
                 .because(why)
                 .hint("--operation says what happens to a ManagedCluster"));
         }
-        if let Some((loaded, fault)) =
-            said.iter().find_map(|(loaded, said)| Some((loaded, said.outcome.result.as_ref().err()?)))
-        {
-            let name = &loaded.policy.manifest().name;
+        if let Some(problem) = answer.answer.errors.first() {
             ui.tell(Event::warning(format!(
-                "{}: {name} gives no decision, and that is what is measured: {fault}",
-                asked.source
+                "{}: {} gives no decision, and that is what is measured: {}",
+                asked.source,
+                problem.policies.join(", "),
+                problem.fault
             )));
         }
     }
@@ -76,18 +72,18 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn measure(policies: &[Loaded], asked: &[Asked], time: Duration, threads: u16) -> Measured {
+fn measure(policies: &Policies, asked: &[Asked], time: Duration, threads: u16) -> Measured {
     // The first decisions fault pages in and fill the caches of the machine; a hub is past that.
     for asked in asked.iter().cycle().take(200) {
         answer(policies, asked);
     }
     let (over, fuel) = (AtomicBool::new(false), AtomicU64::new(0));
     let begun = Instant::now();
-    let all: Vec<(Histogram, [u64; 4])> = std::thread::scope(|scope| {
+    let all: Vec<(Histogram, [u64; Answer::ALL.len()])> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(|| {
-                    let (mut times, mut verdicts) = (Histogram::new(), [0; 4]);
+                    let (mut times, mut verdicts) = (Histogram::new(), [0; Answer::ALL.len()]);
                     for asked in asked.iter().cycle() {
                         let begun = Instant::now();
                         let (verdict, used) = answer(policies, asked);
@@ -111,13 +107,13 @@ fn measure(policies: &[Loaded], asked: &[Asked], time: Duration, threads: u16) -
     let mut answers = std::collections::BTreeMap::new();
     for (more, verdicts) in &all {
         times.merge(more);
-        for verdict in [Answer::Allow, Answer::Hold, Answer::Error, Answer::Deny] {
+        for verdict in Answer::ALL {
             *answers.entry(verdict.word()).or_default() += verdicts[verdict as usize];
         }
     }
     answers.retain(|_, count| *count > 0);
     Measured {
-        policies: policies.len(),
+        policies: policies.count(),
         requests: asked.len(),
         threads,
         seconds,
@@ -134,11 +130,11 @@ fn measure(policies: &[Loaded], asked: &[Asked], time: Duration, threads: u16) -
 }
 
 /// One request on its whole way: written for the policies, decided by fresh instances, combined.
-fn answer(policies: &[Loaded], asked: &Asked) -> (Answer, u64) {
-    let question = Question::new(asked.request.clone());
-    let judges = policies.iter().filter(|loaded| loaded.policy.judges(asked.request.operation));
-    let outcomes: Vec<Outcome> = judges.map(|loaded| ask(loaded, &question).outcome).collect();
-    (combine(&outcomes).verdict, outcomes.iter().map(|outcome| outcome.fuel).sum())
+fn answer(policies: &Policies, asked: &Asked) -> (Answer, u64) {
+    match policies.evaluate(asked) {
+        Ok(answer) => (answer.answer.verdict, answer.asked().iter().map(|one| one.outcome().fuel).sum()),
+        Err(_) => (Answer::Error, 0),
+    }
 }
 
 fn shown(measured: &Measured) -> String {

@@ -7,8 +7,8 @@ use ocm_policy_engine::Fault;
 use serde_json::{Value, json};
 
 use crate::args::DiffArgs;
-use crate::ask::{self, ask};
-use crate::load::{Loaded, Loader, Source};
+use crate::ask::{self, Policies};
+use crate::load::{Loader, Source};
 use crate::requests::{self, Asked};
 use crate::verbs::run::reason;
 
@@ -17,14 +17,18 @@ type Answer = Result<Decision, Fault>;
 pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
     let DiffArgs { old, new, kind, requests: files, settings, asking, output } = args;
     let loader = Loader::new(ui)?;
-    let load = |word: &str| loader.load(&Source::parse(word, settings.as_deref(), kind)?);
+    let load = |word: &str| {
+        let mut one = Policies::default();
+        loader.load(&Source::parse(word, settings.as_deref(), kind)?, &mut one)?;
+        Ok::<_, Failure>(one)
+    };
     let (old, new) = (load(&old)?, load(&new)?);
-    let manifests: Vec<&Manifest> = [&old, &new].map(|loaded| loaded.policy.manifest()).into();
+    let manifests: Vec<&Manifest> = [&old, &new].into_iter().flat_map(Policies::manifests).collect();
     let asked = requests::read_files(&files, &asking, &manifests)?;
     let mut differences = Vec::new();
     let mut texts = Vec::new();
     for asked in &asked {
-        let (one, other) = (answer(&old, asked), answer(&new, asked));
+        let (one, other) = (answer(&old, asked)?, answer(&new, asked)?);
         if one == other {
             continue;
         }
@@ -53,8 +57,9 @@ pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
 }
 
 /// None: the policy is not asked about such questions.
-fn answer(loaded: &Loaded, asked: &Asked) -> Option<Answer> {
-    loaded.policy.judges(asked.request.operation).then(|| ask(loaded, &asked.question).outcome.result)
+fn answer(policies: &Policies, asked: &Asked) -> Result<Option<Answer>, Failure> {
+    let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
+    Ok(answer.asked().first().map(|one| one.outcome().result.clone()))
 }
 
 /// Everything that an answer says, one line each.

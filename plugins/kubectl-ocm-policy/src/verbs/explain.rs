@@ -2,12 +2,12 @@
 
 use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::{Exit, Failure};
-use ocm_policy_abi::Manifest;
+use ocm_policy_engine::Final;
 use ocm_policy_rules::{Answer, Combined};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
-use crate::ask::{self, Answers, ask_all};
+use crate::ask::{self, Policies};
 use crate::load::Loader;
 use crate::requests::{self, Asked};
 use crate::verbs::run::reason;
@@ -18,17 +18,16 @@ pub(crate) fn run(args: ExplainArgs, ui: &Ui) -> Result<Exit, Failure> {
     let ExplainArgs { policies, requests: from, output } = args;
     let loader = Loader::new(ui)?;
     let policies = loader.load_all(&policies)?;
-    let manifests: Vec<&Manifest> = policies.iter().map(|loaded| loaded.policy.manifest()).collect();
-    let asked = requests::read(&from, &manifests)?;
+    let asked = requests::read(&from, &policies.manifests())?;
     let mut documents = Vec::new();
     for (index, asked) in asked.iter().enumerate() {
-        let answers = ask_all(&policies, asked);
+        let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
         match output.output {
-            Format::Json | Format::Yaml => documents.push(whole(asked, &answers)),
-            Format::Name => ui.line(answers.combined.verdict.word()),
+            Format::Json | Format::Yaml => documents.push(whole(asked, &answer, &policies)),
+            Format::Name => ui.line(answer.answer.verdict.word()),
             format => {
                 let gap = if index == 0 { "" } else { "\n" };
-                ui.out(&format!("{gap}{}", shown(asked, &answers, format == Format::Wide)));
+                ui.out(&format!("{gap}{}", shown(asked, &answer, &policies, format == Format::Wide)));
             }
         }
     }
@@ -40,12 +39,13 @@ pub(crate) fn run(args: ExplainArgs, ui: &Ui) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn shown(asked: &Asked, answers: &Answers<'_>, wide: bool) -> String {
+fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> String {
+    let combined = &answer.answer;
     let mut table = Table::new(HEADINGS);
     let list = |items: Vec<String>| if items.is_empty() { "-".to_owned() } else { items.join("; ") };
-    for (loaded, said) in &answers.said {
-        let Manifest { name, version, .. } = loaded.policy.manifest();
-        let (reasons, edits) = match &said.outcome.result {
+    for one in answer.asked() {
+        let outcome = one.outcome();
+        let (reasons, edits) = match &outcome.result {
             Ok(decision) => (
                 decision.reasons.iter().map(|given| if wide { reason(given) } else { given.code.clone() }).collect(),
                 decision.edits.iter().map(ask::edit).collect(),
@@ -53,25 +53,24 @@ fn shown(asked: &Asked, answers: &Answers<'_>, wide: bool) -> String {
             Err(fault) => (vec![if wide { fault.to_string() } else { fault.code().to_owned() }], Vec::new()),
         };
         table.row([
-            name,
-            version,
-            ask::word(&said.outcome.result),
+            one.place(),
+            policies.version(one.place()),
+            ask::word(&outcome.result),
             &list(reasons),
             &list(edits),
-            &said.outcome.fuel.to_string(),
-            &said.micros.to_string(),
+            &outcome.fuel.to_string(),
+            &one.micros().to_string(),
         ]);
     }
-    for loaded in &answers.silent {
-        let Manifest { name, version, .. } = loaded.policy.manifest();
-        table.row([name, version, "not asked", "-", "-", "-", "-"]);
+    for place in answer.not_asked() {
+        table.row([place, policies.version(place), "not asked", "-", "-", "-", "-"]);
     }
     let mut text = format!("{} ({})\n{}", clean(&asked.source), clean(&asked.about()), table.render());
-    text += &format!("\n{}: {}\n", answers.combined.verdict.word(), clean(&why(&answers.combined)));
-    for given in &answers.combined.reasons {
+    text += &format!("\n{}: {}\n", combined.verdict.word(), clean(&why(combined)));
+    for given in &combined.reasons {
         text += &format!("  {}\n", clean(&reason(&given.reason)));
     }
-    for problem in &answers.combined.errors {
+    for problem in &combined.errors {
         text += &format!("  {}: {}\n", problem.fault.code(), clean(&problem.fault.to_string()));
     }
     text
@@ -82,7 +81,7 @@ fn why(combined: &Combined) -> String {
     let who = combined.deciding.join(" and ");
     let says = |one: &'static str, many: &'static str| if combined.deciding.len() == 1 { one } else { many };
     match combined.verdict {
-        _ if combined.deciding.is_empty() => "no policy has an opinion, and what nobody allows is held".to_owned(),
+        Answer::NoOpinion => "no policy has an opinion, and what nobody allows does not happen by itself".to_owned(),
         Answer::Deny => format!("{who} {}; a denial outweighs every other answer", says("denies", "deny")),
         Answer::Error => format!("{who} gave no usable answer; nothing is allowed past a policy that is broken"),
         Answer::Hold => format!("{who} {}; nobody denies, and a hold outweighs those who allow", says("holds", "hold")),
@@ -90,33 +89,35 @@ fn why(combined: &Combined) -> String {
     }
 }
 
-fn whole(asked: &Asked, answers: &Answers<'_>) -> Value {
-    let mut policies: Vec<Value> = answers
-        .said
+fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
+    let mut said: Vec<Value> = answer
+        .asked()
         .iter()
-        .map(|(_, said)| {
-            let mut one = json!({
-                "policy": said.outcome.policy,
-                "verdict": ask::word(&said.outcome.result),
-                "fuel": said.outcome.fuel,
-                "micros": said.micros,
+        .map(|one| {
+            let outcome = one.outcome();
+            let mut shown = json!({
+                "policy": outcome.policy,
+                "verdict": ask::word(&outcome.result),
+                "fuel": outcome.fuel,
+                "micros": one.micros(),
             });
-            match &said.outcome.result {
-                Ok(decision) => one["decision"] = json!(decision),
-                Err(fault) => one["fault"] = json!(fault),
+            match &outcome.result {
+                Ok(decision) => shown["decision"] = json!(decision),
+                Err(fault) => shown["fault"] = json!(fault),
             }
-            one
+            shown
         })
         .collect();
-    policies.extend(answers.silent.iter().map(|loaded| {
-        let Manifest { name, version, .. } = loaded.policy.manifest();
-        json!({"policy": {"name": name, "version": version}, "verdict": "not-asked"})
-    }));
+    said.extend(
+        answer.not_asked().iter().map(
+            |place| json!({"policy": {"name": place, "version": policies.version(place)}, "verdict": "not-asked"}),
+        ),
+    );
     json!({
         "source": asked.source,
         "operation": asked.request.operation,
-        "policies": policies,
-        "answer": answers.combined,
-        "why": why(&answers.combined),
+        "policies": said,
+        "answer": answer.answer,
+        "why": why(&answer.answer),
     })
 }

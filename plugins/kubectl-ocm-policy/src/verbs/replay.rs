@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use ocm_cli::{Format, Ui, clean, document};
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_engine::{Question, digest};
+use ocm_policy_engine::digest;
 use ocm_policy_rules::record::{Difference, Record};
 use serde_json::{Value, json};
 
 use crate::args::{KindArgs, ReplayArgs};
-use crate::ask::{self, ask};
+use crate::ask::Policies;
 use crate::files;
-use crate::load::{Loaded, Loader, module, refused};
+use crate::load::{Loader, module, refused};
 
 /// A module that records may be of.
 struct Candidate {
@@ -28,7 +28,7 @@ pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
     let read = read(&records)?;
     let loader = Loader::new(ui)?;
     let candidates = candidates(&loader, policies, kind, &read)?;
-    let mut loaded: HashMap<(usize, &str), Loaded> = HashMap::new();
+    let mut loaded: HashMap<(usize, &str, &str), Policies> = HashMap::new();
     let mut differ = Vec::new();
     for (line, record) in &read {
         let place = format!("{}:{line}", records.display());
@@ -37,15 +37,22 @@ pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
                 Failure::usage(format!("{place} is of the policy {}, and none of the modules is", record.policy.name))
                     .hint("name its module with --policy")
             })?;
-            let loaded = match loaded.entry((which, record.settings.as_str())) {
+            let own = (which, record.settings.as_str(), record.policy.name.as_str());
+            let policies = match loaded.entry(own) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
                     let Candidate { file, module, .. } = &candidates[which];
-                    let policy = loader.policy(module, &record.settings).map_err(|fault| refused(file, &fault))?;
-                    entry.insert(Loaded { policy, file: file.clone(), settings: record.settings.clone() })
+                    // In the place that it had.
+                    let place = |_: &str| record.policy.name.clone();
+                    let mut one = Policies::default();
+                    loader
+                        .policy(module, &record.settings, place)
+                        .and_then(|policy| one.add(file, policy))
+                        .map_err(|fault| refused(file, &fault))?;
+                    entry.insert(one)
                 }
             };
-            record.replays_as(&again(loaded, record, &place)?)
+            record.replays_as(&again(policies, record, &place)?)
         } else {
             let told = |what: &str| Some(what.to_owned());
             vec![Difference { at: String::new(), ours: told("digests of another text"), theirs: told("altered") }]
@@ -121,11 +128,11 @@ fn which(candidates: &[Candidate], record: &Record) -> Option<usize> {
     same.or_else(|| candidates.iter().position(|candidate| candidate.name == record.policy.name))
 }
 
-fn again(loaded: &Loaded, record: &Record, place: &str) -> Result<Record, Failure> {
-    let question = Question::recorded(&record.request)
-        .map_err(|fault| Failure::usage(format!("{place} cannot be asked again")).because(fault))?;
-    let said = ask(loaded, &question);
-    ask::record(loaded, &question, &said)
+fn again(policies: &Policies, record: &Record, place: &str) -> Result<Record, Failure> {
+    let cannot = |why: &dyn std::fmt::Display| Failure::usage(format!("{place} cannot be asked again")).because(why);
+    let answer = policies.again(&record.request).map_err(|fault| cannot(&fault))?;
+    let made = answer.records().pop();
+    made.ok_or_else(|| cannot(&format_args!("the policy does not judge {}", answer.request().operation.word())))
 }
 
 fn shown(place: &str, record: &Record, differences: &[Difference]) -> String {

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use ocm_cli::{Format, Ui, clean, document};
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_abi::{Manifest, Reason};
+use ocm_policy_abi::Reason;
+use ocm_policy_engine::Final;
 use ocm_policy_rules::Answer;
-use ocm_policy_rules::edits;
 use serde_json::{Value, json};
 
 use crate::args::RunArgs;
-use crate::ask::{self, Answers, ask_all};
+use crate::ask::{self, Policies};
 use crate::load::Loader;
 use crate::requests::{self, Asked};
 
@@ -20,31 +20,27 @@ pub(crate) fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Failure> {
     let RunArgs { policies, requests: from, record, output } = args;
     let loader = Loader::new(ui)?;
     let policies = loader.load_all(&policies)?;
-    let manifests: Vec<&Manifest> = policies.iter().map(|loaded| loaded.policy.manifest()).collect();
-    let asked = requests::read(&from, &manifests)?;
+    let asked = requests::read(&from, &policies.manifests())?;
     let mut exit = Exit::Ok;
     let mut documents = Vec::new();
     let mut lines = String::new();
     for asked in &asked {
-        let answers = ask_all(&policies, asked);
-        for loaded in &answers.silent {
+        let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
+        for place in answer.not_asked() {
             ui.tell(Event::note(format!(
-                "{} has no opinion about {} and was not asked",
-                loaded.policy.manifest().name,
+                "{place} has no opinion about {} and was not asked",
                 asked.request.operation.word()
             )));
         }
         match output.output {
-            Format::Json | Format::Yaml => documents.push(whole(asked, &answers)),
-            Format::Name => ui.line(answers.combined.verdict.word()),
-            format => ui.out(&shown(asked, &answers, format == Format::Wide)),
+            Format::Json | Format::Yaml => documents.push(whole(asked, &answer, &policies)),
+            Format::Name => ui.line(answer.answer.verdict.word()),
+            format => ui.out(&shown(asked, &answer, &policies, format == Format::Wide)),
         }
         if record.is_some() {
-            for (loaded, said) in &answers.said {
-                lines += &(ask::record(loaded, &asked.question, said)?.canonical() + "\n");
-            }
+            lines.extend(answer.records().iter().map(|record| record.canonical() + "\n"));
         }
-        exit = worse(exit, answers.combined.verdict);
+        exit = worse(exit, answer.answer.verdict);
     }
     if let Some(file) = &record {
         append(file, &lines)?;
@@ -61,7 +57,7 @@ pub(crate) fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Failure> {
 fn worse(exit: Exit, verdict: Answer) -> Exit {
     match (exit, verdict) {
         (Exit::Failed, _) | (_, Answer::Error) => Exit::Failed,
-        (_, Answer::Deny | Answer::Hold) => Exit::Findings,
+        (_, Answer::Deny | Answer::Hold | Answer::NoOpinion) => Exit::Findings,
         (exit, Answer::Allow) => exit,
     }
 }
@@ -79,16 +75,16 @@ pub(crate) fn reason(reason: &Reason) -> String {
     format!("{}: {}{field}", reason.code, reason.message)
 }
 
-fn shown(asked: &Asked, answers: &Answers<'_>, wide: bool) -> String {
-    let combined = &answers.combined;
+fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> String {
+    let combined = &answer.answer;
     let mut lines = vec![format!("{}: {} ({})", asked.source, combined.verdict.word(), asked.about())];
     for given in &combined.reasons {
         let whose = given.policy.as_deref().map(|policy| format!("{policy} ")).unwrap_or_default();
-        lines.push(format!("  {:<8} {whose}{}", given.verdict.word(), reason(&given.reason)));
+        lines.push(format!("  {:<10} {whose}{}", given.verdict.word(), reason(&given.reason)));
     }
     for problem in &combined.errors {
         lines.push(format!(
-            "  {:<8} {} {}: {}",
+            "  {:<10} {} {}: {}",
             "error",
             problem.policies.join(", "),
             problem.fault.code(),
@@ -96,64 +92,57 @@ fn shown(asked: &Asked, answers: &Answers<'_>, wide: bool) -> String {
         ));
     }
     for warning in &combined.warnings {
-        lines.push(format!("  {:<8} {} {}", "warning", warning.policy, warning.message));
+        lines.push(format!("  {:<10} {} {}", "warning", warning.policy, warning.message));
     }
     for edit in &combined.edits {
-        lines.push(format!("  {:<8} {}", "edit", ask::edit(edit)));
+        lines.push(format!("  {:<10} {}", "edit", ask::edit(edit)));
     }
     for given in combined.due() {
         let obligation = &given.obligation;
         let within = obligation.within_seconds.map(|seconds| format!(" within {seconds} s")).unwrap_or_default();
-        lines.push(format!("  {:<8} {} {}{within}", "then", given.policies.join(", "), obligation.name));
+        lines.push(format!("  {:<10} {} {}{within}", "then", given.policies.join(", "), obligation.name));
     }
     if let Some(seconds) = combined.ask_again_seconds {
-        lines.push(format!("  {:<8} in {seconds} s", "again"));
+        lines.push(format!("  {:<10} in {seconds} s", "again"));
     }
     if wide {
-        for (loaded, said) in &answers.said {
-            let Manifest { name, version, .. } = loaded.policy.manifest();
-            let (verdict, fuel) = (ask::word(&said.outcome.result), said.outcome.fuel);
-            lines.push(format!("  {:<8} {name} {version}: {verdict}, fuel {fuel}, {} µs", "asked", said.micros));
+        for one in answer.asked() {
+            let (place, version, outcome) = (one.place(), policies.version(one.place()), one.outcome());
+            let (verdict, fuel) = (ask::word(&outcome.result), outcome.fuel);
+            lines.push(format!("  {:<10} {place} {version}: {verdict}, fuel {fuel}, {} µs", "asked", one.micros()));
         }
         for (key, value) in &combined.audit {
-            lines.push(format!("  {:<8} {key}={value}", "audit"));
+            lines.push(format!("  {:<10} {key}={value}", "audit"));
         }
     }
     lines.iter().map(|line| clean(line) + "\n").collect()
 }
 
-fn whole(asked: &Asked, answers: &Answers<'_>) -> Value {
-    let said: Vec<Value> = answers
-        .said
+fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
+    let said: Vec<Value> = answer
+        .asked()
         .iter()
-        .map(|(loaded, said)| {
-            let mut one = json!({
-                "policy": said.outcome.policy,
-                "file": loaded.file.display().to_string(),
-                "digest": loaded.policy.header().module_digest,
-                "fuel": said.outcome.fuel,
-                "micros": said.micros,
+        .map(|one| {
+            let mut shown = json!({
+                "policy": one.outcome().policy,
+                "file": policies.file(one.place()),
+                "digest": one.policy().map(|policy| &policy.header().module_digest),
+                "fuel": one.outcome().fuel,
+                "micros": one.micros(),
             });
-            match &said.outcome.result {
-                Ok(decision) => one["decision"] = json!(decision),
-                Err(fault) => one["fault"] = json!(fault),
+            match &one.outcome().result {
+                Ok(decision) => shown["decision"] = json!(decision),
+                Err(fault) => shown["fault"] = json!(fault),
             }
-            one
+            shown
         })
         .collect();
-    let mut value = json!({
+    json!({
         "source": asked.source,
         "id": asked.request.id,
         "operation": asked.request.operation,
-        "answer": answers.combined,
+        // With the patch that the hub would send to the API server.
+        "answer": answer.answer,
         "policies": said,
-    });
-    // What the hub would send to the API server.
-    if let Some(object) = asked.question.object()
-        && !answers.combined.edits.is_empty()
-        && let Ok(patch) = edits::render(object, &answers.combined.edits)
-    {
-        value["patch"] = Value::Array(patch);
-    }
-    value
+    })
 }

@@ -2,19 +2,18 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use ocm_cli::{Table, Ui, clean};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::{Decision, Manifest};
-use ocm_policy_engine::{Fault, Policy, Question};
+use ocm_policy_engine::{Fault, Outcome};
 use ocm_policy_testing::{Case, Expect, Mismatch, Suite};
 use serde_json::{Value, json};
 
 use crate::args::{TestArgs, TestFormat};
-use crate::ask::{self, Said};
+use crate::ask::{self, Policies};
 use crate::files;
-use crate::load::{Loaded, Loader, module};
+use crate::load::{Loader, module};
 
 /// What came of one case.
 struct Tested<'s> {
@@ -26,6 +25,12 @@ struct Tested<'s> {
     wrong: Vec<String>,
     /// What the policy says now, as an expectation.
     now: Expect,
+}
+
+/// What the policy said.
+struct Said {
+    outcome: Outcome,
+    micros: u64,
 }
 
 /// What came of all of them.
@@ -110,20 +115,26 @@ fn find_tests(module: &Path) -> Result<PathBuf, Failure> {
 
 fn results<'s>(loader: &Loader, file: &Path, bytes: &[u8], suite: &'s Suite) -> Results<'s> {
     // Compiled once for each of the settings.
-    let mut policies: HashMap<String, Result<Arc<Policy>, Fault>> = HashMap::new();
+    let mut policies: HashMap<String, Result<Policies, Fault>> = HashMap::new();
     let mut manifest = None;
     let tested = suite
         .cases
         .iter()
         .map(|case| {
+            let load = |settings: &str| {
+                let mut one = Policies::default();
+                loader.policy(bytes, settings, str::to_owned).and_then(|policy| one.add(file, policy)).map(|()| one)
+            };
             let settings = case.settings(suite);
-            let policy = policies.entry(settings.clone()).or_insert_with(|| loader.policy(bytes, &settings)).clone();
-            match policy {
-                Ok(policy) => {
-                    manifest.get_or_insert_with(|| policy.manifest().clone());
-                    one(case, &Loaded { policy, file: file.to_owned(), settings })
-                }
-                Err(fault) => refused(case, &fault),
+            match policies.entry(settings.clone()).or_insert_with(|| load(&settings)) {
+                Ok(policies) => match policies.manifests().first() {
+                    Some(&own) => {
+                        manifest.get_or_insert_with(|| own.clone());
+                        one(case, policies, own)
+                    }
+                    None => refused(case, &Fault::Load("it is not there".to_owned())),
+                },
+                Err(fault) => refused(case, fault),
             }
         })
         .collect();
@@ -146,8 +157,8 @@ fn refused<'s>(case: &'s Case, fault: &Fault) -> Tested<'s> {
     Tested { case, said: None, refused: true, wrong: sentences(wrong), now }
 }
 
-fn one<'s>(case: &'s Case, loaded: &Loaded) -> Tested<'s> {
-    let request = match case.request_for(loaded.policy.manifest().wants_object) {
+fn one<'s>(case: &'s Case, policies: &Policies, manifest: &Manifest) -> Tested<'s> {
+    let request = match case.request_for(manifest) {
         Ok(request) => request,
         Err(bad) => {
             return Tested { case, said: None, refused: false, wrong: vec![bad.wrong], now: case.expect.clone() };
@@ -155,18 +166,18 @@ fn one<'s>(case: &'s Case, loaded: &Loaded) -> Tested<'s> {
     };
     let operation = request.operation;
     // As it is written: a case may well leave out what a hub would never leave out.
-    let question = match Question::recorded(&json!(request).to_string()) {
-        Ok(question) => question,
+    let answer = match policies.again(&json!(request).to_string()) {
+        Ok(answer) => answer,
         Err(fault) => return refused(case, &fault),
     };
-    if !loaded.policy.judges(operation) {
+    let Some(asked) = answer.asked().first() else {
         let wrong = vec![format!("the policy is never asked about {}: its manifest does not say so", operation.word())];
         return Tested { case, said: None, refused: false, wrong, now: case.expect.clone() };
-    }
-    let said = ask::ask(loaded, &question);
+    };
+    let said = Said { outcome: asked.outcome().clone(), micros: asked.micros() };
     let mut wrong = sentences(case.expect.check(&said.outcome.result));
     if let Ok(Decision { reasons, .. }) = &said.outcome.result {
-        let announced = |code: &str| loaded.policy.manifest().reasons.iter().any(|known| known.code == code);
+        let announced = |code: &str| manifest.reasons.iter().any(|known| known.code == code);
         wrong.extend(
             reasons
                 .iter()

@@ -3,7 +3,7 @@
 use ocm_policy_abi::{Decision, Verdict};
 use ocm_policy_engine::{Ceiling, Policy, compile_here};
 use ocm_policy_rules::adapt::{self, Settings};
-use ocm_policy_rules::outcome::{Bounds, Fault, read_decision};
+use ocm_policy_rules::{Bounds, Fault, read_decision};
 use serde_json::{Value, json};
 
 use crate::guests::{Guest, engine, policy, question};

@@ -19,7 +19,7 @@ use crate::artifact::{Artifact, compatibility};
 use crate::compiler::process::Compiler;
 use crate::digest::digest;
 use crate::limits::Ceiling;
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 /// Why a folder cannot hold a cache.
 #[derive(Debug, thiserror::Error)]

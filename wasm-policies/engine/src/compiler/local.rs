@@ -1,8 +1,8 @@
 //! From a module to an artifact, in this process.
 
 use ocm_policy_abi::{CONTRACT, Manifest};
+use ocm_policy_rules::Fault;
 use ocm_policy_rules::adapt::KUBEWARDEN_CONTRACT;
-use ocm_policy_rules::outcome::Fault;
 use wasmtime::Module;
 use wasmtime::component::Component;
 
@@ -29,7 +29,7 @@ pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<
     let anatomy = anatomy(module)?;
     let kind = Kind::of(&anatomy)?;
     let engine = compiling()?;
-    let (manifest, settings_left, code) = match kind {
+    let (manifest, settings_for_instances, code) = match kind {
         Kind::Component => component(&engine, module, settings, ceiling)?,
         Kind::Core => component(&engine, &componentize(module)?, settings, ceiling)?,
         _ => foreign(&engine, module, kind, &anatomy, settings, ceiling)?,
@@ -49,7 +49,8 @@ pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<
         manifest,
         module_digest: digest(module),
         settings_digest: digest(settings.as_bytes()),
-        settings: settings_left,
+        settings: settings.to_owned(),
+        settings_for_instances,
         compatibility: compatibility(),
     };
     Artifact::new(header, &code)

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 use crate::artifact::{Artifact, Header, MOST_CODE, too_much_code};
 use crate::compiler::local::{compile_here, describe_here};

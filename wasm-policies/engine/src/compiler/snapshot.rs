@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use wasmtime::Store;
 use wasmtime::component::{Component, Instance, WasmList};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 use crate::artifact::Artifact;
 use crate::compiler::confine::confine;

@@ -1,6 +1,6 @@
 //! From a core module of our contract to a component.
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use wit_component::ComponentEncoder;
 
 /// The contract as `wasm-policies/wit` states it, in the encoding that modules carry in a custom section.

@@ -1,6 +1,6 @@
 //! Inspecting a module without compiling it.
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use serde::Serialize;
 
 use crate::digest::digest;

@@ -1,7 +1,7 @@
 //! What sort of module a file holds, told from its content.
 
 use ocm_policy_abi::INTERFACE;
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use serde::{Deserialize, Serialize};
 
 use crate::module::sections::Anatomy;

@@ -1,6 +1,6 @@
 //! The sections of a module: what its top level imports and exports, and the custom sections that matter here.
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use wasm_encoder::{CustomSection, Section as _};
 use wasmparser::{Encoding, Parser, Payload};
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 /// What a module may have.
 #[derive(Clone, Copy, Debug)]

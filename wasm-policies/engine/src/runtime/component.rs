@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ocm_policy_abi::{Decision, INTERFACE, Manifest};
-use ocm_policy_rules::outcome::{Bounds, Fault};
+use ocm_policy_rules::{Bounds, Fault};
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, InstancePre, Linker, TypedFunc, WasmStr};
 

@@ -1,6 +1,6 @@
 //! What failed calls of guests mean.
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use wasmtime::Trap;
 
 /// What a failed call means.

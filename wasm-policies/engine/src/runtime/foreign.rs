@@ -1,8 +1,8 @@
 //! Modules of other contracts: what they say of themselves, and whether they can be used at all.
 
 use ocm_policy_abi::{CONTRACT, LimitsAsked, Manifest, Operation, ReasonDoc};
+use ocm_policy_rules::Fault;
 use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
-use ocm_policy_rules::outcome::Fault;
 use wasmparser::{Parser, Payload};
 use wasmtime::Module;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use wasmtime::{Caller, Extern, Instance, Memory, Store};
 
 use crate::runtime::errors::{outside, stop};

@@ -1,6 +1,6 @@
 //! What a guest may ask its host by name, and what it logs.
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 /// What a guest says that does not decide: the beginning is kept for the case that it fails.
 #[derive(Default)]

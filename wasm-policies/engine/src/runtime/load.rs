@@ -1,6 +1,6 @@
 //! From machine code to a program, by the kind of its module.
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 use crate::artifact::Header;
 use crate::module::Kind;
@@ -10,7 +10,7 @@ use crate::runtime::{component, foreign};
 
 /// Makes a program of machine code and what it is of.
 pub(crate) fn load(engine: &wasmtime::Engine, header: &Header, code: &MachineCode) -> Result<Box<dyn Program>, Fault> {
-    let Header { kind, settings, .. } = header;
+    let Header { kind, settings_for_instances: settings, .. } = header;
     match kind {
         Kind::Component | Kind::Core => {
             Ok(Box::new(component::Loaded::new(engine, &code.component(engine)?, settings.clone())?))

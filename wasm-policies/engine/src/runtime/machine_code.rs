@@ -1,6 +1,6 @@
 //! Machine code where the shards of an engine find it: in memory once, however many of them run it.
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module, Result};
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{gatekeeper_result, opa_result};
-use ocm_policy_rules::outcome::{Bounds, Fault};
+use ocm_policy_rules::{Bounds, Fault};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_encoder::{

@@ -1,7 +1,7 @@
 //! A program is what all instances of a policy share; a [`Ready`] is one instance that has not decided anything yet.
 
 use ocm_policy_abi::{Decision, Manifest};
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 
 use crate::limits::Limits;
 use crate::question::Question;

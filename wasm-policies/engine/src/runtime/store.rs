@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ocm_policy_rules::outcome::Fault;
+use ocm_policy_rules::Fault;
 use wasmtime::{AsContextMut, Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
 
 use crate::deadline::Deadline;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings};
-use ocm_policy_rules::outcome::{Bounds, Fault};
+use ocm_policy_rules::{Bounds, Fault};
 use wasmtime::{Caller, Instance, InstancePre, Linker, Module, TypedFunc};
 
 use crate::limits::Limits;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings};
-use ocm_policy_rules::outcome::{Bounds, Fault, read_decision};
+use ocm_policy_rules::{Bounds, Fault, read_decision};
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Caller, FuncType, InstancePre, Linker, Module, TypedFunc, Val, ValType};
 

@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ocm_policy_abi::{Cluster, Operation, Request, Requester};
-use ocm_policy_engine::{Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, Question, compile_here};
+use ocm_policy_engine::{
+    Ceiling, Compiler, Deadline, Engine, EngineSettings, Fault, Final, NoEvidence, Policy, Question, Registry,
+    compile_here, evaluate,
+};
 
 pub use guest::{ANSWER, ANSWER_TEXTS, Guest};
 
@@ -40,12 +43,21 @@ pub fn policy(engine: &Engine, module: &[u8]) -> Result<Arc<Policy>, Fault> {
 
 /// Somebody creates a cluster.
 pub fn question(name: &str) -> Question {
-    let request = Request {
+    Question::new(request(name))
+}
+
+/// Asks all policies whether somebody may create a cluster.
+pub fn ask(registry: &Registry, name: &str) -> Final {
+    evaluate(registry, request(name), &NoEvidence, &Deadline::NONE)
+}
+
+/// The request of somebody who creates a cluster.
+pub fn request(name: &str) -> Request<'static> {
+    Request {
         id: "1".into(),
         now: 1_790_000_000_000,
         cluster: Some(Cluster { name: name.to_owned().into(), ..Cluster::default() }),
         object: Some(serde_json::json!({"metadata": {"name": name}})),
         ..Request::new(Operation::Create, Requester { username: "somebody".into(), ..Requester::default() })
-    };
-    Question::new(request)
+    }
 }

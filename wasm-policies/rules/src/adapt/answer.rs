@@ -4,8 +4,9 @@ use ocm_policy_abi::{Decision, Reason};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::fault::{FAULT_BYTES, Fault};
 use crate::json::{Unique, shorten};
-use crate::outcome::{Bounds, FAULT_BYTES, Fault};
+use crate::validate::Bounds;
 
 pub(super) fn malformed(wrong: impl Into<String>) -> Fault {
     Fault::Malformed(shorten(&wrong.into(), FAULT_BYTES))

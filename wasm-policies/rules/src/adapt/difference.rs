@@ -10,8 +10,8 @@ use ocm_api::names::labels::CLUSTER_SET;
 use ocm_policy_abi::{Edit, TaintEffect};
 use serde_json::{Map, Value};
 
+use crate::fault::{FAULT_BYTES, Fault};
 use crate::json::{is_empty, shorten, step};
-use crate::outcome::{FAULT_BYTES, Fault};
 
 const LABELS: &str = "/metadata/labels";
 const ANNOTATIONS: &str = "/metadata/annotations";

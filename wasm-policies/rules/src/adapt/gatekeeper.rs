@@ -4,9 +4,10 @@ use ocm_policy_abi::{Decision, EvidenceSource, Query, Request, Table, Verdict};
 use serde_json::{Map, Value, json};
 
 use super::answer::{checked, malformed, messages, one_result};
+use crate::fault::Fault;
 use crate::json::shorten;
-use crate::outcome::{Bounds, Fault};
 use crate::review::admission_request;
+use crate::validate::Bounds;
 
 /// Code of the reasons that Gatekeeper calls violations.
 pub const VIOLATION: &str = "GatekeeperViolation";
@@ -79,7 +80,7 @@ pub fn inventory<'t>(tables: impl IntoIterator<Item = (&'t Query, &'t Table<'t>)
     let mut namespace = Map::new();
     for (query, table) in tables {
         check_inventory(query)?;
-        let wrong = |why: String| Fault::Load(format!("the evidence {:?} cannot be used: {why}", query.name));
+        let wrong = |why: String| Fault::Evidence(format!("the evidence {:?} cannot be used: {why}", query.name));
         let Some((version, kind)) = kind_of(&query.source) else { continue };
         if !table.complete || table.rows.iter().any(|row| !row.complete) {
             return Err(wrong("it is cut off".to_owned()));

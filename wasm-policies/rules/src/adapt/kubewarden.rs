@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::answer::{checked, malformed, read_object, reason};
 use super::difference::diff;
+use crate::fault::Fault;
 use crate::json::shorten;
-use crate::outcome::{Bounds, Fault};
 use crate::review::admission_request;
+use crate::validate::Bounds;
 
 /// What the manifest of a Kubewarden policy names as its contract.
 pub const KUBEWARDEN_CONTRACT: &str = "kubewarden:policy@v1";

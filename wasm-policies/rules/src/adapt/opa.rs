@@ -5,8 +5,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::answer::{checked, malformed, messages, one_result, reason, typed};
+use crate::fault::Fault;
 use crate::json::shorten;
-use crate::outcome::{Bounds, Fault, read_decision};
+use crate::validate::{Bounds, read_decision};
 
 /// Code of the reasons why a Rego rule denies.
 pub const REGO_DENIES: &str = "RegoDenies";

@@ -170,6 +170,15 @@ impl Evidence {
     }
 }
 
+/// Gives every row a value for each field of the query, as a hub does: what an object does not have is null. For tables
+/// that people write.
+pub fn fill_columns(table: &mut Table<'_>, query: &Query) {
+    for row in &mut table.rows {
+        let missing = query.fields.len().saturating_sub(row.values.len());
+        row.values.extend(std::iter::repeat_n(Value::Null, missing));
+    }
+}
+
 fn size(row: &Row<'_>) -> usize {
     serde_json::to_vec(row).map_or(usize::MAX, |json| json.len())
 }

@@ -1,0 +1,231 @@
+//! The way of a request through the policies of a hub: who is asked, with which evidence, and what the answer is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ocm_policy_abi::{Query, Request, Table};
+use ocm_policy_rules::record::Record;
+use ocm_policy_rules::{Combined, Fault, Outcome, PolicyId, conclude};
+use serde_json::Value;
+
+use crate::deadline::Deadline;
+use crate::policy::{Answered, Policy};
+use crate::question::Question;
+use crate::registry::{Registry, Slot};
+
+/// What knows the hub.
+pub trait EvidenceReader: Sync {
+    /// The rows that a query of a policy finds for a request. All tables of one request are of one state of the hub.
+    ///
+    /// # Errors
+    /// When it cannot be told, or not before the deadline. The policy is not asked then, and that is an error.
+    fn table(
+        &self,
+        policy: &str,
+        query: &Query,
+        request: &Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Table<'static>>, Fault>;
+}
+
+/// For policies that ask for nothing: every query is an error.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEvidence;
+
+impl EvidenceReader for NoEvidence {
+    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, Fault> {
+        Err(Fault::Evidence(format!("the evidence {:?} is missing", query.name)))
+    }
+}
+
+/// The final answer to a request. Instances that gave it are taken apart when it is dropped, so whoever answers somebody
+/// does that first.
+pub struct Final {
+    /// Verdict, reasons, obligations, patch.
+    pub answer: Combined,
+    question: Question,
+    slots: Arc<BTreeMap<String, Slot>>,
+    asked: Vec<Evaluated>,
+    not_asked: Vec<String>,
+}
+
+/// What came of asking the policy of one place.
+pub struct Evaluated {
+    place: String,
+    by: By,
+    micros: u64,
+}
+
+enum By {
+    Policy(Arc<Policy>, Answered),
+    /// The policy of the place could not be loaded.
+    Nobody(Outcome),
+}
+
+impl Evaluated {
+    /// The place in the registry.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// What was said.
+    pub fn outcome(&self) -> &Outcome {
+        match &self.by {
+            By::Policy(_, answered) => &answered.outcome,
+            By::Nobody(outcome) => outcome,
+        }
+    }
+
+    /// How long it took, in microseconds, waiting included.
+    pub fn micros(&self) -> u64 {
+        self.micros
+    }
+
+    /// Who was asked; none where the policy could not be loaded.
+    pub fn policy(&self) -> Option<&Arc<Policy>> {
+        match &self.by {
+            By::Policy(policy, _) => Some(policy),
+            By::Nobody(_) => None,
+        }
+    }
+}
+
+/// Where a candidate says something else than the policy in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The place in the registry.
+    pub slot: String,
+    /// What is in force.
+    pub active: Outcome,
+    /// What would be.
+    pub candidate: Outcome,
+}
+
+/// Asks every policy of the registry that judges such requests, with the evidence that it needs, and gives the final
+/// answer. After the deadline nobody is asked any more, and what is missing then is an error. Whatever goes wrong is in
+/// the answer, and never allows anything.
+pub fn evaluate(
+    registry: &Registry,
+    request: Request<'static>,
+    evidence: &dyn EvidenceReader,
+    deadline: &Deadline,
+) -> Final {
+    evaluate_question(registry, Question::new(request), evidence, deadline)
+}
+
+/// As [`evaluate`], for a question that was made before, such as one that is asked again.
+pub fn evaluate_question(
+    registry: &Registry,
+    mut question: Question,
+    evidence: &dyn EvidenceReader,
+    deadline: &Deadline,
+) -> Final {
+    let slots = registry.slots();
+    let operation = question.request().operation;
+    let (mut chosen, mut not_asked) = (Vec::with_capacity(slots.len()), Vec::new());
+    for (place, slot) in slots.iter() {
+        match slot.chosen(place, question.request()) {
+            Ok(policy) if !policy.judges(operation) => not_asked.push(place.clone()),
+            policy => chosen.push((place, policy)),
+        }
+    }
+    // Evidence first: policies do not wait for the hub while they hold instances.
+    for (place, slot) in slots.iter() {
+        // Whoever is only compared is told the same of the hub.
+        let both = [slot.active.as_ref().ok(), slot.candidate.as_ref().map(|(candidate, _)| candidate)];
+        for policy in both.into_iter().flatten().filter(|policy| policy.judges(operation)) {
+            give_evidence(&mut question, place, policy, evidence, deadline);
+        }
+    }
+    let mut asked: Vec<Evaluated> = Vec::with_capacity(chosen.len());
+    for (place, policy) in chosen {
+        let begun = Instant::now();
+        let by = match policy {
+            Ok(policy) => {
+                // Nobody keeps instances of others while the next policy makes everybody wait.
+                if let Some(Evaluated { by: By::Policy(_, last), .. }) = asked.last_mut() {
+                    last.retire();
+                }
+                By::Policy(policy.clone(), policy.decide_before(&question, deadline))
+            }
+            Err(fault) => By::Nobody(Outcome {
+                policy: PolicyId { name: place.clone(), version: String::new() },
+                result: Err(fault.clone()),
+                fuel: 0,
+            }),
+        };
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        asked.push(Evaluated { place: place.clone(), by, micros });
+    }
+    let outcomes: Vec<Outcome> = asked.iter().map(|one| one.outcome().clone()).collect();
+    let answer = conclude(&outcomes, question.request(), question.object());
+    Final { answer, question, slots, asked, not_asked }
+}
+
+fn give_evidence(
+    question: &mut Question,
+    place: &str,
+    policy: &Policy,
+    evidence: &dyn EvidenceReader,
+    deadline: &Deadline,
+) {
+    for query in &policy.manifest().evidence {
+        // What the request brings itself counts: it was read with the request.
+        if question.own_evidence(place, query).is_none() && !question.is_recorded() {
+            let table = evidence.table(place, query, question.request(), deadline);
+            question.answer(place, query, table);
+        }
+    }
+}
+
+impl Final {
+    /// The request, without objects and evidence.
+    pub fn request(&self) -> &Request<'static> {
+        self.question.request()
+    }
+
+    /// The object that it is about, if the asker had it.
+    pub fn object(&self) -> Option<&Value> {
+        self.question.object()
+    }
+
+    /// Those that were asked, in the order of their places.
+    pub fn asked(&self) -> &[Evaluated] {
+        &self.asked
+    }
+
+    /// Places whose policies do not judge such requests.
+    pub fn not_asked(&self) -> &[String] {
+        &self.not_asked
+    }
+
+    /// What every policy said and what that depended on, to be kept and decided again. Of a policy that could not be
+    /// asked there is none: the answer holds why.
+    pub fn records(&self) -> Vec<Record> {
+        let record = |one: &Evaluated| one.policy()?.record(&self.question, one.outcome(), one.micros).ok();
+        self.asked.iter().filter_map(record).collect()
+    }
+
+    /// Lets candidates decide beside the policies in force, and tells where they differ. For after the answer.
+    pub fn compare(&self, deadline: &Deadline) -> Vec<Difference> {
+        let operation = self.request().operation;
+        let said = |place: &str| self.asked.iter().find(|one| one.place == place).map(|one| one.outcome().clone());
+        let differ = self.slots.iter().filter_map(|(place, slot)| {
+            let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
+            if !active.judges(operation) && !candidate.judges(operation) {
+                return None;
+            }
+            let ask = |policy: &Arc<Policy>| policy.decide_before(&self.question, deadline).outcome.clone();
+            // What one of them has said already needs not be asked again.
+            let (active, candidate) = match (said(place), slot.chosen(place, self.request())) {
+                (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask(active), said),
+                (Some(said), _) => (said, ask(candidate)),
+                (None, _) => (ask(active), ask(candidate)),
+            };
+            let differs = active.result != candidate.result;
+            differs.then(|| Difference { slot: place.clone(), active, candidate })
+        });
+        differ.collect()
+    }
+}

@@ -1,0 +1,157 @@
+//! The way of a request through the policies of a hub: evidence, edits, obligations, the answer and its records.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ocm_policy_abi::{EditGrant, Query, Request, Resource, Row, Table, Verdict};
+use ocm_policy_engine::{
+    Ceiling, Deadline, Engine, EvidenceReader, Fault, NoEvidence, Operations, Policy, Registry, compile_here, evaluate,
+};
+use ocm_policy_rules::Answer;
+use serde_json::json;
+use support::{Guest, ask, engine, request};
+
+fn placed(engine: &Engine, place: &str, guest: &Guest, settings: &str) -> Arc<Policy> {
+    let (ceiling, edits) = (Ceiling::default(), [EditGrant::Annotation { key: "example.com/*".into() }]);
+    let artifact = compile_here(&guest.module(), settings, &ceiling).expect("it compiles");
+    Policy::load_as(place, engine, &artifact, &ceiling, &edits).expect("it loads")
+}
+
+fn install(registry: &Registry, place: &str, policy: Arc<Policy>) {
+    registry.install(registry.begin(place), Ok(policy), |_| Ok(())).expect("it is taken");
+}
+
+/// A policy that asks for these fields of clusters, under the same name as everybody, and allows.
+fn asking(fields: &[&str]) -> Guest {
+    let evidence = json!([{"name": "clusters", "source": {"kind": "clusters"}, "fields": fields}]);
+    Guest { manifest: Guest::manifest("p", &format!(r#","evidence":{evidence}"#)), ..Guest::answering(ALLOW) }
+}
+
+const ALLOW: &str = r#"{"verdict":"allow"}"#;
+
+/// Answers as a hub with one cluster, and counts how often it is asked.
+#[derive(Default)]
+struct OneCluster {
+    asked: AtomicUsize,
+    /// Values too few in each row.
+    missing: usize,
+}
+
+impl EvidenceReader for OneCluster {
+    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, Fault> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let values = query.fields.iter().skip(self.missing).map(|field| json!(field)).collect();
+        let row = Row { namespace: None, name: "c1".into(), values, complete: true };
+        Ok(Arc::new(Table { revision: "7".into(), complete: true, rows: vec![row] }))
+    }
+}
+
+#[test]
+fn every_policy_gets_the_answers_to_its_own_queries() {
+    let (engine, registry) = (engine(), Registry::default());
+    install(&registry, "narrow", placed(&engine, "narrow", &asking(&["/a"]), "{}"));
+    install(&registry, "wide", placed(&engine, "wide", &asking(&["/a", "/b"]), "{}"));
+    let hub = OneCluster::default();
+    let answer = evaluate(&registry, request("c"), &hub, &Deadline::NONE);
+    assert_eq!(answer.answer.verdict, Answer::Allow);
+    let texts: Vec<String> = answer.records().into_iter().map(|record| record.request).collect();
+    let values = |text: &String| {
+        let request: serde_json::Value = serde_json::from_str(text).unwrap();
+        request["evidence"]["clusters"]["rows"][0]["values"].clone()
+    };
+    assert_eq!(texts.iter().map(values).collect::<Vec<_>>(), [json!(["/a"]), json!(["/a", "/b"])]);
+    assert_eq!(answer.records()[0].evidence_revision.as_deref(), Some("7"));
+
+    // A candidate that asks for something else under the same name is told its own, once and of the same state.
+    let candidate = placed(&engine, "narrow", &asking(&["/a", "/b", "/c"]), "{}");
+    registry.propose("narrow", candidate, 0, Operations::Keep).unwrap();
+    let hub = OneCluster::default();
+    let answer = evaluate(&registry, request("c"), &hub, &Deadline::NONE);
+    assert_eq!((answer.compare(&Deadline::NONE), hub.asked.load(Ordering::Relaxed)), (vec![], 3));
+}
+
+#[test]
+fn evidence_that_is_missing_or_of_another_form_is_an_error() {
+    let (engine, registry) = (engine(), Registry::default());
+    install(&registry, "p", placed(&engine, "p", &asking(&["/a", "/b"]), "{}"));
+    for hub in [&NoEvidence as &dyn EvidenceReader, &OneCluster { missing: 1, ..OneCluster::default() }] {
+        let answer = evaluate(&registry, request("c"), hub, &Deadline::NONE);
+        assert_eq!((answer.answer.verdict, answer.answer.errors[0].fault.code()), (Answer::Error, "evidence"));
+        assert!(answer.records().is_empty(), "it could not be asked");
+    }
+    // Tables that come with a request are found by name, and have to fit as well.
+    let mut with = request("c");
+    let row = |values: Vec<serde_json::Value>| Row { namespace: None, name: "c1".into(), values, complete: true };
+    for (values, verdict) in [(vec![json!(1)], Answer::Error), (vec![json!(1), json!(2)], Answer::Allow)] {
+        let table = Table { revision: "1".into(), complete: true, rows: vec![row(values)] };
+        with.evidence = [("clusters".to_owned(), table)].into_iter().collect();
+        assert_eq!(evaluate(&registry, with.clone(), &NoEvidence, &Deadline::NONE).answer.verdict, verdict);
+    }
+}
+
+#[test]
+fn whoever_judges_objects_is_not_asked_without() {
+    let (engine, registry) = (engine(), Registry::default());
+    let wants = Guest { manifest: Guest::manifest("p", r#","wantsObject":true"#), ..Guest::answering(ALLOW) };
+    install(&registry, "p", placed(&engine, "p", &wants, "{}"));
+    let ask = |resource: bool, object: bool| {
+        let mut request = request("c");
+        request.resource = resource.then(|| Resource { operation: "CREATE".into(), ..Resource::default() });
+        request.object = request.object.filter(|_| object);
+        evaluate(&registry, request, &NoEvidence, &Deadline::NONE).answer.verdict
+    };
+    assert_eq!([ask(true, true), ask(true, false), ask(false, false)], [Answer::Allow, Answer::Error, Answer::Allow]);
+}
+
+#[test]
+fn what_the_hub_cannot_carry_out_is_no_allow() {
+    let (engine, registry) = (engine(), Registry::default());
+    let annotate = |value: &str| {
+        let edits = r#","edits":[{"edit":"annotation","key":"example.com/*"}]"#;
+        let answer =
+            json!({"verdict": "allow", "edits": [{"op": "set-annotation", "key": "example.com/a", "value": value}]});
+        Guest { manifest: Guest::manifest("p", edits), ..Guest::answering(&answer.to_string()) }
+    };
+    install(&registry, "p", placed(&engine, "p", &annotate("x"), "{}"));
+    let answer = ask(&registry, "c").answer;
+    assert_eq!(answer.verdict, Answer::Allow);
+    assert_eq!(answer.patch, [json!({"op": "add", "path": "/metadata/annotations", "value": {"example.com/a": "x"}})]);
+    // The object is full already.
+    let mut full = request("c");
+    let object = json!({"metadata": {"name": "c", "annotations": {"old": "x".repeat(256 << 10)}}});
+    full.object = Some(object);
+    let answer = evaluate(&registry, full, &NoEvidence, &Deadline::NONE).answer;
+    assert_eq!((answer.verdict, answer.errors[0].fault.code(), answer.patch.len()), (Answer::Error, "edit-refused", 0));
+
+    let oblige =
+        |name: &str| Guest::answering(&format!(r#"{{"verdict":"allow","obligations":[{{"name":"{name}"}}]}}"#));
+    install(&registry, "p", placed(&engine, "p", &oblige("expire-acceptence"), "{}"));
+    let mut knows = request("c");
+    knows.obligations = vec!["expire-acceptance".into()];
+    let answer = evaluate(&registry, knows.clone(), &NoEvidence, &Deadline::NONE).answer;
+    assert_eq!((answer.verdict, answer.errors[0].fault.code()), (Answer::Error, "unknown-obligation"));
+    install(&registry, "p", placed(&engine, "p", &oblige("expire-acceptance"), "{}"));
+    let answer = evaluate(&registry, knows, &NoEvidence, &Deadline::NONE).answer;
+    assert_eq!((answer.verdict, answer.due().count()), (Answer::Allow, 1));
+}
+
+#[test]
+fn nobody_asked_is_no_opinion_and_records_hold_what_was_given() {
+    let (engine, registry) = (engine(), Registry::default());
+    let nobody = ask(&registry, "c");
+    assert_eq!((nobody.answer.verdict, nobody.asked().len()), (Answer::NoOpinion, 0));
+    install(&registry, "p", placed(&engine, "p", &Guest::answering(ALLOW), r#"{ "b" : 1 }"#));
+    let answer = ask(&registry, "c");
+    let records = answer.records();
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    assert!(record.is_whole() && record.settings == r#"{ "b" : 1 }"#);
+    assert_eq!((record.policy.name.as_str(), record.limits.host_bytes), ("p", Ceiling::default().usual.host_bytes));
+    let asked = answer.asked();
+    assert_eq!(asked[0].outcome().result.as_ref().map(|decision| decision.verdict), Ok(Verdict::Allow));
+    let mut deletion = request("c");
+    deletion.operation = ocm_policy_abi::Operation::Delete;
+    let answer = evaluate(&registry, deletion, &NoEvidence, &Deadline::NONE);
+    assert_eq!((answer.not_asked(), answer.answer.verdict), (&["p".to_owned()][..], Answer::NoOpinion));
+}

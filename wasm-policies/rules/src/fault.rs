@@ -1,0 +1,121 @@
+//! Why a policy gave no decision.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of what a fault quotes; logs and events hold it.
+pub(crate) const FAULT_BYTES: usize = 512;
+
+/// Why there is no decision. A fault never allows anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "code", content = "detail", rename_all = "kebab-case")]
+pub enum Fault {
+    /// It computed longer than its fuel lasts.
+    #[error("the policy used up its fuel")]
+    OutOfFuel,
+    /// It took longer than it may.
+    #[error("the policy took longer than it may")]
+    TimedOut,
+    /// It wanted more memory than it may have.
+    #[error("the policy wanted more memory than it may have")]
+    OutOfMemory,
+    /// Its calls were nested too deeply.
+    #[error("the policy used up its stack")]
+    StackExhausted,
+    /// It failed while it ran.
+    #[error("the policy failed: {0}")]
+    Trap(String),
+    /// Its answer is no decision, or contradicts itself.
+    #[error("the policy's answer is no decision: {0}")]
+    Malformed(String),
+    /// Its answer is larger than it may be.
+    #[error("the policy's answer is too large: {0}")]
+    TooLarge(String),
+    /// It asked the host for something that it may not have.
+    #[error("the policy asked for what it may not have: {0}")]
+    HostCall(String),
+    /// It is missing or cannot be loaded.
+    #[error("the policy cannot be loaded: {0}")]
+    Load(String),
+    /// It does not take its settings.
+    #[error("the policy cannot be loaded: it refuses its settings: {0}")]
+    Settings(String),
+    /// It was not evaluated, or not to its end: nobody waits for the answer any more.
+    #[error("the deadline of the request has passed")]
+    DeadlineExceeded,
+    /// It was not evaluated: too much is being evaluated already.
+    #[error("too many requests are being evaluated: {0}")]
+    Overloaded(String),
+    /// It wants to change what it may not change.
+    #[error("the policy may not make this change: {0}")]
+    EditRefused(String),
+    /// Two policies want to change the same in different ways.
+    #[error("policies disagree about a change: {0}")]
+    EditConflict(String),
+    /// What it has to know of the hub is missing, or has another form than it asked for.
+    #[error("the policy cannot be asked: {0}")]
+    Evidence(String),
+    /// It wants something to follow that this hub cannot do.
+    #[error("the hub does not know the obligation {0}")]
+    UnknownObligation(String),
+    /// It ended with an exit code that means a failure.
+    #[error("the policy ended with exit code {0}")]
+    Exit(i32),
+}
+
+impl Fault {
+    /// A stable word for the kind of fault; metrics and records use it.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::OutOfFuel => "out-of-fuel",
+            Self::TimedOut => "timed-out",
+            Self::OutOfMemory => "out-of-memory",
+            Self::StackExhausted => "stack-exhausted",
+            Self::Trap(_) => "trap",
+            Self::Malformed(_) => "malformed",
+            Self::TooLarge(_) => "too-large",
+            Self::HostCall(_) => "host-call",
+            Self::Load(_) => "load",
+            Self::Settings(_) => "settings",
+            Self::DeadlineExceeded => "deadline-exceeded",
+            Self::Overloaded(_) => "overloaded",
+            Self::EditRefused(_) => "edit-refused",
+            Self::EditConflict(_) => "edit-conflict",
+            Self::Evidence(_) => "evidence",
+            Self::UnknownObligation(_) => "unknown-obligation",
+            Self::Exit(_) => "exit",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_faults_are_their_words_in_json() {
+        let text = || "x".to_owned();
+        for fault in [
+            Fault::OutOfFuel,
+            Fault::TimedOut,
+            Fault::OutOfMemory,
+            Fault::StackExhausted,
+            Fault::Trap(text()),
+            Fault::Malformed(text()),
+            Fault::TooLarge(text()),
+            Fault::HostCall(text()),
+            Fault::Load(text()),
+            Fault::Settings(text()),
+            Fault::DeadlineExceeded,
+            Fault::Overloaded(text()),
+            Fault::EditRefused(text()),
+            Fault::EditConflict(text()),
+            Fault::Evidence(text()),
+            Fault::UnknownObligation(text()),
+            Fault::Exit(3),
+        ] {
+            let json = serde_json::to_value(&fault).unwrap();
+            assert_eq!(json["code"], fault.code());
+            assert_eq!(serde_json::from_value::<Fault>(json).unwrap(), fault);
+        }
+    }
+}
