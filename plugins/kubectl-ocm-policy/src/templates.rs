@@ -45,7 +45,11 @@ const RUST: &[Template] = files![
     "rules/src/claim.rs" = "../plugins/lib/rules/src/claim.rs",
     "rules/src/cluster.rs" = "../plugins/lib/rules/src/cluster.rs",
     "rules/src/code.rs" = "../plugins/lib/rules/src/code.rs",
-    "rules/src/csr.rs" = "../plugins/lib/rules/src/csr.rs",
+    "rules/src/csr/about.rs" = "../plugins/lib/rules/src/csr/about.rs",
+    "rules/src/csr/facts.rs" = "../plugins/lib/rules/src/csr/facts.rs",
+    "rules/src/csr/mod.rs" = "../plugins/lib/rules/src/csr/mod.rs",
+    "rules/src/csr/rules.rs" = "../plugins/lib/rules/src/csr/rules.rs",
+    "rules/src/csr/samples.rs" = "../plugins/lib/rules/src/csr/samples.rs",
     "rules/src/glob.rs" = "../plugins/lib/rules/src/glob.rs",
     "rules/src/identity.rs" = "../plugins/lib/rules/src/identity.rs",
     "rules/src/lib.rs" = "../plugins/lib/rules/src/lib.rs",
@@ -103,12 +107,20 @@ mod tests {
     #[test]
     fn the_whole_sdk_is_written() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wasm-policies");
-        for (folder, source) in
+        let mut folders: Vec<_> =
             [("sdk/src", "sdk/src"), ("abi/src", "abi/src"), ("rules/src", "../plugins/lib/rules/src")]
-        {
-            for entry in root.join(source).read_dir().unwrap().flatten() {
+                .map(|(folder, source)| (folder.to_owned(), root.join(source)))
+                .into();
+        while let Some((folder, source)) = folders.pop() {
+            for entry in source.read_dir().unwrap().flatten() {
                 let file = format!("{folder}/{}", entry.file_name().into_string().unwrap());
-                assert!(RUST.iter().any(|(path, _)| *path == file), "{file} is in no project: add it to the list");
+                match entry.path().is_dir() {
+                    true => folders.push((file, entry.path())),
+                    false => {
+                        let known = RUST.iter().any(|(path, _)| *path == file);
+                        assert!(known, "{file} is in no project: add it to the list");
+                    }
+                }
             }
         }
     }

@@ -67,7 +67,7 @@ pub struct Query {
     /// Label selector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// Only the rows in which this field is the name of the cluster that the request is about.
+    /// Only the rows in which this field is the name of the cluster that the request is about, or a list with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_field: Option<String>,
     /// JSON pointers (RFC 6901) of the fields that become the values of a row; a step `[type=Ready]` is the item of a
@@ -96,8 +96,9 @@ pub enum EvidenceSource {
     },
     /// The namespaces of the hub.
     Namespaces,
-    /// The certificate requests of the hub, as facts; `/cluster` is the cluster that one is about, `/askedBy` who asked,
-    /// behind the hub's gRPC server the user that it names.
+    /// The certificate requests of the hub, as facts; `/cluster` is the cluster that one is about, `/clusters` all that
+    /// it names by common name or label, `/askedBy` who asked, behind the hub's gRPC server the user that it names, and
+    /// `/decided` when it was approved, denied or failed, in milliseconds since 1970.
     Csrs,
     /// Objects of another kind.
     Objects {

@@ -321,12 +321,12 @@ pub fn cluster(object: &Value) -> Result<Cluster<'_>, Unusable> {
     read_cluster(&At { value: object, path: "object".to_owned() })
 }
 
-/// The facts of a CertificateSigningRequest as it is stored.
+/// The facts of a CertificateSigningRequest as it is stored, and when it was decided about, in milliseconds since 1970.
 ///
 /// # Errors
 /// Names the field that is missing or of a wrong type.
-pub fn certificate_request(object: &Value) -> Result<Csr<'_>, Unusable> {
-    read_csr(&At { value: object, path: "object".to_owned() })
+pub(crate) fn certificate_request(object: &Value) -> Result<(Csr<'_>, Option<i64>), Unusable> {
+    read_decided_csr(&At { value: object, path: "object".to_owned() })
 }
 
 /// The cluster whose agent's name a certificate request asks for, or else the one that its label names: the request
@@ -334,6 +334,12 @@ pub fn certificate_request(object: &Value) -> Result<Csr<'_>, Unusable> {
 pub fn cluster_of_csr<'r>(csr: &'r Csr<'_>) -> Option<&'r str> {
     let named = csr.common_names.iter().find_map(|name| Identity::of(name).cluster());
     named.or_else(|| csr.labels.get(CLUSTER_NAME).map(Text::as_str))
+}
+
+/// Every cluster that a certificate request names, by its common names or its label.
+pub(crate) fn clusters_of_csr<'r>(csr: &'r Csr<'_>) -> BTreeSet<&'r str> {
+    let named = csr.common_names.iter().filter_map(|name| Identity::of(name).cluster());
+    named.chain(csr.labels.get(CLUSTER_NAME).map(Text::as_str)).collect()
 }
 
 /// Who asked for a certificate; behind the hub's gRPC server, and there only, the user that it names.
@@ -629,6 +635,10 @@ fn state_word<'a>(state: csr::State) -> Text<'a> {
 }
 
 fn read_csr<'a>(at: &At<'a>) -> Result<Csr<'a>, Unusable> {
+    read_decided_csr(at).map(|(csr, _)| csr)
+}
+
+fn read_decided_csr<'a>(at: &At<'a>) -> Result<(Csr<'a>, Option<i64>), Unusable> {
     let metadata = at.needed("metadata")?;
     let spec = at.needed("spec")?;
     let object: CertificateSigningRequest =
@@ -666,7 +676,7 @@ fn read_csr<'a>(at: &At<'a>) -> Result<Csr<'a>, Unusable> {
             };
         }
     }
-    Ok(csr)
+    Ok((csr, read.decided.map(Timestamp::as_millisecond)))
 }
 
 fn key<'a>(key: csr::Key) -> Key<'a> {
@@ -902,7 +912,7 @@ mod tests {
         assert_eq!(error.path, "request.object");
         let mut csr = sample("stored-csr");
         csr["spec"]["request"] = json!("bm90aGluZw==");
-        let csr = certificate_request(&csr).unwrap();
+        let (csr, _) = certificate_request(&csr).unwrap();
         assert!(csr.unreadable.is_some() && csr.signature == Signature::Unverifiable);
     }
 

@@ -148,17 +148,26 @@ type Indexed<'a> = (usize, &'a Request);
 
 /// Decides for the cluster `name`.
 pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
-    let Some(cluster) = found.cluster else {
-        return Refusal::new(Code::NoManagedCluster, "the hub has no managed cluster of this name", Help::Agent).into();
+    let holder = found.cluster.map(holder);
+    // Whoever names a cluster that was denied lets it in again; a selector does not, see below.
+    let standing = claim::standing(holder.as_ref()).filter(|violation| violation.code != Code::DeniedBefore);
+    let (Some(cluster), Some(holder), None) = (found.cluster, holder, &standing) else {
+        let help = found.cluster.is_none().then_some(Help::Agent);
+        return standing
+            .map_or(Decision::NoRequest, |Violation { code, detail, .. }| Refusal::new(code, detail, help).into());
     };
-    let holder = holder(cluster);
-    if holder.deleting {
-        return Refusal::new(Code::Detaching, "it is being removed from the hub", None).into();
-    }
     if let Some(violation) = name::check(name, &[]).or_else(|| claim::namespace(name, found.namespace)) {
         return Refusal::new(violation.code, violation.detail, Help::OtherName).into();
     }
-    let case = Case { name, cluster, holder, found, options, requests: own_requests(name, found.requests) };
+    let facts = claim::Facts {
+        name,
+        holder: Some(holder),
+        namespace: found.namespace,
+        role_created: millis(found.role_created),
+        recorded: false,
+    };
+    let requests = found.requests.iter().enumerate().filter(|(_, request)| request.facts().is_first_of(name));
+    let case = Case { name, cluster, holder, facts, options, requests: requests.collect() };
     let decision = match &options.fingerprint {
         Some(wanted) => case.with_key(wanted),
         None => case.with_any_key(),
@@ -166,21 +175,12 @@ pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
     case.admit(decision)
 }
 
-/// The requests for the name of the cluster's agent that the hub's administrator decides about.
-fn own_requests<'a>(name: &str, requests: &'a [Request]) -> Vec<Indexed<'a>> {
-    let own = |request: &Request| {
-        // The hub itself decides about add-ons, and about what an agent asks for with its own certificate.
-        request.facts().claims(name) && !request.is_addons() && !request.is_renewal(name)
-    };
-    requests.iter().enumerate().filter(|(_, request)| own(request)).collect()
-}
-
 /// What is decided about.
 struct Case<'a> {
     name: &'a str,
     cluster: &'a ManagedCluster,
     holder: Holder,
-    found: &'a Found<'a>,
+    facts: claim::Facts<'a>,
     options: &'a Options,
     requests: Vec<Indexed<'a>>,
 }
@@ -199,37 +199,25 @@ impl<'a> Case<'a> {
         self.requests.iter().copied().filter(|(_, request)| request.state == State::Pending)
     }
 
-    /// Requests that were approved, in this registration or before, and whose certificates are identities on the hub.
-    fn granted(&self) -> impl Iterator<Item = Indexed<'a>> {
-        let granted = |request: &Request| {
-            matches!(request.state, State::Approved | State::Issued)
-                && request.facts().is_for_hub()
-                && request.names_agent_of(self.name)
-        };
-        self.requests.iter().copied().filter(move |(_, request)| granted(request))
+    /// All requests that say something about who holds the name.
+    fn claimants(&self) -> impl Iterator<Item = Claimant<'a>> + Clone {
+        self.requests.iter().filter_map(|(_, request)| self.claimant(request))
     }
 
-    /// Those of them that were approved in this registration.
-    fn granted_now(&self) -> impl Iterator<Item = Indexed<'a>> {
-        self.granted().filter(|(_, request)| claim::is_of_registration(&self.holder, claimant(request).state))
-    }
-
-    /// A request that was denied in this registration.
-    fn denied_now(&self) -> Option<&'a Request> {
-        let mut requests = self.requests.iter().map(|(_, request)| *request);
-        requests.find(|request| request.state == State::Denied && self.is_decided_now(request))
-    }
-
-    /// Whether somebody decided about a request in this registration.
-    fn is_decided_now(&self, request: &Request) -> bool {
-        claim::is_of_registration(&self.holder, claim::State::Granted { at: millis(request.decided) })
-    }
-
-    /// Who besides holds the name, so that `request` does not simply get it.
-    fn rivals(&self, request: &Request) -> Option<Violation> {
+    fn claimant(&self, request: &'a Request) -> Option<Claimant<'a>> {
         let key = request.key_digest().unwrap_or_default();
-        let claimants: Vec<Claimant<'_>> = self.granted().map(|(_, request)| claimant(request)).collect();
-        claim::rivals(&self.holder, key, claimants.into_iter())
+        claim::claimant(&request.facts(), key, state(request), self.name, &self.options.settings)
+    }
+
+    /// Requests that were approved in this registration and whose certificates are identities on the hub.
+    fn granted_now(&self) -> impl Iterator<Item = Indexed<'a>> {
+        let now = |claimant: Claimant<'_>| claim::is_of_registration(&self.holder, claimant.state);
+        self.requests.iter().copied().filter(move |(_, request)| self.claimant(request).is_some_and(now))
+    }
+
+    /// Who besides holds the name or waits for it, so that `request` does not simply get it.
+    fn rivals(&self, request: &Request) -> Option<Violation> {
+        claim::rivals(&self.holder, request.key_digest().unwrap_or_default(), self.claimants())
     }
 
     fn with_key(&self, wanted: &str) -> Decision {
@@ -249,7 +237,7 @@ impl<'a> Case<'a> {
             return self.without_pending(&is_meant);
         }
         let detail = format!("no pending request has the key {wanted}");
-        Refusal::new(Code::NoSuchKey, detail, Help::NameKey(keys(&pending))).into()
+        Refusal::new(Code::NoSuchKey, detail, Help::NameKey(keys(pending))).into()
     }
 
     fn with_any_key(&self) -> Decision {
@@ -295,23 +283,23 @@ impl<'a> Case<'a> {
             let detail = format!("request {}: {}", request.name, violation.detail);
             return Refusal::new(violation.code, detail, help_for(violation.code, request)).into();
         }
-        let distinct = keys(candidates);
-        if distinct.len() > 1 {
-            let detail = format!("{} keys ask for this name", distinct.len());
-            return Refusal::new(Code::TwoKeys, detail, Help::NameKey(distinct)).into();
-        }
-        if !self.options.replace
-            && let Some(violation) = self.rivals(request)
-        {
-            // Where nobody has joined, a person can still choose either key.
-            let help = match self.holder.joined || self.holder.accepted {
-                true => Help::Replace,
-                false => Help::NameKey(keys(&self.granted_now().chain([(index, request)]).collect::<Vec<_>>())),
-            };
-            let help = if self.options.fingerprint.is_some() { Help::Replace } else { help };
-            return Refusal::new(violation.code, violation.detail, help).into();
-        }
-        self.approve(index)
+        let key = request.key_digest().unwrap_or_default();
+        let violation = match (self.options.replace, &self.options.fingerprint) {
+            (false, None) => self.rivals(request),
+            // Who names a key has chosen among those that wait, and who gives the name away says to whom.
+            (false, Some(_)) => claim::taken(&self.holder, key, self.claimants()),
+            (true, None) => claim::contested(key, self.claimants()),
+            (true, Some(_)) => None,
+        };
+        let Some(Violation { code, detail, .. }) = violation else { return self.approve(index) };
+        // Where nobody has joined, a person can still choose either key.
+        let chosen = self.holder.joined || self.holder.accepted || self.options.fingerprint.is_some();
+        let help = match code {
+            Code::NameTaken if chosen => Help::Replace,
+            Code::NameTaken => Help::NameKey(keys(self.granted_now().chain(candidates.iter().copied()))),
+            _ => Help::NameKey(keys(candidates.iter().copied())),
+        };
+        Refusal::new(code, detail, help).into()
     }
 
     fn approve(&self, index: usize) -> Decision {
@@ -325,10 +313,10 @@ impl<'a> Case<'a> {
         }
         let granted: Vec<Indexed<'a>> = self.granted_now().filter(|(_, request)| is_meant(request)).collect();
         let right: Vec<Indexed<'a>> = granted.iter().filter(|(_, request)| self.is_right(request)).copied().collect();
-        let distinct = keys(&right);
+        let distinct = keys(right.iter().copied());
         if distinct.len() > 1 {
             let detail = format!("{} keys were approved for this name", distinct.len());
-            return Refusal::new(Code::TwoKeys, detail, Help::NameKey(distinct)).into();
+            return Refusal::new(Code::NameTaken, detail, Help::NameKey(distinct)).into();
         }
         let act = |stands_on| Decision::Act { approve: None, stands_on, accept: true };
         if let Some((index, request)) = right.iter().max_by_key(|(_, request)| request.created) {
@@ -343,7 +331,8 @@ impl<'a> Case<'a> {
             return act(Some(*index));
         }
         let decided = self.requests.iter().filter(|(_, request)| {
-            request.state != State::Pending && is_meant(request) && self.is_decided_now(request)
+            let now = claim::is_since(&self.holder, millis(request.decided));
+            request.state != State::Pending && is_meant(request) && now
         });
         match decided.max_by_key(|(_, request)| request.created) {
             Some((_, request)) if request.state == State::Denied => {
@@ -366,7 +355,7 @@ impl<'a> Case<'a> {
             return Decision::NoRequest;
         }
         // Somebody let it in once and then denied it: its agent has a certificate and asks for no other.
-        if was_accepted(self.cluster) && self.holder.joined && granted.is_empty() {
+        if self.holder.accepted_before && self.holder.joined && granted.is_empty() {
             return act(None);
         }
         if let Some(identity) = registration::aws_identity(self.cluster) {
@@ -385,26 +374,20 @@ impl<'a> Case<'a> {
     /// What still keeps a cluster out that would be let in.
     fn admit(&self, decision: Decision) -> Decision {
         let Decision::Act { accept, .. } = decision else { return decision };
-        if accept && self.options.chosen == Chosen::InBulk {
+        if accept
+            && self.options.chosen == Chosen::InBulk
+            && let Some(violation) =
+                claim::standing(Some(&self.holder)).or_else(|| claim::denied(&self.holder, self.claimants()))
+        {
             let help = Help::ByName(self.name.to_owned());
-            if was_accepted(self.cluster) {
-                return Refusal::new(Code::DeniedBefore, "it was denied", help).into();
-            }
-            // Whoever was denied can ask again with another key.
-            if let Some(request) = self.denied_now() {
-                let detail = format!("its request {} was denied", request.name);
-                return Refusal::new(Code::DeniedBefore, detail, help).into();
-            }
+            return Refusal::new(violation.code, violation.detail, help).into();
         }
         if self.holder.joined {
             return decision;
         }
-        let claimants = self.granted().map(|(_, request)| claimant(request));
-        let role = millis(self.found.role_created);
         if !self.options.reuse_name
-            && let Some(trace) = claim::used_before(&self.holder, self.found.namespace, role, false, claimants)
+            && let Some(violation) = claim::used_before(&self.holder, &self.facts, self.claimants())
         {
-            let violation = claim::used_before_violation(trace);
             return Refusal::new(violation.code, violation.detail, Help::ReuseName(self.old_certificates_end())).into();
         }
         if accept
@@ -442,19 +425,19 @@ fn holder(cluster: &ManagedCluster) -> Holder {
         created: millis(cluster.metadata.creation_timestamp.as_ref().map(|time| time.0)),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
         accepted: cluster.spec.hub_accepts_client.unwrap_or_default(),
-        denied: conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED)
-            .is_some_and(|condition| condition.status == conditions::FALSE),
+        accepted_before: conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some(),
         joined: joined.is_some(),
         joined_at: millis(joined.map(|condition| condition.last_transition_time.0)),
     }
 }
 
-fn claimant(request: &Request) -> Claimant<'_> {
-    let state = match request.state {
+fn state(request: &Request) -> claim::State {
+    match request.state {
         State::Pending => claim::State::Pending,
-        _ => claim::State::Granted { at: millis(request.decided) },
-    };
-    Claimant { key: request.key_digest().unwrap_or_default(), state }
+        State::Approved | State::Issued => claim::State::Granted { at: millis(request.decided) },
+        State::Denied => claim::State::Denied { at: millis(request.decided) },
+        State::Failed => claim::State::Failed,
+    }
 }
 
 fn millis(time: Option<Timestamp>) -> Option<i64> {
@@ -465,14 +448,9 @@ fn conditions_of(cluster: &ManagedCluster) -> &[Condition] {
     cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default()
 }
 
-/// Whether the hub has acted on an acceptance or on its end.
-fn was_accepted(cluster: &ManagedCluster) -> bool {
-    conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some()
-}
-
 /// The fingerprints of requests, each once; those that cannot be read have none.
-fn keys(requests: &[Indexed<'_>]) -> Vec<String> {
-    let distinct: BTreeSet<String> = requests.iter().filter_map(|(_, request)| request.fingerprint()).collect();
+fn keys<'a>(requests: impl IntoIterator<Item = Indexed<'a>>) -> Vec<String> {
+    let distinct: BTreeSet<String> = requests.into_iter().filter_map(|(_, request)| request.fingerprint()).collect();
     distinct.into_iter().collect()
 }
 

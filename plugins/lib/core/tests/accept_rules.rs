@@ -261,7 +261,7 @@ fn addons_and_renewals_are_others_business() {
     // Another cluster's agent is no agent that renews.
     let mut foreign = asks("foreign", 116, &key());
     ask_as(&mut foreign, "system:open-cluster-management:c2:a1", &["system:authenticated"], Some("X509SHA256=2d"));
-    assert_refused(&decided(&cluster(), &[foreign]), Code::Requester);
+    assert_refused(&decided(&cluster(), &[foreign]), Code::OtherAgent);
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn an_approved_request_lets_a_cluster_in_later() {
     assert_eq!(decide_with(&cluster(), std::slice::from_ref(&approved), &naming(&key())), Decision::NoRequest);
     // Two keys were approved: only a person can tell which one is meant.
     let two = [approved.clone(), concluded(asks("s", 111, &key()), "Approved")];
-    assert_refused(&decided(&cluster(), &two), Code::TwoKeys);
+    assert_refused(&decided(&cluster(), &two), Code::NameTaken);
     assert_eq!(decide_with(&cluster(), &two, &naming(&mine)), later);
     // Somebody approved what should not have been.
     let wrong = object("wrong", 110, &Fixture::agent(CLUSTER, "a1").organization("system:masters").pem());
@@ -445,6 +445,10 @@ fn a_denied_cluster_is_let_in_by_its_name_only() {
     no.status = None;
     conclude_at(&mut no, "Denied", REGISTERED - 5);
     assert_eq!(decide_with(&cluster(), &[no, again], &in_bulk), lets_in(1));
+    // Also before the hub has acted on the denial.
+    let mut now = with_condition(joined(120), "HubAcceptedManagedCluster", "True", 115);
+    now.spec.hub_accepts_client = Some(false);
+    assert_refused(&decide_with(&now, &[], &in_bulk), Code::DeniedBefore);
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn wrong_objects() -> Vec<(&'static str, Change, Code)> {
         ("nobody", user("", &[], None), Code::Requester),
         ("an administrator", user("kubernetes-admin", &["system:masters"], None), Code::Requester),
         ("the group without the token", user("eva", bootstrappers, None), Code::Requester),
-        ("another cluster's agent", user("system:open-cluster-management:c2:a1", everybody, None), Code::Requester),
+        ("another cluster's agent", user("system:open-cluster-management:c2:a1", everybody, None), Code::OtherAgent),
         (
             "a bootstrap token without the group",
             user("system:bootstrap:abcdef", &["system:bootstrappers"], None),
@@ -300,7 +300,7 @@ fn wrong_objects() -> Vec<(&'static str, Change, Code)> {
         ("an empty annotation", Box::new(|object| annotate(object, "")), Code::GrpcClaim),
         ("gRPC without a user", grpc(None), Code::GrpcClaim),
         ("gRPC for somebody", grpc(Some("eva")), Code::Requester),
-        ("gRPC for another cluster's agent", grpc(Some("system:open-cluster-management:c2:a1")), Code::Requester),
+        ("gRPC for another cluster's agent", grpc(Some("system:open-cluster-management:c2:a1")), Code::OtherAgent),
         (
             "gRPC with the API server's signer",
             Box::new(|object| {
@@ -530,7 +530,7 @@ fn requests_of_real_agents_and_attackers_are_told_apart() {
     }
     assert_eq!(judge("csr-create-two-common-names").2, [Code::CommonNames]);
     assert_eq!(judge("csr-create-weak-rsa").2, [Code::WeakKey]);
-    assert_eq!(judge("csr-create-foreign-cluster-by-agent").2, [Code::Requester]);
+    assert_eq!(judge("csr-create-foreign-cluster-by-agent").2, [Code::OtherAgent]);
     assert_eq!(
         judge("csr-approval-denied-by-admin").2,
         [Code::CommonName, Code::ForeignOrganization, Code::MissingOrganization]

@@ -1,5 +1,8 @@
 //! Who holds a cluster's name (rules R6 and R8).
 
+use std::collections::BTreeSet;
+
+use crate::csr::{self, Csr};
 use crate::{Code, Violation};
 
 /// What the hub holds of the cluster itself. Times are milliseconds since 1970.
@@ -11,8 +14,8 @@ pub struct Holder {
     pub deleting: bool,
     /// Whether the hub accepts it.
     pub accepted: bool,
-    /// Whether the hub has acted on a denial.
-    pub denied: bool,
+    /// Whether the hub has acted on an acceptance of it: it has the condition `HubAcceptedManagedCluster`, true or not.
+    pub accepted_before: bool,
     /// Whether its agent joined.
     pub joined: bool,
     /// When its agent joined, where that is known.
@@ -44,10 +47,16 @@ pub enum State {
         /// When; none where that is not known.
         at: Option<i64>,
     },
+    /// It was denied.
+    Denied {
+        /// When; none where that is not known.
+        at: Option<i64>,
+    },
+    /// It was approved, and its signer failed.
+    Failed,
 }
 
-/// A request for the name of an agent of the cluster. Requests that were denied or failed, and pending ones that break
-/// a rule, are not among them: anybody may create those.
+/// A request for the name of an agent of the cluster, that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimant<'a> {
     /// Identifies its key, such as a digest; empty where it cannot be read.
@@ -56,20 +65,42 @@ pub struct Claimant<'a> {
     pub state: State,
 }
 
+/// A request of the hub as one for the name of an agent of `cluster`. None where it does not count: add-ons' requests
+/// and renewals, what gives no identity on the hub, and pending ones that break a rule, which anybody may create.
+pub fn claimant<'a, S: AsRef<str>>(
+    request: &Csr<'_, S>,
+    key: &'a str,
+    state: State,
+    cluster: &str,
+    settings: &csr::Settings,
+) -> Option<Claimant<'a>> {
+    let counts = request.is_first_of(cluster)
+        && match state {
+            State::Pending => csr::first_certificate(request, cluster, settings).is_empty(),
+            State::Granted { .. } => request.is_for_hub() && request.names_agent_of(cluster),
+            State::Denied { .. } => true,
+            State::Failed => false,
+        };
+    counts.then_some(Claimant { key, state })
+}
+
 /// Whether the cluster itself lets a request for its name be granted.
 pub fn standing(holder: Option<&Holder>) -> Option<Violation> {
-    let code = match holder {
-        None => Code::NoManagedCluster,
-        Some(holder) if holder.deleting => Code::Detaching,
-        Some(holder) if holder.denied && !holder.accepted => Code::DeniedBefore,
+    let (code, detail) = match holder {
+        None => (Code::NoManagedCluster, "the hub has no managed cluster of this name"),
+        Some(holder) if holder.deleting => (Code::Detaching, "it is being removed from the hub"),
+        Some(holder) if holder.accepted_before && !holder.accepted => (Code::DeniedBefore, "it was denied"),
         Some(_) => return None,
     };
-    let detail = match code {
-        Code::NoManagedCluster => "the hub has no managed cluster of this name",
-        Code::Detaching => "it is being removed from the hub",
-        _ => "it was denied",
-    };
     Some(Violation::new(code, "metadata.name", detail))
+}
+
+/// Whether the cluster itself lets its agent have its certificate again.
+pub fn renewal(holder: Option<&Holder>) -> Option<Violation> {
+    standing(holder).or_else(|| {
+        let accepted = holder.is_some_and(|holder| holder.accepted);
+        (!accepted).then(|| Violation::new(Code::DeniedBefore, "metadata.name", "the hub does not accept it"))
+    })
 }
 
 /// Whether the namespace of the name is free for the agent.
@@ -80,14 +111,37 @@ pub fn namespace(name: &str, namespace: Namespace) -> Option<Violation> {
     })
 }
 
-/// Whether a request that was granted belongs to this registration of the cluster rather than to an earlier one: it was
-/// granted when the cluster was there. When the request was created does not matter: agents keep theirs.
+/// Whether the credential that is shown registered the cluster, where it has not joined yet.
+pub fn credential(holder: &Holder, registered_by: Option<&str>, shown: Option<&str>) -> Option<Violation> {
+    let (code, field, detail) = match registered_by {
+        _ if holder.joined => return None,
+        None => {
+            let detail = "the cluster does not tell which credential registered it";
+            (Code::CredentialUnknown, "metadata.annotations", detail)
+        }
+        Some(_) if registered_by == shown => return None,
+        Some(_) => (Code::OtherCredential, "spec.extra", "another credential than this one registered the cluster"),
+    };
+    Some(Violation::new(code, field, detail))
+}
+
+/// Whether a request was granted in this registration of the cluster rather than in an earlier one. When the request was
+/// created does not matter: agents keep theirs.
 pub fn is_of_registration(holder: &Holder, state: State) -> bool {
-    match (state, holder.created) {
-        (State::Granted { at: Some(at) }, Some(created)) => at >= created,
-        (State::Granted { .. }, _) => true,
-        (State::Pending, _) => false,
-    }
+    matches!(state, State::Granted { at } if is_since(holder, at))
+}
+
+/// Whether a request that was decided at this time was decided when the cluster was there.
+pub fn is_since(holder: &Holder, at: Option<i64>) -> bool {
+    at.zip(holder.created).is_none_or(|(at, created)| at >= created)
+}
+
+/// Whether somebody denied a request for the name since the cluster registered. Whoever was denied can ask again with
+/// another key, so only somebody who means this very cluster lets it in.
+pub fn denied<'a>(holder: &Holder, mut claimants: impl Iterator<Item = Claimant<'a>>) -> Option<Violation> {
+    let denied = |claimant: Claimant<'_>| matches!(claimant.state, State::Denied { at } if is_since(holder, at));
+    (!holder.accepted && claimants.any(denied))
+        .then(|| Violation::new(Code::DeniedBefore, "spec.request", "a request for its name was denied"))
 }
 
 /// Whether another key holds the name, or waits for it, so that `key` does not simply get it.
@@ -96,102 +150,126 @@ pub fn rivals<'a>(
     key: &str,
     claimants: impl Iterator<Item = Claimant<'a>> + Clone,
 ) -> Option<Violation> {
-    let mine = |claimant: &Claimant<'_>| !claimant.key.is_empty() && claimant.key == key;
-    let granted = claimants.clone().filter(|claimant| is_of_registration(holder, claimant.state));
+    let granted = |claimant: Claimant<'_>| is_key(&claimant, key) && is_of_registration(holder, claimant.state);
+    taken(holder, key, claimants.clone()).or_else(|| {
+        // Anybody who may register clusters may ask for the name of an accepted one, whose key is known.
+        let holds = holder.accepted && claimants.clone().any(granted);
+        if holds { None } else { contested(key, claimants) }
+    })
+}
+
+/// Whether another key holds the name.
+pub fn taken<'a>(
+    holder: &Holder,
+    key: &str,
+    claimants: impl Iterator<Item = Claimant<'a>> + Clone,
+) -> Option<Violation> {
+    let mine = |claimant: &Claimant<'_>| is_key(claimant, key);
+    let granted = claimants.filter(|claimant| is_of_registration(holder, claimant.state));
     let before_join = |claimant: &Claimant<'_>| match (claimant.state, holder.joined_at) {
         (State::Granted { at: Some(at) }, Some(joined)) => at <= joined,
         _ => true,
     };
-    if holder.joined && !granted.clone().any(|claimant| mine(&claimant) && before_join(&claimant)) {
-        return Some(Violation::new(
-            Code::NameTaken,
-            "spec.request",
-            "a joined cluster holds this name with another key",
-        ));
-    }
-    // A certificate of this registration went to another key, and whoever holds it may be about to join.
-    if granted.clone().any(|claimant| !mine(&claimant)) {
-        let detail = "another key was approved for this name";
-        return Some(Violation::new(Code::NameTaken, "spec.request", detail));
-    }
-    claimants
-        .clone()
-        .any(|claimant| claimant.state == State::Pending && !mine(&claimant))
-        .then(|| Violation::new(Code::TwoKeys, "spec.request", "several keys ask for this name"))
-}
-
-/// What shows that a name was used before the cluster registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trace {
-    /// The namespace is older than the cluster.
-    Namespace,
-    /// A request was approved before the cluster registered.
-    Request,
-    /// The agents' role is older than the cluster.
-    Role,
-    /// The hub keeps the name on a list of used ones.
-    Record,
-}
-
-impl Trace {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Namespace => "its namespace is older than this registration",
-            Self::Request => "a certificate for the name was approved before this registration",
-            Self::Role => "the role of its agents is older than this registration",
-            Self::Record => "the hub has a record of the name",
+    let detail = match () {
+        () if holder.joined && !granted.clone().any(|claimant| mine(&claimant) && before_join(&claimant)) => {
+            "a joined cluster holds this name with another key"
         }
+        // A certificate of this registration went to another key, and whoever holds it may be about to join.
+        () if granted.clone().any(|claimant| !mine(&claimant)) => "another key was approved for this name",
+        () => return None,
+    };
+    Some(Violation::new(Code::NameTaken, "spec.request", detail))
+}
+
+/// Whether other keys wait for the name.
+pub fn contested<'a>(key: &str, claimants: impl Iterator<Item = Claimant<'a>>) -> Option<Violation> {
+    let pending = claimants.filter(|claimant| claimant.state == State::Pending && !is_key(claimant, key));
+    let others: BTreeSet<&str> = pending.map(|claimant| claimant.key).collect();
+    (!others.is_empty()).then(|| {
+        let detail = format!("{} keys ask for this name", others.len() + 1);
+        Violation::new(Code::TwoKeys, "spec.request", detail)
+    })
+}
+
+/// Whether a claimant has this key. One that cannot be read is nobody's.
+fn is_key(claimant: &Claimant<'_>, key: &str) -> bool {
+    !claimant.key.is_empty() && claimant.key == key
+}
+
+/// What the hub holds about a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The cluster.
+    pub holder: Option<Holder>,
+    /// The namespace of the name.
+    pub namespace: Namespace,
+    /// When the ClusterRole of the cluster's agents was created, if there is one.
+    pub role_created: Option<i64>,
+    /// Whether the hub keeps a record of the name as used.
+    pub recorded: bool,
+}
+
+/// Everything that keeps `key` from getting the first certificate for a name.
+pub fn first_certificate<'a>(
+    facts: &Facts<'_>,
+    key: &str,
+    claimants: impl Iterator<Item = Claimant<'a>> + Clone,
+) -> Vec<Violation> {
+    let mut found = Vec::new();
+    found.extend(standing(facts.holder.as_ref()));
+    found.extend(namespace(facts.name, facts.namespace));
+    if let Some(holder) = &facts.holder {
+        found.extend(denied(holder, claimants.clone()));
+        found.extend(rivals(holder, key, claimants.clone()));
+        found.extend(used_before(holder, facts, claimants));
     }
+    found
 }
 
 /// Whether a name was used before this registration: certificates of the former holder live on, and get their rights
 /// back as soon as the name is accepted again. A cluster that has joined holds the name itself.
-///
-/// `role_created` is when the ClusterRole of the cluster's agents was created, if there is one; `recorded` whether the
-/// hub keeps a record of the name.
 pub fn used_before<'a>(
     holder: &Holder,
-    namespace: Namespace,
-    role_created: Option<i64>,
-    recorded: bool,
+    facts: &Facts<'_>,
     mut claimants: impl Iterator<Item = Claimant<'a>>,
-) -> Option<Trace> {
-    if holder.joined {
-        return None;
-    }
+) -> Option<Violation> {
     let older = |at: Option<i64>| match (at, holder.created) {
         (Some(at), Some(created)) => at < created,
         // What cannot be told is taken for the worse.
         _ => true,
     };
-    match namespace {
-        Namespace::Own { created } if older(created) => return Some(Trace::Namespace),
-        _ => {}
-    }
-    let earlier = |claimant: &Claimant<'_>| {
+    let earlier = |claimant: Claimant<'_>| {
         matches!(claimant.state, State::Granted { .. }) && !is_of_registration(holder, claimant.state)
     };
-    if claimants.any(|claimant| earlier(&claimant)) {
-        return Some(Trace::Request);
-    }
-    if role_created.is_some_and(|created| older(Some(created))) {
-        return Some(Trace::Role);
-    }
-    recorded.then_some(Trace::Record)
-}
-
-/// The violation for a name that was used before.
-pub fn used_before_violation(trace: Trace) -> Violation {
-    let detail = format!("a cluster of this name was here before: {}", trace.words());
-    Violation::new(Code::NameUsedBefore, "metadata.name", detail)
+    let trace = match facts.namespace {
+        _ if holder.joined => return None,
+        Namespace::Own { created } if older(created) => "its namespace is older than this registration",
+        _ if claimants.any(earlier) => "a certificate for the name was approved before this registration",
+        _ if facts.role_created.is_some_and(|created| older(Some(created))) => {
+            "the role of its agents is older than this registration"
+        }
+        _ if facts.recorded => "the hub has a record of the name",
+        _ => return None,
+    };
+    let detail = format!("a cluster of this name was here before: {trace}");
+    Some(Violation::new(Code::NameUsedBefore, "metadata.name", detail))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csr::samples::{FIRST, RENEWAL, named};
 
-    const NEW: Holder =
-        Holder { created: Some(100), deleting: false, accepted: false, denied: false, joined: false, joined_at: None };
+    const NEW: Holder = Holder {
+        created: Some(100),
+        deleting: false,
+        accepted: false,
+        accepted_before: false,
+        joined: false,
+        joined_at: None,
+    };
     const JOINED: Holder = Holder { accepted: true, joined: true, joined_at: Some(200), ..NEW };
 
     fn pending(key: &str) -> Claimant<'_> {
@@ -211,10 +289,41 @@ mod tests {
         let code = |holder: Option<Holder>| standing(holder.as_ref()).map(|violation| violation.code);
         assert_eq!(code(None), Some(Code::NoManagedCluster));
         assert_eq!(code(Some(Holder { deleting: true, ..NEW })), Some(Code::Detaching));
-        assert_eq!(code(Some(Holder { denied: true, ..NEW })), Some(Code::DeniedBefore));
+        assert_eq!(code(Some(Holder { accepted_before: true, ..NEW })), Some(Code::DeniedBefore));
+        assert_eq!(code(Some(Holder { accepted_before: true, accepted: true, ..NEW })), None);
         assert_eq!(code(Some(NEW)), None);
         assert_eq!(namespace("a", Namespace::Foreign).map(|violation| violation.code), Some(Code::NamespaceTaken));
         assert_eq!(namespace("a", Namespace::Own { created: None }), None);
+        // Only an accepted cluster gives its agent another certificate.
+        let code = |holder: Option<Holder>| renewal(holder.as_ref()).map(|violation| violation.code);
+        assert_eq!((code(None), code(Some(NEW))), (Some(Code::NoManagedCluster), Some(Code::DeniedBefore)));
+        assert_eq!(code(Some(Holder { deleting: true, ..JOINED })), Some(Code::Detaching));
+        assert_eq!(code(Some(JOINED)), None);
+    }
+
+    #[test]
+    fn requests_count_where_they_say_something_about_the_name() {
+        let settings = csr::Settings::default();
+        let pending = |request| claimant(&request, "k", State::Pending, "c1", &settings).is_some();
+        let granted = |request| claimant(&request, "k", State::Granted { at: None }, "c1", &settings).is_some();
+        assert!(pending(FIRST) && granted(FIRST));
+        assert_eq!(claimant(&FIRST, "k", State::Failed, "c1", &settings), None);
+        let denied = |request| claimant(&request, "k", State::Denied { at: None }, "c1", &settings).is_some();
+        assert!(denied(FIRST) && denied(Csr { usages: &["server auth"], ..FIRST }) && !denied(RENEWAL));
+        assert_eq!(claimant(&FIRST, "k", State::Pending, "c2", &settings), None, "it is for another name");
+        // Anybody may create what breaks a rule; once it was approved, it is somebody's certificate.
+        for wrong in [
+            Csr { usages: &["server auth"], ..FIRST },
+            Csr { addon_label: Some("x"), ..FIRST },
+            Csr { cluster_label: None, ..FIRST },
+            Csr { cluster_label: Some("c2"), ..FIRST },
+            named(&["bob", "system:open-cluster-management:c1:a1"]),
+        ] {
+            assert!(!pending(wrong) && granted(wrong), "{wrong:?}");
+        }
+        for other in [Csr { signer: "example.com/s", ..FIRST }, named(&["bob"]), RENEWAL] {
+            assert!(!pending(other) && !granted(other), "{other:?}");
+        }
     }
 
     #[test]
@@ -229,6 +338,20 @@ mod tests {
             Some(Code::NameTaken)
         );
         assert_eq!(rivals_of(&NEW, &[granted("", 110)]), Some(Code::NameTaken), "nobody knows its key");
+        let told = |claimants: &[Claimant<'_>]| contested("k1", claimants.iter().copied()).map(|told| told.detail);
+        let three = [pending("k1"), pending("k2"), pending("k2"), pending("k3")];
+        assert_eq!(told(&three).as_deref(), Some("3 keys ask for this name"));
+    }
+
+    #[test]
+    fn a_denial_holds_for_what_is_asked_afterwards() {
+        let denied_at = |at| Claimant { key: "k2", state: State::Denied { at } };
+        let code = |holder, at| denied(&holder, [denied_at(at)].into_iter()).map(|violation| violation.code);
+        assert_eq!(code(NEW, Some(100)), Some(Code::DeniedBefore));
+        assert_eq!(code(NEW, None), Some(Code::DeniedBefore));
+        assert_eq!(code(NEW, Some(99)), None, "another registration's");
+        assert_eq!(code(Holder { accepted: true, ..NEW }, Some(100)), None, "somebody let it in");
+        assert_eq!(rivals_of(&NEW, &[denied_at(Some(100))]), None, "it has no certificate, and does not wait");
     }
 
     #[test]
@@ -240,19 +363,73 @@ mod tests {
     }
 
     #[test]
+    fn strangers_do_not_keep_the_holder_from_asking_again() {
+        let asked = [granted("k1", 110), pending("k2")];
+        assert_eq!(rivals_of(&JOINED, &asked), None);
+        assert_eq!(rivals_of(&Holder { accepted: true, ..NEW }, &asked), None);
+        assert_eq!(rivals_of(&NEW, &asked), Some(Code::TwoKeys), "nobody let the first one in");
+        let earlier = [granted("k1", 90), pending("k2")];
+        assert_eq!(rivals_of(&Holder { accepted: true, ..NEW }, &earlier), Some(Code::TwoKeys));
+    }
+
+    #[test]
+    fn the_credential_that_registered_a_cluster_gets_its_certificate() {
+        let code = |holder, by, shown| credential(&holder, by, shown).map(|violation: Violation| violation.code);
+        assert_eq!(code(NEW, Some("JTI=1"), Some("JTI=1")), None);
+        assert_eq!(code(NEW, Some("JTI=1"), Some("JTI=2")), Some(Code::OtherCredential));
+        assert_eq!(code(NEW, Some("JTI=1"), None), Some(Code::OtherCredential));
+        assert_eq!(code(NEW, None, None), Some(Code::CredentialUnknown));
+        assert_eq!(code(JOINED, None, Some("JTI=2")), None);
+    }
+
+    #[test]
     fn traces_of_earlier_holders_are_seen() {
-        let trace = |holder: &Holder, namespace, role, recorded, claimants: &[Claimant<'_>]| {
-            used_before(holder, namespace, role, recorded, claimants.iter().copied())
+        let traced = |holder: Holder, facts: Facts<'_>, claimants: &[Claimant<'_>]| {
+            let found = first_certificate(&Facts { holder: Some(holder), ..facts }, "k1", claimants.iter().copied());
+            let details: Vec<String> = found
+                .into_iter()
+                .map(|Violation { code, detail, .. }| {
+                    assert_eq!(code, Code::NameUsedBefore);
+                    detail
+                })
+                .collect();
+            details.concat()
         };
-        let own = |created| Namespace::Own { created: Some(created) };
-        assert_eq!(trace(&NEW, Namespace::Absent, None, false, &[]), None);
-        assert_eq!(trace(&NEW, own(100), Some(100), false, &[granted("k1", 100), pending("k2")]), None);
-        assert_eq!(trace(&NEW, own(99), None, false, &[]), Some(Trace::Namespace));
-        assert_eq!(trace(&NEW, Namespace::Own { created: None }, None, false, &[]), Some(Trace::Namespace));
-        assert_eq!(trace(&NEW, Namespace::Absent, None, false, &[granted("k1", 99)]), Some(Trace::Request));
-        assert_eq!(trace(&NEW, Namespace::Absent, Some(99), false, &[]), Some(Trace::Role));
-        assert_eq!(trace(&NEW, Namespace::Absent, None, true, &[]), Some(Trace::Record));
-        assert_eq!(trace(&JOINED, own(99), Some(99), true, &[granted("k1", 99)]), None);
-        assert_eq!(used_before_violation(Trace::Role).code, Code::NameUsedBefore);
+        let none = Facts { name: "a", ..Facts::default() };
+        let own = |created| Facts { namespace: Namespace::Own { created }, ..none };
+        assert_eq!(traced(NEW, none, &[]), "");
+        let now = Facts { role_created: Some(100), ..own(Some(100)) };
+        assert_eq!(traced(NEW, now, &[granted("k1", 100), pending("k1")]), "");
+        for (facts, claimants, trace) in [
+            (own(Some(99)), [].as_slice(), "its namespace is older than this registration"),
+            (own(None), &[], "its namespace is older than this registration"),
+            (none, &[granted("k1", 99)], "a certificate for the name was approved before this registration"),
+            (Facts { role_created: Some(99), ..none }, &[], "the role of its agents is older than this registration"),
+            (Facts { recorded: true, ..none }, &[], "the hub has a record of the name"),
+        ] {
+            assert_eq!(traced(NEW, facts, claimants), format!("a cluster of this name was here before: {trace}"));
+            assert_eq!(traced(JOINED, facts, &[&[granted("k1", 150)], claimants].concat()), "");
+        }
+    }
+
+    #[test]
+    fn everything_that_stands_in_the_way_is_told() {
+        let facts = Facts {
+            name: "a",
+            holder: Some(Holder { deleting: true, ..NEW }),
+            namespace: Namespace::Foreign,
+            recorded: true,
+            ..Facts::default()
+        };
+        let codes: Vec<Code> = first_certificate(&facts, "k1", [granted("k2", 110)].into_iter())
+            .into_iter()
+            .map(|told| told.code)
+            .collect();
+        assert_eq!(codes, [Code::Detaching, Code::NamespaceTaken, Code::NameTaken, Code::NameUsedBefore]);
+        let nobody = first_certificate(&Facts { holder: None, ..facts }, "k1", [].into_iter());
+        assert_eq!(
+            nobody.iter().map(|told| told.code).collect::<Vec<_>>(),
+            [Code::NoManagedCluster, Code::NamespaceTaken]
+        );
     }
 }

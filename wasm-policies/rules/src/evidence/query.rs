@@ -1,6 +1,6 @@
 //! Answering queries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_policy_abi::{Query, Row, Table, Text};
 use serde_json::Value;
@@ -136,7 +136,10 @@ impl Evidence {
             Some(cluster) => {
                 let mut rows: BTreeMap<String, Vec<Row<'static>>> = BTreeMap::new();
                 for (namespace, name, object) in objects {
-                    if let Some(cluster) = cluster.find(object).and_then(Value::as_str) {
+                    let found = cluster.find(object);
+                    let several = found.and_then(Value::as_array).into_iter().flatten();
+                    let clusters: BTreeSet<&str> = found.into_iter().chain(several).filter_map(Value::as_str).collect();
+                    for cluster in clusters {
                         rows.entry(cluster.to_owned()).or_default().push(row(namespace, name, object));
                     }
                 }
@@ -271,6 +274,15 @@ mod tests {
         let none = evidence.table(Some("other"));
         assert_eq!((none.rows.len(), none.complete), (0, true));
         assert!(!evidence.table(None).complete, "a request that is about no cluster has seen nothing");
+    }
+
+    #[test]
+    fn an_object_may_be_about_several_clusters() {
+        let query = Query { selector: None, cluster_field: Some("/clusters".into()), ..query(&[], None) };
+        let both = json!({"metadata": {"name": "x"}, "clusters": ["c1", "c2", "c1", 7]});
+        let evidence = Evidence::new(&query, &[both], "7", Budget::default()).unwrap();
+        let rows = |cluster: &str| evidence.table(Some(cluster)).rows.len();
+        assert_eq!((rows("c1"), rows("c2"), rows("c3")), (1, 1, 0));
     }
 
     #[test]

@@ -1,0 +1,155 @@
+//! Which cluster a certificate request is about.
+
+use super::facts::Csr;
+use super::field::{LABELS, REQUEST};
+use crate::code::Quoted;
+use crate::identity::Identity;
+use crate::{Code, Violation};
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About<'a> {
+    /// The certificate of a cluster's agent.
+    Agent {
+        /// The cluster.
+        cluster: &'a str,
+        /// The agent's own name.
+        agent: &'a str,
+    },
+    /// The certificate of an add-on's agent.
+    Addon {
+        /// The cluster.
+        cluster: &'a str,
+        /// The add-on.
+        addon: &'a str,
+    },
+}
+
+impl<'a> About<'a> {
+    /// The cluster.
+    pub fn cluster(self) -> &'a str {
+        match self {
+            Self::Agent { cluster, .. } | Self::Addon { cluster, .. } => cluster,
+        }
+    }
+}
+
+/// Which cluster a request is about, by its common name, with which the label must agree. None if the request has
+/// nothing to do with the hub.
+///
+/// # Errors
+/// Where that is not clear: nobody may go on with such a request.
+pub fn about<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<Option<About<'a>>, Violation> {
+    if !csr.concerns_hub() {
+        return Ok(None);
+    }
+    let content = csr.content.map_err(|why| Violation::new(Code::Unreadable, REQUEST, why))?;
+    let [name] = content.common_names else { return Err(content.common_names_violation()) };
+    let name = name.as_ref();
+    let about = match Identity::of(name) {
+        Identity::Agent { cluster, agent } => About::Agent { cluster, agent },
+        Identity::AddonAgent { cluster, addon, .. } => About::Addon { cluster, addon },
+        _ => {
+            let detail = format!("common name {} is no agent's", Quoted(name));
+            return Err(Violation::new(Code::CommonName, REQUEST, detail));
+        }
+    };
+    if csr.cluster_label != Some(about.cluster()) {
+        return Err(csr.cluster_label_violation());
+    }
+    match (about, csr.addon_label) {
+        (About::Agent { .. }, Some(label)) => Err(addon_label_violation(label)),
+        (About::Addon { addon, .. }, label) if label != Some(addon) => {
+            let detail = format!("the label names the add-on {}", Quoted(label.unwrap_or_default()));
+            Err(Violation::new(Code::AddonLabel, LABELS, detail))
+        }
+        _ => Ok(Some(about)),
+    }
+}
+
+pub(super) fn addon_label_violation(label: &str) -> Violation {
+    let detail = format!("it asks for an agent's name, but its label names the add-on {}", Quoted(label));
+    Violation::new(Code::AddonLabel, LABELS, detail)
+}
+
+/// An agent that was installed by the one who asks: whom it registers as, and what the API server records of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnAgent<'a> {
+    /// Name of the cluster.
+    pub cluster: &'a str,
+    /// The agent's own name, from the Secret that it keeps on its cluster.
+    pub agent: &'a str,
+    /// User name of the token that it registers with.
+    pub user: &'a str,
+    /// Id of that token with its prefix `JTI=`; none for tokens without one, such as bootstrap tokens.
+    pub token_id: Option<&'a str>,
+}
+
+impl<'a, S: AsRef<str>> Csr<'a, S> {
+    /// Whether this is the request of the agent that the caller installed: it asks for that agent's name, as the user
+    /// and with the very token that were given to it. A token is a secret that the agent shares with nobody, so no
+    /// other can create such a request.
+    pub fn is_of(&self, own: &OwnAgent<'_>) -> bool {
+        let named = matches!(
+            about(self),
+            Ok(Some(About::Agent { cluster, agent })) if cluster == own.cluster && agent == own.agent
+        );
+        // The gRPC server shows its own token; of the agent's, only the user is known.
+        let same_token =
+            self.requester.is_grpc_server() || own.token_id.is_none() || self.requester.token_id() == own.token_id;
+        named && self.asked_by() == own.user && same_token
+    }
+
+    pub(super) fn cluster_label_violation(&self) -> Violation {
+        let detail = match self.cluster_label {
+            Some(label) => format!("the label names the cluster {}", Quoted(label)),
+            None => "no label names the cluster".to_owned(),
+        };
+        Violation::new(Code::ClusterLabel, LABELS, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{ADDON, FIRST, OTHER, RENEWAL, named};
+    use super::*;
+
+    #[test]
+    fn a_request_is_about_the_cluster_that_its_common_name_and_its_label_say() {
+        let agent = Ok(Some(About::Agent { cluster: "c1", agent: "a1" }));
+        assert_eq!((about(&FIRST), about(&RENEWAL)), (agent.clone(), agent));
+        assert_eq!(about(&ADDON), Ok(Some(About::Addon { cluster: "c1", addon: "x" })));
+        assert_eq!(about(&FIRST).map(|about| about.map(About::cluster)), Ok(Some("c1")));
+        let code = |request: Csr<'static, &str>| about(&request).map_err(|violation| violation.code);
+        for (request, expected) in [
+            (Csr { cluster_label: None, ..FIRST }, Code::ClusterLabel),
+            (Csr { cluster_label: Some("c2"), ..FIRST }, Code::ClusterLabel),
+            (Csr { cluster_label: None, ..ADDON }, Code::ClusterLabel),
+            (Csr { addon_label: Some("x"), ..FIRST }, Code::AddonLabel),
+            (Csr { addon_label: None, ..ADDON }, Code::AddonLabel),
+            (Csr { addon_label: Some("other"), ..ADDON }, Code::AddonLabel),
+            (named(&[]), Code::CommonNames),
+            (named(&["system:open-cluster-management:c1:a1", "bob"]), Code::CommonNames),
+            (named(&["bob"]), Code::CommonName),
+            (named(&["system:open-cluster-management:c1"]), Code::CommonName),
+            (Csr { content: Err("no PEM"), ..FIRST }, Code::Unreadable),
+        ] {
+            assert_eq!(code(request), Err(expected), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn requests_of_others_are_about_no_cluster() {
+        assert_eq!(about(&OTHER), Ok(None));
+        assert_eq!(about(&Csr { content: Err("no PEM"), ..OTHER }), Ok(None));
+        // Agents, and those who register clusters, have nothing else to ask for; nor do labels and groups of the hub.
+        for unclear in [
+            Csr { requester: FIRST.requester, ..OTHER },
+            Csr { requester: RENEWAL.requester, ..OTHER },
+            Csr { addon_label: Some("x"), ..OTHER },
+            Csr { grpc_user: Some("bob"), ..OTHER },
+        ] {
+            assert!(about(&unclear).is_err(), "{unclear:?}");
+        }
+    }
+}

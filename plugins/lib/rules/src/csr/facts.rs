@@ -1,0 +1,216 @@
+//! What is known of a certificate request.
+
+use std::fmt;
+
+use crate::identity::{self, GRPC_SERVER_USER, Identity, PREFIX, Requester};
+
+/// Label of a certificate request and of a namespace: the cluster that it belongs to.
+pub const CLUSTER_NAME: &str = "open-cluster-management.io/cluster-name";
+/// Label of a certificate request: the add-on that it is for.
+pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
+/// Annotation of a certificate request: who asked, as the hub's gRPC server says.
+pub const CSR_USER: &str = "open-cluster-management.io/csr-user";
+/// The signer of certificates for the API server.
+pub const API_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+/// The signer of certificates for the hub's gRPC server.
+pub const GRPC_SIGNER: &str = "open-cluster-management.io/grpc";
+
+/// A certificate request.
+#[derive(Debug)]
+pub struct Csr<'a, S> {
+    /// The label [`CLUSTER_NAME`]; a claim.
+    pub cluster_label: Option<&'a str>,
+    /// The label [`ADDON_NAME`]; a claim.
+    pub addon_label: Option<&'a str>,
+    /// The annotation [`CSR_USER`]; a claim unless the hub's gRPC server created the request.
+    pub grpc_user: Option<&'a str>,
+    /// `spec.signerName`.
+    pub signer: &'a str,
+    /// `spec.usages`.
+    pub usages: &'a [S],
+    /// `spec.expirationSeconds`.
+    pub lifetime_seconds: Option<i64>,
+    /// Who created it, as the API server recorded.
+    pub requester: Requester<'a, S>,
+    /// What it asks for; or why that cannot be read.
+    pub content: Result<Content<'a, S>, &'a str>,
+}
+
+impl<S> Clone for Csr<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Csr<'_, S> {}
+
+/// What a request asks for: everything that its own signature covers.
+#[derive(Debug)]
+pub struct Content<'a, S> {
+    /// Every common name of the subject.
+    pub common_names: &'a [S],
+    /// Every organization of the subject: the holder's groups.
+    pub organizations: &'a [S],
+    /// Dotted names of the subject's other attributes.
+    pub other_attributes: &'a [S],
+    /// Subject alternative names.
+    pub alternative_names: &'a [S],
+    /// Other extensions and attributes that are asked for.
+    pub extensions: &'a [S],
+    /// The key.
+    pub key: Key<'a>,
+    /// Whether the request is signed with its own key.
+    pub signature: Signature,
+}
+
+impl<S> Clone for Content<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Content<'_, S> {}
+
+/// A public key's algorithm and strength.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// NIST P-256.
+    P256,
+    /// NIST P-384.
+    P384,
+    /// NIST P-521.
+    P521,
+    /// Ed25519.
+    Ed25519,
+    /// RSA with the bits of its modulus.
+    Rsa(u32),
+    /// Anything else, by name.
+    Other(&'a str),
+}
+
+impl<'a> Key<'a> {
+    /// The key of an algorithm, `ECDSA`, `Ed25519`, `RSA` or another, and the bits of its curve or modulus.
+    pub fn of(algorithm: &'a str, bits: u32) -> Self {
+        match (algorithm, bits) {
+            ("ECDSA", 256) => Self::P256,
+            ("ECDSA", 384) => Self::P384,
+            ("ECDSA", 521) => Self::P521,
+            ("Ed25519", _) => Self::Ed25519,
+            ("RSA", bits) => Self::Rsa(bits),
+            (other, _) => Self::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::P256 => f.write_str("ECDSA P-256"),
+            Self::P384 => f.write_str("ECDSA P-384"),
+            Self::P521 => f.write_str("ECDSA P-521"),
+            Self::Ed25519 => f.write_str("Ed25519"),
+            Self::Rsa(bits) => write!(f, "RSA {bits}"),
+            Self::Other(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Proof of possession of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signature {
+    /// Made with the key of the request.
+    Valid,
+    /// Not made with the key of the request.
+    Invalid,
+    /// Made by an algorithm that proves nothing or that cannot be verified.
+    Unverifiable,
+}
+
+impl<'a, S: AsRef<str>> Csr<'a, S> {
+    /// The user who asked; behind the hub's gRPC server, and there only, the one that it names.
+    pub fn asked_by(&self) -> &'a str {
+        match self.grpc_user {
+            Some(user) if self.requester.user == GRPC_SERVER_USER => user,
+            _ => self.requester.user,
+        }
+    }
+
+    /// Whether the request is about a cluster, right or wrong, by its label or by a common name.
+    pub fn claims(&self, cluster: &str) -> bool {
+        self.cluster_label == Some(cluster) || self.names_cluster(cluster)
+    }
+
+    /// Whether the request asks for the name of an agent of `cluster`.
+    pub fn names_agent_of(&self, cluster: &str) -> bool {
+        self.agents().any(|(of, _)| of == cluster)
+    }
+
+    fn names_cluster(&self, cluster: &str) -> bool {
+        self.common_names().any(|name| Identity::of(name).cluster() == Some(cluster))
+    }
+
+    /// Whether the request is an add-on's, which other approvers decide about.
+    ///
+    /// A label alone hides nothing: whoever asks for the name or the groups of a cluster's agent is judged as one.
+    pub fn is_addons(&self) -> bool {
+        let Ok(content) = &self.content else { return self.addon_label.is_some() };
+        if self.agents().next().is_some() || texts(content.organizations).any(identity::is_agents_group) {
+            return false;
+        }
+        let is_addon = |name: &S| matches!(Identity::of(name.as_ref()), Identity::AddonAgent { .. });
+        let all_addons = !content.common_names.is_empty() && content.common_names.iter().all(is_addon);
+        all_addons || self.addon_label.is_some()
+    }
+
+    /// Whether an agent of `cluster` asks for its own name again.
+    pub fn is_renewal(&self, cluster: &str) -> bool {
+        let user = self.asked_by();
+        matches!(Identity::of(user), Identity::Agent { cluster: of, .. } if of == cluster)
+            && matches!(&self.content, Ok(content) if matches!(content.common_names, [name] if name.as_ref() == user))
+    }
+
+    /// Whether the request, right or wrong, is one for the first certificate of an agent of `cluster`, which the hub's
+    /// administrator decides about. Others decide about add-ons, and about what an agent asks for with its own name.
+    pub fn is_first_of(&self, cluster: &str) -> bool {
+        self.claims(cluster) && !self.is_addons() && !self.is_renewal(cluster)
+    }
+
+    /// Whether an issued certificate would be an identity on the hub.
+    pub fn is_for_hub(&self) -> bool {
+        self.signer == API_SIGNER || self.signer == GRPC_SIGNER
+    }
+
+    /// Whether the request has to do with the hub at all: by label, by what it asks for, or by who asks. Agents and
+    /// those who register clusters have nothing else to ask for.
+    pub fn concerns_hub(&self) -> bool {
+        let by_requester = match self.requester.identity() {
+            Identity::Agent { .. } | Identity::AddonAgent { .. } | Identity::Unclear => true,
+            Identity::GrpcServer | Identity::BootstrapAccount => true,
+            Identity::BootstrapToken { .. } => self.requester.is_in(identity::TOKEN_GROUP),
+            Identity::ServiceAccount { .. } | Identity::Other => false,
+        };
+        by_requester
+            || self.cluster_label.is_some()
+            || self.addon_label.is_some()
+            || self.grpc_user.is_some()
+            || self.signer == GRPC_SIGNER
+            || matches!(&self.content, Ok(content)
+                if texts(content.common_names).chain(texts(content.organizations)).any(|name| name.starts_with(PREFIX)))
+    }
+
+    pub(super) fn common_names(&self) -> impl Iterator<Item = &'a str> {
+        texts(self.content.as_ref().map_or(&[], |content| content.common_names))
+    }
+
+    /// Cluster and agent of every common name that is an agent's.
+    fn agents(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.common_names().filter_map(|name| match Identity::of(name) {
+            Identity::Agent { cluster, agent } => Some((cluster, agent)),
+            _ => None,
+        })
+    }
+}
+
+pub(super) fn texts<S: AsRef<str>>(texts: &[S]) -> impl Iterator<Item = &str> {
+    texts.iter().map(AsRef::as_ref)
+}

@@ -1,0 +1,23 @@
+//! Certificate requests: which cluster one is about, and whether it asks for exactly what an agent needs (rules R1 to
+//! R7).
+//!
+//! A certificate is an identity for a year: its common name and organizations decide what its holder may do on the
+//! hub. Labels, annotations and the name of the object are claims of whoever created it; the requester is what the API
+//! server recorded; the content is what the request's own signature covers.
+
+mod about;
+mod facts;
+mod rules;
+#[cfg(test)]
+pub(crate) mod samples;
+
+pub use about::{About, OwnAgent, about};
+pub use facts::{ADDON_NAME, API_SIGNER, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature};
+pub use rules::{Judgement, Kind, Settings, YEAR, first_certificate, judge};
+
+/// Fields of a request that break rules.
+mod field {
+    pub(super) const REQUEST: &str = "spec.request";
+    pub(super) const LABELS: &str = "metadata.labels";
+    pub(super) const REQUESTER: &str = "spec.username";
+}

@@ -1,0 +1,392 @@
+//! Whether a certificate request asks for exactly what an agent needs.
+
+use super::about::addon_label_violation;
+use super::facts::{API_SIGNER, Content, Csr, GRPC_SIGNER, Key, Signature, texts};
+use super::field::{LABELS, REQUEST, REQUESTER};
+use crate::code::{Quoted, quoted};
+use crate::identity::{self, GRPC_SERVER_USER, Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
+use crate::{Code, Violation, name};
+
+/// A year in seconds: what agents ask for at most, and what signers give where nothing is asked for.
+pub const YEAR: i64 = 31_536_000;
+
+/// What may be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Users who may ask for a cluster's first certificate besides the hub's own bootstrap identities. Exact names.
+    pub requesters: Vec<String>,
+    /// Signers that add-ons may ask besides the API server's and the gRPC server's.
+    pub addon_signers: Vec<String>,
+    /// Longest lifetime that may be asked for.
+    pub max_lifetime_seconds: i64,
+    /// The lifetime of a certificate for which none was asked.
+    pub signer_default_seconds: i64,
+    /// Shortest modulus of an RSA key.
+    pub min_rsa_bits: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            requesters: Vec::new(),
+            addon_signers: Vec::new(),
+            max_lifetime_seconds: YEAR,
+            signer_default_seconds: YEAR,
+            min_rsa_bits: 2048,
+        }
+    }
+}
+
+/// Longest modulus of an RSA key: longer ones are not verified, for that takes too long.
+const MAX_RSA_BITS: u32 = 8192;
+
+impl Key<'_> {
+    fn is_strong(self, settings: &Settings) -> bool {
+        match self {
+            Self::P256 | Self::P384 | Self::P521 | Self::Ed25519 => true,
+            Self::Rsa(bits) => (settings.min_rsa_bits..=MAX_RSA_BITS).contains(&bits),
+            Self::Other(_) => false,
+        }
+    }
+}
+
+/// What sort of certificate is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An agent's first.
+    First,
+    /// An agent asks for its own again.
+    Renewal,
+    /// An add-on's.
+    Addon,
+}
+
+/// What a request comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What sort of certificate is asked for.
+    pub kind: Kind,
+    /// Every rule that is broken.
+    pub violations: Vec<Violation>,
+}
+
+/// Checks a request against every rule, whoever asks. `expected` is the cluster that it must be about, where that is
+/// known; `addon_enabled` says whether the hub has the ManagedClusterAddOn that an add-on's request is for, none where
+/// nobody has looked. None if the request has nothing to do with the hub.
+pub fn judge<S: AsRef<str>>(
+    csr: &Csr<'_, S>,
+    expected: Option<&str>,
+    settings: &Settings,
+    addon_enabled: Option<bool>,
+) -> Option<Judgement> {
+    if expected.is_none() && !csr.concerns_hub() {
+        return None;
+    }
+    let mut found = Vec::new();
+    if csr.is_addons() {
+        csr.check_form(settings, &mut found);
+        csr.check_addon(expected, settings, addon_enabled, &mut found);
+        return Some(Judgement { kind: Kind::Addon, violations: found });
+    }
+    // By its common name: an agent is judged as one whatever the label says.
+    let mut names = csr.common_names();
+    let named = match (names.next().map(Identity::of), names.next()) {
+        (Some(Identity::Agent { cluster, .. }), None) => Some(cluster),
+        _ => None,
+    };
+    let cluster = expected.or(named).or(csr.cluster_label).unwrap_or_default();
+    let kind = csr.kind();
+    csr.check_agent(cluster, kind, settings, &mut found);
+    Some(Judgement { kind, violations: found })
+}
+
+/// Checks a request against every rule for the first certificate of an agent of `cluster`, whoever asks. An empty
+/// answer means that it asks for exactly that and nothing else.
+pub fn first_certificate<S: AsRef<str>>(csr: &Csr<'_, S>, cluster: &str, settings: &Settings) -> Vec<Violation> {
+    let mut found = Vec::new();
+    csr.check_agent(cluster, Kind::First, settings, &mut found);
+    found
+}
+
+impl<S: AsRef<str>> Csr<'_, S> {
+    /// What sort of certificate is asked for. Whoever has a name that the hub gave asks for no first certificate.
+    pub fn kind(&self) -> Kind {
+        match Identity::of(self.asked_by()).is_hub_given() {
+            _ if self.is_addons() => Kind::Addon,
+            true => Kind::Renewal,
+            false => Kind::First,
+        }
+    }
+
+    /// Whether somebody asks who may not ask for a certificate of this sort for an agent of `cluster`.
+    pub fn requester_violation(&self, cluster: &str, kind: Kind, settings: &Settings) -> Option<Violation> {
+        let violation = |code, field, detail| Some(Violation::new(code, field, detail));
+        let user = self.requester.user;
+        let by_grpc = user == GRPC_SERVER_USER;
+        if !by_grpc && (self.grpc_user.is_some() || self.signer == GRPC_SIGNER) {
+            let detail = format!("it claims the hub's gRPC server, but was created by {}", Quoted(user));
+            return violation(Code::GrpcClaim, "metadata.annotations", detail);
+        }
+        if let Some(lack) = self.requester.lack() {
+            return violation(Code::Impersonated, REQUESTER, format!("{} {lack}", Quoted(user)));
+        }
+        if by_grpc && self.grpc_user.is_none_or(str::is_empty) {
+            let detail = "the hub's gRPC server does not say who asked".to_owned();
+            return violation(Code::GrpcClaim, "metadata.annotations", detail);
+        }
+        let asked_by = self.asked_by();
+        let own = self.is_renewal(cluster);
+        if Identity::of(asked_by).is_hub_given() && !own {
+            let detail = format!("{} may only ask for its own name again", Quoted(asked_by));
+            return violation(Code::OtherAgent, REQUESTER, detail);
+        }
+        // What stands behind the gRPC server is known by name only; its groups are not recorded.
+        let entitled = match (kind, by_grpc) {
+            (Kind::Renewal, _) => own,
+            (_, true) => identity::bootstraps_by_name(asked_by, &settings.requesters),
+            (_, false) => self.requester.bootstraps(&settings.requesters),
+        };
+        match entitled {
+            true => None,
+            false => violation(Code::Requester, REQUESTER, format!("{} may not register clusters", Quoted(asked_by))),
+        }
+    }
+
+    /// Everything that holds for an agent's request.
+    fn check_agent(&self, cluster: &str, kind: Kind, settings: &Settings, found: &mut Vec<Violation>) {
+        if self.cluster_label != Some(cluster) || cluster.is_empty() {
+            found.push(self.cluster_label_violation());
+        }
+        if let Some(label) = self.addon_label {
+            found.push(addon_label_violation(label));
+        }
+        found.extend(self.requester_violation(cluster, kind, settings));
+        let expected = match self.requester.user == GRPC_SERVER_USER {
+            true => GRPC_SIGNER,
+            false => API_SIGNER,
+        };
+        if self.signer != expected {
+            let detail = format!("signer {} instead of {expected}", Quoted(self.signer));
+            found.push(Violation::new(Code::Signer, "spec.signerName", detail));
+        }
+        self.check_form(settings, found);
+        let Ok(content) = &self.content else { return };
+        match content.common_names {
+            [name] => match Identity::of(name.as_ref()) {
+                Identity::Agent { cluster: of, .. } if of == cluster && !name::is_reserved(cluster) => {}
+                Identity::Agent { cluster: of, .. } if of == cluster => {
+                    found.extend(name::check(cluster, &[]));
+                }
+                _ => {
+                    let detail = format!("common name {} is no agent of {}", Quoted(name.as_ref()), Quoted(cluster));
+                    found.push(Violation::new(Code::CommonName, REQUEST, detail));
+                }
+            },
+            _ => found.push(content.common_names_violation()),
+        }
+        let own = |group: &&str| identity::is_group_of(group, cluster);
+        let foreign = |group: &&str| !own(group) && *group != MANAGED_CLUSTERS_GROUP;
+        content.check_organizations(foreign, found);
+        if !texts(content.organizations).any(|group| own(&group)) {
+            let detail = format!("organization {:?} is missing", format!("{PREFIX}{cluster}"));
+            found.push(Violation::new(Code::MissingOrganization, REQUEST, detail));
+        }
+    }
+
+    /// What holds for agents and add-ons alike: usages, lifetime, and the form of the content.
+    fn check_form(&self, settings: &Settings, found: &mut Vec<Violation>) {
+        let has = |usage: &str| texts(self.usages).any(|known| known == usage);
+        let known = |usage: &str| matches!(usage, "digital signature" | "key encipherment" | "client auth");
+        if !has("digital signature") || !has("client auth") || !texts(self.usages).all(known) {
+            let detail = format!("usages {}", quoted(texts(self.usages)));
+            found.push(Violation::new(Code::Usages, "spec.usages", detail));
+        }
+        let most = settings.max_lifetime_seconds;
+        let wrong = match self.lifetime_seconds {
+            Some(seconds) => (seconds <= 0 || seconds > most).then(|| format!("{seconds}s asked for, {most}s allowed")),
+            None => (settings.signer_default_seconds > most).then(|| {
+                let default = settings.signer_default_seconds;
+                format!("no lifetime asked for, for which signers give up to {default}s, {most}s allowed")
+            }),
+        };
+        if let Some(detail) = wrong {
+            found.push(Violation::new(Code::Lifetime, "spec.expirationSeconds", detail));
+        }
+        match &self.content {
+            Ok(content) => content.check_form(settings, found),
+            Err(why) => found.push(Violation::new(Code::Unreadable, REQUEST, *why)),
+        }
+    }
+
+    /// Everything that holds for an add-on's request besides its form.
+    fn check_addon(
+        &self,
+        expected: Option<&str>,
+        settings: &Settings,
+        enabled: Option<bool>,
+        found: &mut Vec<Violation>,
+    ) {
+        let (cluster, addon) = (self.cluster_label.unwrap_or_default(), self.addon_label.unwrap_or_default());
+        if cluster.is_empty() || expected.is_some_and(|expected| expected != cluster) {
+            found.push(self.cluster_label_violation());
+        }
+        if addon.is_empty() {
+            found.push(Violation::new(Code::AddonLabel, LABELS, "no label names the add-on"));
+        }
+        // `…:cluster:<cluster>:addon:<addon>` and what stands below it.
+        let below = |name: &str| {
+            matches!(Identity::of(name), Identity::AddonAgent { cluster: c, addon: a, agent: Some(_) }
+                if c == cluster && a == addon)
+        };
+        if let Ok(content) = &self.content {
+            match content.common_names {
+                [name] if below(name.as_ref()) => {}
+                [name] => {
+                    let detail = format!("common name {} is not that of this add-on's agent", Quoted(name.as_ref()));
+                    found.push(Violation::new(Code::CommonName, REQUEST, detail));
+                }
+                _ => found.push(content.common_names_violation()),
+            }
+            let known = |group: &str| {
+                group == "system:authenticated"
+                    || group.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix("addon:")) == Some(addon)
+                    || matches!(Identity::of(group), Identity::AddonAgent { cluster: c, addon: a, .. }
+                        if c == cluster && a == addon)
+            };
+            content.check_organizations(|group| !known(group), found);
+        }
+        if (self.signer == GRPC_SIGNER || self.grpc_user.is_some()) && !self.requester.is_grpc_server() {
+            let detail = format!("it claims the hub's gRPC server, but was created by {}", Quoted(self.requester.user));
+            found.push(Violation::new(Code::GrpcClaim, "metadata.annotations", detail));
+        } else if !self.is_for_hub() && !settings.addon_signers.iter().any(|known| known == self.signer) {
+            let detail = format!("add-ons may not ask the signer {}", Quoted(self.signer));
+            found.push(Violation::new(Code::Signer, "spec.signerName", detail));
+        }
+        let asked_by = self.asked_by();
+        let entitled =
+            matches!(Identity::of(asked_by), Identity::Agent { cluster: of, .. } if of == cluster) || below(asked_by);
+        if !entitled {
+            let detail = format!("{} may not ask for this add-on", Quoted(asked_by));
+            found.push(Violation::new(Code::Requester, REQUESTER, detail));
+        }
+        match enabled {
+            Some(true) => {}
+            Some(false) => {
+                let detail = format!("the hub has no add-on {} for {}", Quoted(addon), Quoted(cluster));
+                found.push(Violation::new(Code::AddonNotEnabled, LABELS, detail));
+            }
+            None => {
+                let detail = "whether the add-on is enabled is not known";
+                found.push(Violation::new(Code::EvidenceIncomplete, LABELS, detail));
+            }
+        }
+    }
+}
+
+impl<S: AsRef<str>> Content<'_, S> {
+    pub(super) fn common_names_violation(&self) -> Violation {
+        let count = self.common_names.len();
+        let detail = format!("{count} common names: {}", quoted(texts(self.common_names)));
+        Violation::new(Code::CommonNames, REQUEST, detail)
+    }
+
+    fn check_organizations(&self, foreign: impl Fn(&&str) -> bool, found: &mut Vec<Violation>) {
+        if texts(self.organizations).any(|group| foreign(&group)) {
+            let detail = format!("organizations {}", quoted(texts(self.organizations).filter(foreign)));
+            found.push(Violation::new(Code::ForeignOrganization, REQUEST, detail));
+        }
+    }
+
+    fn check_form(&self, settings: &Settings, found: &mut Vec<Violation>) {
+        let mut none_of = |code, what: &str, texts_: &[S]| {
+            if !texts_.is_empty() {
+                found.push(Violation::new(code, REQUEST, format!("{what} {}", quoted(texts(texts_)))));
+            }
+        };
+        none_of(Code::SubjectAttributes, "subject attributes", self.other_attributes);
+        none_of(Code::AlternativeNames, "alternative names", self.alternative_names);
+        none_of(Code::Extensions, "extensions", self.extensions);
+        let strong = self.key.is_strong(settings);
+        if !strong {
+            found.push(Violation::new(Code::WeakKey, REQUEST, format!("key {}", self.key)));
+        }
+        match self.signature {
+            Signature::Valid => {}
+            // The weak key says it all: such keys are not even tried.
+            _ if !strong => {}
+            Signature::Invalid => {
+                found.push(Violation::new(Code::Signature, REQUEST, "it is not signed with its own key"));
+            }
+            Signature::Unverifiable => {
+                let detail = "its signature algorithm cannot be verified";
+                found.push(Violation::new(Code::Signature, REQUEST, detail));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{ADDON, FIRST, OTHER, RENEWAL, Sample, by, named};
+    use super::*;
+
+    fn codes(request: &Sample, addon_enabled: Option<bool>) -> Vec<Code> {
+        let judgement = judge(request, None, &Settings::default(), addon_enabled).unwrap();
+        judgement.violations.into_iter().map(|violation| violation.code).collect()
+    }
+
+    #[test]
+    fn right_requests_break_no_rule() {
+        for (request, kind) in [(FIRST, Kind::First), (RENEWAL, Kind::Renewal), (ADDON, Kind::Addon)] {
+            let judgement = judge(&request, None, &Settings::default(), Some(true));
+            assert_eq!(judgement, Some(Judgement { kind, violations: Vec::new() }));
+            assert_eq!(request.kind(), kind);
+        }
+        assert_eq!(judge(&OTHER, None, &Settings::default(), None), None);
+        // Whoever expects a cluster's request gets an answer whatever the request is.
+        assert!(judge(&OTHER, Some("c1"), &Settings::default(), None).is_some());
+    }
+
+    #[test]
+    fn an_addons_groups_need_the_addon() {
+        assert_eq!(codes(&ADDON, Some(true)), []);
+        assert_eq!(codes(&ADDON, Some(false)), [Code::AddonNotEnabled]);
+        assert_eq!(codes(&ADDON, None), [Code::EvidenceIncomplete]);
+        // An add-on of its own asks for its own groups, not for another's.
+        let of_another = Csr { addon_label: Some("other"), ..ADDON };
+        assert_eq!(codes(&of_another, Some(true)), [Code::CommonName, Code::ForeignOrganization]);
+        // For an agent's certificate it does not matter what add-ons there are.
+        assert_eq!(codes(&FIRST, Some(false)), []);
+    }
+
+    #[test]
+    fn the_label_of_an_addon_hides_nothing() {
+        assert_eq!(codes(&Csr { addon_label: Some("x"), ..FIRST }, Some(true)), [Code::AddonLabel]);
+        let groups =
+            Csr { addon_label: Some("x"), ..named(&["system:open-cluster-management:cluster:c1:addon:x:agent:y"]) };
+        assert_eq!(codes(&groups, Some(true)), [Code::AddonLabel, Code::CommonName], "it asks for an agent's groups");
+    }
+
+    #[test]
+    fn agents_ask_for_their_own_names_only() {
+        for user in [
+            "system:open-cluster-management:c1:a2",
+            "system:open-cluster-management:c2:a1",
+            "system:open-cluster-management:cluster:c1:addon:x",
+            "system:open-cluster-management:c1",
+        ] {
+            let request = Csr { requester: by(user), ..FIRST };
+            assert_eq!(codes(&request, None), [Code::OtherAgent], "{user}");
+            let first = first_certificate(&request, "c1", &Settings::default());
+            assert_eq!(first.first().map(|violation| violation.code), Some(Code::OtherAgent), "{user}");
+        }
+        let named =
+            Settings { requesters: vec!["system:open-cluster-management:c2:a1".to_owned()], ..Settings::default() };
+        let other = Csr { requester: by("system:open-cluster-management:c2:a1"), ..FIRST };
+        assert_eq!(first_certificate(&other, "c1", &named).len(), 1, "nobody can make an agent a requester");
+        // Its own name it has already: that is no first certificate.
+        let again = first_certificate(&RENEWAL, "c1", &Settings::default());
+        assert_eq!(again.first().map(|violation| violation.code), Some(Code::Requester));
+        assert_eq!(codes(&Csr { requester: by("bob"), ..FIRST }, None), [Code::Requester]);
+    }
+}
