@@ -25,9 +25,9 @@ mod limits;
 mod module;
 mod policy;
 mod question;
-mod records;
 mod registry;
 mod runtime;
+mod wit_types;
 
 pub use artifact::{Artifact, Header};
 #[doc(hidden)]

@@ -11,7 +11,7 @@ use ocm_policy_rules::Fault;
 use ocm_policy_rules::adapt;
 use ocm_policy_rules::review::admission_request;
 
-use crate::records;
+use crate::wit_types;
 
 /// A request with everything that any policy may want of it.
 pub struct Question {
@@ -230,11 +230,11 @@ impl Question {
     /// # Errors
     /// When it needs a table or an object that the asker does not have: deciding without would be deciding something
     /// else.
-    pub(crate) fn records_for<'q>(&'q self, manifest: &'q Manifest) -> Result<records::Request<'q>, Fault> {
+    pub(crate) fn records_for<'q>(&'q self, manifest: &'q Manifest) -> Result<wit_types::Request<'q>, Fault> {
         self.has_objects_for(manifest)?;
         let evidence = self.tables(manifest)?.into_iter().map(|found| (found.name, found.table)).collect();
         let [object, previous_object] = if manifest.wants_object { self.objects() } else { [None; 2] };
-        Ok(records::Request::new(&self.request, records::Given { object, previous_object, evidence }))
+        Ok(wit_types::Request::new(&self.request, wit_types::Given { object, previous_object, evidence }))
     }
 
     /// Whether the objects are there that a policy with this manifest judges. A request that is about no object of the

@@ -55,7 +55,7 @@ pub mod wire {
     use ocm_policy_abi as abi;
 
     use crate::Answer;
-    pub use crate::records::{Decision, List, Request, Str};
+    pub use crate::wit_types::{Decision, List, Request, Str};
 
     /// `result<_, list<string>>`.
     #[repr(C)]

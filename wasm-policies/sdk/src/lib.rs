@@ -41,10 +41,10 @@ mod build;
 mod bump;
 pub mod guest;
 pub mod hub;
-#[doc(hidden)]
-pub mod records;
 mod request;
 pub mod time;
+#[doc(hidden)]
+pub mod wit_types;
 
 pub use build::{Answer, ManifestBuilder, allow, deny, hold, manifest, no_opinion};
 pub use ocm_policy_abi::{

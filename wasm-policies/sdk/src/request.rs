@@ -7,7 +7,7 @@ use ocm_policy_abi as abi;
 use ocm_policy_abi::{Cluster, Csr, Map, Operation, Requester, Resource, Stage, Table, Text};
 use serde_json::Value;
 
-use crate::records;
+use crate::wit_types;
 
 /// A request. Of what the host has written, its parts are made when they are asked for, and remembered.
 pub struct Request<'a> {
@@ -17,7 +17,7 @@ pub struct Request<'a> {
     dry_run: bool,
     attempt: u32,
     stage: Option<Stage>,
-    records: Option<&'a records::Request<'a>>,
+    wit: Option<&'a wit_types::Request<'a>>,
     requester: OnceCell<Requester<'a>>,
     creator: OnceCell<Option<Requester<'a>>>,
     resource: OnceCell<Option<Resource<'a>>>,
@@ -32,8 +32,8 @@ pub struct Request<'a> {
     more: OnceCell<Map<'a, Value>>,
 }
 
-impl<'a> From<&'a records::Request<'a>> for Request<'a> {
-    fn from(records: &'a records::Request<'a>) -> Self {
+impl<'a> From<&'a wit_types::Request<'a>> for Request<'a> {
+    fn from(records: &'a wit_types::Request<'a>) -> Self {
         Self {
             id: records.id(),
             operation: records.operation(),
@@ -41,7 +41,7 @@ impl<'a> From<&'a records::Request<'a>> for Request<'a> {
             dry_run: records.dry_run(),
             attempt: records.attempt(),
             stage: records.stage(),
-            records: Some(records),
+            wit: Some(records),
             requester: OnceCell::new(),
             creator: OnceCell::new(),
             resource: OnceCell::new(),
@@ -87,7 +87,7 @@ impl<'a> From<abi::Request<'a>> for Request<'a> {
             dry_run,
             attempt,
             stage,
-            records: None,
+            wit: None,
             requester: requester.into(),
             creator: creator.into(),
             resource: resource.into(),
@@ -137,32 +137,32 @@ impl<'a> Request<'a> {
 
     /// Who makes the API request.
     pub fn requester(&self) -> &Requester<'a> {
-        self.requester.get_or_init(|| self.records.map(records::Request::requester).unwrap_or_default())
+        self.requester.get_or_init(|| self.wit.map(wit_types::Request::requester).unwrap_or_default())
     }
 
     /// Who asked for the certificate, or else created the cluster, where that is known apart from the requester.
     pub fn creator(&self) -> Option<&Requester<'a>> {
-        self.creator.get_or_init(|| self.records?.creator()).as_ref()
+        self.creator.get_or_init(|| self.wit?.creator()).as_ref()
     }
 
     /// Which API object this is about.
     pub fn resource(&self) -> Option<&Resource<'a>> {
-        self.resource.get_or_init(|| self.records?.resource()).as_ref()
+        self.resource.get_or_init(|| self.wit?.resource()).as_ref()
     }
 
     /// The ManagedCluster as it will be; of a deletion as it is.
     pub fn cluster(&self) -> Option<&Cluster<'a>> {
-        self.cluster.get_or_init(|| self.records?.cluster()).as_ref()
+        self.cluster.get_or_init(|| self.wit?.cluster()).as_ref()
     }
 
     /// The ManagedCluster before an update.
     pub fn previous(&self) -> Option<&Cluster<'a>> {
-        self.previous.get_or_init(|| self.records?.previous()).as_ref()
+        self.previous.get_or_init(|| self.wit?.previous()).as_ref()
     }
 
     /// The certificate request.
     pub fn csr(&self) -> Option<&Csr<'a>> {
-        self.csr.get_or_init(|| self.records?.csr()).as_ref()
+        self.csr.get_or_init(|| self.wit?.csr()).as_ref()
     }
 
     /// The whole object as JSON, where the manifest asks for objects.
@@ -177,23 +177,23 @@ impl<'a> Request<'a> {
 
     /// What a query of the manifest found. A table that is missing is as good as one that is not complete.
     pub fn evidence(&self, query: &str) -> Option<&Table<'a>> {
-        self.evidence.get_or_init(|| self.records.map(records::Request::evidence).unwrap_or_default()).get(query)
+        self.evidence.get_or_init(|| self.wit.map(wit_types::Request::evidence).unwrap_or_default()).get(query)
     }
 
     /// What policies have set in the object at the mutating stage: values by JSON pointer.
     pub fn set_by_policies(&self) -> &Map<'a, Text<'a>> {
-        let read = || self.records.map(records::Request::set_by_policies).unwrap_or_default();
+        let read = || self.wit.map(wit_types::Request::set_by_policies).unwrap_or_default();
         self.set_by_policies.get_or_init(read)
     }
 
     /// Whether the hub knows an obligation. An answer with another one is an error.
     pub fn knows_obligation(&self, name: &str) -> bool {
-        let read = || self.records.map(records::Request::obligations).unwrap_or_default();
+        let read = || self.wit.map(wit_types::Request::obligations).unwrap_or_default();
         self.obligations.get_or_init(read).iter().any(|known| known == name)
     }
 
     /// Facts that later hosts tell within this version of the contract.
     pub fn more(&self) -> &Map<'a, Value> {
-        self.more.get_or_init(|| self.records.map(records::Request::more).unwrap_or_default())
+        self.more.get_or_init(|| self.wit.map(wit_types::Request::more).unwrap_or_default())
     }
 }

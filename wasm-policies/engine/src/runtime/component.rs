@@ -9,13 +9,13 @@ use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, Insta
 
 use crate::limits::Limits;
 use crate::question::Question;
-use crate::records;
 use crate::runtime::errors::{fault, sentences};
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::store::{Clock, Guarded, fill, store};
+use crate::runtime::store::{Clock, Guarded, fill, fuel_used, store};
+use crate::wit_types;
 
 /// `decide` of the contract.
-type Decide<'r> = TypedFunc<(&'r records::Request<'r>,), (records::Decision,)>;
+type Decide<'r> = TypedFunc<(&'r wit_types::Request<'r>,), (wit_types::Decision,)>;
 /// `configure` of the contract.
 type Configure = TypedFunc<(String,), (Result<(), Vec<String>>,)>;
 /// `describe` of the contract.
@@ -144,7 +144,7 @@ impl Ready for Waiting {
         // SAFETY: the function is of this type.
         let decide: Decide<'_> = unsafe { TypedFunc::new_unchecked(self.decide) };
         let answer = decide.call(&mut self.store, (&request,));
-        self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        self.fuel = fuel_used(&self.store, limits);
         let (answer,) = answer.map_err(fault)?;
         let decision = Decision::try_from(answer)?;
         let bounds = Bounds::default();

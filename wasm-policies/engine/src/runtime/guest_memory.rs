@@ -6,7 +6,7 @@ use ocm_policy_rules::Fault;
 use wasmtime::{Caller, Extern, Instance, Memory, Store};
 
 use crate::runtime::errors::{outside, stop};
-use crate::runtime::store::{charge, price};
+use crate::runtime::store::{Guarded, charge, price};
 
 /// The memory of the guest that calls.
 pub(crate) fn memory<T>(caller: &mut Caller<'_, T>) -> wasmtime::Result<Memory> {
@@ -14,6 +14,15 @@ pub(crate) fn memory<T>(caller: &mut Caller<'_, T>) -> wasmtime::Result<Memory> 
         Some(Extern::Memory(memory)) => Ok(memory),
         _ => stop(Fault::Load("it exports no memory".to_owned())),
     }
+}
+
+/// The memory of the guest that calls and what its host remembers, both at once.
+pub(crate) fn memory_and_host<'c, H: 'static>(
+    caller: &'c mut Caller<'_, Guarded<H>>,
+) -> wasmtime::Result<(&'c mut [u8], &'c mut H)> {
+    let memory = memory(caller)?;
+    let (memory, guarded) = memory.data_and_store_mut(caller);
+    Ok((memory, &mut guarded.host))
 }
 
 /// The memory of an instance.

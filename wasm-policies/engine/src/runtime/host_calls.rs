@@ -4,12 +4,12 @@ use ocm_policy_rules::Fault;
 
 /// What a guest says that does not decide: the beginning is kept for the case that it fails.
 #[derive(Default)]
-pub(crate) struct Murmur(Vec<u8>);
+pub(crate) struct GuestLog(Vec<u8>);
 
-impl Murmur {
+impl GuestLog {
     const MOST: usize = 512;
 
-    pub(crate) fn hear(&mut self, bytes: &[u8]) {
+    pub(crate) fn record(&mut self, bytes: &[u8]) {
         let room = Self::MOST.saturating_sub(self.0.len());
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn what_was_said_explains_a_trap_and_nothing_else() {
-        let mut murmur = Murmur::default();
-        murmur.hear(b"panicked at x\n");
-        murmur.hear(&[b'y'; 10_000]);
-        let Fault::Trap(text) = murmur.explain(Fault::Trap("unreachable".to_owned())) else { panic!("no trap") };
+        let mut log = GuestLog::default();
+        log.record(b"panicked at x\n");
+        log.record(&[b'y'; 10_000]);
+        let Fault::Trap(text) = log.explain(Fault::Trap("unreachable".to_owned())) else { panic!("no trap") };
         assert!(text.starts_with("unreachable; it said: panicked at x ") && text.len() < 600, "{text}");
-        assert_eq!(murmur.explain(Fault::OutOfFuel), Fault::OutOfFuel);
+        assert_eq!(log.explain(Fault::OutOfFuel), Fault::OutOfFuel);
     }
 }

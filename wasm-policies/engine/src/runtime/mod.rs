@@ -4,7 +4,6 @@ pub(crate) mod component;
 pub(crate) mod errors;
 pub(crate) mod foreign;
 mod guest_memory;
-mod host;
 mod host_calls;
 mod load;
 mod machine_code;
@@ -14,6 +13,7 @@ mod rego;
 pub(crate) mod store;
 mod wapc;
 mod wasi;
+mod wasi_imports;
 
 pub(crate) use load::load;
 pub(crate) use machine_code::MachineCode;

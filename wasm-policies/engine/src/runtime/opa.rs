@@ -18,7 +18,8 @@ use wasm_encoder::{
 };
 use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
 use wasmtime::{
-    AsContextMut, Caller, Extern, Instance, InstancePre, Linker, Memory, Module, TypedFunc, WasmParams, WasmResults,
+    AsContextMut, Caller, Extern, Instance, InstancePre, Linker, Memory, Module, Store, TypedFunc, WasmParams,
+    WasmResults,
 };
 
 use crate::limits::Limits;
@@ -26,10 +27,9 @@ use crate::module::Kind;
 use crate::question::Question;
 use crate::runtime::errors::{fault, sentences, stop, unloadable};
 use crate::runtime::guest_memory::{c_text, charged_text, memory, memory_of, put};
-use crate::runtime::host::{Guest, Host};
 use crate::runtime::program::{Program, Ready};
 use crate::runtime::rego::Builtin;
-use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, price, reading_price, store};
+use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, fuel_used, price, reading_price, store};
 
 const MODULE: &str = "env";
 
@@ -144,6 +144,17 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     Ok(())
 }
 
+/// The host of such a module.
+struct Host {
+    builtins: Arc<Builtins>,
+    /// Bytes of each value.
+    most: usize,
+    /// Milliseconds since 1970, as the request says.
+    now: i64,
+}
+
+type Guest = Store<Guarded<Host>>;
+
 /// Computes what a module asks for. Whatever cannot be computed ends the decision: a value that is missing could make a
 /// rule that denies silent.
 fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result<u32> {
@@ -231,7 +242,8 @@ impl Loaded {
 
     fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
         let fresh = || {
-            let mut store = store(engine, limits, Host::new(limits.host_bytes))?;
+            let most = usize::try_from(limits.host_bytes).unwrap_or(usize::MAX);
+            let mut store = store(engine, limits, Host { builtins: Arc::default(), most, now: 0 })?;
             let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
             let memory = memory_of(&mut store, &instance)?;
             Ok::<_, Fault>(Rego { store, instance, memory })
@@ -433,7 +445,7 @@ impl Ready for Waiting {
             let length = c_text(self.rego.memory.data(&self.rego.store), at, bounds.bytes)?.len();
             charge(&mut self.rego.store, reading_price(length)).map(|()| at).map_err(fault)
         });
-        self.fuel = limits.fuel - self.rego.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        self.fuel = fuel_used(&self.rego.store, limits);
         let answer = c_text(self.rego.memory.data(&self.rego.store), result?, bounds.bytes)?;
         match self.kind {
             Kind::Gatekeeper => gatekeeper_result(answer, &bounds),

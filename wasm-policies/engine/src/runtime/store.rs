@@ -105,6 +105,11 @@ pub(crate) fn fill<T>(store: &mut Store<Guarded<T>>, limits: &Limits) -> Result<
     store.set_fuel(limits.fuel).map_err(fault)
 }
 
+/// The fuel that a step has used.
+pub(crate) fn fuel_used<T>(store: &Store<Guarded<T>>, limits: &Limits) -> u64 {
+    limits.fuel - store.get_fuel().unwrap_or(0).min(limits.fuel)
+}
+
 /// Fuel for a call of the host that touches no bytes.
 pub(crate) const CALL: u64 = 100;
 

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings};
 use ocm_policy_rules::{Bounds, Fault};
-use wasmtime::{Caller, Instance, InstancePre, Linker, Module, TypedFunc};
+use wasmtime::{Caller, Instance, InstancePre, Linker, Module, Store, TypedFunc};
 
 use crate::limits::Limits;
 use crate::question::Question;
 use crate::runtime::errors::{ended, fault, sentences, stop, unloadable};
-use crate::runtime::guest_memory::{memory, name, piece, put};
-use crate::runtime::host::{Guest, Host};
+use crate::runtime::guest_memory::{memory_and_host, name, piece, put};
+use crate::runtime::host_calls::HostCalls;
 use crate::runtime::program::{Program, Ready};
-use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, price, reading_price, store};
-use crate::runtime::wasi;
+use crate::runtime::store::{CALL, Clock, Guarded, charge, fill, fuel_used, price, reading_price, store};
+use crate::runtime::wasi_imports::{self, Wasi};
 
 const MODULE: &str = "wapc";
 
 /// What is said during one call.
 #[derive(Default)]
-pub(crate) struct Talk {
+struct CallState {
     operation: &'static str,
     request: Vec<u8>,
     response: Option<Vec<u8>>,
@@ -29,7 +29,7 @@ pub(crate) struct Talk {
     answer: Option<Result<Vec<u8>, String>>,
 }
 
-impl Talk {
+impl CallState {
     /// What the last call of the host returned.
     fn told(&self) -> &[u8] {
         self.answer.as_ref().and_then(|answer| answer.as_deref().ok()).unwrap_or_default()
@@ -41,17 +41,26 @@ impl Talk {
     }
 }
 
-type Call<'c> = Caller<'c, Guarded<Host>>;
-
-fn parts<'c>(caller: &'c mut Call<'_>) -> wasmtime::Result<(&'c mut [u8], &'c mut Host)> {
-    let memory = memory(caller)?;
-    let (memory, guarded) = memory.data_and_store_mut(caller);
-    Ok((memory, &mut guarded.host))
+/// The host of such a module. It may use what languages import of WASI as well.
+struct Host {
+    wasi: Wasi,
+    calls: HostCalls,
+    call: CallState,
 }
+
+impl AsMut<Wasi> for Host {
+    fn as_mut(&mut self) -> &mut Wasi {
+        &mut self.wasi
+    }
+}
+
+type Guest = Store<Guarded<Host>>;
+
+type Call<'c> = Caller<'c, Guarded<Host>>;
 
 /// Takes fuel for so many bytes of a guest, if they are not too many.
 fn charge_taken(caller: &mut Call<'_>, length: u32) -> wasmtime::Result<()> {
-    let most = caller.data().host.most;
+    let most = caller.data().host.wasi.most;
     if length as usize > most {
         return stop(Fault::TooLarge(format!("{length} bytes, {most} allowed")));
     }
@@ -64,23 +73,23 @@ fn length(bytes: &[u8]) -> u32 {
 
 fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "__guest_request", |mut caller: Call<'_>, operation: u32, request: u32| {
-        let talk = &caller.data().host.talk;
-        let fuel = price(talk.request.len() + talk.operation.len());
+        let call = &caller.data().host.call;
+        let fuel = price(call.request.len() + call.operation.len());
         charge(&mut caller, fuel)?;
-        let (memory, host) = parts(&mut caller)?;
-        put(memory, operation, host.talk.operation.as_bytes())?;
-        wasmtime::Result::Ok(put(memory, request, &host.talk.request)?)
+        let (memory, host) = memory_and_host(&mut caller)?;
+        put(memory, operation, host.call.operation.as_bytes())?;
+        wasmtime::Result::Ok(put(memory, request, &host.call.request)?)
     })?;
     linker.func_wrap(MODULE, "__guest_response", |mut caller: Call<'_>, at: u32, length: u32| {
         charge_taken(&mut caller, length)?;
-        let (memory, host) = parts(&mut caller)?;
-        host.talk.response = Some(piece(memory, at, length)?.to_vec());
+        let (memory, host) = memory_and_host(&mut caller)?;
+        host.call.response = Some(piece(memory, at, length)?.to_vec());
         wasmtime::Result::Ok(())
     })?;
     linker.func_wrap(MODULE, "__guest_error", |mut caller: Call<'_>, at: u32, length: u32| {
         charge_taken(&mut caller, length)?;
-        let (memory, host) = parts(&mut caller)?;
-        host.talk.error = Some(piece(memory, at, length)?.to_vec());
+        let (memory, host) = memory_and_host(&mut caller)?;
+        host.call.error = Some(piece(memory, at, length)?.to_vec());
         wasmtime::Result::Ok(())
     })?;
     linker.func_wrap(
@@ -97,33 +106,33 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
          payload_length: u32|
          -> wasmtime::Result<u32> {
             charge_taken(&mut caller, payload_length)?;
-            let (memory, host) = parts(&mut caller)?;
+            let (memory, host) = memory_and_host(&mut caller)?;
             piece(memory, payload, payload_length)?;
             let answer =
                 host.calls.answer(&name(memory, space, space_length)?, &name(memory, operation, operation_length)?);
             let granted = answer.is_ok();
-            host.talk.answer = Some(answer);
+            host.call.answer = Some(answer);
             Ok(granted.into())
         },
     )?;
-    linker.func_wrap(MODULE, "__host_response_len", |caller: Call<'_>| length(caller.data().host.talk.told()))?;
-    linker.func_wrap(MODULE, "__host_error_len", |caller: Call<'_>| length(caller.data().host.talk.refused()))?;
+    linker.func_wrap(MODULE, "__host_response_len", |caller: Call<'_>| length(caller.data().host.call.told()))?;
+    linker.func_wrap(MODULE, "__host_error_len", |caller: Call<'_>| length(caller.data().host.call.refused()))?;
     linker.func_wrap(MODULE, "__host_response", |mut caller: Call<'_>, at: u32| {
-        let fuel = price(caller.data().host.talk.told().len());
+        let fuel = price(caller.data().host.call.told().len());
         charge(&mut caller, fuel)?;
-        let (memory, host) = parts(&mut caller)?;
-        Ok(put(memory, at, host.talk.told())?)
+        let (memory, host) = memory_and_host(&mut caller)?;
+        Ok(put(memory, at, host.call.told())?)
     })?;
     linker.func_wrap(MODULE, "__host_error", |mut caller: Call<'_>, at: u32| {
-        let fuel = price(caller.data().host.talk.refused().len());
+        let fuel = price(caller.data().host.call.refused().len());
         charge(&mut caller, fuel)?;
-        let (memory, host) = parts(&mut caller)?;
-        Ok(put(memory, at, host.talk.refused())?)
+        let (memory, host) = memory_and_host(&mut caller)?;
+        Ok(put(memory, at, host.call.refused())?)
     })?;
     linker.func_wrap(MODULE, "__console_log", |mut caller: Call<'_>, at: u32, length: u32| {
         charge(&mut caller, CALL)?;
-        let (memory, host) = parts(&mut caller)?;
-        host.murmur.hear(piece(memory, at, length)?);
+        let (memory, host) = memory_and_host(&mut caller)?;
+        host.wasi.log.record(piece(memory, at, length)?);
         wasmtime::Result::Ok(())
     })?;
     Ok(())
@@ -139,13 +148,15 @@ impl Loaded {
     pub(crate) fn new(module: &Module, settings: &str) -> Result<Self, Fault> {
         let mut linker = Linker::new(module.engine());
         link(&mut linker).map_err(fault)?;
-        wasi::link(&mut linker).map_err(fault)?;
+        wasi_imports::link(&mut linker).map_err(fault)?;
         let pre = linker.instantiate_pre(module).map_err(unloadable)?;
         Ok(Self { pre, settings: settings.into() })
     }
 
     fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
-        let mut store = store(engine, limits, Host::new(limits.host_bytes))?;
+        let wasi = Wasi::new(limits.host_bytes);
+        let host = Host { wasi, calls: HostCalls::default(), call: CallState::default() };
+        let mut store = store(engine, limits, host)?;
         let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
         // Modules are started in one of these ways, according to the language that they were written in.
         for name in ["_initialize", "_start", "wapc_init"] {
@@ -175,7 +186,7 @@ impl Loaded {
 fn start(store: &mut Guest, instance: &Instance, name: &str) -> Result<(), Fault> {
     if let Ok(function) = instance.get_typed_func::<(), ()>(&mut *store, name) {
         let result = ended(function.call(&mut *store, ()));
-        result.map_err(|fault| store.data().host.murmur.explain(fault))?;
+        result.map_err(|fault| store.data().host.wasi.log.explain(fault))?;
     }
     Ok(())
 }
@@ -206,20 +217,19 @@ impl Waiting {
         fill(&mut self.store, limits)?;
         let sizes = (length(operation.as_bytes()), length(&payload));
         let host = &mut self.store.data_mut().host;
-        host.now = now;
-        host.wasi.begin(request, Vec::new());
-        host.talk = Talk { operation, request: payload, ..Talk::default() };
+        host.wasi.begin(request, now, Vec::new());
+        host.call = CallState { operation, request: payload, ..CallState::default() };
         let result = ended(self.call.call(&mut self.store, sizes));
-        self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        self.fuel = fuel_used(&self.store, limits);
         let host = &mut self.store.data_mut().host;
-        let succeeded = result.map_err(|fault| host.murmur.explain(fault));
+        let succeeded = result.map_err(|fault| host.wasi.log.explain(fault));
         // A denied call comes first: whatever else went wrong may well be its consequence.
         host.calls.check()?;
-        match (succeeded?, host.talk.response.take()) {
+        match (succeeded?, host.call.response.take()) {
             (Some(1), Some(response)) => Ok(response),
             (Some(1), None) => Err(Fault::Malformed(format!("{operation} has no response"))),
             (Some(_), _) => {
-                let error = host.talk.error.take().unwrap_or_default();
+                let error = host.call.error.take().unwrap_or_default();
                 let error = sentences(&[String::from_utf8_lossy(&error).into_owned()]);
                 Err(Fault::Trap(format!(
                     "{operation} fails: {}",
@@ -238,7 +248,7 @@ impl Ready for Waiting {
         let answer = self.call("validate", &request, question.request().now, input.into_bytes(), limits)?;
         // The object and what became of it are read and compared.
         let charged = charge(&mut self.store, reading_price(answer.len() + request.len()));
-        self.fuel = limits.fuel - self.store.get_fuel().unwrap_or(0).min(limits.fuel);
+        self.fuel = fuel_used(&self.store, limits);
         charged.map_err(fault)?;
         kubewarden_response(&answer, question.given_object(), &Bounds::default())
     }
