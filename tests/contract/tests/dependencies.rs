@@ -111,3 +111,18 @@ fn rules_have_no_clock_environment_or_files() {
         }
     }
 }
+
+/// Records are compared byte by byte on other machines and by other builds. These features of the JSON library would
+/// change the order of members and the form of numbers, and any crate of the tree could switch them on.
+#[test]
+fn json_is_written_alike_by_every_build() {
+    let metadata = metadata();
+    let json = metadata.packages.iter().find(|package| package.name.as_str() == "serde_json").expect("it is used");
+    let nodes = metadata.resolve.as_ref().expect("there is a graph").nodes.iter();
+    let node = nodes.into_iter().find(|node| node.id == json.id).expect("it is in the graph");
+    for feature in ["preserve_order", "arbitrary_precision"] {
+        assert!(json.features.contains_key(feature), "the feature {feature} has another name now");
+        let on = node.features.iter().any(|on| on.as_ref() as &str == feature);
+        assert!(!on, "a crate switches on the feature {feature} of serde_json");
+    }
+}
