@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::{DryRunArg, OutputArgs};
+use ocm_cli::{OutputArgs, PlanArgs};
 use ocm_kube::ClientArgs;
 
 /// What the help says before the flags.
@@ -42,7 +42,7 @@ Examples:
   # Pull the images from a registry of your own, with credentials
   kubectl ocm install hub --registry registry.example/ocm --image-pull-credential-file ~/.docker/config.json
 
-  # Put the manifests into Git instead of a cluster
+  # Put the manifests of a new hub into Git, without looking at any cluster
   kubectl ocm install hub --render > hub.yaml
 
   # Let clusters register over gRPC too
@@ -68,20 +68,8 @@ pub(crate) struct HubInstallArgs {
     /// How long to wait, e.g. 90s, 10m
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
-    /// Say what would be done, and change nothing
-    ///
-    /// client compares here and sends nothing but reads; server has the server validate and default every object.
-    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
-    pub(crate) dry_run: Option<DryRunArg>,
-    /// Show what would change in each object as a diff, change nothing, and exit with 3 if anything would
-    #[arg(long, conflicts_with_all = ["dry_run", "render", "wait"])]
-    pub(crate) diff: bool,
-    /// Print the manifests of a new hub and do not look at any cluster
-    #[arg(long, conflicts_with_all = ["dry_run", "wait"])]
-    pub(crate) render: bool,
-    /// With --render: print the contents of Secrets instead of their length
-    #[arg(long, requires = "render")]
-    pub(crate) show_secrets: bool,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
 
     /// Release to install: 1.3.1, v1.3.1 or latest [default: v1.3.1 on a new hub, the installed release on others]
     #[arg(long, value_name = "VERSION", help_heading = "Release and images")]

@@ -2,27 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ocm_api::operator::ResourceQosClass;
-use ocm_cli::{Format, OutputArgs, Ui};
-use ocm_core::install::bundle::{Bundle, Component};
-use ocm_core::install::{self, Driver, GrpcEndpoint, Live, Options, feature_gates};
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, nearest};
+use ocm_cli::{OutputArgs, PlanView, Ui};
+use ocm_core::install::{Driver, GrpcEndpoint, Options, feature_gates};
+use ocm_core::plan::Mode;
+use ocm_core::release::{Bundle, Component};
+use ocm_core::{Exit, Failure, duration, nearest};
 use ocm_flows::install as flow;
-use ocm_kube::apply::{self, Outcome};
-use ocm_kube::{ClientArgs, Cluster, connect};
+use ocm_kube::{ClientArgs, connect};
 
 use crate::args::{DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
 use crate::view;
-
-/// What is done with the plan.
-enum Action {
-    Render { show_secrets: bool },
-    DryRun(DryRun),
-    Diff,
-    Apply { wait: Option<Duration> },
-}
 
 pub(crate) async fn run(arguments: InstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let InstallArgs { what: What::Hub(hub), client } = arguments;
@@ -33,10 +24,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     let HubInstallArgs {
         wait,
         timeout,
-        dry_run,
-        diff,
-        render,
-        show_secrets,
+        plan,
         bundle_version,
         registry,
         images,
@@ -60,20 +48,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         output: OutputArgs { output },
     } = arguments;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
-    let action = match DryRun::from(dry_run.unwrap_or_default()) {
-        _ if render => Action::Render { show_secrets },
-        _ if diff => Action::Diff,
-        dry_run @ (DryRun::Client | DryRun::Server) => Action::DryRun(dry_run),
-        DryRun::No => Action::Apply { wait: wait.then_some(timeout) },
-    };
-    let has_form = match action {
-        Action::Render { .. } => output.is_human() || output == Format::Yaml,
-        Action::Diff => output.is_human(),
-        _ => true,
-    };
-    if !has_form {
-        return Err(Failure::usage("--diff and --render have a form of their own: leave out --output"));
-    }
+    let view = PlanView::new(ui.clone(), &plan, output)?;
     let pull_credentials = match &image_pull_credential_file {
         None => None,
         Some(path) => Some(std::fs::read(path).map_err(|error| {
@@ -110,91 +85,18 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         create_namespace,
         replicas,
     };
-    if let Action::Render { show_secrets } = action {
-        let installation = install::plan(&options, &Live::default())?;
-        flow::tell_about(&installation, &*ui);
-        ui.out(&view::manifests(&installation.plan, show_secrets)?);
-        if !show_secrets && options.pull_credentials.is_some() {
-            ui.tell(Event::note("the pull credentials are left out; --show-secrets prints them"));
-        }
-        return Ok(Exit::Ok);
+    if view.mode() == Mode::Render {
+        return view.manifests(&flow::new_hub(&options, &*ui)?.plan);
     }
-
     let cluster = connect(&client.connection()?, ui.clone()).await?;
     let wants_arn = options.registration_drivers.as_ref().is_some_and(|list| list.contains(&Driver::AwsIrsa));
     if wants_arn && options.hub_cluster_arn.is_none() {
         // The tools of AWS name the context after the cluster.
         options.hub_cluster_arn = cluster.context.clone().filter(|context| context.starts_with("arn:aws:eks:"));
     }
-    let installation = flow::prepare(&cluster, &options, &*ui).await?;
-    let plan = &installation.plan;
-    let mut report = view::Report::new(&installation);
-    match action {
-        Action::Render { .. } => {}
-        Action::DryRun(dry_run) => {
-            let each = |applied: &apply::Applied| {
-                show(&ui, output.is_human(), &mut report, applied, dry_run.remark());
-            };
-            apply::plan(&cluster, plan, dry_run, &*ui, each).await?;
-        }
-        Action::Diff => {
-            let all = apply::plan(&cluster, plan, DryRun::Server, &*ui, |_| ()).await?;
-            let mut differs = false;
-            for applied in &all {
-                kept(&ui, applied);
-                if let Some(text) = view::diff(applied)? {
-                    differs = true;
-                    ui.out(&text);
-                }
-            }
-            return Ok(if differs { Exit::Findings } else { Exit::Ok });
-        }
-        Action::Apply { wait } => {
-            flow::preflight(&cluster, plan, &*ui).await?;
-            let each = |applied: &apply::Applied| show(&ui, output.is_human(), &mut report, applied, "");
-            apply::plan(&cluster, plan, DryRun::No, &*ui, each).await?;
-            let waited = match wait {
-                Some(timeout) => flow::usable(&cluster, &installation.hub, timeout, &*ui).await,
-                None => Ok(()),
-            };
-            if wait.is_some() {
-                report.usable = Some(waited.is_ok());
-            }
-            if !output.is_human() {
-                ui.out(&report.render(output)?);
-            }
-            waited?;
-            ui.tell(Event::note(next_step(&cluster, wait.is_some())));
-            return Ok(Exit::Ok);
-        }
-    }
-    if !output.is_human() {
-        ui.out(&report.render(output)?);
-    }
-    Ok(Exit::Ok)
-}
-
-/// Prints what became of an object, or notes it down for the document at the end.
-fn show(ui: &Ui, is_human: bool, report: &mut view::Report, applied: &apply::Applied, suffix: &str) {
-    kept(ui, applied);
-    if is_human {
-        ui.line(&format!("{} {}{suffix}", applied.manifest.reference(), applied.outcome.word()));
-    }
-    report.add(applied);
-}
-
-/// Says why an object was left alone.
-fn kept(ui: &Ui, applied: &apply::Applied) {
-    if let Outcome::Kept(reason) = &applied.outcome {
-        ui.tell(Event::note(format!("{} stays as it is: {reason}", applied.manifest.reference())));
-    }
-}
-
-fn next_step(cluster: &Cluster, usable: bool) -> String {
-    let context = cluster.context.as_ref().map(|context| format!(" --context {context}")).unwrap_or_default();
-    let state =
-        if usable { "the hub is usable" } else { "the hub is being set up; --wait would tell when it is usable" };
-    format!("{state}. Next, create a token for a cluster to join with: kubectl ocm token create{context}")
+    let request = flow::Request { options, mode: view.mode(), wait: wait.then_some(timeout) };
+    let installed = flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await?;
+    view::finish(&view, &ui, &cluster, installed)
 }
 
 fn registry_of(text: &str) -> Result<String, Failure> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
-use ocm_cli::{DryRunArg, OutputArgs};
+use ocm_cli::{OutputArgs, PlanArgs};
 use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the command is, for its help.
@@ -39,11 +39,15 @@ Examples:
   # One agent instead of two, from a registry of your own
   kubectl ocm join c1 --singleton --registry registry.example/ocm --image-pull-credential-file auth.json --hub-context hub
 
-  # What it would do
+  # What it would do, and what would change in each object
   kubectl ocm join c1 --hub-context hub --dry-run=server
+  kubectl ocm join c1 --hub-context hub --diff
+
+  # The manifests instead of a join, with the token in them
+  kubectl ocm join c1 --hub-token-file token --hub-apiserver … --render --show-secrets > c1.yaml
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, or the name is
-taken, 124 the wait ended, 130 interrupted.";
+taken; or --diff found differences, 124 the wait ended, 130 interrupted.";
 
 /// Arguments of `kubectl ocm join`.
 #[derive(Args, Clone, Debug)]
@@ -84,7 +88,7 @@ pub(crate) struct JoinArgs {
     pub(crate) force_internal_endpoint_lookup: bool,
 
     /// Accept the cluster too, once its request has been verified; needs --hub-context or --hub-kubeconfig
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["diff", "render"])]
     pub(crate) accept: bool,
     /// Let the cluster have a namespace of its name that is on the hub already and is no managed cluster's; its agent
     /// gets rights in it
@@ -99,13 +103,8 @@ pub(crate) struct JoinArgs {
     /// How long waiting and accepting may take
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
-    /// Show what would be done: client decides here, server lets the cluster check it too; nothing is changed and no
-    /// token is made
-    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
-    pub(crate) dry_run: DryRunArg,
-    /// Print the objects as YAML instead of applying them; contents of Secrets are left out
-    #[arg(long, conflicts_with_all = ["dry_run", "wait", "accept"])]
-    pub(crate) render: bool,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
 
     /// In how many Deployments the agent runs: default has two, singleton one
     #[arg(short, long, value_enum, value_name = "MODE", ignore_case = true, help_heading = "The agent")]

@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use ocm_api::names::annotations;
 use ocm_api::operator::KlusterletMode;
-use ocm_cli::Ui;
+use ocm_cli::{PlanView, Ui};
 use ocm_core::accept::Options as AcceptOptions;
-use ocm_core::install::bundle::Bundle;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::{Settings, gates};
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, pin};
+use ocm_core::release::Bundle;
+use ocm_core::{Event, Exit, Failure, Narrator, duration, pin};
 use ocm_flows::hub::AddressWish;
-use ocm_flows::join::{self, Trust, Way, Wish};
+use ocm_flows::join::{self, Request, Trust, Way};
 use ocm_kube::{Connection, HubArgs, connect};
 use secrecy::SecretString;
 
 use crate::args::{JoinArgs, ModeArg, WaitArg};
-use crate::view::View;
+use crate::view;
 
 pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let JoinArgs {
@@ -38,8 +38,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         itself,
         wait,
         timeout,
-        dry_run,
-        render,
+        plan,
         mode,
         singleton,
         bundle_version,
@@ -73,7 +72,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         resources: None,
         driver: None,
     };
-    let dry_run = DryRun::from(dry_run);
+    let view = PlanView::new(ui.clone(), &plan, output.output)?;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let trust = trust(&hub_ca_pin, &hub_ca_data, ca_file, hub_insecure_skip_tls_verify)?;
     let connection = client.connection()?;
@@ -96,7 +95,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let managed = connect(&connection, ui.clone()).await?;
     if join::is_itself(&managed, &way).await {
         let sentence = format!("{} is the hub itself", managed.label());
-        if itself || render || dry_run != DryRun::No {
+        if itself || !view.mode().changes() {
             ui.tell(Event::note(sentence));
         } else if !ui.can_ask() {
             return Err(Failure::usage(format!("{sentence}, and would join itself"))
@@ -106,22 +105,18 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             return Err(Failure::refused("nothing was changed").hint("say which cluster is to join: --context NAME"));
         }
     }
-    let wish = Wish {
+    let request = Request {
         settings,
         way,
+        mode: view.mode(),
         accept: accept.then(AcceptOptions::default),
         wait: goal,
         timeout,
-        dry_run,
         internal,
         adopt_namespace,
     };
-    let view = View::new(ui.clone(), output.output, dry_run, wish.settings.name.clone());
-    if render {
-        return view.render(&join::render(&managed, &wish, ui.clone()).await?);
-    }
-    let joined = join::join(&managed, &wish, ui.clone(), |applied| view.row(applied)).await?;
-    view.finish(&joined)
+    let joined = join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await?;
+    view::finish(&view, &ui, &request.settings.name, joined)
 }
 
 /// What was typed about the hub.

@@ -44,6 +44,16 @@ fn a_hub_from_nothing_survives_kills_and_is_installed_once() {
         assert_eq!(resource_versions(&hub), before, "{promise:?}");
     }
 
+    let said = install(&hub, &[&bundle, "--dry-run=client", "--output=json"]);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&document["dryRun"], &document["changed"]), (&"client".into(), &true.into()), "{said:?}");
+    let manager = document["objects"].as_array().and_then(|all| all.last()).expect("objects");
+    assert_eq!(
+        manager,
+        &json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
+            "name": "cluster-manager", "outcome": "created"})
+    );
+
     for milliseconds in [60, 150, 400] {
         let mut child = kubectl_ocm("install", hub.kubeconfig())
             .args(["hub", "--wait", &bundle])

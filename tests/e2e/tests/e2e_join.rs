@@ -57,10 +57,11 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
     let seat = seat(hub);
 
     let (before, tokens) = (resource_versions(&cluster), resource_versions(hub));
-    for promise in ["--dry-run=client", "--dry-run=server", "--render"] {
+    for (promise, code) in [("--dry-run=client", 0), ("--dry-run=server", 0), ("--diff", 3), ("--render", 0)] {
         let said = join(&cluster, "seat", &[seat.as_str(), promise]);
-        assert_eq!(said.code, Some(0), "{said:?}");
+        assert_eq!(said.code, Some(code), "{said:?}");
         assert!(said.stdout.contains("bootstrap-hub-kubeconfig"), "{said:?}");
+        assert!(!said.stdout.contains("configured"), "{said:?}");
         assert_eq!(resource_versions(&cluster), before, "{promise}");
         assert_eq!(resource_versions(hub), tokens, "{promise}");
     }
@@ -98,7 +99,8 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
     // The operator still writes for a moment.
     sleep(Duration::from_secs(5));
     let ticket = Ticket::create(hub, &[]).flags();
-    for flags in [vec![seat.clone(), "--accept".into(), "--wait".into()], ticket, vec![seat.clone()]] {
+    let diff = vec![seat.clone(), "--diff".into()];
+    for flags in [vec![seat.clone(), "--accept".into(), "--wait".into()], ticket, vec![seat.clone()], diff] {
         let before = resource_versions(&cluster);
         let said = join(&cluster, "seat", &flags);
         assert_eq!(said.code, Some(0), "{said:?}");
@@ -169,14 +171,49 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     nothing_happens(&cluster, "t1", &no_hub, 1, &["but no hub", "kubectl ocm install"]);
     assert_eq!(on_hub("t1"), "");
 
+    // What is rendered or compared holds the token only where that is typed, and then it can be applied as it is.
+    let render = |more: &[&str]| {
+        join(&cluster, "t1", &[&flags[..], &more.iter().map(|flag| (*flag).to_owned()).collect::<Vec<_>>()].concat())
+    };
+    let kubeconfig = |said: &Said| -> String {
+        let list: Value = serde_json::from_str(&said.stdout).expect("JSON");
+        let objects = list["items"].as_array().cloned().unwrap_or_default();
+        let secret = objects.into_iter().find(|object| object["metadata"]["name"] == "bootstrap-hub-kubeconfig");
+        secret.expect("a Secret")["data"]["kubeconfig"].as_str().expect("a text").to_owned()
+    };
+    let said = render(&["--render", "--output=json"]);
+    assert!(STANDARD.decode(kubeconfig(&said)).is_err(), "{said:?}");
+    assert!(said.stderr.contains("--show-secrets prints them"), "{said:?}");
+    let shown = STANDARD.decode(kubeconfig(&render(&["--render", "--output=json", "--show-secrets"]))).expect("base64");
+    assert!(String::from_utf8_lossy(&shown).contains(&ticket.token));
+    let said = render(&["--diff"]);
+    assert!(said.code == Some(3) && said.stdout.contains("+kind: Klusterlet"), "{said:?}");
+    assert!(said.stdout.contains("changed"), "the Secret has no contents: {said:?}");
+    assert!(!said.stdout.contains(&ticket.token) && !said.stdout.contains(&STANDARD.encode(&shown)[..64]), "{said:?}");
+
+    // Every command that has a plan says the same of each object.
+    let said = render(&["--dry-run=server", "--output=json"]);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&document["dryRun"], &document["changed"]), (&"server".into(), &true.into()), "{said:?}");
+    let klusterlet = document["objects"].as_array().and_then(|all| all.last()).expect("objects");
+    assert_eq!(
+        klusterlet,
+        &serde_json::json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",
+            "name": "klusterlet", "outcome": "created"})
+    );
+
     // With a token alone, the wait ends when the hub knows the cluster and its request.
     let registered = join(&cluster, "t1", &[flags.clone(), vec!["--wait".into(), "--singleton".into()]].concat());
     assert_eq!(registered.code, Some(0), "{registered:?}");
     assert!(registered.stdout.ends_with("/t1 registered, pending acceptance\n"), "{registered:?}");
     assert!(registered.stderr.contains("kubectl ocm accept t1"), "{registered:?}");
-    let said = join(&cluster, "t1", &[flags.clone(), vec!["--wait=available".into(), "--timeout=3s".into()]].concat());
+    let patient = ["--wait=available", "--timeout=3s", "--output=json"].map(str::to_owned);
+    let said = join(&cluster, "t1", &[&flags[..], &patient].concat());
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("gave up waiting for acceptance"), "{said:?}");
+    // What was done is told, though the wait has ended.
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert!(document["objects"].as_array().is_some_and(|all| !all.is_empty()), "{said:?}");
     let said = run(kubectl_ocm("accept", hub.kubeconfig()).args(["t1", "--yes"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     is_available(&join(&cluster, "t1", &[flags.clone(), vec!["--wait=available".into()]].concat()), "t1");

@@ -3,10 +3,14 @@
 
 mod entry;
 mod output;
+mod plan_args;
+mod plan_view;
 mod table;
 mod ui;
 
 pub use entry::{VERSION, run_main};
 pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
+pub use plan_args::PlanArgs;
+pub use plan_view::PlanView;
 pub use table::{Table, clean};
 pub use ui::{Ui, UiArgs};

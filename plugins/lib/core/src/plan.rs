@@ -1,6 +1,9 @@
 //! Plans: what a command is going to apply, as a value that dry-run, diff, render and apply all consume.
 
 use ocm_api::Manifest;
+use serde_json::Value;
+
+use crate::DryRun;
 
 /// Objects in the order in which they must exist.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +32,17 @@ impl Plan {
         self.stages.iter().flat_map(|stage| &stage.objects)
     }
 
+    /// Puts an object in the place of the one of its kind, namespace and name.
+    pub fn replace(&mut self, manifest: Manifest) {
+        let same = |object: &&mut Manifest| {
+            (object.api_version(), object.kind(), object.namespace(), object.name())
+                == (manifest.api_version(), manifest.kind(), manifest.namespace(), manifest.name())
+        };
+        if let Some(object) = self.stages.iter_mut().flat_map(|stage| &mut stage.objects).find(same) {
+            *object = manifest;
+        }
+    }
+
     /// Whether the plan itself creates what `manifest` needs to exist on a server: its namespace or its kind.
     /// A server-side dry run cannot validate such an object, because the former does not exist yet.
     pub fn provides_for(&self, manifest: &Manifest) -> bool {
@@ -45,4 +59,85 @@ impl Stage {
     pub fn new(name: &'static str, objects: Vec<Manifest>) -> Self {
         Self { name, objects }
     }
+}
+
+/// What is done with a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Its manifests are printed; nothing but reads is sent.
+    Render,
+    /// What would change is printed, as the server defaults it; nothing is stored.
+    Diff,
+    /// It is applied, or tried.
+    Apply(DryRun),
+}
+
+impl Mode {
+    /// How much of it is only tried.
+    pub const fn dry_run(self) -> DryRun {
+        match self {
+            Self::Render => DryRun::Client,
+            Self::Diff => DryRun::Server,
+            Self::Apply(dry_run) => dry_run,
+        }
+    }
+
+    /// Whether anything is changed.
+    pub fn changes(self) -> bool {
+        self.dry_run() == DryRun::No
+    }
+}
+
+/// What became of one object of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// The planned object, as it was sent.
+    pub manifest: Manifest,
+    /// What happened, or would happen.
+    pub outcome: Outcome,
+    /// The object before, if there was one.
+    pub before: Option<Value>,
+    /// The object after, as the server answered; the planned one where a dry run could not ask.
+    pub after: Value,
+}
+
+/// What happened to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was not there before.
+    Created,
+    /// It changed.
+    Configured,
+    /// It is as it was.
+    Unchanged,
+    /// It was left alone, for this reason.
+    Kept(String),
+}
+
+impl Outcome {
+    /// The word that stands behind the object's name, as kubectl has it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+            Self::Kept(_) => "kept",
+        }
+    }
+
+    /// Whether the object is, or would be, different afterwards.
+    pub const fn is_change(&self) -> bool {
+        matches!(self, Self::Created | Self::Configured)
+    }
+}
+
+/// The object without what the server notes down for itself.
+pub fn without_bookkeeping(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for key in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"] {
+            metadata.remove(key);
+        }
+    }
+    object
 }

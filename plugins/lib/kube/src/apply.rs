@@ -6,6 +6,7 @@ use futures::StreamExt;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use ocm_api::Manifest;
+use ocm_core::plan::{Applied, Outcome, without_bookkeeping};
 use ocm_core::reconcile::{Reconciled, is_applied, reconcile};
 use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
 use serde_json::Value;
@@ -17,44 +18,6 @@ pub use ocm_core::reconcile::FIELD_MANAGER;
 
 /// How many objects of a stage are on the way at once.
 const AT_ONCE: usize = 8;
-
-/// What became of one object.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
-    /// The planned object, as it was sent.
-    pub manifest: Manifest,
-    /// What happened, or would happen.
-    pub outcome: Outcome,
-    /// The object before, if there was one.
-    pub before: Option<Value>,
-    /// The object after, as the server answered; the planned one where a dry run could not ask.
-    pub after: Value,
-}
-
-/// What happened to an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was not there before.
-    Created,
-    /// It changed.
-    Configured,
-    /// It is as it was.
-    Unchanged,
-    /// It was left alone, for this reason.
-    Kept(String),
-}
-
-impl Outcome {
-    /// The word that stands behind the object's name, as kubectl has it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Configured => "configured",
-            Self::Unchanged => "unchanged",
-            Self::Kept(_) => "kept",
-        }
-    }
-}
 
 /// Reads an object; none if it does not exist or its kind is not served.
 ///
@@ -145,7 +108,7 @@ pub async fn plan(
         while let Some(answer) = answers.next().await {
             let applied = answer?;
             each(&applied);
-            if dry_run == DryRun::No && matches!(applied.outcome, Outcome::Created | Outcome::Configured) {
+            if dry_run == DryRun::No && applied.outcome.is_change() {
                 narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
             }
             all.push(applied);
@@ -205,15 +168,4 @@ fn same(before: &Value, after: &Value, dry_run: DryRun) -> bool {
         DryRun::No => before.pointer("/metadata/resourceVersion") == after.pointer("/metadata/resourceVersion"),
         DryRun::Client | DryRun::Server => without_bookkeeping(before) == without_bookkeeping(after),
     }
-}
-
-/// The object without what the server notes down for itself.
-pub fn without_bookkeeping(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for key in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"] {
-            metadata.remove(key);
-        }
-    }
-    object
 }

@@ -11,10 +11,10 @@ use ocm_api::operator::{
 };
 use serde_json::{Map, Value, json};
 
-use super::bundle::Component;
 use super::feature_gates::{AUTO_APPROVAL, GATES};
 use super::{Driver, GrpcEndpoint, Options, quantity};
 use crate::gates::{Gate, Part};
+use crate::release::Component;
 use crate::{Failure, reconcile};
 
 /// The member of the spec that holds the image of a component; the operator's is not there.

@@ -17,10 +17,9 @@ use serde_json::{Value, json};
 use super::gates::GATES;
 use super::rbac;
 use crate::gates::{Gate, Part};
-use crate::install::bundle::{self, Bundle, Component, Image};
-use crate::install::{check_credentials, operator};
 use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
-use crate::{Failure, Plan, Stage, reconcile};
+use crate::release::{self, Bundle, Component, Image};
+use crate::{Failure, Plan, Stage, operator, reconcile};
 
 /// How long an agent's certificate lives unless something else is said: a year.
 pub const DEFAULT_CERTIFICATE_SECONDS: i32 = 31_536_000;
@@ -56,6 +55,34 @@ pub struct Settings {
     pub driver: Option<RegistrationDriver>,
 }
 
+impl Settings {
+    /// Checks what needs no look at any cluster.
+    ///
+    /// # Errors
+    /// A usage failure for settings that no operator takes.
+    pub fn check(&self) -> Result<(), Failure> {
+        if let Some(config) = &self.pull_credentials {
+            operator::check_credentials(config)?;
+        }
+        if let Some(seconds) = self.certificate_seconds
+            && seconds != 0
+            && seconds < SHORTEST_CERTIFICATE_SECONDS
+        {
+            return Err(Failure::usage(format!(
+                "--client-cert-expiration-seconds {seconds}: a certificate lives for {SHORTEST_CERTIFICATE_SECONDS} seconds at \
+             least; 0 leaves it to the hub"
+            )));
+        }
+        match self.annotations.keys().find(|key| !key.starts_with(annotations::AGENT_PREFIX)) {
+            Some(key) => Err(Failure::usage(format!(
+                "annotation {key:?} would not reach the hub: agents pass only those that begin with {}",
+                annotations::AGENT_PREFIX
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What the cluster holds.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
@@ -74,7 +101,7 @@ pub struct Live {
 /// # Errors
 /// A usage failure for settings that no operator takes.
 pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> Result<Plan, Failure> {
-    check(settings)?;
+    settings.check()?;
     let agent = agent_namespace(live);
     let mut first = vec![agent_namespace_object(&agent), crds::klusterlet_manifest()];
     if settings.create_namespace {
@@ -97,28 +124,6 @@ pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> 
     ]))
 }
 
-fn check(settings: &Settings) -> Result<(), Failure> {
-    if let Some(config) = &settings.pull_credentials {
-        check_credentials(config)?;
-    }
-    if let Some(seconds) = settings.certificate_seconds
-        && seconds != 0
-        && seconds < SHORTEST_CERTIFICATE_SECONDS
-    {
-        return Err(Failure::usage(format!(
-            "--client-cert-expiration-seconds {seconds}: a certificate lives for {SHORTEST_CERTIFICATE_SECONDS} seconds at \
-             least; 0 leaves it to the hub"
-        )));
-    }
-    match settings.annotations.keys().find(|key| !key.starts_with(annotations::AGENT_PREFIX)) {
-        Some(key) => Err(Failure::usage(format!(
-            "annotation {key:?} would not reach the hub: agents pass only those that begin with {}",
-            annotations::AGENT_PREFIX
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// The namespace of the agent: where it is already, else the usual one.
 fn agent_namespace(live: &Live) -> String {
     let named = live.klusterlet.as_ref().and_then(|live| live.pointer("/spec/namespace")).and_then(Value::as_str);
@@ -134,7 +139,8 @@ fn agent_namespace_object(name: &str) -> Manifest {
     Manifest::of(&namespace)
 }
 
-fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
+/// The Secret with the kubeconfig that the agent in `namespace` registers with.
+pub fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
     let mut secret = Secret::default();
     secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
@@ -157,7 +163,7 @@ fn image(settings: &Settings, component: Component, live: Option<&str>) -> Strin
     let registry = match (&settings.registry, &live) {
         (Some(registry), _) => registry.trim_end_matches('/'),
         (None, Some(live)) => live.registry(),
-        (None, None) => bundle::REGISTRY,
+        (None, None) => release::REGISTRY,
     };
     let tag = match (&settings.bundle, &live) {
         (Some(bundle), _) => bundle.tag().to_owned(),
@@ -169,12 +175,7 @@ fn image(settings: &Settings, component: Component, live: Option<&str>) -> Strin
 
 /// The operator's Deployment, from the one of the hub's operator: both are the same program.
 fn operator_deployment(settings: &Settings, live: &Live) -> Manifest {
-    let containers = live.operator.as_ref().and_then(|live| live.pointer("/spec/template/spec/containers"));
-    let containers = containers.and_then(Value::as_array);
-    let runs = |container: &&Value| {
-        container["image"].as_str().is_some_and(|image| image.contains(Component::Operator.image()))
-    };
-    let container = containers.and_then(|all| all.iter().find(runs).or(all.first()));
+    let container = live.operator.as_ref().and_then(operator::container);
     let name = container.and_then(|container| container["name"].as_str()).unwrap_or(operators::KLUSTERLET);
     let picture = image(settings, Component::Operator, container.and_then(|container| container["image"].as_str()));
 
@@ -349,7 +350,7 @@ mod tests {
             ("workImagePullSpec", "work"),
             ("imagePullSpec", "registration-operator"),
         ] {
-            assert_eq!(spec[member], format!("quay.io/open-cluster-management/{name}:{}", bundle::DEFAULT));
+            assert_eq!(spec[member], format!("quay.io/open-cluster-management/{name}:{}", release::DEFAULT));
         }
         assert_eq!(spec["registrationConfiguration"]["clientCertExpirationSeconds"], 31_536_000);
         let operator = body(&plan, "Deployment", "klusterlet");

@@ -19,6 +19,7 @@ use ocm_core::{Event, Failure, Narrator, Reason, Silent};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Look, until};
 
+use super::on_hub;
 use super::reach::{self, Hub};
 use super::survey::{self, Survey};
 use crate::workload;
@@ -122,8 +123,8 @@ impl Follower<'_> {
         let found = until(&doing, deadline, PAUSE, narrator, async || {
             let (agent, requests, cluster) = futures::join!(
                 survey::agent(self.managed, &self.survey.agent_namespace, name),
-                reach::requests(seat, name),
-                reach::cluster(seat, name),
+                on_hub::requests(seat, name),
+                on_hub::cluster(seat, name),
             );
             let requests = requests.map_err(|error| seat.explain("list certificate requests", error))?;
             let own = agent?.own_key(&self.credential, &requests);
@@ -199,7 +200,7 @@ impl Follower<'_> {
             && sometimes
             && let Some(bootstrap) = self.kubeconfig
         {
-            let answer = reach::ask(bootstrap, self.name, std::sync::Arc::new(Silent)).await;
+            let answer = on_hub::ask(bootstrap, self.name, std::sync::Arc::new(Silent)).await;
             snapshot.registrar = answer.err().filter(|failure| {
                 // Whether we reach the hub says little of whether the agent does.
                 !matches!(failure.reason, Reason::Unreachable | Reason::Busy | Reason::Other)
@@ -236,8 +237,8 @@ impl Follower<'_> {
         let Some(hub) = eyes else { return (snapshot, Vec::new()) };
         let leases: Api<Lease> = Api::namespaced(hub.client.clone(), self.name);
         let (cluster, requests, lease) = futures::join!(
-            reach::cluster(hub, self.name),
-            reach::requests(hub, self.name),
+            on_hub::cluster(hub, self.name),
+            on_hub::requests(hub, self.name),
             leases.get_opt(hub_names::MANAGED_CLUSTER_LEASE),
         );
         match cluster {

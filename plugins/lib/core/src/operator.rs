@@ -1,4 +1,4 @@
-//! The operator's Deployment and what it runs as.
+//! The operator, of hubs and of managed clusters: both are the same program.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,15 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ocm_api::names::{namespaces, operators, secrets};
+use serde_json::Value;
+
+use crate::Failure;
+use crate::release::Component;
 
 /// The container that runs the operator.
-pub(super) const CONTAINER: &str = "registration-operator";
+pub(crate) const CONTAINER: &str = "registration-operator";
 /// The environment variable with the image of the agents that the hub imports clusters with.
-pub(super) const AGENT_IMAGE: &str = "AGENT_IMAGE";
+pub(crate) const AGENT_IMAGE: &str = "AGENT_IMAGE";
 
 pub(crate) fn meta(name: &str) -> ObjectMeta {
     ObjectMeta {
@@ -162,5 +166,26 @@ fn apart() -> Affinity {
             ..PodAntiAffinity::default()
         }),
         ..Affinity::default()
+    }
+}
+
+/// The container of a Deployment that runs the operator.
+pub(crate) fn container(deployment: &Value) -> Option<&Value> {
+    let containers = deployment.pointer("/spec/template/spec/containers")?.as_array()?;
+    let named = containers.iter().find(|container| container["name"] == CONTAINER);
+    let runs = |container: &&Value| {
+        container["image"].as_str().is_some_and(|image| image.contains(Component::Operator.image()))
+    };
+    named.or_else(|| containers.iter().find(runs)).or_else(|| containers.first())
+}
+
+pub(crate) fn check_credentials(config: &[u8]) -> Result<(), Failure> {
+    let parsed: Result<Value, _> = serde_json::from_slice(config);
+    match parsed {
+        Ok(value) if value["auths"].is_object() => Ok(()),
+        Ok(_) => Err(Failure::usage("the file of --image-pull-credential-file names no registries").hint(
+            "it should be a Docker configuration such as {\"auths\": {\"registry.example\": {\"auth\": \"…\"}}}",
+        )),
+        Err(error) => Err(Failure::usage("the file of --image-pull-credential-file is not JSON").because(error)),
     }
 }

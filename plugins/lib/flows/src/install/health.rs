@@ -1,15 +1,13 @@
-//! `install hub`: survey, plan, apply, and the wait until the hub is usable.
+//! The wait until a hub is usable.
 
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhook, ValidatingWebhookConfiguration,
     WebhookClientConfig,
 };
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
@@ -18,153 +16,13 @@ use ocm_api::names::{hub, labels, namespaces, operators, webhooks};
 use ocm_api::operator::ClusterManagerMode;
 use ocm_api::{ClusterManager, Condition};
 use ocm_core::install::feature_gates::DEFAULT_CLUSTER_SET;
-use ocm_core::install::{self, Installation, Live, Options};
 use ocm_core::join::lease::stale_holder;
-use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
-use ocm_kube::access::{self, Right};
-use ocm_kube::apply;
+use ocm_core::{Failure, Narrator, Reason};
 use ocm_kube::wait::{Look, until};
 use ocm_kube::{Cluster, explain};
-use ocm_net::Endpoint;
 use serde_json::{Value, json};
 
 use crate::workload;
-
-/// Looks at the cluster and plans.
-///
-/// # Errors
-/// When the cluster cannot be read, is a hub of another make, or contradicts what was typed.
-pub async fn prepare(cluster: &Cluster, options: &Options, narrator: &dyn Narrator) -> Result<Installation, Failure> {
-    narrator.tell(Event::now(format!("looking at {}", cluster.label())));
-    let live = match survey(cluster).await {
-        Err(failure) if failure.reason == Reason::Forbidden => {
-            // Whoever may not even look lacks more than that: all of it is named at once.
-            let plan = install::plan(options, &Live::default())?.plan;
-            access::require(cluster, PURPOSE, &access::to_apply(&plan)).await?;
-            return Err(failure);
-        }
-        live => live?,
-    };
-    let installation = install::plan(options, &live)?;
-    tell_about(&installation, narrator);
-    Ok(installation)
-}
-
-/// Says what a plan has to say about itself.
-pub fn tell_about(installation: &Installation, narrator: &dyn Narrator) {
-    installation.notes.iter().for_each(|note| narrator.tell(Event::note(note)));
-    installation.warnings.iter().for_each(|warning| narrator.tell(Event::warning(warning)));
-}
-
-/// Reads what an installation depends on.
-///
-/// # Errors
-/// When the cluster cannot be read, or holds more than one hub.
-pub async fn survey(cluster: &Cluster) -> Result<Live, Failure> {
-    let managers: Api<DynamicObject> =
-        Api::all_with(cluster.client.clone(), &ApiResource::erase::<ClusterManager>(&()));
-    // As it is, unread: what we do not know of it must not get lost.
-    let deployments: Api<DynamicObject> =
-        Api::namespaced_with(cluster.client.clone(), namespaces::OPERATOR, &ApiResource::erase::<Deployment>(&()));
-    let nodes: Api<Node> = Api::all(cluster.client.clone());
-    let (all, two) = (ListParams::default(), ListParams::default().limit(2));
-    let (managers, operator, nodes) =
-        futures::join!(managers.list(&all), deployments.get_opt(operators::CLUSTER_MANAGER), nodes.list_metadata(&two));
-    let managers = match managers {
-        Ok(list) => list.items,
-        Err(error) => match explain(&error).reason {
-            Reason::KindNotServed | Reason::NotFound => Vec::new(),
-            _ => return Err(cluster.explain("list ClusterManagers", error)),
-        },
-    };
-    let names: Vec<&str> = managers.iter().filter_map(|manager| manager.metadata.name.as_deref()).collect();
-    if names.len() > 1 {
-        return Err(Failure::refused(format!("there are several ClusterManagers: {}", names.join(", ")))
-            .hint("a cluster is one hub; remove those that are not meant"));
-    }
-    let operator = operator.map_err(|error| cluster.explain("read the operator's Deployment", error))?;
-    if !managers.is_empty() && operator.is_none() {
-        refuse_second_operator(cluster).await?;
-    }
-    Ok(Live {
-        cluster_manager: managers.into_iter().next().map(|manager| value(&manager)).transpose()?,
-        operator: operator.map(|operator| value(&operator)).transpose()?,
-        // Not everybody may see nodes; then the number of replicas is the usual one.
-        nodes: nodes.ok().map(|list| list.items.len()),
-    })
-}
-
-/// A hub whose operator runs elsewhere belongs to another installer: two operators would fight over it.
-async fn refuse_second_operator(cluster: &Cluster) -> Result<(), Failure> {
-    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &ApiResource::erase::<Deployment>(&()));
-    let list = api.list(&ListParams::default()).await;
-    let list = list.map_err(|error| cluster.explain("look for the operator of this hub", error))?;
-    let runs = |deployment: &&DynamicObject| {
-        let containers = deployment.data.pointer("/spec/template/spec/containers").and_then(Value::as_array);
-        containers.into_iter().flatten().any(|container| {
-            let words = ["command", "args"].into_iter().filter_map(|part| container[part].as_array()).flatten();
-            let words: Vec<&str> = words.filter_map(Value::as_str).collect();
-            words.iter().any(|word| word.ends_with("registration-operator")) && words.contains(&"hub")
-        })
-    };
-    let Some(other) = list.items.iter().find(runs) else { return Ok(()) };
-    let (namespace, name) = (&other.metadata.namespace, &other.metadata.name);
-    let place = format!("{}/{}", namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
-    Err(Failure::refused(format!("this hub has an operator already, Deployment {place}; nothing was changed"))
-        .hint("whoever installed it there has to change it; a second operator would fight with it"))
-}
-
-fn value<T: serde::Serialize>(object: &T) -> Result<Value, Failure> {
-    serde_json::to_value(object).map_err(|error| Failure::other("the server's answer cannot be read").because(error))
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Before anything is changed
-
-/// Checks what can be checked before anything is changed: the server's version, our rights, the hub's address.
-///
-/// # Errors
-/// A server that is too old, missing rights, or a server that cannot be asked.
-pub async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) -> Result<(), Failure> {
-    narrator.tell(Event::now("checking the server and your rights"));
-    let version = cluster.client.apiserver_version().await;
-    let version = version.map_err(|error| cluster.explain("ask for the server's version", error))?;
-    let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u32>().unwrap_or_default();
-    if (number(&version.major), number(&version.minor)) < (1, 22) {
-        return Err(Failure::refused(format!(
-            "the cluster runs Kubernetes {}; a hub needs 1.22 or newer",
-            version.git_version
-        )));
-    }
-    access::require(cluster, PURPOSE, &access::to_apply(plan)).await?;
-    // Nobody can grant what they do not hold, unless they may escalate. Then the server is asked object by object.
-    let group = "rbac.authorization.k8s.io";
-    let escalate = [Right::new("escalate", group, "clusterroles"), Right::new("bind", group, "clusterroles")];
-    if !access::missing(cluster, &escalate).await?.is_empty() {
-        let roles = plan.objects().filter(|manifest| manifest.kind() == "ClusterRole");
-        for failure in join_all(roles.map(|role| apply::one(cluster, role, DryRun::Server))).await {
-            if let Err(failure) = failure {
-                return Err(failure
-                    .context("your user cannot grant what the hub's operator needs; nothing was changed")
-                    .hint("install as cluster-admin, or have the rights to escalate and bind ClusterRoles"));
-            }
-        }
-    }
-    if Endpoint::parse(&cluster.server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
-        narrator.tell(Event::note(format!(
-            "the hub's address {} only works on this machine: clusters that join need another one, \
-             kubectl ocm join --hub-apiserver URL",
-            cluster.server
-        )));
-    }
-    Ok(())
-}
-
-/// What the rights are needed for.
-const PURPOSE: &str = "install a hub";
-
-// ---------------------------------------------------------------------------------------------------------------------
-// The wait
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -173,7 +31,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// [`Reason::TimedOut`] with what held it up last; or a failure that does not pass by itself.
-pub async fn usable(cluster: &Cluster, hub: &str, timeout: Duration, narrator: &dyn Narrator) -> Result<(), Failure> {
+pub(super) async fn usable(
+    cluster: &Cluster,
+    hub: &str,
+    timeout: Duration,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
     let deadline = Instant::now() + timeout;
     let again = "what was applied stays: mend it and run the same command again, it goes on from there";
     until("waiting for the hub to be usable", deadline, PAUSE, narrator, async || look(cluster, hub).await)

@@ -1,0 +1,238 @@
+//! What a plan, and what became of it, look like: the same for every command that has one.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use ocm_api::Manifest;
+use ocm_core::plan::{Applied, Mode, Outcome, Plan, without_bookkeeping};
+use ocm_core::{Event, Exit, Failure, Narrator};
+use serde_json::{Map, Value, json};
+use similar::TextDiff;
+
+use crate::{Format, PlanArgs, Ui, document, object_list};
+
+/// Prints a plan or what became of it.
+pub struct PlanView {
+    ui: Arc<Ui>,
+    format: Format,
+    mode: Mode,
+    show_secrets: bool,
+    objects: RefCell<Vec<Value>>,
+    changed: RefCell<bool>,
+}
+
+impl PlanView {
+    /// A view as the command line asks for it.
+    ///
+    /// # Errors
+    /// A usage failure for a format that cannot be.
+    pub fn new(ui: Arc<Ui>, args: &PlanArgs, format: Format) -> Result<Self, Failure> {
+        let mode = args.mode(format)?;
+        let show_secrets = args.show_secrets;
+        Ok(Self { ui, format, mode, show_secrets, objects: RefCell::default(), changed: RefCell::default() })
+    }
+
+    /// What is done with the plan.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// How it is printed.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// One object, as soon as it is there. Why one is left alone is said on stderr.
+    pub fn row(&self, applied: &Applied) {
+        let Applied { manifest, outcome, .. } = applied;
+        let (reference, word) = (manifest.reference(), outcome.word());
+        if let Outcome::Kept(reason) = outcome {
+            self.ui.tell(Event::note(format!("{reference} stays as it is: {reason}")));
+        }
+        if outcome.is_change() {
+            *self.changed.borrow_mut() = true;
+        }
+        let remark = self.mode.dry_run().remark();
+        match self.format {
+            _ if self.mode == Mode::Diff => {}
+            Format::Name => self.ui.line(&reference),
+            Format::Table => self.ui.line(&format!("{reference} {word}{remark}")),
+            Format::Wide => {
+                let namespace = manifest.namespace().map(|name| format!(" -n {name}")).unwrap_or_default();
+                self.ui.line(&format!("{reference}{namespace} {word}{remark}"));
+            }
+            Format::Json | Format::Yaml => self.objects.borrow_mut().push(object(applied)),
+        }
+    }
+
+    /// The document of the machine formats: what the command has to say, and every object that was told. Nothing in the
+    /// formats of people.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn document(&self, mut members: Map<String, Value>) -> Result<(), Failure> {
+        if !matches!(self.format, Format::Json | Format::Yaml) {
+            return Ok(());
+        }
+        members.retain(|_, value| !value.is_null());
+        members.insert("dryRun".to_owned(), Value::from(self.mode.dry_run().word()));
+        members.insert("changed".to_owned(), Value::from(*self.changed.borrow()));
+        members.insert("objects".to_owned(), Value::Array(self.objects.take()));
+        self.ui.out(&document(self.format, &Value::Object(members))?);
+        Ok(())
+    }
+
+    /// The manifests of a plan: a stream of YAML documents, a List or their names.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn manifests(&self, plan: &Plan) -> Result<Exit, Failure> {
+        let objects: Vec<Value> = plan.objects().map(|manifest| self.shown(manifest)).collect();
+        match self.format {
+            Format::Json => self.ui.out(&document(Format::Json, &object_list(objects))?),
+            Format::Name => plan.objects().for_each(|manifest| self.ui.line(&manifest.reference())),
+            Format::Table | Format::Wide | Format::Yaml => {
+                for object in &objects {
+                    self.ui.out(&format!("---\n{}", document(Format::Yaml, object)?));
+                }
+            }
+        }
+        if !self.show_secrets && self.format != Format::Name && plan.objects().any(holds_secrets) {
+            self.ui.tell(Event::note("the contents of Secrets are left out; --show-secrets prints them"));
+        }
+        Ok(Exit::Ok)
+    }
+
+    fn shown(&self, manifest: &Manifest) -> Value {
+        if self.show_secrets || !holds_secrets(manifest) { manifest.body().clone() } else { manifest.redacted() }
+    }
+
+    /// What would change, as unified diffs; [`Exit::Findings`] if anything would.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn diff(&self, all: &[Applied]) -> Result<Exit, Failure> {
+        let mut exit = Exit::Ok;
+        for applied in all {
+            if let Some(text) = diff(applied)? {
+                exit = Exit::Findings;
+                self.ui.out(&text);
+            }
+        }
+        Ok(exit)
+    }
+}
+
+/// Whether an object has contents that must not be shown. A pull Secret with the `{}` that stands for no credentials
+/// holds none, and without it the manifests are complete.
+fn holds_secrets(manifest: &Manifest) -> bool {
+    manifest.body()["data"][".dockerconfigjson"] != "e30=" && manifest.redacted() != *manifest.body()
+}
+
+fn object(applied: &Applied) -> Value {
+    let Applied { manifest, outcome, .. } = applied;
+    let mut object = json!({
+        "apiVersion": manifest.api_version(),
+        "kind": manifest.kind(),
+        "name": manifest.name(),
+        "outcome": outcome.word(),
+    });
+    if let Some(namespace) = manifest.namespace() {
+        object["namespace"] = Value::from(namespace);
+    }
+    if let Outcome::Kept(reason) = outcome {
+        object["reason"] = Value::from(reason.as_str());
+    }
+    object
+}
+
+/// What would change in an object, as a unified diff; none if nothing.
+fn diff(applied: &Applied) -> Result<Option<String>, Failure> {
+    let Applied { manifest, outcome, before, after } = applied;
+    if !outcome.is_change() {
+        return Ok(None);
+    }
+    let yaml = |object: &Value| match object {
+        Value::Null => Ok(String::new()),
+        object => document(Format::Yaml, object),
+    };
+    let before = before.as_ref().unwrap_or(&Value::Null);
+    let (old, mut new) = (plain(before), plain(after));
+    if manifest.is_secret() {
+        mark_changed(before, after, &mut new);
+    }
+    let (old, new) = (yaml(&old)?, yaml(&new)?);
+    let name = match manifest.namespace() {
+        Some(namespace) => format!("{namespace}/{}", manifest.reference()),
+        None => manifest.reference(),
+    };
+    let text = TextDiff::from_lines(&old, &new);
+    let text =
+        text.unified_diff().context_radius(3).header(&format!("live/{name}"), &format!("planned/{name}")).to_string();
+    Ok((!text.is_empty()).then_some(text))
+}
+
+/// The object without book-keeping, status and secrets.
+fn plain(object: &Value) -> Value {
+    let mut object = ocm_api::redacted(&without_bookkeeping(object));
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    object
+}
+
+/// Says of each value of a Secret whether it differs: lengths alone may be equal.
+fn mark_changed(before: &Value, after: &Value, shown: &mut Value) {
+    let Some(Value::Object(values)) = shown.get_mut("data") else { return };
+    for (key, text) in values {
+        if before["data"][key] != after["data"][key]
+            && let Some(length) = text.as_str()
+        {
+            *text = Value::from(format!("{length}, changed"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+
+    fn secret(value: &str) -> Manifest {
+        let mut manifest = Manifest::of(&Secret::default());
+        manifest.body_mut()["data"] = json!({ "token": value });
+        manifest
+    }
+
+    fn applied(before: Option<&str>, after: &str) -> Applied {
+        Applied {
+            manifest: secret(after),
+            outcome: if before.is_some() { Outcome::Configured } else { Outcome::Created },
+            before: before.map(|value| secret(value).body().clone()),
+            after: secret(after).body().clone(),
+        }
+    }
+
+    #[test]
+    fn a_diff_says_that_a_secret_changes_and_not_to_what() {
+        let text = diff(&applied(Some("b2xk"), "bmV3")).unwrap().unwrap();
+        assert!(text.contains("changed") && !text.contains("b2xk") && !text.contains("bmV3"), "{text}");
+        let text = diff(&applied(None, "bmV3")).unwrap().unwrap();
+        assert!(text.contains("+kind: Secret") && !text.contains("bmV3"), "{text}");
+    }
+
+    #[test]
+    fn an_object_that_stays_has_no_diff() {
+        let kept = Applied { outcome: Outcome::Kept("a reason".to_owned()), ..applied(Some("b2xk"), "bmV3") };
+        assert_eq!(diff(&kept).unwrap(), None);
+        assert_eq!(object(&kept)["reason"], "a reason");
+    }
+
+    #[test]
+    fn a_pull_secret_without_credentials_is_no_secret() {
+        let mut empty = secret("x");
+        empty.body_mut()["data"] = json!({ ".dockerconfigjson": "e30=" });
+        assert!(!holds_secrets(&empty) && holds_secrets(&secret("x")));
+    }
+}

@@ -1,0 +1,99 @@
+//! Which image every part of a hub gets: what runs stays, but for the part that was typed.
+
+use super::{Live, Options, cluster_manager};
+use crate::operator;
+use crate::release::{self, Bundle, Component, Image, REGISTRY};
+
+/// Which image every component gets.
+pub(super) struct Images<'a> {
+    options: &'a Options,
+    live: &'a Live,
+    /// The release that runs now.
+    pub(super) installed: Option<Bundle>,
+}
+
+impl<'a> Images<'a> {
+    pub(super) fn of(options: &'a Options, live: &'a Live) -> Self {
+        let mut images = Self { options, live, installed: None };
+        let order = [Component::Operator, Component::Registration, Component::Work, Component::Placement];
+        images.installed =
+            order.into_iter().filter_map(|component| images.running(component)).find_map(Bundle::of_image);
+        images
+    }
+
+    /// The image that a component has now.
+    fn running(&self, component: Component) -> Option<&'a str> {
+        let image = match cluster_manager::image_member(component) {
+            Some(member) => self.live.cluster_manager.as_ref()?.get("spec")?.get(member)?,
+            None => operator::container(self.live.operator.as_ref()?)?.get("image")?,
+        };
+        image.as_str().filter(|image| !image.is_empty())
+    }
+
+    /// The release after this run, if it is known.
+    pub(super) fn after(&self) -> Option<Bundle> {
+        let is_hub = self.live.cluster_manager.is_some() || self.live.operator.is_some();
+        let planned = self.options.bundle.clone().or_else(|| self.installed.clone());
+        planned.or_else(|| (!is_hub).then(Bundle::default))
+    }
+
+    pub(super) fn image(&self, component: Component) -> String {
+        match self.options.images.get(&component) {
+            Some(typed) => typed.clone(),
+            None => self.follow(component, self.running(component)),
+        }
+    }
+
+    /// What becomes of an image that runs: it stays, but for the part that was typed.
+    fn follow(&self, component: Component, running: Option<&str>) -> String {
+        let Options { bundle, registry, .. } = self.options;
+        let Some(running) = running else {
+            let tag = self.after().unwrap_or_default();
+            // A part that is missing on a hub comes from where the others come from.
+            let registry = registry.clone().or_else(|| self.registry()).unwrap_or_else(|| REGISTRY.to_owned());
+            return format!("{registry}/{}:{tag}", component.image());
+        };
+        let mut image = Image::parse(running);
+        if let Some(registry) = registry {
+            image.repository = format!("{registry}/{}", component.image());
+        }
+        if let Some(bundle) = bundle {
+            (image.tag, image.digest) = (Some(bundle.tag().to_owned()), None);
+        }
+        image.to_string()
+    }
+
+    /// The registry of the images that run, where they are laid out as ours.
+    fn registry(&self) -> Option<String> {
+        let image = |component: Component| self.running(component).map(|text| (component, Image::parse(text)));
+        let usual = |(component, image): &(Component, Image)| image.name() == component.image();
+        let found = Component::ALL.into_iter().filter_map(image).find(usual)?;
+        Some(found.1.registry().to_owned()).filter(|registry| !registry.is_empty())
+    }
+
+    /// The image of the agents that the hub imports clusters with: the operator's, unless somebody chose another.
+    pub(super) fn agent_image(&self) -> String {
+        let running = self.live.operator.as_ref().and_then(operator::container).and_then(|container| {
+            let variables = container["env"].as_array()?;
+            variables.iter().find(|variable| variable["name"] == operator::AGENT_IMAGE)?["value"].as_str()
+        });
+        match running {
+            Some(running) if Some(running) != self.running(Component::Operator) => {
+                self.follow(Component::Operator, Some(running))
+            }
+            _ => self.image(Component::Operator),
+        }
+    }
+
+    /// That an installed release stays, when nobody asked for another.
+    pub(super) fn kept_note(&self) -> Option<String> {
+        if self.options.bundle.is_some() {
+            return None;
+        }
+        let installed = self.installed.as_ref().filter(|installed| **installed != Bundle::default())?;
+        let default = release::DEFAULT;
+        Some(format!(
+            "the hub runs {installed} and keeps it; --bundle-version {default} changes to the default release"
+        ))
+    }
+}

@@ -1,0 +1,85 @@
+//! What can be chosen about a hub.
+
+use std::collections::BTreeMap;
+
+use ocm_api::operator::ResourceQosClass;
+
+use crate::gates::Gate;
+use crate::release::{Bundle, Component};
+
+/// What was typed. Whatever is empty was not.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The release.
+    pub bundle: Option<Bundle>,
+    /// Where all images are.
+    pub registry: Option<String>,
+    /// Images of single components.
+    pub images: BTreeMap<Component, String>,
+    /// Registry credentials, a Docker configuration file.
+    pub pull_credentials: Option<Vec<u8>>,
+    /// Feature gates.
+    pub feature_gates: Vec<(&'static Gate, bool)>,
+    /// Ways in which clusters may register.
+    pub registration_drivers: Option<Vec<Driver>>,
+    /// ARN of the hub's EKS cluster.
+    pub hub_cluster_arn: Option<String>,
+    /// Tags of IAM resources.
+    pub aws_resource_tags: Vec<String>,
+    /// Users whose CSRs the hub approves by itself.
+    pub auto_approved_csr_identities: Vec<String>,
+    /// Patterns of the ARNs of clusters that the hub approves by itself.
+    pub auto_approved_arn_patterns: Vec<String>,
+    /// Users whose requests over gRPC the hub approves by itself.
+    pub auto_approved_grpc_identities: Vec<String>,
+    /// How agents reach the gRPC server.
+    pub grpc_endpoint: Option<GrpcEndpoint>,
+    /// Address of the gRPC server.
+    pub grpc_server: Option<String>,
+    /// How much CPU and memory the hub's pods ask for.
+    pub resource_qos_class: Option<ResourceQosClass>,
+    /// Limits of the hub's containers.
+    pub resource_limits: BTreeMap<String, String>,
+    /// Requests of the hub's containers.
+    pub resource_requests: BTreeMap<String, String>,
+    /// Whether bootstrap tokens may register clusters.
+    pub use_bootstrap_token: bool,
+    /// Whether the operator copies the ClusterManager's labels to what it creates.
+    pub enable_sync_labels: Option<bool>,
+    /// Whether the namespace is part of the plan.
+    pub create_namespace: bool,
+    /// Number of the operator's pods.
+    pub replicas: Option<i32>,
+}
+
+/// A way in which clusters register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// Client certificates.
+    Csr,
+    /// AWS IAM roles.
+    AwsIrsa,
+    /// Certificates over gRPC.
+    Grpc,
+}
+
+impl Driver {
+    /// The word in the ClusterManager, and the name of the member with its settings.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Csr => "csr",
+            Self::AwsIrsa => "awsirsa",
+            Self::Grpc => "grpc",
+        }
+    }
+}
+
+/// How the gRPC server is exposed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GrpcEndpoint {
+    /// Under a host name that somebody routes to the Service.
+    #[default]
+    Hostname,
+    /// By a Service of type LoadBalancer.
+    LoadBalancer,
+}

@@ -1,0 +1,316 @@
+//! From what was typed and what is there to the objects of a hub.
+//!
+//! Three layers make every object, the upper one wins: our defaults, what the cluster holds, what was typed. So a
+//! second run without flags changes nothing, and a hub that another tool installed keeps what it was given.
+
+use std::collections::BTreeMap;
+
+use ocm_api::names::{bootstrap, operators};
+use ocm_api::{Manifest, crds};
+use serde_json::Value;
+
+use super::images::Images;
+use super::{Options, cluster_manager, deployment, rbac};
+use crate::release::{self, Bundle, Component};
+use crate::{Failure, Plan, Stage, operator};
+
+/// What the cluster holds.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// The ClusterManager, if it is a hub already.
+    pub cluster_manager: Option<Value>,
+    /// The operator's Deployment.
+    pub operator: Option<Value>,
+    /// How many nodes there are, where that is known.
+    pub nodes: Option<usize>,
+}
+
+/// The plan of an installation, and what is to be said about it.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    /// What is to be applied.
+    pub plan: Plan,
+    /// Name of the ClusterManager.
+    pub hub: String,
+    /// The release that the hub runs afterwards; none if its images do not tell.
+    pub bundle: Option<Bundle>,
+    /// Worth knowing.
+    pub notes: Vec<String>,
+    /// May bite.
+    pub warnings: Vec<String>,
+}
+
+/// Plans an installation.
+///
+/// # Errors
+/// A usage failure for flags that contradict each other or what is there.
+pub fn plan(options: &Options, live: &Live) -> Result<Installation, Failure> {
+    let (mut notes, mut warnings) = (Vec::new(), Vec::new());
+    let hub = live.cluster_manager.as_ref().and_then(name_of).unwrap_or(operators::CLUSTER_MANAGER_OBJECT).to_owned();
+    if options.replicas.is_some_and(|replicas| replicas < 1) {
+        return Err(Failure::usage("--replicas must be at least 1: nothing else installs and repairs the hub"));
+    }
+    if let Some(config) = &options.pull_credentials {
+        operator::check_credentials(config)?;
+    }
+    let chosen = Images::of(options, live);
+    if let Some(text) = chosen.kept_note() {
+        notes.push(text);
+    }
+    let bundle = chosen.after();
+    if let Some(bundle) = bundle.as_ref().filter(|bundle| bundle.is_vulnerable()) {
+        warnings.push(format!(
+            "{bundle} lacks the fix of CVE-2026-4740: a joined cluster can pass for another one; choose {} or newer",
+            release::DEFAULT
+        ));
+    }
+
+    if let (Some(after), Some(before)) = (&options.bundle, &chosen.installed)
+        && after.is_before(before)
+    {
+        warnings
+            .push(format!("{after} is older than {before}, which the hub runs; upstream does not test the way back"));
+    }
+
+    let images: BTreeMap<Component, String> =
+        Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
+    let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), &images, options, &mut warnings)?;
+    let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
+    *manager.body_mut() = cluster_manager;
+
+    let mut first = vec![crds::cluster_manager_manifest()];
+    if options.create_namespace {
+        first.insert(0, Manifest::of(&operator::namespace()));
+    }
+    let mut second = vec![
+        Manifest::of(&operator::service_account(operators::CLUSTER_MANAGER, true)),
+        Manifest::of(&operator::service_account(bootstrap::SERVICE_ACCOUNT, false)),
+        Manifest::of(&operator::pull_secret(options.pull_credentials.as_deref())),
+        Manifest::of(&rbac::operator_role()),
+        Manifest::of(&rbac::operator_binding()),
+        Manifest::of(&rbac::bootstrap_role()),
+        Manifest::of(&rbac::bootstrap_binding()),
+    ];
+    if options.use_bootstrap_token {
+        second.push(Manifest::of(&rbac::token_binding()));
+    }
+    let third = vec![deployment::manifest(options, live, &chosen), manager];
+    let plan = Plan::new([
+        Stage::new("the namespace and the definition of ClusterManager", first),
+        Stage::new("accounts and roles", second),
+        Stage::new("the operator and the ClusterManager", third),
+    ]);
+    Ok(Installation { plan, hub, bundle, notes, warnings })
+}
+
+fn name_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/name").and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::gates::Gate;
+    use crate::install::{Driver, feature_gates};
+    use crate::reconcile;
+    use ocm_api::operator::ResourceQosClass;
+
+    fn options(change: impl FnOnce(&mut Options)) -> Options {
+        let mut options = Options { create_namespace: true, ..Options::default() };
+        change(&mut options);
+        options
+    }
+
+    fn gate(text: &str) -> (&'static Gate, bool) {
+        feature_gates::parse(text).unwrap()
+    }
+
+    /// What a cluster holds after a plan: each object as it was sent, with the fields that we own noted down.
+    fn installed(options: &Options, live: &Live) -> Live {
+        let plan = plan(options, live).unwrap().plan;
+        let find = |kind: &str| {
+            let manifest = plan.objects().find(|manifest| manifest.kind() == kind).unwrap();
+            let before = if kind == "Deployment" { &live.operator } else { &live.cluster_manager };
+            match reconcile::reconcile(manifest, before.as_ref()) {
+                reconcile::Reconciled::Apply(manifest) => Some(manifest.body().clone()),
+                reconcile::Reconciled::Keep(_) => None,
+            }
+        };
+        Live { operator: find("Deployment"), cluster_manager: find("ClusterManager"), nodes: live.nodes }
+    }
+
+    fn spec(live: &Live) -> &Value {
+        &live.cluster_manager.as_ref().unwrap()["spec"]
+    }
+
+    fn operator_image(live: &Live) -> &str {
+        operator::container(live.operator.as_ref().unwrap()).unwrap()["image"].as_str().unwrap()
+    }
+
+    #[test]
+    fn a_new_hub() {
+        let plan = plan(&options(|_| ()), &Live { nodes: Some(1), ..Live::default() }).unwrap();
+        let names: Vec<String> = plan.plan.objects().map(Manifest::reference).collect();
+        assert_eq!(
+            names,
+            [
+                "namespace/open-cluster-management",
+                "customresourcedefinition.apiextensions.k8s.io/clustermanagers.operator.open-cluster-management.io",
+                "serviceaccount/cluster-manager",
+                "serviceaccount/agent-registration-bootstrap",
+                "secret/open-cluster-management-image-pull-credentials",
+                "clusterrole.rbac.authorization.k8s.io/cluster-manager",
+                "clusterrolebinding.rbac.authorization.k8s.io/cluster-manager",
+                "clusterrole.rbac.authorization.k8s.io/open-cluster-management:bootstrap",
+                "clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:bootstrap:agent-registration",
+                "deployment.apps/cluster-manager",
+                "clustermanager.operator.open-cluster-management.io/cluster-manager",
+            ]
+        );
+        let manager = plan.plan.objects().last().unwrap().body();
+        assert_eq!(manager["spec"]["registrationImagePullSpec"], "quay.io/open-cluster-management/registration:v1.3.1");
+        let gates = manager["spec"]["registrationConfiguration"]["featureGates"].as_array().unwrap();
+        assert_eq!(gates.len(), 2);
+        assert_eq!(manager["spec"]["registrationConfiguration"]["registrationDrivers"], json!([{"authType": "csr"}]));
+        assert_eq!(manager["metadata"], json!({"name": "cluster-manager"}));
+        let deployment = plan.plan.objects().find(|manifest| manifest.kind() == "Deployment").unwrap().body();
+        assert_eq!(deployment["spec"]["replicas"], 1);
+    }
+
+    #[test]
+    fn a_second_run_without_flags_plans_what_is_there() {
+        let first = installed(
+            &options(|o| {
+                o.bundle = Some(Bundle::parse("1.2.1").unwrap());
+                o.registry = Some("registry.example/ocm".to_owned());
+                o.feature_gates = vec![gate("ManagedClusterAutoApproval=true"), gate("ResourceCleanup=false")];
+                o.registration_drivers = Some(vec![Driver::Csr, Driver::Grpc]);
+                o.auto_approved_csr_identities = vec!["u".to_owned()];
+                o.grpc_server = Some("hub.example:443".to_owned());
+                o.replicas = Some(2);
+                o.enable_sync_labels = Some(true);
+            }),
+            &Live::default(),
+        );
+        let second = installed(&options(|_| ()), &first);
+        assert_eq!(second.operator, first.operator);
+        // The exposed endpoint is ours; that an apply carries it is for `reconcile` to see.
+        let mut expected = first.cluster_manager.clone().unwrap();
+        expected["spec"].as_object_mut().unwrap().remove("serverConfiguration");
+        assert_eq!(second.cluster_manager.unwrap(), expected);
+    }
+
+    #[test]
+    fn an_installed_release_and_its_registry_stay_unless_typed() {
+        let old = installed(
+            &options(|o| {
+                o.bundle = Some(Bundle::parse("1.2.1").unwrap());
+                o.registry = Some("registry.example/ocm".to_owned());
+            }),
+            &Live::default(),
+        );
+        let again = plan(&options(|_| ()), &old).unwrap();
+        assert!(again.notes[0].contains("v1.2.1"), "{:?}", again.notes);
+        let newer = installed(&options(|o| o.bundle = Some(Bundle::default())), &old);
+        assert_eq!(spec(&newer)["workImagePullSpec"], "registry.example/ocm/work:v1.3.1");
+        let back = plan(&options(|o| o.bundle = Some(Bundle::parse("1.2.1").unwrap())), &newer).unwrap();
+        assert!(back.warnings[0].contains("older than v1.3.1"), "{:?}", back.warnings);
+        assert_eq!(operator_image(&newer), "registry.example/ocm/registration-operator:v1.3.1");
+        let moved = installed(&options(|o| o.registry = Some("other.example".to_owned())), &old);
+        assert_eq!(spec(&moved)["workImagePullSpec"], "other.example/work:v1.2.1");
+        // Half an installation: what is missing follows what is there.
+        let half = Live { cluster_manager: None, ..old };
+        assert_eq!(spec(&installed(&options(|_| ()), &half))["workImagePullSpec"], "registry.example/ocm/work:v1.2.1");
+    }
+
+    #[test]
+    fn single_images_and_vulnerable_releases() {
+        let mut typed = options(|o| o.bundle = Some(Bundle::parse("1.2.0").unwrap()));
+        typed.images.insert(Component::Work, "me/work:mine".to_owned());
+        let planned = plan(&typed, &Live::default()).unwrap();
+        assert!(planned.warnings[0].contains("CVE-2026-4740"), "{:?}", planned.warnings);
+        let live = installed(&typed, &Live::default());
+        assert_eq!(spec(&live)["workImagePullSpec"], "me/work:mine");
+        assert_eq!(spec(&live)["placementImagePullSpec"], "quay.io/open-cluster-management/placement:v1.2.0");
+    }
+
+    #[test]
+    fn what_another_tool_chose_stays() {
+        let live = Live {
+            operator: Some(json!({"spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": {"name": "theirs"}},
+                "template": {"spec": {"nodeSelector": {"a": "b"}, "containers": [
+                    {"name": "op", "image": "mirror.example/registration-operator@sha256:ab", "args": ["/registration-operator", "hub", "-v=4"]}]}},
+            }})),
+            cluster_manager: Some(json!({"metadata": {"name": "theirs"}, "spec": {
+                "registrationImagePullSpec": "mirror.example/registration:v1.2.1",
+                "registrationConfiguration": {
+                    "autoApproveUsers": ["them"],
+                    "featureGates": [{"feature": "Tomorrow", "mode": "Enable"}, {"feature": "ResourceCleanup", "mode": "Disable"}],
+                    "registrationDrivers": [{"authType": "csr", "csr": {"autoApprovedIdentities": ["x"]}}]},
+                "workConfiguration": {"workDriver": "grpc"},
+            }})),
+            nodes: Some(5),
+        };
+        let planned = plan(&options(|_| ()), &live).unwrap();
+        assert_eq!(planned.hub, "theirs");
+        let after = installed(&options(|_| ()), &live);
+        let operator = after.operator.as_ref().unwrap();
+        assert_eq!(operator["spec"]["replicas"], 2);
+        assert_eq!(operator["spec"]["selector"], json!({"matchLabels": {"name": "theirs"}}));
+        let containers = operator.pointer("/spec/template/spec/containers").and_then(Value::as_array).unwrap();
+        assert_eq!(containers.len(), 1);
+        assert_eq!(containers[0]["name"], "op");
+        assert_eq!(containers[0]["image"], "mirror.example/registration-operator@sha256:ab");
+        assert_eq!(containers[0]["args"], json!(["/registration-operator", "hub", "-v=4"]));
+        let registration = &spec(&after)["registrationConfiguration"];
+        assert_eq!(
+            registration["featureGates"],
+            json!([{"feature": "Tomorrow", "mode": "Enable"}, {"feature": "ResourceCleanup", "mode": "Disable"},
+                {"feature": "DefaultClusterSet", "mode": "Enable"}])
+        );
+        assert_eq!(
+            registration["registrationDrivers"],
+            json!([{"authType": "csr", "csr": {"autoApprovedIdentities": ["x"]}}])
+        );
+        assert_eq!(spec(&after)["workConfiguration"], json!({"workDriver": "grpc"}));
+        assert_eq!(spec(&after)["workImagePullSpec"], "mirror.example/work:v1.2.1");
+    }
+
+    #[test]
+    fn flags_need_each_other() {
+        let refused = |change: fn(&mut Options)| plan(&options(change), &Live::default()).unwrap_err().message;
+        let csr = |o: &mut Options| o.auto_approved_csr_identities = vec!["u".to_owned()];
+        assert!(refused(csr).contains(feature_gates::AUTO_APPROVAL));
+        assert!(refused(|o| o.registration_drivers = Some(vec![Driver::Grpc])).contains("--grpc-server"));
+        assert!(refused(|o| o.grpc_server = Some("h".to_owned())).contains("driver grpc"));
+        assert!(refused(|o| o.registration_drivers = Some(vec![Driver::AwsIrsa])).contains("--hub-cluster-arn"));
+        assert!(refused(|o| o.hub_cluster_arn = Some("arn".to_owned())).contains("awsirsa"));
+        assert!(refused(|o| o.pull_credentials = Some(b"{}".to_vec())).contains("no registries"));
+        assert!(refused(|o| o.replicas = Some(0)).contains("--replicas"));
+        assert!(
+            refused(|o| o.resource_limits = [("cpu".to_owned(), "1".to_owned())].into()).contains("--resource-limits")
+        );
+        let above = |o: &mut Options| {
+            o.resource_qos_class = Some(ResourceQosClass::ResourceRequirement);
+            o.resource_limits = [("cpu".to_owned(), "100m".to_owned())].into();
+            o.resource_requests = [("cpu".to_owned(), "1".to_owned())].into();
+        };
+        assert!(refused(above).contains("above its limit"));
+    }
+
+    #[test]
+    fn auto_approval_means_our_tokens_unless_somebody_is_named() {
+        let on =
+            installed(&options(|o| o.feature_gates = vec![gate("ManagedClusterAutoApproval=true")]), &Live::default());
+        let registration = &spec(&on)["registrationConfiguration"];
+        assert_eq!(
+            registration["autoApproveUsers"],
+            json!(["system:serviceaccount:open-cluster-management:agent-registration-bootstrap"])
+        );
+        assert_eq!(registration["featureGates"].as_array().unwrap().len(), 3);
+    }
+}

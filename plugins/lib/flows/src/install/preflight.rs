@@ -1,0 +1,50 @@
+//! What is checked before a hub is installed.
+
+use futures::future::join_all;
+use ocm_core::{DryRun, Event, Failure, Narrator, Plan};
+use ocm_kube::Cluster;
+use ocm_kube::access::{self, Right};
+use ocm_kube::apply;
+use ocm_net::Endpoint;
+
+/// What the rights are needed for.
+pub(super) const PURPOSE: &str = "install a hub";
+
+/// Checks what can be checked before anything is changed: the server's version, our rights, the hub's address.
+///
+/// # Errors
+/// A server that is too old, missing rights, or a server that cannot be asked.
+pub(super) async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) -> Result<(), Failure> {
+    narrator.tell(Event::now("checking the server and your rights"));
+    let version = cluster.client.apiserver_version().await;
+    let version = version.map_err(|error| cluster.explain("ask for the server's version", error))?;
+    let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u32>().unwrap_or_default();
+    if (number(&version.major), number(&version.minor)) < (1, 22) {
+        return Err(Failure::refused(format!(
+            "the cluster runs Kubernetes {}; a hub needs 1.22 or newer",
+            version.git_version
+        )));
+    }
+    access::require(cluster, PURPOSE, &access::to_apply(plan)).await?;
+    // Nobody can grant what they do not hold, unless they may escalate. Then the server is asked object by object.
+    let group = "rbac.authorization.k8s.io";
+    let escalate = [Right::new("escalate", group, "clusterroles"), Right::new("bind", group, "clusterroles")];
+    if !access::missing(cluster, &escalate).await?.is_empty() {
+        let roles = plan.objects().filter(|manifest| manifest.kind() == "ClusterRole");
+        for failure in join_all(roles.map(|role| apply::one(cluster, role, DryRun::Server))).await {
+            if let Err(failure) = failure {
+                return Err(failure
+                    .context("your user cannot grant what the hub's operator needs; nothing was changed")
+                    .hint("install as cluster-admin, or have the rights to escalate and bind ClusterRoles"));
+            }
+        }
+    }
+    if Endpoint::parse(&cluster.server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
+        narrator.tell(Event::note(format!(
+            "the hub's address {} only works on this machine: clusters that join need another one, \
+             kubectl ocm join --hub-apiserver URL",
+            cluster.server
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! From a request to a joined cluster.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ocm_core::accept::Options as AcceptOptions;
+use ocm_core::join::progress::Goal;
+use ocm_core::join::{self, Settings};
+use ocm_core::kubeconfig::HubAddress;
+use ocm_core::phase::Phase;
+use ocm_core::plan::{Applied, Mode};
+use ocm_core::{Event, Failure, Narrator, Plan};
+use ocm_kube::{Cluster, apply};
+
+use super::prepare::{Prepared, credential_of, prepare};
+use super::{Way, follow, survey};
+use crate::token;
+
+/// How long a token lives that a join with access to both clusters makes for itself.
+const MINTED: Duration = Duration::from_secs(3600);
+
+/// What is wanted.
+#[derive(Clone)]
+pub struct Request {
+    /// What the join is to come to.
+    pub settings: Settings,
+    /// How the hub is reached.
+    pub way: Way,
+    /// What is done with the plan.
+    pub mode: Mode,
+    /// Accept the cluster too; only with access to both clusters.
+    pub accept: Option<AcceptOptions>,
+    /// Follow the agent this far.
+    pub wait: Option<Goal>,
+    /// How long the wait and the acceptance may take together.
+    pub timeout: Duration,
+    /// Use the address that the hub publishes for its own network, with a token.
+    pub internal: bool,
+    /// Whether a namespace of the cluster's name that is on the hub already, and is nobody's cluster's, becomes its own.
+    pub adopt_namespace: bool,
+}
+
+/// What a join came to.
+#[derive(Debug)]
+pub struct Joined {
+    /// The hub as the agents dial it.
+    pub hub: HubAddress,
+    /// Whether it had joined before.
+    pub before: bool,
+    /// What was planned; empty if it had joined before, unless the plan is only rendered.
+    pub plan: Plan,
+    /// Every object of the plan with what became of it; empty if the plan is only rendered.
+    pub applied: Vec<Applied>,
+    /// How far the cluster has come, where that was followed, or why it could not be followed further.
+    pub followed: Result<Option<Phase>, Failure>,
+}
+
+/// Joins the cluster, or does with the plan what the request says. `each` hears of every object as soon as it is there.
+///
+/// # Errors
+/// A refusal before anything is touched; the failure of a request.
+pub async fn join(
+    managed: &Cluster,
+    request: &Request,
+    narrator: Arc<dyn Narrator>,
+    each: impl FnMut(&Applied),
+) -> Result<Joined, Failure> {
+    let mut prepared = prepare(managed, request, narrator.clone()).await?;
+    let applied = match request.mode {
+        Mode::Render => Vec::new(),
+        mode if !mode.changes() => {
+            apply::plan(managed, &prepared.plan, mode.dry_run(), narrator.as_ref(), each).await?
+        }
+        _ if prepared.joined => Vec::new(),
+        _ => carry_out(managed, request, &mut prepared, narrator.as_ref(), each).await?,
+    };
+    let followed = match request.mode.changes() {
+        true => follow(managed, request, &prepared, narrator).await,
+        false => Ok(None),
+    };
+    let Prepared { hub, plan, joined, .. } = prepared;
+    Ok(Joined { hub: hub.address, before: joined, plan, applied, followed })
+}
+
+/// Makes the token, if one is missing, and changes both clusters.
+async fn carry_out(
+    managed: &Cluster,
+    request: &Request,
+    prepared: &mut Prepared,
+    narrator: &dyn Narrator,
+    each: impl FnMut(&Applied),
+) -> Result<Vec<Applied>, Failure> {
+    let Prepared { hub, survey, plan, kubeconfig, token_is_missing, adopts, .. } = prepared;
+    if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, &hub.admin, kubeconfig) {
+        kubeconfig.token = token::service_account_token(admin, MINTED).await?.0;
+        plan.replace(join::bootstrap_secret(&survey.agent_namespace, kubeconfig));
+    }
+    if *adopts {
+        hub.adopt_namespace(&request.settings.name).await?;
+        narrator.tell(Event::done(format!("gave the cluster the hub's namespace {:?}", request.settings.name)));
+    }
+    survey::clear(managed, &survey.stale, narrator).await?;
+    apply::plan(managed, plan, request.mode.dry_run(), narrator, each).await
+}
+
+/// Accepts the cluster and follows its agent, as far as either is wanted.
+async fn follow(
+    managed: &Cluster,
+    request: &Request,
+    prepared: &Prepared,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Option<Phase>, Failure> {
+    let Prepared { hub, survey, kubeconfig, .. } = prepared;
+    let deadline = Instant::now() + request.timeout;
+    let name = &request.settings.name;
+    let credential = credential_of(kubeconfig.as_ref());
+    let follower = follow::Follower { managed, hub, name, kubeconfig, survey, credential };
+    let mut phase = None;
+    if let (Some(accept), Some(admin)) = (&request.accept, &hub.admin) {
+        phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);
+        let own = follower.own_key(admin, deadline, narrator.as_ref()).await?;
+        if !own.settled {
+            // This key and no other: whoever holds a token can ask in the name of any cluster.
+            // It is the agent that was just installed: who used the name before was said before.
+            let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, ..accept.clone() };
+            crate::accept::when_asked(admin, name, &accept, deadline, narrator.clone()).await?;
+            narrator.tell(Event::done(format!("accepted {name}")));
+        }
+    }
+    if let Some(goal) = request.wait {
+        phase = Some(follower.until(goal, deadline, narrator.as_ref()).await?);
+    }
+    Ok(phase)
+}

@@ -1,0 +1,111 @@
+//! What a hub has of a cluster, read with the hub's kubeconfig or with a token that registers clusters.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::Api;
+use kube::api::ListParams;
+use ocm_api::ManagedCluster;
+use ocm_api::names::labels;
+use ocm_core::csr::Request;
+use ocm_core::kubeconfig::Bootstrap;
+use ocm_core::token::{self, Content};
+use ocm_core::{Failure, Narrator, Reason};
+use ocm_kube::Cluster;
+
+use super::reach::client;
+
+/// Asks the hub for the cluster with the kubeconfig that an agent registers with.
+///
+/// # Errors
+/// A sentence of its own for a token that has expired or is not known, one that may not register clusters, a server
+/// that is no hub, a wrong authority and a wrong address.
+pub(super) async fn ask(
+    bootstrap: &Bootstrap,
+    name: &str,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Option<ManagedCluster>, Failure> {
+    registered(&client(bootstrap, narrator).await?, &bootstrap.token, name).await
+}
+
+/// The cluster, read by somebody who registers with `token`.
+pub(super) async fn registered(hub: &Cluster, token: &str, name: &str) -> Result<Option<ManagedCluster>, Failure> {
+    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
+    match api.get_opt(name).await {
+        // `get_opt` takes every 404 for an absent object, also that of a kind that is not served.
+        Ok(None) => match api.list_metadata(&ListParams::default().limit(1)).await {
+            Ok(_) => Ok(None),
+            Err(error) => Err(said(hub, token, &error)),
+        },
+        Ok(found) => Ok(found),
+        Err(error) => Err(said(hub, token, &error)),
+    }
+}
+
+/// What a hub's answer to a registering agent means.
+pub(super) fn said(hub: &Cluster, token: &str, error: &kube::Error) -> Failure {
+    let failure = ocm_kube::explain(error);
+    let server = &hub.server;
+    let now = Timestamp::now();
+    match failure.reason {
+        Reason::Unauthorized => match token::read(token) {
+            Content::Jwt { expires: Some(expires), .. } if expires <= now => token::expired(expires, now),
+            Content::Bootstrap(id) => Failure::new(
+                Reason::Unauthorized,
+                format!("the hub at {server} does not accept bootstrap token {id:?}"),
+            )
+            .because("it has expired, was revoked, or is of another hub")
+            .hint("see what the hub has: kubectl ocm token list; make a new one: kubectl ocm token create"),
+            _ => Failure::new(Reason::Unauthorized, format!("the hub at {server} does not accept the token"))
+                .because("it was revoked, is of another hub, or was not copied whole")
+                .hint("make a new one on that hub: kubectl ocm token create"),
+        },
+        Reason::Forbidden => {
+            let causes = failure.causes.clone();
+            let failure = Failure::new(
+                Reason::Forbidden,
+                format!("the hub at {server} knows the token, but its holder may not register clusters"),
+            )
+            .hint("on the hub, kubectl ocm install hub restores what registering clusters may do");
+            causes.into_iter().fold(failure, Failure::because)
+        }
+        Reason::NotFound | Reason::KindNotServed => not_a_hub(server),
+        _ => failure.context(format!("cannot ask the hub at {server}")),
+    }
+}
+
+fn not_a_hub(server: &str) -> Failure {
+    Failure::new(
+        Reason::KindNotServed,
+        format!("{server} is a Kubernetes cluster, but no hub: it has no managed clusters"),
+    )
+    .hint("make it one: kubectl ocm install hub")
+}
+
+/// The requests on the hub that carry the cluster's label.
+pub(super) async fn requests(
+    hub: &Cluster,
+    name: &str,
+) -> Result<Vec<(Request, CertificateSigningRequest)>, kube::Error> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let labelled = ListParams::default().labels(&format!("{}={name}", labels::CLUSTER_NAME));
+    let list = api.list(&labelled).await?;
+    Ok(list.items.into_iter().map(|object| (Request::read(&object), object)).collect())
+}
+
+/// The managed cluster, read by somebody with the hub's kubeconfig.
+pub(super) async fn cluster(hub: &Cluster, name: &str) -> Result<Option<ManagedCluster>, Failure> {
+    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
+    match api.get(name).await {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => {
+            let failure = hub.explain(format_args!("read managed cluster {name:?}"), error);
+            match failure.reason {
+                Reason::NotFound => Ok(None),
+                Reason::KindNotServed => Err(not_a_hub(&hub.server)),
+                _ => Err(failure),
+            }
+        }
+    }
+}
