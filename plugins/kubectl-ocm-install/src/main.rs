@@ -3,6 +3,7 @@
 mod args;
 mod run;
 mod view;
+mod words;
 
 fn main() -> std::process::ExitCode {
     ocm_cli::run_main("kubectl-ocm-install", args::about(), run::run)

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ocm_api::operator::ResourceQosClass;
-use ocm_cli::{OutputArgs, PlanView, Ui};
-use ocm_core::install::{Driver, GrpcEndpoint, Options, feature_gates};
+use ocm_cli::{OutputArgs, PlanView, Ui, options};
+use ocm_core::install::feature_gates::GATES;
+use ocm_core::install::{Driver, GrpcEndpoint, Options};
 use ocm_core::plan::Mode;
-use ocm_core::release::{Bundle, Component};
+use ocm_core::release::Component;
 use ocm_core::{Exit, Failure, duration, nearest};
 use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, connect};
 
 use crate::args::{DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
-use crate::view;
+use crate::{view, words};
 
 pub(crate) async fn run(arguments: InstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let InstallArgs { what: What::Hub(hub), client } = arguments;
@@ -49,19 +50,12 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     } = arguments;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
-    let pull_credentials = match &image_pull_credential_file {
-        None => None,
-        Some(path) => Some(std::fs::read(path).map_err(|error| {
-            Failure::usage(format!("cannot read {}, the file of --image-pull-credential-file", path.display()))
-                .because(error)
-        })?),
-    };
     let mut options = Options {
-        bundle: bundle_version.as_deref().map(Bundle::parse).transpose()?,
+        bundle: bundle_version.as_deref().map(options::release).transpose()?,
         registry: registry.as_deref().map(registry_of).transpose()?,
         images: images.iter().map(|pair| image(pair)).collect::<Result<_, _>>()?,
-        pull_credentials,
-        feature_gates: feature_gates.iter().map(|pair| feature_gates::parse(pair)).collect::<Result<_, _>>()?,
+        pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
+        feature_gates: options::feature_gates(&feature_gates, "a hub", GATES)?,
         registration_drivers: (!registration_drivers.is_empty()).then(|| drivers(&registration_drivers)),
         hub_cluster_arn,
         aws_resource_tags,
@@ -86,7 +80,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         replicas,
     };
     if view.mode() == Mode::Render {
-        return view.manifests(&flow::new_hub(&options, &*ui)?.plan);
+        return view.manifests(&flow::new_hub(&options, &*ui).map_err(words::options)?.plan);
     }
     let cluster = connect(&client.connection()?, ui.clone()).await?;
     let wants_arn = options.registration_drivers.as_ref().is_some_and(|list| list.contains(&Driver::AwsIrsa));
@@ -95,7 +89,8 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         options.hub_cluster_arn = cluster.context.clone().filter(|context| context.starts_with("arn:aws:eks:"));
     }
     let request = flow::Request { options, mode: view.mode(), wait: wait.then_some(timeout) };
-    let installed = flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await?;
+    let installed =
+        flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await.map_err(words::failure)?;
     view::finish(&view, &ui, &cluster, installed)
 }
 

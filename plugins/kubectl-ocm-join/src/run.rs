@@ -5,13 +5,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ocm_api::names::annotations;
 use ocm_api::operator::KlusterletMode;
-use ocm_cli::{PlanView, Ui};
+use ocm_cli::{PlanView, Ui, options};
 use ocm_core::accept::Options as AcceptOptions;
+use ocm_core::join::gates::GATES;
 use ocm_core::join::progress::Goal;
-use ocm_core::join::{Settings, gates};
-use ocm_core::release::Bundle;
+use ocm_core::join::{CertificateLife, Settings};
 use ocm_core::{Event, Exit, Failure, Narrator, duration, pin};
 use ocm_flows::hub::AddressWish;
 use ocm_flows::join::{self, Request, Trust, Way};
@@ -59,14 +58,12 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             Some(ModeArg::Singleton) => Some(KlusterletMode::Singleton),
             None => singleton.then_some(KlusterletMode::Singleton),
         },
-        bundle: bundle_version.map(|text| Bundle::parse(&text)).transpose()?,
+        bundle: bundle_version.as_deref().map(options::release).transpose()?,
         registry,
-        pull_credentials: image_pull_credential_file
-            .map(|path| read("--image-pull-credential-file", &path))
-            .transpose()?,
+        pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
         create_namespace,
-        feature_gates: feature_gates.iter().map(|text| gates::parse(text)).collect::<Result<_, _>>()?,
-        certificate_seconds: client_cert_expiration_seconds,
+        feature_gates: options::feature_gates(&feature_gates, "a klusterlet", GATES)?,
+        certificate_life: client_cert_expiration_seconds.map(certificate_life).transpose()?,
         annotations: annotations_of(&klusterlet_annotation)?,
         server_urls: Vec::new(),
         resources: None,
@@ -149,8 +146,7 @@ impl Typed {
                         .hint("with access to both clusters the hub's kubeconfig says how it is verified"));
                 }
                 let hub = connect(&hub.connection(plain), ui.clone()).await?;
-                let address =
-                    AddressWish { server, internal, ca: trust.ca, flag: "--hub-apiserver", unverified: trust.skip };
+                let address = AddressWish { server, internal, ca: trust.ca, unverified: trust.skip };
                 Ok(Way::Seat { hub: Box::new(hub), address })
             }
         }
@@ -191,17 +187,22 @@ fn trust(pins: &[String], words: &[String], file: Option<PathBuf>, skip: bool) -
     Ok(Trust { pins: pins.collect::<Result<_, _>>()?, ca, skip })
 }
 
-/// Agents pass only annotations with their prefix, so it is added where it is missing.
 fn annotations_of(pairs: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let prefix = annotations::AGENT_PREFIX;
     let read = |pair: &String| match pair.split_once('=') {
-        Some((key, value)) if !key.is_empty() => {
-            let key = if key.starts_with(prefix) { key.to_owned() } else { format!("{prefix}{key}") };
-            Ok((key, value.to_owned()))
-        }
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(Failure::usage(format!("--klusterlet-annotation {pair:?} is not KEY=VALUE"))),
     };
     pairs.iter().map(read).collect()
+}
+
+fn certificate_life(seconds: i32) -> Result<CertificateLife, Failure> {
+    CertificateLife::seconds(seconds).ok_or_else(|| {
+        Failure::usage(format!(
+            "--client-cert-expiration-seconds {seconds}: a certificate lives for {} seconds at least; 0 leaves it to the \
+             hub",
+            CertificateLife::SHORTEST
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -209,12 +210,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_get_the_prefix_that_agents_pass() {
-        let read = annotations_of(&["a=b=c".to_owned(), "agent.open-cluster-management.io/d=".to_owned()]).unwrap();
-        let expected = [("agent.open-cluster-management.io/a", "b=c"), ("agent.open-cluster-management.io/d", "")];
-        assert_eq!(read, expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    fn annotations_are_pairs() {
+        let read = annotations_of(&["a=b=c".to_owned(), "d=".to_owned()]).unwrap();
+        assert_eq!(read, [("a", "b=c"), ("d", "")].map(|(key, value)| (key.to_owned(), value.to_owned())).into());
         assert!(annotations_of(&["novalue".to_owned()]).is_err());
         assert!(annotations_of(&["=x".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_certificate_that_would_live_too_briefly_is_refused() {
+        assert!(certificate_life(600).unwrap_err().message.contains("3600 seconds at least"));
+        assert!(certificate_life(0).is_ok());
     }
 
     #[test]

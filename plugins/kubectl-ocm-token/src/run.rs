@@ -47,13 +47,7 @@ fn shape(args: LineArgs, unverified: bool) -> Result<Shape, Failure> {
         }
         None => Vec::new(),
     };
-    let address = AddressWish {
-        server: hub_apiserver,
-        internal: force_internal_endpoint_lookup,
-        ca,
-        flag: "--hub-apiserver",
-        unverified,
-    };
+    let address = AddressWish { server: hub_apiserver, internal: force_internal_endpoint_lookup, ca, unverified };
     Ok(Shape { address, format, token_only, file: output_file, output: output.output })
 }
 

@@ -2,9 +2,11 @@
 //! and signals. stdout is data, stderr is narration.
 
 mod entry;
+pub mod options;
 mod output;
 mod plan_args;
 mod plan_view;
+mod remedy;
 mod table;
 mod ui;
 

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ocm_core::{Event, Failure, Narrator};
 
-use crate::clean;
+use crate::{clean, remedy};
 
 /// How much is said, and how.
 #[derive(Args, Clone, Debug, Default)]
@@ -186,7 +186,7 @@ impl Ui {
             text += &format!("\n  because: {}", clean(cause));
         }
         for hint in &failure.hints {
-            text += &format!("\n  hint: {}", clean(hint));
+            text += &format!("\n  hint: {}", clean(&remedy::words(hint)));
         }
         self.err(&text);
         if failure.reason == ocm_core::Reason::Interrupted {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Hint;
+
 /// Exit codes of every command of the suite. Documented in `docs/reference/exit-codes.md`; a test keeps both equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -117,7 +119,7 @@ pub struct Failure {
     /// What lies behind it, outermost first.
     pub causes: Vec<String>,
     /// What to do next; a command ready to be typed where there is one.
-    pub hints: Vec<String>,
+    pub hints: Vec<Hint>,
 }
 
 impl Failure {
@@ -150,7 +152,7 @@ impl Failure {
 
     /// Adds what to do next.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.hints.push(hint.into());
         self
     }

@@ -1,6 +1,6 @@
 //! Feature gates of hubs and klusterlets: what there is, and how they are read.
 
-use crate::{Failure, nearest};
+use crate::nearest;
 
 /// The part of a ClusterManager or a Klusterlet in which a gate is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,29 +45,39 @@ pub(crate) const fn gate(name: &'static str, part: Part, default: bool) -> Gate 
     Gate { name, part, default }
 }
 
-/// Reads `NAME=true` or `NAME=false` of one of the `gates` that `owner` ("a hub", "a klusterlet") has.
+/// Why a text sets no feature gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateError {
+    /// It is not `NAME=true` or `NAME=false`.
+    NotAPair,
+    /// The value is neither.
+    NotABool,
+    /// There is no gate of this name: the operator would drop it silently.
+    Unknown {
+        /// The name.
+        name: String,
+        /// What was probably meant.
+        near: Option<&'static str>,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+}
+
+/// Reads `NAME=true` or `NAME=false` of one of the `gates`.
 ///
 /// # Errors
-/// A usage failure for other forms and for gates that it does not have: the operator would drop them silently.
-pub(crate) fn parse(text: &str, owner: &str, gates: &'static [Gate]) -> Result<(&'static Gate, bool), Failure> {
-    let text = text.trim();
-    let Some((name, value)) = text.split_once('=') else {
-        return Err(Failure::usage(format!("--feature-gates {text:?} is not NAME=true or NAME=false")));
-    };
+/// For other forms, and for gates that are not among them.
+pub fn parse(text: &str, gates: &'static [Gate]) -> Result<(&'static Gate, bool), GateError> {
+    let (name, value) = text.trim().split_once('=').ok_or(GateError::NotAPair)?;
     let on = match value.to_ascii_lowercase().as_str() {
         "true" | "t" | "1" => true,
         "false" | "f" | "0" => false,
-        _ => {
-            return Err(Failure::usage(format!("--feature-gates {name}={value}: the value is neither true nor false")));
-        }
+        _ => return Err(GateError::NotABool),
     };
-    let Some(gate) = gates.iter().find(|gate| gate.name == name) else {
-        let names = || gates.iter().map(|gate| gate.name);
-        let near = names().find(|known| known.eq_ignore_ascii_case(name)).or_else(|| nearest(name, names()));
-        return Err(Failure::usage(format!("{owner} has no feature gate {name:?}")).hint(match near {
-            Some(near) => format!("did you mean {near}?"),
-            None => format!("it has: {}", names().collect::<Vec<_>>().join(", ")),
-        }));
-    };
-    Ok((gate, on))
+    let names = || gates.iter().map(|gate| gate.name);
+    let near = || names().find(|known| known.eq_ignore_ascii_case(name)).or_else(|| nearest(name, names()));
+    match gates.iter().find(|gate| gate.name == name) {
+        Some(gate) => Ok((gate, on)),
+        None => Err(GateError::Unknown { name: name.to_owned(), near: near(), known: names().collect() }),
+    }
 }

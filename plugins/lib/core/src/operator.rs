@@ -1,6 +1,7 @@
 //! The operator, of hubs and of managed clusters: both are the same program.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
@@ -15,7 +16,6 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ocm_api::names::{namespaces, operators, secrets};
 use serde_json::Value;
 
-use crate::Failure;
 use crate::release::Component;
 
 /// The container that runs the operator.
@@ -46,9 +46,42 @@ pub(crate) fn service_account(name: &str, pulls_images: bool) -> ServiceAccount 
     }
 }
 
+/// Credentials of registries, as a Docker configuration file has them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PullCredentials(Vec<u8>);
+
+/// Why a file holds no credentials of registries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PullCredentialsError {
+    /// It is not JSON.
+    NotJson(String),
+    /// It names no registries.
+    NoRegistries,
+}
+
+impl PullCredentials {
+    /// Reads the content of a Docker configuration file.
+    ///
+    /// # Errors
+    /// When it is not JSON or names no registries.
+    pub fn parse(config: Vec<u8>) -> Result<Self, PullCredentialsError> {
+        match serde_json::from_slice::<Value>(&config) {
+            Ok(value) if value["auths"].is_object() => Ok(Self(config)),
+            Ok(_) => Err(PullCredentialsError::NoRegistries),
+            Err(error) => Err(PullCredentialsError::NotJson(error.to_string())),
+        }
+    }
+}
+
+impl fmt::Debug for PullCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PullCredentials({} bytes)", self.0.len())
+    }
+}
+
 /// The registry credentials that the operator copies to wherever it starts pods.
-pub(crate) fn pull_secret(config: Option<&[u8]>) -> Secret {
-    let config = ByteString(config.unwrap_or(b"{}").to_vec());
+pub(crate) fn pull_secret(credentials: Option<&PullCredentials>) -> Secret {
+    let config = ByteString(credentials.map_or(b"{}".to_vec(), |credentials| credentials.0.clone()));
     Secret {
         metadata: meta(secrets::IMAGE_PULL_CREDENTIALS),
         type_: Some("kubernetes.io/dockerconfigjson".to_owned()),
@@ -179,13 +212,17 @@ pub(crate) fn container(deployment: &Value) -> Option<&Value> {
     named.or_else(|| containers.iter().find(runs)).or_else(|| containers.first())
 }
 
-pub(crate) fn check_credentials(config: &[u8]) -> Result<(), Failure> {
-    let parsed: Result<Value, _> = serde_json::from_slice(config);
-    match parsed {
-        Ok(value) if value["auths"].is_object() => Ok(()),
-        Ok(_) => Err(Failure::usage("the file of --image-pull-credential-file names no registries").hint(
-            "it should be a Docker configuration such as {\"auths\": {\"registry.example\": {\"auth\": \"…\"}}}",
-        )),
-        Err(error) => Err(Failure::usage("the file of --image-pull-credential-file is not JSON").because(error)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_name_registries_and_are_not_shown() {
+        assert_eq!(PullCredentials::parse(b"{}".to_vec()), Err(PullCredentialsError::NoRegistries));
+        assert!(matches!(PullCredentials::parse(b"x".to_vec()), Err(PullCredentialsError::NotJson(_))));
+        let config = br#"{"auths": {"r": {"auth": "c2VjcmV0"}}}"#;
+        let credentials = PullCredentials::parse(config.to_vec()).unwrap();
+        assert!(!format!("{credentials:?}").contains("c2VjcmV0"));
+        assert_eq!(pull_secret(Some(&credentials)).data.unwrap()[".dockerconfigjson"].0, config);
     }
 }

@@ -4,13 +4,15 @@ use std::fmt;
 
 use semver::Version;
 
-use crate::Failure;
-
 /// The release that is installed unless another one is asked for.
 pub const DEFAULT: &str = "v1.3.1";
 
 /// Where the images of the releases are.
 pub const REGISTRY: &str = "quay.io/open-cluster-management";
+
+/// Why a text names no release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotARelease(pub String);
 
 /// A release, or the newest build of the main branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,17 +24,15 @@ impl Bundle {
     /// Reads what people type: `1.3.1`, `v1.3.1`, `latest`, `default`.
     ///
     /// # Errors
-    /// A usage failure for everything that is not a release.
-    pub fn parse(text: &str) -> Result<Self, Failure> {
+    /// For everything that is not a release.
+    pub fn parse(text: &str) -> Result<Self, NotARelease> {
         let text = text.trim();
         match text {
             "default" => Ok(Self::default()),
             "latest" => Ok(Self { tag: text.to_owned() }),
             _ => match Version::parse(text.strip_prefix('v').unwrap_or(text)) {
                 Ok(version) => Ok(Self { tag: format!("v{version}") }),
-                Err(error) => Err(Failure::usage(format!("--bundle-version {text:?} is not a release"))
-                    .because(error)
-                    .hint(format!("name one such as {DEFAULT}, or latest"))),
+                Err(error) => Err(NotARelease(error.to_string())),
             },
         }
     }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::config::Kubeconfig;
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
-use ocm_core::{Event, Failure, Narrator, Reason, pin};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy, pin};
 use ocm_kube::Cluster;
 use ocm_net::Endpoint;
 use secrecy::ExposeSecret as _;
@@ -36,8 +36,6 @@ pub struct AddressWish {
     pub internal: bool,
     /// Certificates of the authority; empty: those of the kubeconfig or of the hub.
     pub ca: Vec<Vec<u8>>,
-    /// The flag that names the address, for hints.
-    pub flag: &'static str,
     /// Whether a hub may be believed that nobody verified, because the user said so.
     pub unverified: bool,
 }
@@ -59,11 +57,10 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     if hub.insecure && wish.ca.is_empty() {
         let sentence = format!("{} is not verified: its kubeconfig says insecure-skip-tls-verify", hub.label());
         if !wish.unverified {
-            let prefix = hub.flag_prefix;
             return Err(Failure::new(Reason::Tls, format!("{sentence}; nothing was changed"))
                 .because("the CA that it tells would be pinned and given to agents, whoever answered")
-                .hint("give the CA of the hub: --ca-file FILE")
-                .hint(format!("or accept that: --{prefix}insecure-skip-tls-verify")));
+                .hint(Remedy::HubCa)
+                .hint(Remedy::SkipVerification(hub.role)));
         }
         narrator.tell(Event::warning(format!("{sentence}; whoever answers there can put another hub in its place")));
     }
@@ -83,7 +80,7 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
             None if wish.internal => {
                 return Err(Failure::new(Reason::NotFound, "the hub publishes no address for use inside its network")
                     .because("kube-public/cluster-info is not there or names none")
-                    .hint(format!("name it: {} https://HOST:PORT", wish.flag)));
+                    .hint(Remedy::HubAddress));
             }
             None => {}
         }
@@ -92,7 +89,7 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
         return Err(Failure::usage(format!(
             "agents cannot reach the hub at {server}: to a pod that is the pod itself"
         ))
-        .hint(format!("name the address that other clusters reach: {} https://HOST:PORT", wish.flag)));
+        .hint(Remedy::HubAddress));
     }
     if !wish.ca.is_empty() {
         let seen = vouches(&endpoint, &wish.ca, &server, hub, narrator).await?;
@@ -123,9 +120,8 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
         _ if hub.ca.is_none() && !hub.insecure && server == hub.server => {
             Ok(Place { address: HubAddress { server, ..HubAddress::default() }, seen: true })
         }
-        Some(failure) => Err(failure.hint("give the CA of that address: --ca-file FILE")),
-        None => Err(Failure::new(Reason::Tls, format!("no CA is known that vouches for {server}"))
-            .hint("give it: --ca-file FILE")),
+        Some(failure) => Err(failure.hint(Remedy::HubCa)),
+        None => Err(Failure::new(Reason::Tls, format!("no CA is known that vouches for {server}")).hint(Remedy::HubCa)),
     }
 }
 

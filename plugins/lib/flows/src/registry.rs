@@ -12,7 +12,7 @@ use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as hub_names, labels};
 use ocm_core::csr::Request;
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_rules::claim;
 use serde::de::DeserializeOwned;
@@ -263,9 +263,9 @@ where
 /// A cluster that does not know managed clusters is no hub.
 fn no_hub(failure: Failure) -> Failure {
     match failure.reason {
-        Reason::KindNotServed => failure
-            .context("this cluster is no Open Cluster Management hub")
-            .hint("name the hub with --context, or make this cluster one: kubectl ocm install hub"),
+        Reason::KindNotServed => {
+            failure.context("this cluster is no Open Cluster Management hub").hint(Remedy::NameHub)
+        }
         _ => failure,
     }
 }

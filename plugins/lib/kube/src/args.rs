@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ocm_core::Failure;
+use ocm_core::{Failure, Role};
 use secrecy::SecretString;
 
 /// kubectl's connection flags.
@@ -118,8 +118,8 @@ pub struct Connection {
     pub as_user_extra: Vec<(String, String)>,
     /// `--request-timeout`; none: for ever.
     pub request_timeout: Option<Duration>,
-    /// `--hub-` for the hub's flag set, else empty: so that hints name the flags that were meant.
-    pub flag_prefix: &'static str,
+    /// Which cluster it is to the command, so that what would help is said of the right one.
+    pub role: Role,
 }
 
 impl ClientArgs {
@@ -176,7 +176,7 @@ impl ClientArgs {
             as_uid,
             as_user_extra,
             request_timeout: duration("--request-timeout", &request_timeout)?,
-            flag_prefix: "",
+            role: Role::Target,
         })
     }
 }
@@ -197,7 +197,7 @@ impl HubArgs {
             act_as: hub_as,
             as_groups: hub_as_group,
             request_timeout: plain.request_timeout,
-            flag_prefix: "hub-",
+            role: Role::Hub,
             ..Connection::default()
         }
     }

@@ -1,12 +1,13 @@
 //! From a [`Connection`] to a client, with every mistake in the kubeconfig said in one sentence.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Uri;
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster, Kubeconfig};
 use kube::{Client, Config};
-use ocm_core::{Failure, Narrator, Reason};
+use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_net::proxy::{self, Proxy, UnusableProxy};
 
 use crate::args::Connection;
@@ -14,6 +15,9 @@ use crate::credentials;
 use crate::explain::explain;
 use crate::kubeconfig::{self, Chosen};
 use crate::middleware::Middleware;
+
+/// A server that does not answer the TCP handshake for so long is not going to serve a command-line tool.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A cluster that we talk to, and how we came to it.
 #[derive(Clone)]
@@ -34,8 +38,8 @@ pub struct Cluster {
     pub tls_server_name: Option<String>,
     /// The proxy that our own connection goes through.
     pub proxy: Option<String>,
-    /// `--hub-` or nothing: in front of the flag names in hints.
-    pub flag_prefix: &'static str,
+    /// Which cluster it is to the command.
+    pub role: Role,
 }
 
 impl Cluster {
@@ -93,7 +97,7 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         insecure: config.accept_invalid_certs,
         tls_server_name: config.tls_server_name.clone(),
         proxy: config.proxy_url.as_ref().map(ToString::to_string),
-        flag_prefix: connection.flag_prefix,
+        role: connection.role,
         client: Client::new(Nowhere, "default"),
     };
     let middleware = Middleware::new(connection.request_timeout, refreshed, narrator);
@@ -127,8 +131,7 @@ fn config(
     if let Some(namespace) = namespace {
         config.default_namespace = namespace;
     }
-    // A server that does not answer the TCP handshake in ten seconds is not going to serve a command-line tool.
-    config.connect_timeout = Some(std::time::Duration::from_secs(10));
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.accept_invalid_certs = entry.insecure_skip_tls_verify.unwrap_or_default();
     config.disable_compression = entry.disable_compression.unwrap_or_default();
     config.tls_server_name = entry.tls_server_name.filter(|name| !name.is_empty());

@@ -4,11 +4,15 @@ use std::error::Error as StdError;
 use std::io;
 
 use kube::client::AuthError;
+use ocm_core::duration::human;
 use ocm_core::{Failure, Reason};
 use ocm_net::tls_failure;
 use rustls::Error as TlsError;
+use tokio::time::error::Elapsed;
 
+use crate::connect::CONNECT_TIMEOUT;
 use crate::middleware::TooSlow;
+use crate::untyped::{StatusKind, is_lookup};
 
 /// Translates an error of the client. The message says what happened, not what was tried: callers put that in front.
 pub fn explain(error: &kube::Error) -> Failure {
@@ -41,33 +45,28 @@ fn api(status: &kube::core::Status) -> Failure {
         let failure = Failure::new(reason, sentence);
         if message.is_empty() { failure } else { failure.because(message) }
     };
-    if message.contains("denied the request") || message.contains("ValidatingAdmissionPolicy") {
-        return said(Reason::Admission, "admission on the cluster refused it");
-    }
-    if message.contains("failed calling webhook") || message.contains("conversion webhook") {
-        return said(Reason::Busy, "an admission webhook that must answer did not")
-            .hint("look at the webhook's Deployment: kubectl get deployments -n open-cluster-management-hub");
+    match StatusKind::of(status) {
+        StatusKind::Denied => return said(Reason::Admission, "admission on the cluster refused it"),
+        StatusKind::WebhookFailed => {
+            return said(Reason::Busy, "an admission webhook that must answer did not")
+                .hint("look at the webhook's Deployment: kubectl get deployments -n open-cluster-management-hub");
+        }
+        StatusKind::KindNotServed => {
+            return said(Reason::KindNotServed, "the cluster does not serve this kind of object");
+        }
+        StatusKind::Plain => {}
     }
     match status.code {
         401 => Failure::new(Reason::Unauthorized, "the cluster does not accept the credentials")
             .hint("they may have expired: log in again, or name another user or context"),
         403 => said(Reason::Forbidden, "permission denied")
             .hint("docs/reference/rbac.md lists a ClusterRole per command; ask an administrator to bind it"),
-        404 if kind_not_served(status) => said(Reason::KindNotServed, "the cluster does not serve this kind of object"),
         404 => said(Reason::NotFound, "not found"),
         409 => said(Reason::Conflict, "somebody else changed it, or owns it"),
         400 | 422 => said(Reason::Invalid, "the cluster refuses the object as invalid"),
         429 | 500..=599 => said(Reason::Busy, "the cluster cannot answer now"),
         code => said(Reason::Other, &format!("the cluster answered with HTTP {code}")),
     }
-}
-
-/// The API server answers for an unknown kind with a page that names no object.
-fn kind_not_served(status: &kube::core::Status) -> bool {
-    let names_object = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
-    !names_object
-        && (status.message.contains("404 page not found")
-            || status.message.contains("could not find the requested resource"))
 }
 
 fn connection(error: &(dyn StdError + 'static)) -> Failure {
@@ -83,6 +82,11 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
         }
         if let Some(tls) = link.downcast_ref::<TlsError>() {
             return tls_failure("the server", tls);
+        }
+        if link.is::<Elapsed>() {
+            return Failure::new(Reason::Unreachable, "the cluster's address does not answer")
+                .because(format!("no connection within {}", human(CONNECT_TIMEOUT)))
+                .hint("check network, VPN and proxy");
         }
     }
     let text = chain.last().map(ToString::to_string).unwrap_or_default();
@@ -100,17 +104,12 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
             io::ErrorKind::TimedOut => {
                 return unreachable("the cluster's address does not answer").hint("check network, VPN and proxy");
             }
+            _ if is_lookup(io) => {
+                return unreachable("the name of the cluster's address cannot be resolved")
+                    .hint("check the host name and the DNS");
+            }
             _ => {}
         }
-    }
-    if chain.iter().any(|link| link.to_string().contains("failed to lookup address")) {
-        return unreachable("the name of the cluster's address cannot be resolved")
-            .hint("check the host name and the DNS");
-    }
-    if chain.iter().any(|link| link.to_string().contains("deadline has elapsed")) {
-        return Failure::new(Reason::Unreachable, "the cluster's address does not answer")
-            .because("no connection within 10s")
-            .hint("check network, VPN and proxy");
     }
     match chain.as_slice() {
         [] => Failure::other(error.to_string()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kube::config::{AuthInfo, Cluster as ClusterEntry, Context, Kubeconfig, KubeconfigError};
 use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
-use ocm_core::{Failure, Reason, nearest};
+use ocm_core::{Failure, Reason, Remedy, nearest};
 
 use crate::args::Connection;
 
@@ -52,19 +52,19 @@ pub(crate) fn choose_from(
     origin: &str,
     connection: &Connection,
 ) -> Result<Chosen, Failure> {
-    let prefix = connection.flag_prefix;
+    let role = connection.role;
     let Some(context) =
         connection.context.clone().or_else(|| kubeconfig.current_context.clone()).filter(|c| !c.is_empty())
     else {
         return Err(Failure::new(Reason::Kubeconfig, format!("{origin} names no current context"))
-            .hint(format!("say which cluster: --{prefix}context NAME ({})", known(&kubeconfig))));
+            .hint(Remedy::Context { role, known: names(&kubeconfig) }));
     };
     let Some(entry) = kubeconfig.contexts.iter().find(|c| c.name == context).and_then(|c| c.context.clone()) else {
-        let names: Vec<&str> = kubeconfig.contexts.iter().map(|c| c.name.as_str()).collect();
+        let names = names(&kubeconfig);
         let failure = Failure::new(Reason::Kubeconfig, format!("{origin} has no context {context:?}"));
-        return Err(match nearest(&context, names.iter().copied()) {
-            Some(near) => failure.hint(format!("did you mean --{prefix}context {near}?")),
-            None => failure.hint(known(&kubeconfig)),
+        return Err(match nearest(&context, names.iter().map(String::as_str)) {
+            Some(near) => failure.hint(Remedy::SimilarContext(role, near.to_owned())),
+            None => failure.hint(Remedy::Context { role, known: names }),
         });
     };
     let (user, cluster) = select(connection, &kubeconfig, &entry, origin)?;
@@ -91,7 +91,7 @@ fn take_user(kubeconfig: &mut Kubeconfig, name: &str) -> AuthInfo {
 }
 
 fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
-    let hint = format!("point --{}kubeconfig at the kubeconfig of the cluster", connection.flag_prefix);
+    let hint = Remedy::Kubeconfig(connection.role);
     let unreadable = |path: &str, error: &dyn std::fmt::Display| {
         Failure::new(Reason::Kubeconfig, format!("cannot read the kubeconfig {path}")).because(error).hint(hint.clone())
     };
@@ -160,12 +160,8 @@ fn unnamed(cluster: ClusterEntry, user: AuthInfo, namespace: Option<String>) -> 
     }
 }
 
-fn known(kubeconfig: &Kubeconfig) -> String {
-    let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
-    match names.as_slice() {
-        [] => "it holds no contexts".to_owned(),
-        names => format!("it knows: {}", names.join(", ")),
-    }
+fn names(kubeconfig: &Kubeconfig) -> Vec<String> {
+    kubeconfig.contexts.iter().map(|context| context.name.clone()).collect()
 }
 
 /// Names the user and the cluster that the flags and the context choose. Unknown names are errors: a client that
@@ -176,18 +172,17 @@ fn select(
     entry: &Context,
     origin: &str,
 ) -> Result<(Option<String>, String), Failure> {
-    let prefix = connection.flag_prefix;
     let user = connection.user.clone().or_else(|| entry.user.clone()).filter(|user| !user.is_empty());
     if let Some(user) = &user
         && !kubeconfig.auth_infos.iter().any(|known| &known.name == user)
     {
         return Err(Failure::new(Reason::Kubeconfig, format!("{origin} has no user {user:?}"))
-            .hint(format!("name one that it has: --{prefix}user NAME")));
+            .hint(Remedy::User(connection.role)));
     }
     let cluster = connection.cluster.clone().unwrap_or_else(|| entry.cluster.clone());
     if !kubeconfig.clusters.iter().any(|known| known.name == cluster) {
         return Err(Failure::new(Reason::Kubeconfig, format!("{origin} has no cluster {cluster:?}"))
-            .hint(format!("name one that it has: --{prefix}cluster NAME")));
+            .hint(Remedy::Cluster(connection.role)));
     }
     Ok((user, cluster))
 }

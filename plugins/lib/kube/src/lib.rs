@@ -14,6 +14,7 @@ mod credentials;
 mod explain;
 mod kubeconfig;
 mod middleware;
+mod untyped;
 pub mod wait;
 
 pub use args::{ClientArgs, Connection, HubArgs};

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use ocm_core::pin::Pin;
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Reason, Remedy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::Endpoint;
@@ -103,7 +103,7 @@ fn judge(
     verify_chain(endpoint, chain, &pinned).map_err(|failure| {
         Failure { hints: Vec::new(), ..failure }
             .context(format!("the CA with the pinned key does not vouch for {endpoint}"))
-            .hint("make a new line on the hub: kubectl ocm token create --hub-apiserver ADDRESS")
+            .hint(Remedy::TokenForAddress)
     })?;
     Ok(Some(pinned))
 }
@@ -113,7 +113,7 @@ fn not_found(endpoint: &Endpoint, why: &str) -> Failure {
     let sentence = format!("{endpoint} neither presents nor publishes the certificate of the CA with the pinned key");
     Failure::new(Reason::Tls, sentence)
         .because(format!("asked for kube-public/cluster-info without credentials, {why}"))
-        .hint("give the CA itself: --ca-file FILE or --hub-ca-data BASE64, as kubectl ocm token create prints it")
+        .hint(Remedy::HubCa)
 }
 
 /// Certificates were there, but none with the pinned key: this may be somebody in between.

@@ -12,10 +12,10 @@ use ocm_api::operator::{
 use serde_json::{Map, Value, json};
 
 use super::feature_gates::{AUTO_APPROVAL, GATES};
-use super::{Driver, GrpcEndpoint, Options, quantity};
+use super::{AmountList, Driver, DriverSetting, GrpcEndpoint, Options, OptionsError, quantity};
 use crate::gates::{Gate, Part};
+use crate::reconcile;
 use crate::release::Component;
-use crate::{Failure, reconcile};
 
 /// The member of the spec that holds the image of a component; the operator's is not there.
 pub(super) const fn image_member(component: Component) -> Option<&'static str> {
@@ -58,14 +58,14 @@ fn defaults(name: &str) -> Value {
 /// The body of the ClusterManager.
 ///
 /// # Errors
-/// A usage failure for flags that contradict each other or what is there.
+/// Options that contradict each other or what is there.
 pub(super) fn body(
     name: &str,
     live: Option<&Value>,
     images: &BTreeMap<Component, String>,
     options: &Options,
     warnings: &mut Vec<String>,
-) -> Result<Value, Failure> {
+) -> Result<Value, OptionsError> {
     let defaults = defaults(name);
     let mut body = match live {
         Some(live) => reconcile::over(&defaults, live),
@@ -115,7 +115,7 @@ fn drivers(
     live: Option<&Value>,
     options: &Options,
     warnings: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<(), OptionsError> {
     let live: Vec<Value> = live.and_then(Value::as_array).cloned().unwrap_or_default();
     let find = |driver: Driver| live.iter().find(|entry| entry["authType"] == driver.word()).cloned();
     let mut list: Vec<Value> = match (&options.registration_drivers, live.is_empty()) {
@@ -133,45 +133,42 @@ fn drivers(
         (None, false) => live.clone(),
         (None, true) => vec![json!({ "authType": Driver::Csr.word() })],
     };
-    let set = |list: &mut Vec<Value>, driver: Driver, flag: &str, member: &str, value: Value| {
+    let set = |list: &mut Vec<Value>, driver: Driver, setting: DriverSetting, member: &str, value: Value| {
         let Some(entry) = list.iter_mut().find(|entry| entry["authType"] == driver.word()) else {
-            let word = driver.word();
-            return Err(Failure::usage(format!("{flag} needs the registration driver {word}"))
-                .hint(format!("add it: --registration-drivers csr,{word}")));
+            return Err(OptionsError::DriverIsOff(driver, setting));
         };
         entry[driver.word()][member] = value;
         Ok(())
     };
     let identities = [
-        (Driver::Csr, "--auto-approved-csr-identities", &options.auto_approved_csr_identities),
-        (Driver::AwsIrsa, "--auto-approved-arn-patterns", &options.auto_approved_arn_patterns),
-        (Driver::Grpc, "--auto-approved-grpc-identities", &options.auto_approved_grpc_identities),
+        (Driver::Csr, &options.auto_approved_csr_identities),
+        (Driver::AwsIrsa, &options.auto_approved_arn_patterns),
+        (Driver::Grpc, &options.auto_approved_grpc_identities),
     ];
-    for (driver, flag, typed) in identities.into_iter().filter(|(_, _, typed)| !typed.is_empty()) {
-        set(&mut list, driver, flag, "autoApprovedIdentities", json!(typed))?;
+    for (driver, typed) in identities.into_iter().filter(|(_, typed)| !typed.is_empty()) {
+        set(&mut list, driver, DriverSetting::AutoApproved, "autoApprovedIdentities", json!(typed))?;
     }
     if let Some(arn) = &options.hub_cluster_arn {
-        set(&mut list, Driver::AwsIrsa, "--hub-cluster-arn", "hubClusterArn", json!(arn))?;
+        set(&mut list, Driver::AwsIrsa, DriverSetting::HubArn, "hubClusterArn", json!(arn))?;
     }
     if !options.aws_resource_tags.is_empty() {
-        set(&mut list, Driver::AwsIrsa, "--aws-resource-tags", "tags", json!(options.aws_resource_tags))?;
+        set(&mut list, Driver::AwsIrsa, DriverSetting::Tags, "tags", json!(options.aws_resource_tags))?;
     }
     if let Some(aws) = list.iter().find(|entry| entry["authType"] == Driver::AwsIrsa.word())
         && aws.pointer("/awsirsa/hubClusterArn").is_none()
     {
-        return Err(Failure::usage("the registration driver awsirsa needs --hub-cluster-arn"));
+        return Err(OptionsError::NoHubArn);
     }
     entry(spec, "registrationConfiguration").insert("registrationDrivers".to_owned(), Value::Array(list));
     Ok(())
 }
 
-fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(), Failure> {
+fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(), OptionsError> {
     let drivers = spec.pointer("/registrationConfiguration/registrationDrivers").and_then(Value::as_array);
     let is_on = drivers.into_iter().flatten().any(|entry| entry["authType"] == Driver::Grpc.word());
     let typed = options.grpc_endpoint.is_some() || options.grpc_server.is_some();
     if typed && !is_on {
-        return Err(Failure::usage("--grpc-server and --grpc-endpoint-type need the registration driver grpc")
-            .hint("add it: --registration-drivers csr,grpc"));
+        return Err(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Address));
     }
     let exposed = live.and_then(|live| live.pointer("/spec/serverConfiguration/endpointsExposure"));
     let is_exposed = exposed.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
@@ -186,8 +183,7 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
             ..Endpoint::default()
         },
         (GrpcEndpoint::Hostname, None) => {
-            return Err(Failure::usage("the registration driver grpc needs --grpc-server HOST[:PORT]")
-                .hint("or let the cluster find an address: --grpc-endpoint-type loadBalancer"));
+            return Err(OptionsError::NoGrpcAddress);
         }
         (GrpcEndpoint::LoadBalancer, host) => Endpoint {
             type_: EndpointType::LoadBalancer,
@@ -205,7 +201,7 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
     Ok(())
 }
 
-fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>) -> Result<(), Failure> {
+fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>) -> Result<(), OptionsError> {
     let named = [
         &options.auto_approved_csr_identities,
         &options.auto_approved_arn_patterns,
@@ -213,12 +209,7 @@ fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>
     ];
     let typed = options.feature_gates.iter().any(|(gate, on)| gate.name == AUTO_APPROVAL && *on);
     if !is_on(spec, AUTO_APPROVAL) {
-        return if named.iter().all(|list| list.is_empty()) {
-            Ok(())
-        } else {
-            Err(Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
-                .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true")))
-        };
+        return if named.iter().all(|list| list.is_empty()) { Ok(()) } else { Err(OptionsError::AutoApprovalIsOff) };
     }
     if !typed {
         return Ok(());
@@ -240,34 +231,30 @@ fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>
     Ok(())
 }
 
-fn resources(spec: &mut Value, options: &Options) -> Result<(), Failure> {
+fn resources(spec: &mut Value, options: &Options) -> Result<(), OptionsError> {
     let Options { resource_qos_class: class, resource_limits: limits, resource_requests: requests, .. } = options;
     let own = class.as_ref() == Some(&ResourceQosClass::ResourceRequirement);
     let amounts = !limits.is_empty() || !requests.is_empty();
     if amounts && !own {
-        return Err(Failure::usage("--resource-limits and --resource-requests need another class of resources")
-            .hint("add: --resource-qos-class ResourceRequirement"));
+        return Err(OptionsError::ClassWithoutAmounts);
     }
     if own && !amounts {
-        return Err(Failure::usage(
-            "--resource-qos-class ResourceRequirement needs --resource-limits or --resource-requests",
-        ));
+        return Err(OptionsError::NoAmounts);
     }
-    let amount = |flag: &str, name: &str, text: &str| {
-        quantity::parse(text).ok_or_else(|| {
-            Failure::usage(format!("{flag} {name}={text}: {text:?} is not an amount such as 200m or 64Mi"))
-        })
+    let amount = |list: AmountList, name: &str, text: &str| {
+        let error = || OptionsError::NotAnAmount { list, name: name.to_owned(), text: text.to_owned() };
+        quantity::parse(text).ok_or_else(error)
     };
     for (name, text) in limits {
-        let limit = amount("--resource-limits", name, text)?;
+        let limit = amount(AmountList::Limits, name, text)?;
         if let Some(request) = requests.get(name)
-            && amount("--resource-requests", name, request)? > limit
+            && amount(AmountList::Requests, name, request)? > limit
         {
-            return Err(Failure::usage(format!("the request of {name}, {request}, is above its limit, {text}")));
+            return Err(OptionsError::AboveLimit { name: name.clone(), request: request.clone(), limit: text.clone() });
         }
     }
     for (name, text) in requests {
-        amount("--resource-requests", name, text)?;
+        amount(AmountList::Requests, name, text)?;
     }
     let Some(class) = class else { return Ok(()) };
     let mut requirement = json!({ "type": class.as_str() });

@@ -92,8 +92,6 @@ impl<'a> Images<'a> {
         }
         let installed = self.installed.as_ref().filter(|installed| **installed != Bundle::default())?;
         let default = release::DEFAULT;
-        Some(format!(
-            "the hub runs {installed} and keeps it; --bundle-version {default} changes to the default release"
-        ))
+        Some(format!("the hub runs {installed} and keeps it; to change to the default release, name {default}"))
     }
 }

@@ -7,6 +7,7 @@
 
 mod cluster_manager;
 mod deployment;
+mod error;
 pub mod feature_gates;
 mod images;
 mod options;
@@ -14,5 +15,6 @@ mod plan;
 mod quantity;
 pub(crate) mod rbac;
 
+pub use error::{AmountList, DriverSetting, OptionsError};
 pub use options::{Driver, GrpcEndpoint, Options};
 pub use plan::{Installation, Live, plan};

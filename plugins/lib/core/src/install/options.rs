@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ocm_api::operator::ResourceQosClass;
 
 use crate::gates::Gate;
+use crate::operator::PullCredentials;
 use crate::release::{Bundle, Component};
 
 /// What was typed. Whatever is empty was not.
@@ -17,7 +18,7 @@ pub struct Options {
     /// Images of single components.
     pub images: BTreeMap<Component, String>,
     /// Registry credentials, a Docker configuration file.
-    pub pull_credentials: Option<Vec<u8>>,
+    pub pull_credentials: Option<PullCredentials>,
     /// Feature gates.
     pub feature_gates: Vec<(&'static Gate, bool)>,
     /// Ways in which clusters may register.

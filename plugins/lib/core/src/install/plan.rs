@@ -10,9 +10,9 @@ use ocm_api::{Manifest, crds};
 use serde_json::Value;
 
 use super::images::Images;
-use super::{Options, cluster_manager, deployment, rbac};
+use super::{Options, OptionsError, cluster_manager, deployment, rbac};
 use crate::release::{self, Bundle, Component};
-use crate::{Failure, Plan, Stage, operator};
+use crate::{Plan, Stage, operator};
 
 /// What the cluster holds.
 #[derive(Clone, Debug, Default)]
@@ -43,15 +43,12 @@ pub struct Installation {
 /// Plans an installation.
 ///
 /// # Errors
-/// A usage failure for flags that contradict each other or what is there.
-pub fn plan(options: &Options, live: &Live) -> Result<Installation, Failure> {
+/// Options that contradict each other or what is there.
+pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError> {
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
     let hub = live.cluster_manager.as_ref().and_then(name_of).unwrap_or(operators::CLUSTER_MANAGER_OBJECT).to_owned();
     if options.replicas.is_some_and(|replicas| replicas < 1) {
-        return Err(Failure::usage("--replicas must be at least 1: nothing else installs and repairs the hub"));
-    }
-    if let Some(config) = &options.pull_credentials {
-        operator::check_credentials(config)?;
+        return Err(OptionsError::NoReplicas);
     }
     let chosen = Images::of(options, live);
     if let Some(text) = chosen.kept_note() {
@@ -85,7 +82,7 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, Failure> {
     let mut second = vec![
         Manifest::of(&operator::service_account(operators::CLUSTER_MANAGER, true)),
         Manifest::of(&operator::service_account(bootstrap::SERVICE_ACCOUNT, false)),
-        Manifest::of(&operator::pull_secret(options.pull_credentials.as_deref())),
+        Manifest::of(&operator::pull_secret(options.pull_credentials.as_ref())),
         Manifest::of(&rbac::operator_role()),
         Manifest::of(&rbac::operator_binding()),
         Manifest::of(&rbac::bootstrap_role()),
@@ -113,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::gates::Gate;
-    use crate::install::{Driver, feature_gates};
+    use crate::install::{AmountList, Driver, DriverSetting, feature_gates};
     use crate::reconcile;
     use ocm_api::operator::ResourceQosClass;
 
@@ -124,7 +121,7 @@ mod tests {
     }
 
     fn gate(text: &str) -> (&'static Gate, bool) {
-        feature_gates::parse(text).unwrap()
+        crate::gates::parse(text, feature_gates::GATES).unwrap()
     }
 
     /// What a cluster holds after a plan: each object as it was sent, with the fields that we own noted down.
@@ -281,25 +278,39 @@ mod tests {
     }
 
     #[test]
-    fn flags_need_each_other() {
-        let refused = |change: fn(&mut Options)| plan(&options(change), &Live::default()).unwrap_err().message;
-        let csr = |o: &mut Options| o.auto_approved_csr_identities = vec!["u".to_owned()];
-        assert!(refused(csr).contains(feature_gates::AUTO_APPROVAL));
-        assert!(refused(|o| o.registration_drivers = Some(vec![Driver::Grpc])).contains("--grpc-server"));
-        assert!(refused(|o| o.grpc_server = Some("h".to_owned())).contains("driver grpc"));
-        assert!(refused(|o| o.registration_drivers = Some(vec![Driver::AwsIrsa])).contains("--hub-cluster-arn"));
-        assert!(refused(|o| o.hub_cluster_arn = Some("arn".to_owned())).contains("awsirsa"));
-        assert!(refused(|o| o.pull_credentials = Some(b"{}".to_vec())).contains("no registries"));
-        assert!(refused(|o| o.replicas = Some(0)).contains("--replicas"));
-        assert!(
-            refused(|o| o.resource_limits = [("cpu".to_owned(), "1".to_owned())].into()).contains("--resource-limits")
-        );
-        let above = |o: &mut Options| {
-            o.resource_qos_class = Some(ResourceQosClass::ResourceRequirement);
-            o.resource_limits = [("cpu".to_owned(), "100m".to_owned())].into();
-            o.resource_requests = [("cpu".to_owned(), "1".to_owned())].into();
+    fn options_need_each_other() {
+        use DriverSetting::{Address, AutoApproved, HubArn};
+        use OptionsError as Error;
+        let refused = |change: fn(&mut Options)| plan(&options(change), &Live::default()).unwrap_err();
+        let identities = || vec!["u".to_owned()];
+        assert_eq!(refused(|o| o.auto_approved_csr_identities = vec!["u".to_owned()]), Error::AutoApprovalIsOff);
+        let drivers = options(|o| {
+            o.feature_gates = vec![gate("ManagedClusterAutoApproval=true")];
+            o.auto_approved_grpc_identities = identities();
+        });
+        let error = plan(&drivers, &Live::default()).unwrap_err();
+        assert_eq!(error, Error::DriverIsOff(Driver::Grpc, AutoApproved));
+        assert_eq!(refused(|o| o.registration_drivers = Some(vec![Driver::Grpc])), Error::NoGrpcAddress);
+        let error = refused(|o| o.grpc_server = Some("h".to_owned()));
+        assert_eq!(error, Error::DriverIsOff(Driver::Grpc, Address));
+        assert_eq!(refused(|o| o.registration_drivers = Some(vec![Driver::AwsIrsa])), Error::NoHubArn);
+        let error = refused(|o| o.hub_cluster_arn = Some("arn".to_owned()));
+        assert_eq!(error, Error::DriverIsOff(Driver::AwsIrsa, HubArn));
+        assert_eq!(refused(|o| o.replicas = Some(0)), Error::NoReplicas);
+        let amount = |text: &str| [("cpu".to_owned(), text.to_owned())].into();
+        let error = plan(&options(|o| o.resource_limits = amount("1")), &Live::default()).unwrap_err();
+        assert_eq!(error, Error::ClassWithoutAmounts);
+        let own = |change: &dyn Fn(&mut Options)| {
+            let mut options = options(|o| o.resource_qos_class = Some(ResourceQosClass::ResourceRequirement));
+            change(&mut options);
+            plan(&options, &Live::default()).unwrap_err()
         };
-        assert!(refused(above).contains("above its limit"));
+        assert_eq!(own(&|_| ()), Error::NoAmounts);
+        let (name, list) = ("cpu".to_owned(), AmountList::Requests);
+        let error = own(&|o| o.resource_requests = amount("much"));
+        assert_eq!(error, Error::NotAnAmount { list, name: name.clone(), text: "much".to_owned() });
+        let error = own(&|o| (o.resource_limits, o.resource_requests) = (amount("100m"), amount("1")));
+        assert_eq!(error, Error::AboveLimit { name, request: "1".to_owned(), limit: "100m".to_owned() });
     }
 
     #[test]

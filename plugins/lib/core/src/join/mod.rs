@@ -17,4 +17,4 @@ pub mod progress;
 mod rbac;
 pub mod state;
 
-pub use plan::{DEFAULT_CERTIFICATE_SECONDS, Live, Settings, bootstrap_secret, plan};
+pub use plan::{CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Live, Settings, bootstrap_secret, plan};

@@ -18,13 +18,12 @@ use super::gates::GATES;
 use super::rbac;
 use crate::gates::{Gate, Part};
 use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
+use crate::operator::PullCredentials;
 use crate::release::{self, Bundle, Component, Image};
-use crate::{Failure, Plan, Stage, operator, reconcile};
+use crate::{Plan, Stage, operator, reconcile};
 
 /// How long an agent's certificate lives unless something else is said: a year.
 pub const DEFAULT_CERTIFICATE_SECONDS: i32 = 31_536_000;
-/// The shortest life that the operator lets through, apart from 0 for the signer's own.
-const SHORTEST_CERTIFICATE_SECONDS: i32 = 3600;
 
 /// What a join is to come to. Whatever is empty was not said.
 #[derive(Clone, Debug, Default)]
@@ -38,14 +37,15 @@ pub struct Settings {
     /// Where all images are.
     pub registry: Option<String>,
     /// Registry credentials, a Docker configuration file.
-    pub pull_credentials: Option<Vec<u8>>,
+    pub pull_credentials: Option<PullCredentials>,
     /// Whether the operator's namespace is part of the plan.
     pub create_namespace: bool,
     /// Feature gates.
     pub feature_gates: Vec<(&'static Gate, bool)>,
     /// Life of the agent's certificate.
-    pub certificate_seconds: Option<i32>,
-    /// Annotations that the agent gives its ManagedCluster when it registers.
+    pub certificate_life: Option<CertificateLife>,
+    /// Annotations that the agent gives its ManagedCluster when it registers. It passes only those with a prefix, which
+    /// the plan adds where it is missing.
     pub annotations: BTreeMap<String, String>,
     /// Addresses of the managed cluster's API server that the hub should know.
     pub server_urls: Vec<String>,
@@ -55,31 +55,17 @@ pub struct Settings {
     pub driver: Option<RegistrationDriver>,
 }
 
-impl Settings {
-    /// Checks what needs no look at any cluster.
-    ///
-    /// # Errors
-    /// A usage failure for settings that no operator takes.
-    pub fn check(&self) -> Result<(), Failure> {
-        if let Some(config) = &self.pull_credentials {
-            operator::check_credentials(config)?;
-        }
-        if let Some(seconds) = self.certificate_seconds
-            && seconds != 0
-            && seconds < SHORTEST_CERTIFICATE_SECONDS
-        {
-            return Err(Failure::usage(format!(
-                "--client-cert-expiration-seconds {seconds}: a certificate lives for {SHORTEST_CERTIFICATE_SECONDS} seconds at \
-             least; 0 leaves it to the hub"
-            )));
-        }
-        match self.annotations.keys().find(|key| !key.starts_with(annotations::AGENT_PREFIX)) {
-            Some(key) => Err(Failure::usage(format!(
-                "annotation {key:?} would not reach the hub: agents pass only those that begin with {}",
-                annotations::AGENT_PREFIX
-            ))),
-            None => Ok(()),
-        }
+/// How long an agent's certificate is to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateLife(i32);
+
+impl CertificateLife {
+    /// The shortest life in seconds that the operator lets through, apart from 0 for the signer's own.
+    pub const SHORTEST: i32 = 3600;
+
+    /// So many seconds, or 0 for the signer's own choice; none for a life that is too short.
+    pub const fn seconds(seconds: i32) -> Option<Self> {
+        if seconds == 0 || seconds >= Self::SHORTEST { Some(Self(seconds)) } else { None }
     }
 }
 
@@ -97,11 +83,7 @@ pub struct Live {
 /// Plans a join. Without `bootstrap` the kubeconfig that is there stays.
 ///
 /// The Klusterlet is the last object: where it is there, everything before it was there too.
-///
-/// # Errors
-/// A usage failure for settings that no operator takes.
-pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> Result<Plan, Failure> {
-    settings.check()?;
+pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> Plan {
     let agent = agent_namespace(live);
     let mut first = vec![agent_namespace_object(&agent), crds::klusterlet_manifest()];
     if settings.create_namespace {
@@ -109,19 +91,19 @@ pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> 
     }
     let mut second = vec![
         Manifest::of(&operator::service_account(operators::KLUSTERLET, true)),
-        Manifest::of(&operator::pull_secret(settings.pull_credentials.as_deref())),
+        Manifest::of(&operator::pull_secret(settings.pull_credentials.as_ref())),
         Manifest::of(&rbac::operator_role()),
         Manifest::of(&rbac::operator_binding()),
     ];
     if let Some(bootstrap) = bootstrap {
         second.push(bootstrap_secret(&agent, bootstrap));
     }
-    Ok(Plan::new([
+    Plan::new([
         Stage::new("namespaces and the definition of Klusterlet", first),
         Stage::new("accounts, roles and secrets", second),
         Stage::new("the operator", vec![operator_deployment(settings, live)]),
         Stage::new("the Klusterlet", vec![klusterlet(settings, live, &agent)]),
-    ]))
+    ])
 }
 
 /// The namespace of the agent: where it is already, else the usual one.
@@ -261,11 +243,16 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
         set_gate(spec, gate, *on);
     }
     let registration = &mut spec["registrationConfiguration"];
-    if let Some(seconds) = settings.certificate_seconds {
+    if let Some(CertificateLife(seconds)) = settings.certificate_life {
         registration["clientCertExpirationSeconds"] = Value::from(seconds);
     }
     if !settings.annotations.is_empty() {
-        registration["clusterAnnotations"] = json!(settings.annotations);
+        let prefixed = |(key, value): (&String, &String)| match key.starts_with(annotations::AGENT_PREFIX) {
+            true => (key.clone(), value.clone()),
+            false => (format!("{}{key}", annotations::AGENT_PREFIX), value.clone()),
+        };
+        let all: BTreeMap<String, String> = settings.annotations.iter().map(prefixed).collect();
+        registration["clusterAnnotations"] = json!(all);
     }
     if let Some(driver) = &settings.driver {
         registration["registrationDriver"] = json!(driver);
@@ -306,7 +293,6 @@ mod tests {
     use ocm_api::operator::RegistrationAuthType;
 
     use super::*;
-    use crate::join::gates;
     use crate::kubeconfig::HubAddress;
 
     fn settings() -> Settings {
@@ -325,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_new_cluster_gets_everything_and_the_klusterlet_last() {
-        let plan = plan(&settings(), Some(&bootstrap()), &Live::default()).unwrap();
+        let plan = plan(&settings(), Some(&bootstrap()), &Live::default());
         let references: Vec<String> = plan.objects().map(Manifest::reference).collect();
         assert_eq!(
             references,
@@ -364,7 +350,7 @@ mod tests {
 
     #[test]
     fn without_a_bootstrap_kubeconfig_the_one_that_is_there_stays() {
-        let plan = plan(&settings(), None, &Live::default()).unwrap();
+        let plan = plan(&settings(), None, &Live::default());
         assert!(!plan.objects().any(|object| object.name() == secrets::BOOTSTRAP_HUB_KUBECONFIG));
     }
 
@@ -375,18 +361,20 @@ mod tests {
             bundle: Some(Bundle::parse("1.2.0").unwrap()),
             registry: Some("registry.example/ocm/".to_owned()),
             feature_gates: vec![
-                gates::parse("ClusterProperty=true").unwrap(),
-                gates::parse("ClusterClaim=false").unwrap(),
+                crate::gates::parse("ClusterProperty=true", GATES).unwrap(),
+                crate::gates::parse("ClusterClaim=false", GATES).unwrap(),
             ],
-            certificate_seconds: Some(86_400),
-            annotations: [("agent.open-cluster-management.io/a".to_owned(), "b".to_owned())].into(),
+            certificate_life: CertificateLife::seconds(86_400),
+            annotations: [("a", "b"), ("agent.open-cluster-management.io/d", "")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
             server_urls: vec!["https://c1.example".to_owned()],
             resources: Some(ResourceRequirement::default()),
             driver: Some(RegistrationDriver { auth_type: RegistrationAuthType::Csr, aws_irsa: None }),
             create_namespace: false,
             ..settings()
         };
-        let plan = plan(&settings, None, &Live::default()).unwrap();
+        let plan = plan(&settings, None, &Live::default());
         assert!(!plan.objects().any(|object| object.name() == namespaces::OPERATOR));
         let spec = body(&plan, "Klusterlet", "klusterlet")["spec"].clone();
         assert_eq!(spec["deployOption"]["mode"], "Singleton");
@@ -401,7 +389,8 @@ mod tests {
             ])
         );
         assert_eq!(registration["clientCertExpirationSeconds"], 86_400);
-        assert_eq!(registration["clusterAnnotations"]["agent.open-cluster-management.io/a"], "b");
+        let annotations = json!({"agent.open-cluster-management.io/a": "b", "agent.open-cluster-management.io/d": ""});
+        assert_eq!(registration["clusterAnnotations"], annotations);
         assert_eq!(registration["registrationDriver"]["authType"], "csr");
         assert_eq!(spec["externalServerURLs"], json!([{"url": "https://c1.example"}]));
         assert_eq!(spec["resourceRequirement"], json!({}));
@@ -423,7 +412,7 @@ mod tests {
             operator: Some(json!({"spec": {"replicas": 3, "template": {"spec": {"containers": [
                 {"name": "operator", "image": "r.example/registration-operator:v1.1.1"}]}}}})),
         };
-        let plan = plan(&settings(), Some(&bootstrap()), &live).unwrap();
+        let plan = plan(&settings(), Some(&bootstrap()), &live);
         let klusterlet = body(&plan, "Klusterlet", "mine");
         assert_eq!(klusterlet["metadata"], json!({"name": "mine"}));
         let spec = &klusterlet["spec"];
@@ -456,7 +445,7 @@ mod tests {
             ..Live::default()
         };
         let sent = |settings: &Settings, live: &Live| {
-            let plan = plan(settings, None, live).unwrap();
+            let plan = plan(settings, None, live);
             let planned = plan.objects().find(|object| object.kind() == "Klusterlet").unwrap();
             match reconcile::reconcile(planned, live.klusterlet.as_ref()) {
                 reconcile::Reconciled::Apply(manifest) => manifest.body()["spec"]["externalServerURLs"].clone(),
@@ -471,13 +460,9 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_no_operator_takes_are_refused() {
-        let short = Settings { certificate_seconds: Some(600), ..settings() };
-        let foreign = Settings { annotations: [("a".to_owned(), "b".to_owned())].into(), ..settings() };
-        let broken = Settings { pull_credentials: Some(b"{}".to_vec()), ..settings() };
-        for wrong in [short, foreign, broken] {
-            assert!(plan(&wrong, None, &Live::default()).is_err(), "{wrong:?}");
-        }
-        assert!(plan(&Settings { certificate_seconds: Some(0), ..settings() }, None, &Live::default()).is_ok());
+    fn a_certificate_lives_for_an_hour_or_as_the_hub_likes() {
+        assert_eq!(CertificateLife::seconds(600), None);
+        assert_eq!(CertificateLife::seconds(-1), None);
+        assert!(CertificateLife::seconds(0).is_some() && CertificateLife::seconds(3600).is_some());
     }
 }

@@ -243,7 +243,7 @@ mod tests {
     fn another_hub_or_name_is_refused_with_what_to_type() {
         let other_hub = judge(&found("c1", hub("https://other", b"x"), true)).unwrap_err();
         assert!(other_hub.message.contains("another hub, https://other"), "{other_hub}");
-        assert!(other_hub.hints[0].contains("kubectl delete klusterlet klusterlet"), "{other_hub:?}");
+        assert!(format!("{:?}", other_hub.hints).contains("kubectl delete klusterlet klusterlet"), "{other_hub:?}");
         let other_ca = judge(&found("c1", hub("https://hub", b"x"), true)).unwrap_err();
         assert!(other_ca.message.contains("another CA"), "{other_ca}");
         let other_name = judge(&found("c2", hub("https://hub", b"ca"), true)).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ocm_core::install::{self, Installation, Live, Options};
+use ocm_core::install::{self, Installation, Live, Options, OptionsError};
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::{Cluster, access, apply};
@@ -31,6 +31,27 @@ pub struct Installed {
     pub usable: Option<Result<(), Failure>>,
 }
 
+/// Why a hub could not be installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InstallError {
+    /// The options contradict each other or what is there; nothing was tried.
+    Options(OptionsError),
+    /// It failed.
+    Failed(Failure),
+}
+
+impl From<OptionsError> for InstallError {
+    fn from(error: OptionsError) -> Self {
+        Self::Options(error)
+    }
+}
+
+impl From<Failure> for InstallError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 /// Installs a hub, or does with its plan what the request says. `each` hears of every object as soon as it is there.
 ///
 /// # Errors
@@ -40,7 +61,7 @@ pub async fn install(
     request: &Request,
     narrator: &dyn Narrator,
     each: impl FnMut(&Applied),
-) -> Result<Installed, Failure> {
+) -> Result<Installed, InstallError> {
     let installation = prepare(cluster, &request.options, narrator).await?;
     let plan = &installation.plan;
     if request.mode == Mode::Render {
@@ -61,21 +82,21 @@ pub async fn install(
 ///
 /// # Errors
 /// Options that contradict each other.
-pub fn new_hub(options: &Options, narrator: &dyn Narrator) -> Result<Installation, Failure> {
+pub fn new_hub(options: &Options, narrator: &dyn Narrator) -> Result<Installation, OptionsError> {
     let installation = install::plan(options, &Live::default())?;
     tell_about(&installation, narrator);
     Ok(installation)
 }
 
 /// Looks at the cluster and plans.
-async fn prepare(cluster: &Cluster, options: &Options, narrator: &dyn Narrator) -> Result<Installation, Failure> {
+async fn prepare(cluster: &Cluster, options: &Options, narrator: &dyn Narrator) -> Result<Installation, InstallError> {
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
     let live = match survey::survey(cluster).await {
         Err(failure) if failure.reason == Reason::Forbidden => {
             // Whoever may not even look lacks more than that: all of it is named at once.
             let plan = install::plan(options, &Live::default())?.plan;
             access::require(cluster, preflight::PURPOSE, &access::to_apply(&plan)).await?;
-            return Err(failure);
+            return Err(failure.into());
         }
         live => live?,
     };

@@ -10,4 +10,4 @@ mod health;
 mod preflight;
 mod survey;
 
-pub use carry_out::{Installed, Request, install, new_hub};
+pub use carry_out::{InstallError, Installed, Request, install, new_hub};

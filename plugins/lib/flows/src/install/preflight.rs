@@ -41,8 +41,7 @@ pub(super) async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Nar
     }
     if Endpoint::parse(&cluster.server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
         narrator.tell(Event::note(format!(
-            "the hub's address {} only works on this machine: clusters that join need another one, \
-             kubectl ocm join --hub-apiserver URL",
+            "the hub's address {} only works on this machine: clusters that join have to be told another one",
             cluster.server
         )));
     }

@@ -15,7 +15,7 @@ use ocm_core::join::agent::{self, Credential, OwnKey};
 use ocm_core::join::progress::{Goal, Link, Snapshot, Step, Wait, judge};
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::phase::Phase;
-use ocm_core::{Event, Failure, Narrator, Reason, Silent};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy, Silent};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Look, until};
 
@@ -152,9 +152,7 @@ impl Follower<'_> {
                 ))
                 .because(why)
                 .because(format!("there are: {strangers}"))
-                .hint(format!(
-                    "compare with the agent's log, then on the hub: kubectl ocm accept {name} --fingerprint KEY"
-                ))),
+                .hint(Remedy::AcceptKey(name.to_owned()))),
             }
         })
         .await?;

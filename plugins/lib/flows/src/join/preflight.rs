@@ -11,7 +11,7 @@ use ocm_core::csr::{Request, State};
 use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::state::Belonging;
 use ocm_core::phase::{Phase, standing};
-use ocm_core::{Event, Failure, Narrator, Plan, Reason};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right, require};
 use ocm_kube::apply::FIELD_MANAGER;
@@ -226,7 +226,8 @@ impl Hub {
                 "on the hub a namespace {name:?} exists that is not a managed cluster's, and the cluster's agent would get \
                  rights in it; nothing was changed"
             ))
-            .hint("choose another name; or, if that namespace is meant for this cluster, add --adopt-namespace")),
+            .hint("choose another name")
+            .hint(Remedy::AdoptNamespace)),
         }
     }
 }

@@ -43,8 +43,6 @@ pub(super) async fn prepare(
 ) -> Result<Prepared, Failure> {
     let wanted = &request.settings.name;
     check_name(wanted)?;
-    // What is wrong with the settings is said before anybody is asked anything.
-    request.settings.check()?;
     narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {}", managed.label())));
     let (hub, survey) = futures::join!(reach::reach(request, narrator.clone()), survey::survey(managed, wanted));
     let (hub, mut survey) = (hub?, survey?);
@@ -69,7 +67,7 @@ pub(super) async fn prepare(
             hub.address.server
         )));
         let plan = match request.mode {
-            Mode::Render => join::plan(&request.settings, None, &survey.live)?,
+            Mode::Render => join::plan(&request.settings, None, &survey.live),
             _ => Plan::default(),
         };
         let kubeconfig = survey.found.bootstrap.clone();
@@ -100,7 +98,7 @@ pub(super) async fn prepare(
         Bootstrap { hub: hub.address.clone(), token, exclusive: hub.token.is_none() }
     };
     let new = serves.is_none().then(new);
-    let plan = join::plan(&request.settings, new.as_ref(), &survey.live)?;
+    let plan = join::plan(&request.settings, new.as_ref(), &survey.live);
     narrator.tell(Event::now("checking your rights"));
     access::require(managed, "join the cluster", &preflight::rights(&plan, &survey)).await?;
     if let (Some(_), Some(admin)) = (&request.accept, &hub.admin) {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::config::Kubeconfig;
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::pin::Pin;
-use ocm_core::{Event, Failure, Narrator, Reason, token};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy, Role, token};
 use ocm_kube::{Cluster, Connection, connect_with};
 use ocm_net::{Endpoint, Source};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -73,8 +73,8 @@ pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Res
                 return Err(Failure::usage(format!(
                     "agents cannot reach the hub at {server}: to a pod that is the pod itself"
                 ))
-                .hint("name the address that this cluster reaches: --hub-apiserver https://HOST:PORT")
-                .hint("or use the one that the hub publishes: --force-internal-endpoint-lookup"));
+                .hint(Remedy::HubAddress)
+                .hint(Remedy::PublishedAddress));
             }
             let ca = authority(&endpoint, trust, narrator.as_ref()).await?;
             let mut address = HubAddress { server: server.clone(), ca, ..HubAddress::default() };
@@ -161,15 +161,11 @@ async fn published_authority(
         if failure.reason != Reason::Tls {
             return failure;
         }
-        // What to do about a hub of one's own differs from what the certificate's error would suggest.
-        Failure {
-            hints: Vec::new(),
-            causes: failure.causes.into_iter().filter(|cause| !cause.starts_with("cannot")).collect(),
-            ..failure
-        }
-        .context(format!("{endpoint} is not verified, so the token was not sent: nothing says whose hub it is"))
-        .hint("with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…")
-        .hint("or give the CA: --ca-file FILE")
+        // What was tried does not matter, and what to do about a hub of one's own differs from what the certificate's
+        // error would suggest.
+        let sentence = format!("{endpoint} is not verified, so the token was not sent: nothing says whose hub it is");
+        let failure = failure.causes.into_iter().fold(Failure::new(Reason::Tls, sentence), Failure::because);
+        failure.hint(Remedy::HubPin).hint(Remedy::HubCa)
     };
     let hub = client(&bootstrap, narrator.clone()).await?;
     let info = hub::cluster_info(&hub).await.map_err(unverified)?;
@@ -205,7 +201,7 @@ async fn unverified_authority(
         Reason::Tls,
         format!("{endpoint} tells no CA that vouches for it, and agents do not join without"),
     )
-    .hint("give the CA of that address: --ca-file FILE"))
+    .hint(Remedy::HubCa))
 }
 
 /// The address that the hub publishes for its own network, verified as well as the first one.
@@ -216,7 +212,7 @@ async fn internal(
 ) -> Result<HubAddress, Failure> {
     let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
     let hub = client(&bootstrap, narrator.clone()).await?;
-    let wish = AddressWish { server: None, internal: true, ca: address.ca, flag: "--hub-apiserver", unverified: false };
+    let wish = AddressWish { server: None, internal: true, ca: address.ca, unverified: false };
     Ok(hub::address(&hub, &wish, narrator.as_ref()).await?.address)
 }
 
@@ -231,7 +227,7 @@ async fn client_of(bootstrap: &Bootstrap, skip: bool, narrator: Arc<dyn Narrator
     let connection = Connection {
         insecure_skip_tls_verify: skip,
         request_timeout: Some(std::time::Duration::from_secs(15)),
-        flag_prefix: "hub-",
+        role: Role::Hub,
         ..Connection::default()
     };
     connect_with(kubeconfig, &connection, narrator).await

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition, Pod, Secret};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions};
 use ocm_api::Klusterlet;
@@ -224,6 +224,9 @@ pub(super) async fn clear(managed: &Cluster, stale: &[Stale], narrator: &dyn Nar
     Ok(())
 }
 
+/// Conditions of a namespace that is going away and is not empty yet.
+const REMAINING: [&str; 2] = ["NamespaceContentRemaining", "NamespaceFinalizersRemaining"];
+
 /// Waits until the namespace of an earlier agent is really gone: what is created in it now would go with it.
 pub(super) async fn old_namespace_gone(
     managed: &Cluster,
@@ -241,8 +244,10 @@ pub(super) async fn old_namespace_gone(
             return Ok(Look::Ready(()));
         }
         let conditions = found.status.and_then(|status| status.conditions).unwrap_or_default();
-        let remaining =
-            conditions.iter().find(|condition| condition.status == "True" && condition.type_.contains("Remain"));
+        let holds_up = |condition: &&NamespaceCondition| {
+            condition.status == "True" && REMAINING.contains(&condition.type_.as_str())
+        };
+        let remaining = conditions.iter().find(holds_up);
         Ok(Look::NotYet(remaining.and_then(|condition| condition.message.clone()).unwrap_or_default()))
     })
     .await

@@ -1,0 +1,78 @@
+//! Errors of options, in the words of this command's flags.
+
+use ocm_core::Failure;
+use ocm_core::install::feature_gates::AUTO_APPROVAL;
+use ocm_core::install::{AmountList, Driver, DriverSetting, OptionsError};
+use ocm_flows::install::InstallError;
+
+/// Why an installation failed, for people.
+pub(crate) fn failure(error: InstallError) -> Failure {
+    match error {
+        InstallError::Failed(failure) => failure,
+        InstallError::Options(error) => options(error),
+    }
+}
+
+/// Why options cannot be used, for people.
+pub(crate) fn options(error: OptionsError) -> Failure {
+    match error {
+        OptionsError::NoReplicas => {
+            Failure::usage("--replicas must be at least 1: nothing else installs and repairs the hub")
+        }
+        OptionsError::DriverIsOff(driver, setting) => {
+            let (word, flags) = (driver.word(), flags(driver, setting));
+            Failure::usage(format!("{flags} needs the registration driver {word}"))
+                .hint(format!("add it: --registration-drivers csr,{word}"))
+        }
+        OptionsError::NoHubArn => Failure::usage("the registration driver awsirsa needs --hub-cluster-arn"),
+        OptionsError::NoGrpcAddress => Failure::usage("the registration driver grpc needs --grpc-server HOST[:PORT]")
+            .hint("or let the cluster find an address: --grpc-endpoint-type loadBalancer"),
+        OptionsError::AutoApprovalIsOff => {
+            Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
+                .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true"))
+        }
+        OptionsError::ClassWithoutAmounts => {
+            Failure::usage("--resource-limits and --resource-requests need another class of resources")
+                .hint("add: --resource-qos-class ResourceRequirement")
+        }
+        OptionsError::NoAmounts => {
+            Failure::usage("--resource-qos-class ResourceRequirement needs --resource-limits or --resource-requests")
+        }
+        OptionsError::NotAnAmount { list, name, text } => {
+            let flag = match list {
+                AmountList::Limits => "--resource-limits",
+                AmountList::Requests => "--resource-requests",
+            };
+            Failure::usage(format!("{flag} {name}={text}: {text:?} is not an amount such as 200m or 64Mi"))
+        }
+        OptionsError::AboveLimit { name, request, limit } => {
+            Failure::usage(format!("the request of {name}, {request}, is above its limit, {limit}"))
+        }
+    }
+}
+
+const fn flags(driver: Driver, setting: DriverSetting) -> &'static str {
+    match (setting, driver) {
+        (DriverSetting::AutoApproved, Driver::Csr) => "--auto-approved-csr-identities",
+        (DriverSetting::AutoApproved, Driver::AwsIrsa) => "--auto-approved-arn-patterns",
+        (DriverSetting::AutoApproved, Driver::Grpc) => "--auto-approved-grpc-identities",
+        (DriverSetting::HubArn, _) => "--hub-cluster-arn",
+        (DriverSetting::Tags, _) => "--aws-resource-tags",
+        (DriverSetting::Address, _) => "--grpc-server or --grpc-endpoint-type",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_setting_needs_is_said_with_the_flag_that_was_typed() {
+        let failure = options(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::AutoApproved));
+        assert_eq!(failure.message, "--auto-approved-grpc-identities needs the registration driver grpc");
+        assert_eq!(failure.hints, ["add it: --registration-drivers csr,grpc"]);
+        let text = "much".to_owned();
+        let failure = options(OptionsError::NotAnAmount { list: AmountList::Requests, name: "cpu".to_owned(), text });
+        assert!(failure.message.starts_with("--resource-requests cpu=much: "), "{failure}");
+    }
+}

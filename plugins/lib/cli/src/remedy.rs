@@ -1,0 +1,64 @@
+//! What would help, as flags and commands to type. Flags of the same meaning have the same name in every command.
+
+use ocm_core::{Hint, Remedy, Role};
+
+/// A hint as people read it.
+pub(crate) fn words(hint: &Hint) -> String {
+    match hint {
+        Hint::Text(text) => text.clone(),
+        Hint::Remedy(remedy) => what_to_type(remedy),
+    }
+}
+
+/// What stands in front of the names of a connection's flags.
+const fn prefix(role: Role) -> &'static str {
+    match role {
+        Role::Target => "",
+        Role::Hub => "hub-",
+    }
+}
+
+fn what_to_type(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::Kubeconfig(role) => format!("point --{}kubeconfig at the kubeconfig of the cluster", prefix(*role)),
+        Remedy::Context { role, known } => {
+            let known = match known.as_slice() {
+                [] => "the kubeconfig holds no contexts".to_owned(),
+                known => format!("it knows: {}", known.join(", ")),
+            };
+            format!("say which cluster: --{}context NAME ({known})", prefix(*role))
+        }
+        Remedy::SimilarContext(role, near) => format!("did you mean --{}context {near}?", prefix(*role)),
+        Remedy::User(role) => format!("name one that it has: --{}user NAME", prefix(*role)),
+        Remedy::Cluster(role) => format!("name one that it has: --{}cluster NAME", prefix(*role)),
+        Remedy::NameHub => "name the hub with --context, or make this cluster one: kubectl ocm install hub".to_owned(),
+        Remedy::HubCa => "give the CA of the hub's address: --ca-file FILE".to_owned(),
+        Remedy::HubPin => "with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…".to_owned(),
+        Remedy::SkipVerification(role) => format!("or accept that: --{}insecure-skip-tls-verify", prefix(*role)),
+        Remedy::HubAddress => {
+            "name the address at which other clusters reach the hub: --hub-apiserver https://HOST:PORT".to_owned()
+        }
+        Remedy::PublishedAddress => {
+            "or use the one that the hub publishes: --force-internal-endpoint-lookup".to_owned()
+        }
+        Remedy::TokenForAddress => {
+            "make a new line on the hub: kubectl ocm token create --hub-apiserver ADDRESS".to_owned()
+        }
+        Remedy::AdoptNamespace => "if that namespace is meant for this cluster, add --adopt-namespace".to_owned(),
+        Remedy::AcceptKey(name) => {
+            format!("compare with the agent's log, then on the hub: kubectl ocm accept {name} --fingerprint KEY")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps_with_the_hubs_connection_names_the_hubs_flags() {
+        let words = |remedy: Remedy| words(&Hint::from(remedy));
+        assert_eq!(words(Remedy::User(Role::Hub)), "name one that it has: --hub-user NAME");
+        assert_eq!(words(Remedy::SkipVerification(Role::Target)), "or accept that: --insecure-skip-tls-verify");
+    }
+}

@@ -1,0 +1,82 @@
+//! What would help where a command failed. Rules and flows name it; whoever reads the command line puts it into words.
+
+/// Which of the clusters that a command talks to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// The one that the command is about.
+    #[default]
+    Target,
+    /// The hub, of a command that is about another cluster.
+    Hub,
+}
+
+/// What would help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Say which kubeconfig is meant.
+    Kubeconfig(Role),
+    /// Say which context is meant.
+    Context {
+        /// Of which cluster.
+        role: Role,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// This context was probably meant.
+    SimilarContext(Role, String),
+    /// Name a user that the kubeconfig has.
+    User(Role),
+    /// Name a cluster that the kubeconfig has.
+    Cluster(Role),
+    /// Name the hub, or make this cluster one.
+    NameHub,
+    /// Give the certificate of the hub's CA.
+    HubCa,
+    /// Give the pin of the hub's CA.
+    HubPin,
+    /// Believe a server that nobody verifies.
+    SkipVerification(Role),
+    /// Name an address of the hub at which agents reach it.
+    HubAddress,
+    /// Let agents dial the address that the hub publishes.
+    PublishedAddress,
+    /// Make a new token for that address of the hub.
+    TokenForAddress,
+    /// Let the cluster have the namespace of its name that is on the hub.
+    AdoptNamespace,
+    /// Compare with the agent's log, and accept the cluster of this name with the agent's key.
+    AcceptKey(String),
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// In words, for every command the same.
+    Text(String),
+    /// To be put into words by the command.
+    Remedy(Remedy),
+}
+
+impl From<String> for Hint {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Hint {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Remedy> for Hint {
+    fn from(remedy: Remedy) -> Self {
+        Self::Remedy(remedy)
+    }
+}
+
+impl PartialEq<&str> for Hint {
+    fn eq(&self, text: &&str) -> bool {
+        matches!(self, Self::Text(own) if own == text)
+    }
+}
