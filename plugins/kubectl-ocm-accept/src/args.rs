@@ -44,7 +44,7 @@ const EXAMPLES: &str = "Examples:
   kubectl ocm accept c1 --deny 'not ours' --context hub
 
 Exit codes: 0 every cluster is accepted, 1 the hub failed, 2 usage, 3 a cluster was refused or has not asked yet,
-124 it did not ask in time, 130 interrupted.";
+124 it did not ask rightly in time, 130 interrupted.";
 
 /// Arguments of `kubectl ocm accept`.
 #[derive(Args, Clone, Debug)]
@@ -93,7 +93,8 @@ pub(crate) struct AcceptArgs {
     /// Deny instead, with this reason: withdraw an acceptance and deny the requests that wait
     #[arg(long, value_name = "REASON", conflicts_with_all = ["replace", "wait", "fingerprint", "reuse_name", "without_request", "as_registered"])]
     pub(crate) deny: Option<String>,
-    /// Wait for clusters that have not registered or asked yet
+    /// Wait for clusters that have not registered or asked yet. A request that breaks a rule is told, and the right one
+    /// waited for
     #[arg(long)]
     pub(crate) wait: bool,
     /// How long to wait

@@ -1,13 +1,13 @@
 //! From arguments to rows.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ocm_cli::Ui;
 use ocm_core::accept::{Chosen, Decision, Options};
-use ocm_core::csr::{Code, Settings};
+use ocm_core::csr::Settings;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
-use ocm_flows::accept::{self, Candidate, Outcome, Row};
+use ocm_flows::accept::{self, Candidate, Limits, Outcome, Row, Watch};
 use ocm_flows::registry::Scope;
 use ocm_kube::{Cluster, connect};
 
@@ -67,11 +67,12 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         deny,
         ask: !yes && dry_run == DryRun::No && ui.can_ask(),
         at_once: usize::from(concurrency),
+        deadline: wait.then(|| Instant::now() + timeout),
         named,
         view: View::new(ui.clone(), output.output, dry_run),
         ui,
     };
-    job.run(scope, wait.then_some(timeout)).await
+    job.run(scope).await
 }
 
 struct Job {
@@ -81,38 +82,50 @@ struct Job {
     deny: Option<String>,
     ask: bool,
     at_once: usize,
+    /// Until when clusters are waited for; none: they are not.
+    deadline: Option<Instant>,
     named: bool,
     view: View,
     ui: Arc<Ui>,
 }
 
 impl Job {
-    /// Looks, acts on what is ready, and with a time to wait looks again until nothing is left to wait for.
-    async fn run(self, mut scope: Scope, wait: Option<Duration>) -> Result<Exit, Failure> {
-        let deadline = wait.map(|wait| Instant::now() + wait);
-        let mut rows = Vec::new();
-        loop {
-            let found = accept::survey(&self.hub, &scope, &self.options).await?;
-            let again = deadline.filter(|deadline| Instant::now() < *deadline);
-            let (waiting, ready): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|candidate| again.is_some() && accept::still_waits(&candidate.decision));
-            if !ready.is_empty() {
-                rows.extend(self.act(ready).await?);
-            }
-            if waiting.is_empty() {
-                break;
-            }
-            let names: Vec<String> = waiting.into_iter().map(|candidate| candidate.name).collect();
-            self.ui.tell(Event::now(format!("waiting for the certificate requests of {}", names.join(", "))));
-            // Who is ready now is not looked at again; others may still register.
-            scope = Scope::Names(names);
-            tokio::time::sleep(Duration::from_secs(1)).await;
+    async fn run(self, scope: Scope) -> Result<Exit, Failure> {
+        let found = accept::look(&self.hub, &scope, &self.options, self.deadline, self.ui.as_ref()).await?;
+        let waits = |candidate: &Candidate| self.deadline.is_some() && accept::still_waits(&candidate.decision);
+        let (waiting, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(waits);
+        let mut rows = if ready.is_empty() { Vec::new() } else { self.act(ready).await? };
+        let late = match self.deadline.filter(|_| !waiting.is_empty()) {
+            Some(deadline) => self.wait(waiting, deadline, &mut rows).await?,
+            None => Vec::new(),
+        };
+        let timed_out = !late.is_empty();
+        if timed_out {
+            // Their rows say what they lack.
+            rows.extend(self.act(late).await?);
         }
         if rows.is_empty() && !self.named {
             self.ui.tell(Event::note("no cluster waits for acceptance"));
         }
         self.view.finish(&rows)?;
-        Ok(verdict(&rows, deadline.is_some(), self.named))
+        Ok(verdict(&rows, timed_out, self.named))
+    }
+
+    /// Acts on clusters as soon as they ask, and returns those that did not ask in time.
+    async fn wait(
+        &self,
+        waiting: Vec<Candidate>,
+        deadline: Instant,
+        rows: &mut Vec<Row>,
+    ) -> Result<Vec<Candidate>, Failure> {
+        let mut watch = Watch::begin(&self.hub, &self.options, waiting, self.ui.as_ref());
+        loop {
+            let ready = watch.next(deadline, self.ui.as_ref()).await?;
+            if ready.is_empty() {
+                return Ok(watch.into_waiting());
+            }
+            rows.extend(self.act(ready).await?);
+        }
     }
 
     async fn act(&self, candidates: Vec<Candidate>) -> Result<Vec<Row>, Failure> {
@@ -129,12 +142,14 @@ impl Job {
         }
         let candidates = self.ask_about(candidates).await?;
         if candidates.iter().any(acts) {
-            accept::check_rights(&self.hub, &candidates).await?;
+            let check = async || accept::check_rights(&self.hub, &candidates).await;
+            accept::patiently(self.deadline, self.ui.as_ref(), check).await?;
             if self.ask && !self.ui.confirm(&self.view.question(&candidates)).await? {
                 return Err(Failure::refused("nothing was accepted"));
             }
         }
-        Ok(accept::carry_out(&self.hub, candidates, self.dry_run, self.at_once, self.ui.as_ref(), |row| {
+        let limits = Limits { at_once: self.at_once, deadline: self.deadline };
+        Ok(accept::carry_out(&self.hub, candidates, self.dry_run, limits, self.ui.as_ref(), |row| {
             self.view.row(row);
         })
         .await)
@@ -211,16 +226,15 @@ fn fingerprint_of(text: &str, scope: &Scope) -> Result<String, Failure> {
 }
 
 /// The exit code of all rows together: what failed outweighs what timed out, and that outweighs what was refused.
-fn verdict(rows: &[Row], waited: bool, named: bool) -> Exit {
+fn verdict(rows: &[Row], timed_out: bool, named: bool) -> Exit {
     let any = |test: fn(&Outcome) -> bool| rows.iter().any(|row| test(&row.outcome));
     if any(|outcome| matches!(outcome, Outcome::Failed(_))) {
         return Exit::Failed;
     }
-    let absent = any(|outcome| matches!(outcome, Outcome::NoRequest));
-    let unknown = any(|outcome| matches!(outcome, Outcome::Refused(Code::NoManagedCluster)));
-    if waited && (absent || unknown) {
+    if timed_out {
         return Exit::TimedOut;
     }
+    let absent = any(|outcome| matches!(outcome, Outcome::NoRequest));
     if any(|outcome| matches!(outcome, Outcome::Refused(_))) || (absent && named) { Exit::Findings } else { Exit::Ok }
 }
 

@@ -100,6 +100,7 @@ async fn follow<T: View>(
         let (row, gone) = match change? {
             Changed::Now(row) => (row, false),
             Changed::Gone(row) => (row, true),
+            Changed::Listed => continue,
             Changed::Lost(failure) => {
                 ui.tell(Event::warning(format!("{failure}; trying again")));
                 continue;

@@ -1,6 +1,6 @@
 //! Clusters, as tests see them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -41,17 +41,19 @@ pub struct Spec {
     pub ocm_images: bool,
     /// Whether a scheduler runs. Without one, pods stay pending: for tests of what is said then.
     pub schedulable: bool,
+    /// Whether the API server notes every request, see [`Cluster::requests_of`].
+    pub audited: bool,
 }
 
 impl Spec {
     /// An API server with what signs certificates; needs no root.
     pub fn api(name: impl Into<String>) -> Self {
-        Self { name: name.into(), size: Size::Api, ocm_images: false, schedulable: true }
+        Self { name: name.into(), size: Size::Api, ocm_images: false, schedulable: true, audited: false }
     }
 
     /// A whole node with the images of OCM; needs root.
     pub fn node(name: impl Into<String>) -> Self {
-        Self { name: name.into(), size: Size::Node, ocm_images: true, schedulable: true }
+        Self { name: name.into(), size: Size::Node, ocm_images: true, schedulable: true, audited: false }
     }
 
     /// Whether the images of OCM are there.
@@ -63,6 +65,12 @@ impl Spec {
     /// Whether a scheduler runs.
     pub fn schedulable(mut self, wanted: bool) -> Self {
         self.schedulable = wanted;
+        self
+    }
+
+    /// Whether the API server notes every request.
+    pub fn audited(mut self, wanted: bool) -> Self {
+        self.audited = wanted;
         self
     }
 
@@ -149,8 +157,8 @@ impl Cluster {
         };
         let Needed { cni, binaries, tool, images } = needed;
         let kubectl = binaries.get("kubectl").cloned().unwrap_or_default();
-        let (name, size, schedulable) = (spec.name.clone(), spec.size, spec.schedulable);
-        let order = Order { name, size, schedulable, binaries, images, cni };
+        let Spec { name, size, schedulable, audited, .. } = spec.clone();
+        let order = Order { name, size, schedulable, audited, binaries, images, cni };
         let mut attempt = 1;
         let (link, dir, server) = loop {
             match Link::open(&tool, &order) {
@@ -250,6 +258,28 @@ impl Cluster {
     /// `kubelet`, `kube-proxy`, or `node` for the first process.
     pub fn log(&self, daemon: &str) -> PathBuf {
         self.dir().unwrap_or(Path::new("/nonexistent")).join("log").join(format!("{daemon}.log"))
+    }
+
+    /// The requests that a user has sent to the API server of an audited cluster: verb, resource and name.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn requests_of(&self, user: &str) -> Result<Vec<String>, Error> {
+        let log = self.log("kube-apiserver");
+        let text = fs::read_to_string(&log).trying(|| format!("reading {}", log.display()))?;
+        let mut seen = HashSet::new();
+        let events = text.lines().filter(|line| line.starts_with("{\"kind\":\"Event\""));
+        let events = events.filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        // A watch is noted when it begins and when it ends.
+        let of_user = events.filter(|event| {
+            event["user"]["username"] == user && seen.insert(event["auditID"].as_str().unwrap_or_default().to_owned())
+        });
+        let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let words = |event: serde_json::Value| {
+            let object = &event["objectRef"];
+            format!("{} {} {}", word(&event["verb"]), word(&object["resource"]), word(&object["name"]))
+        };
+        Ok(of_user.map(words).collect())
     }
 
     /// Where the node keeps the logs of pods.

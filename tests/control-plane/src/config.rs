@@ -98,6 +98,13 @@ fn api_server(place: &Place) -> Vec<String> {
         format!("--proxy-client-cert-file={}", pki("front-proxy.crt")),
         format!("--proxy-client-key-file={}", pki("front-proxy.key")),
     ];
+    if place.order.audited {
+        // Into its log, where tests find it.
+        arguments.extend([
+            "--audit-log-path=-".into(),
+            format!("--audit-policy-file={}", place.dir.join("audit.yaml").display()),
+        ]);
+    }
     match place.order.size {
         Size::Api => arguments.extend([
             "--bind-address=127.0.0.1".into(),
@@ -141,8 +148,13 @@ pub(crate) fn containerd(root: &str, state: &str, socket: &str, network: Option<
     }
 }
 
-/// Writes the configuration files of a whole node.
+/// Writes the configuration files of the daemons.
 pub(crate) fn write_all(place: &Place) -> Result<(), Error> {
+    let policy =
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
+    if place.order.audited {
+        write(&place.dir.join("audit.yaml"), policy, false)?;
+    }
     if place.order.size == Size::Api {
         return Ok(());
     }

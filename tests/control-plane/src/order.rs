@@ -14,6 +14,8 @@ pub(crate) struct Order {
     pub(crate) name: String,
     pub(crate) size: Size,
     pub(crate) schedulable: bool,
+    /// Whether the API server notes every request in its log.
+    pub(crate) audited: bool,
     pub(crate) binaries: BTreeMap<String, PathBuf>,
     /// The prepared image store; nodes only.
     pub(crate) images: Option<PathBuf>,

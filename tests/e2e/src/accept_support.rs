@@ -179,7 +179,12 @@ impl Run {
 impl Hub {
     /// Starts a hub with everybody who asks.
     pub fn start(name: &str) -> Self {
-        let cluster = Cluster::start(&Spec::api(name)).unwrap();
+        Self::start_as(&Spec::api(name))
+    }
+
+    /// Starts a hub on such a cluster.
+    pub fn start_as(spec: &Spec) -> Self {
+        let cluster = Cluster::start(spec).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let kubectl = |arguments: &[&str]| cluster.kubectl(arguments).unwrap();
         kubectl(&["apply", "--filename", upstream(MANAGED_CLUSTERS).to_str().unwrap()]);

@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "how many attacks there were is part of the result")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 
 use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who};
+use e2e_tests::roles::user_with;
 use kube::Api;
 use kube::api::DeleteParams;
 use ocm_core::accept::Options;
 use ocm_core::{DryRun, Silent};
-use ocm_flows::accept::{Outcome, Row, carry_out, survey};
+use ocm_flows::accept::{Limits, Outcome, Row, carry_out, survey};
 use ocm_flows::registry::Scope;
 use serde_json::{Value, json};
 
@@ -638,37 +639,9 @@ fn keys_names_and_denials() {
 }
 
 #[test]
-fn a_request_that_appears_later_is_waited_for() {
-    let hub = Hub::start("later");
-    hub.register("w1");
-    let mut waiting = hub
-        .accept_command(&["w1", "w2", "--wait", "--timeout", "60s"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut said = BufReader::new(waiting.stderr.take().expect("a pipe")).lines();
-    let line = said.next().expect("a line").expect("text");
-    assert!(line.contains("waiting") && line.contains("w1") && line.contains("w2"), "{line}");
-    hub.ask(&Ask::agent("w1"));
-    hub.join("w2");
-    let done = waiting.wait().expect("it ends");
-    assert_eq!(done.code(), Some(0));
-    assert!(hub.accepts("w1") && hub.accepts("w2"));
-    // Neither registers, or only one of the two things happens: the time runs out.
-    hub.register("w3");
-    for name in ["w3", "w4"] {
-        let begun = Instant::now();
-        let run = leaves_all(&hub, &[name, "--wait", "--timeout", "2s"]);
-        assert_eq!(run.code, 124, "{run:?}");
-        assert!(begun.elapsed() < Duration::from_secs(20));
-    }
-}
-
-#[test]
 fn of_a_thousand_clusters_fifty_are_hostile_and_exactly_the_others_come_in() {
     let hub = Hub::start("many");
-    let user = accept_only(&hub);
+    let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
     let names = |from: usize, to: usize| (from..to).map(|index| format!("m{index}")).collect::<Vec<_>>();
     let (first, last) = (names(0, 500), names(500, 950));
     let mut right = hub.join_all(&first);
@@ -699,12 +672,13 @@ fn what_changes_after_the_look_is_looked_at_again() {
     let hub = Hub::start("conflicts");
     let connection = hub.connection();
     let requests: Api<k8s_openapi::api::certificates::v1::CertificateSigningRequest> = Api::all(hub.admin.clone());
+    let limits = Limits { at_once: 4, deadline: None };
     // Looks, lets something happen, then acts.
     let between = |name: &str, happens: &dyn Fn()| -> Row {
         let (scope, options) = (Scope::Names(vec![name.to_owned()]), Options::default());
         let found = hub.wait(survey(&connection, &scope, &options)).expect("a look");
         happens();
-        let rows = hub.wait(carry_out(&connection, found, DryRun::No, 4, Arc::new(Silent).as_ref(), |_| {}));
+        let rows = hub.wait(carry_out(&connection, found, DryRun::No, limits, Arc::new(Silent).as_ref(), |_| {}));
         rows.into_iter().next().expect("a row")
     };
 
@@ -849,19 +823,10 @@ fn planted(name: &str) -> Ask {
     Ask { signer: FOREIGN_SIGNER.to_owned(), ..Ask::agent(name) }
 }
 
-/// A user of the hub with the ClusterRole that the documents give to `accept`, and nothing else.
-fn accept_only(hub: &Hub) -> std::path::PathBuf {
-    let role = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rbac/accept.yaml");
-    hub.cluster.kubectl(&["apply", "--filename", role]).expect("a role");
-    let binding = ["create", "clusterrolebinding", "accept", "--clusterrole=kubectl-ocm-accept", "--user=accepter"];
-    hub.cluster.kubectl(&binding).expect("a binding");
-    hub.cluster.user_kubeconfig("accepter", &[]).expect("a user")
-}
-
 #[test]
 fn a_denial_withdraws_acceptance_whatever_was_planted() {
     let hub = Hub::start("denials");
-    let user = accept_only(&hub);
+    let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
     let deny = |names: &[&str]| {
         let mut command = Command::new(e2e_tests::accept_support::accept_binary());
         command.args(names).args(["--deny", "no", "--output", "json", "--kubeconfig"]).arg(&user).stdin(Stdio::null());

@@ -1,23 +1,21 @@
 //! Lists of clusters and requests with where they stand, once or as they change.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
 use kube::api::ListParams;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event as Change, watcher};
+use kube::runtime::watcher;
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason};
-use ocm_kube::{Cluster, explain};
-use serde::de::DeserializeOwned;
+use ocm_kube::Cluster;
 
 use crate::registry;
+pub use crate::watch::Changed;
+use crate::watch::changes;
 
 /// A managed cluster and where it stands.
 #[derive(Clone, Debug)]
@@ -170,19 +168,6 @@ pub async fn requests(hub: &Cluster, names: &[String], selector: Option<&str>) -
     Ok(rows)
 }
 
-/// One thing that a watch finds.
-#[derive(Clone, Debug)]
-pub enum Changed<T> {
-    /// It is new or has changed.
-    Now(T),
-    /// It is gone.
-    Gone(T),
-    /// The hub cannot be watched at the moment; the watch goes on trying. Once for each interruption.
-    Lost(Failure),
-    /// It can be watched again.
-    Back,
-}
-
 /// Managed clusters as they change, beginning with all that there are.
 pub fn watch_clusters(
     hub: &Cluster,
@@ -201,7 +186,7 @@ pub fn watch_clusters(
     changes(hub, config, ClusterRow::of).try_filter(move |change| {
         let wanted = match change {
             Changed::Now(row) | Changed::Gone(row) => names.is_empty() || names.iter().any(|name| name == row.name()),
-            Changed::Lost(_) | Changed::Back => true,
+            Changed::Listed | Changed::Lost(_) | Changed::Back => true,
         };
         std::future::ready(wanted)
     })
@@ -215,106 +200,4 @@ pub fn watch_requests(
     let selector =
         selector.map_or_else(|| labels::CLUSTER_NAME.to_owned(), |more| format!("{},{more}", labels::CLUSTER_NAME));
     changes(hub, watcher::Config::default().labels(&selector), RequestRow::of)
-}
-
-/// Follows a kind. What passes by itself, like a lost connection, is retried with growing pauses.
-fn changes<K, T>(
-    hub: &Cluster,
-    config: watcher::Config,
-    row: fn(K) -> T,
-) -> impl Stream<Item = Result<Changed<T>, Failure>>
-where
-    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    let api: Api<K> = Api::all(hub.client.clone());
-    let label = hub.label();
-    let mut known = Known::default();
-    watcher(api, config).default_backoff().flat_map(move |event| {
-        let found = match event {
-            Ok(event) => known.take(event),
-            Err(error) => known.lose(error, &label).into_iter().collect(),
-        };
-        futures::stream::iter(found.into_iter().map(move |change| {
-            change.map(|change| match change {
-                Changed::Now(object) => Changed::Now(row(object)),
-                Changed::Gone(object) => Changed::Gone(row(object)),
-                Changed::Lost(failure) => Changed::Lost(failure),
-                Changed::Back => Changed::Back,
-            })
-        }))
-    })
-}
-
-/// What was shown already: a watch that begins again lists everything anew, and only what differs is news.
-struct Known<K> {
-    objects: BTreeMap<String, K>,
-    /// The names of a list that is under way.
-    listed: Option<BTreeSet<String>>,
-    lost: bool,
-}
-
-impl<K> Default for Known<K> {
-    fn default() -> Self {
-        Self { objects: BTreeMap::new(), listed: None, lost: false }
-    }
-}
-
-impl<K: kube::Resource + Clone> Known<K> {
-    fn take(&mut self, event: Change<K>) -> Vec<Result<Changed<K>, Failure>> {
-        let mut found = Vec::new();
-        // The beginning of a list is announced before anything was read.
-        if !matches!(event, Change::Init) && std::mem::take(&mut self.lost) {
-            found.push(Changed::Back);
-        }
-        match event {
-            Change::Init => self.listed = Some(BTreeSet::new()),
-            Change::InitApply(object) => {
-                if let Some(listed) = &mut self.listed {
-                    listed.insert(name_of(&object));
-                }
-                found.extend(self.news(object));
-            }
-            Change::InitDone => {
-                let listed = self.listed.take().unwrap_or_default();
-                let gone = self.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect::<Vec<_>>();
-                found.extend(gone.iter().filter_map(|name| self.objects.remove(name)).map(Changed::Gone));
-            }
-            Change::Apply(object) => found.extend(self.news(object)),
-            Change::Delete(object) => {
-                self.objects.remove(&name_of(&object));
-                found.push(Changed::Gone(object));
-            }
-        }
-        found.into_iter().map(Ok).collect()
-    }
-
-    fn news(&mut self, object: K) -> Option<Changed<K>> {
-        let before = self.objects.insert(name_of(&object), object.clone());
-        let same = before.is_some_and(|before| {
-            before.meta().uid == object.meta().uid && before.meta().resource_version == object.meta().resource_version
-        });
-        (!same).then_some(Changed::Now(object))
-    }
-
-    /// An error that does not pass ends the watch; one that may is told once.
-    fn lose(&mut self, error: watcher::Error, label: &str) -> Option<Result<Changed<K>, Failure>> {
-        let failure = match error {
-            watcher::Error::InitialListFailed(error)
-            | watcher::Error::WatchStartFailed(error)
-            | watcher::Error::WatchFailed(error) => explain(&error),
-            watcher::Error::WatchError(status) => explain(&kube::Error::Api(status)),
-            other => Failure::other(other.to_string()),
-        };
-        let passes = failure.reason.is_transient() || failure.reason == Reason::Other;
-        let failure = failure.context(format!("cannot watch ({label})"));
-        match (passes, std::mem::replace(&mut self.lost, true)) {
-            (false, _) => Some(Err(failure)),
-            (true, false) => Some(Ok(Changed::Lost(failure))),
-            (true, true) => None,
-        }
-    }
-}
-
-fn name_of(object: &impl kube::Resource) -> String {
-    object.meta().name.clone().unwrap_or_default()
 }

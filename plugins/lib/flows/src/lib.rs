@@ -8,4 +8,5 @@ pub mod install;
 pub mod join;
 pub mod registry;
 pub mod token;
+mod watch;
 pub mod workload;

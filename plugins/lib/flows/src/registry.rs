@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 const PAGE: u32 = 500;
 
 /// Up to this many names are read one by one; more are read as one list.
-const FEW: usize = 8;
+pub(crate) const FEW: usize = 8;
 
 /// Which clusters are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]

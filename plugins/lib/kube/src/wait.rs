@@ -13,9 +13,13 @@ pub enum Look<T> {
     NotYet(String),
 }
 
+/// How long pauses become while looks fail.
+const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+
 /// Looks until it is ready or `deadline` has passed. Between looks it sleeps `pause`.
 ///
-/// Transient failures of a look (no connection, a busy server) count as "not yet" and are told.
+/// Transient failures of a look (no connection, a busy server) count as "not yet" and are told; after each, the pause is
+/// longer. A look that has no answer at the deadline ends there, so it must only read.
 ///
 /// # Errors
 /// [`Reason::TimedOut`], with what held it up last; or the first failure of a look that does not pass by itself.
@@ -31,19 +35,29 @@ where
 {
     let started = Instant::now();
     narrator.tell(Event::now(doing));
+    let (mut because, mut next) = (String::new(), pause);
     loop {
-        let because = match look().await {
-            Ok(Look::Ready(value)) => return Ok(value),
-            Ok(Look::NotYet(because)) => because,
-            Err(failure) if failure.reason.is_transient() => failure.to_string(),
-            Err(failure) => return Err(failure.context(format!("gave up {doing}"))),
-        };
+        match tokio::time::timeout_at(deadline.into(), look()).await {
+            Ok(Ok(Look::Ready(value))) => return Ok(value),
+            Ok(Ok(Look::NotYet(why))) => (because, next) = (why, pause),
+            Ok(Err(failure)) if failure.reason.is_transient() => {
+                (because, next) = (failure.to_string(), (next * 2).min(LONGEST_PAUSE.max(pause)));
+            }
+            Ok(Err(failure)) => return Err(failure.context(format!("gave up {doing}"))),
+            Err(_) if because.is_empty() => because = "the server has not answered".to_owned(),
+            Err(_) => {}
+        }
         if Instant::now() + pause > deadline {
             let waited = human(started.elapsed());
             let failure = Failure::new(Reason::TimedOut, format!("gave up {doing} after {waited}"));
             return Err(if because.is_empty() { failure } else { failure.because(because) });
         }
-        narrator.tell(if because.is_empty() { Event::now(doing) } else { Event::blocked(doing, because) });
-        tokio::time::sleep(pause).await;
+        narrator.tell(match because.as_str() {
+            "" => Event::now(doing),
+            because => Event::blocked(doing, because),
+        });
+        // The last look is one pause before the end.
+        let left = deadline.saturating_duration_since(Instant::now());
+        tokio::time::sleep(next.min(left.saturating_sub(pause)).max(pause)).await;
     }
 }

@@ -18,6 +18,7 @@ use ocm_core::phase::Phase;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy, Silent};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Look, until};
+use tokio::time::timeout_at;
 
 use super::on_hub;
 use super::reach::{self, Hub};
@@ -68,7 +69,10 @@ impl Follower<'_> {
         let mut last: Option<Wait> = None;
         for look in 0u32.. {
             let sometimes = look % SOMETIMES == SOMETIMES - 1;
-            let step = match self.snapshot(eyes.as_ref(), sometimes).await {
+            // What has no answer at the deadline is as if the cluster did not answer.
+            let snapshot = timeout_at(deadline.into(), self.snapshot(eyes.as_ref(), sometimes)).await;
+            let late = || Failure::new(Reason::Busy, "a cluster has not answered in time");
+            let step = match snapshot.unwrap_or_else(|_| Err(late())) {
                 Ok(snapshot) => judge(&snapshot, self.name, goal, Timestamp::now()),
                 Err(failure) if failure.reason.is_transient() => match last.clone() {
                     Some(wait) => Step::Waiting(Wait { because: failure.to_string(), ..wait }),
