@@ -145,8 +145,9 @@ impl NameClaim {
             code => matches!(code, Code::TwoKeys | Code::NameUsedBefore | Code::CredentialUnknown),
         };
         let (held, denied): (Vec<_>, Vec<_>) = found.into_iter().partition(passes);
+        let besides = |answer: Answer, Violation { code, field, detail }| answer.because(code.word(), detail).at(field);
         if let Some(denied) = hub::violated_by(denied) {
-            return denied;
+            return held.into_iter().fold(denied, besides);
         }
         if let Some(missing) = evidence.missing() {
             let said = format!("{missing} could not be read to the end");
@@ -156,7 +157,7 @@ impl NameClaim {
         let Some(Violation { code, field, detail }) = held.next() else { return allow() };
         let first = hold(code.word(), detail).at(field);
         let first = if code == Code::NoManagedCluster { first.again_in(10) } else { first };
-        held.fold(first, |answer, Violation { code, field, detail }| answer.because(code.word(), detail).at(field))
+        held.fold(first, besides)
     }
 }
 
