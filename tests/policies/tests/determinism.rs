@@ -23,9 +23,16 @@ const SEED: u64 = 0x6f63_6d00_0001;
 const BLOCKS: u64 = 20;
 const BLOCK: u64 = 500;
 
-/// Policies that need nothing of the hub but the request.
-const POLICIES: [&str; 5] =
-    ["agent-self-edit", "allowed-identities", "freeze-window", "name-pattern", "required-labels"];
+/// Policies that need nothing of the hub but the request, and two that are given evidence.
+const POLICIES: [&str; 7] = [
+    "agent-self-edit",
+    "allowed-identities",
+    "csr-hygiene",
+    "freeze-window",
+    "name-claim",
+    "name-pattern",
+    "required-labels",
+];
 
 /// Where the other process writes its digests.
 const FILE: &str = "OCM_DETERMINISM_FILE";
@@ -65,6 +72,8 @@ fn text(random: &mut Random) -> String {
 /// What the test cases ask and every text in it: requests that policies have opinions about.
 struct Seeds {
     requests: Vec<Value>,
+    /// What policies are given as evidence, by query.
+    tables: BTreeMap<String, Vec<Value>>,
     texts: Vec<String>,
 }
 
@@ -73,14 +82,17 @@ impl Seeds {
         let mut requests = Vec::new();
         for ours in policies {
             for case in ours.suite().cases {
-                let mut request = case.request().expect("a test case can be asked");
-                request.evidence = ocm_policy_abi::Map::default();
+                let request = case.request().expect("a test case can be asked");
                 requests.push(serde_json::to_value(request).expect("a request can be written"));
             }
         }
+        let mut tables = BTreeMap::<String, Vec<Value>>::new();
+        for (query, table) in requests.iter().filter_map(|request| request["evidence"].as_object()).flatten() {
+            tables.entry(query.clone()).or_default().push(table.clone());
+        }
         let mut texts = BTreeSet::new();
         requests.iter().for_each(|request| collect(request, &mut texts));
-        Self { requests, texts: texts.into_iter().collect() }
+        Self { requests, tables, texts: texts.into_iter().collect() }
     }
 
     /// A request of these, changed in a few places.
@@ -93,6 +105,12 @@ impl Seeds {
             }
             if random.once_in(4) {
                 value["now"] = (1_700_000_000_000_i64 + (random.next() >> 26) as i64 % 200_000_000_000).into();
+            }
+            // Whichever policy the request was made for, the others are given their evidence, too.
+            for (query, tables) in &self.tables {
+                if value["evidence"][query].is_null() {
+                    value["evidence"][query] = random.one(tables).clone();
+                }
             }
             for _ in 0..random.below(6) {
                 self.change(&mut value, random);

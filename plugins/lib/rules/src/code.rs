@@ -140,6 +140,22 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// A sentence or a name that may hold what others wrote: escaped and not too long, without quotation marks.
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        for letter in self.0.chars().take(SHOWN) {
+            match letter {
+                '"' | '\'' | '\\' => f.write_char(letter)?,
+                _ => write!(f, "{}", letter.escape_debug())?,
+            }
+        }
+        f.write_str(if self.0.chars().nth(SHOWN).is_some() { "…" } else { "" })
+    }
+}
+
 /// Several such texts; how many there are is said where not all are shown.
 pub(crate) fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     use fmt::Write as _;
@@ -176,6 +192,8 @@ mod tests {
     fn long_texts_are_cut_and_odd_ones_escaped() {
         assert_eq!(Quoted("a\u{202e}b").to_string(), "\"a\\u{202e}b\"");
         assert!(Quoted(&"ä".repeat(1000)).to_string().ends_with("\"…"));
+        assert_eq!(Escaped("it's \"a\"\n\u{feff}ä").to_string(), "it's \"a\"\\n\\u{feff}ä");
+        assert_eq!(Escaped(&"ä".repeat(1000)).to_string().chars().count(), SHOWN + 1);
         assert_eq!(quoted(["1", "2", "3", "4", "5", "6", "7"]), r#""1", "2", "3", "4", "5" and 2 more"#);
     }
 }

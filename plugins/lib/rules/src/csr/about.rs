@@ -2,7 +2,7 @@
 
 use super::facts::Csr;
 use super::field::{LABELS, REQUEST};
-use crate::code::Quoted;
+use crate::code::{Escaped, Quoted};
 use crate::identity::Identity;
 use crate::{Code, Violation};
 
@@ -43,7 +43,7 @@ pub fn about<'a, S: AsRef<str>>(csr: &Csr<'a, S>) -> Result<Option<About<'a>>, V
     if !csr.concerns_hub() {
         return Ok(None);
     }
-    let content = csr.content.map_err(|why| Violation::new(Code::Unreadable, REQUEST, why))?;
+    let content = csr.content.map_err(|why| Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string()))?;
     let [name] = content.common_names else { return Err(content.common_names_violation()) };
     let name = name.as_ref();
     let about = match Identity::of(name) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::code::Escaped;
 use crate::identity::{self, GRPC_SERVER_USER, Identity, PREFIX, Requester};
 
 /// Label of a certificate request and of a namespace: the cluster that it belongs to.
@@ -110,7 +111,7 @@ impl fmt::Display for Key<'_> {
             Self::P521 => f.write_str("ECDSA P-521"),
             Self::Ed25519 => f.write_str("Ed25519"),
             Self::Rsa(bits) => write!(f, "RSA {bits}"),
-            Self::Other(name) => f.write_str(name),
+            Self::Other(name) => write!(f, "{}", Escaped(name)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::about::addon_label_violation;
 use super::facts::{API_SIGNER, Content, Csr, GRPC_SIGNER, Key, Signature, texts};
 use super::field::{LABELS, REQUEST, REQUESTER};
-use crate::code::{Quoted, quoted};
+use crate::code::{Escaped, Quoted, quoted};
 use crate::identity::{self, GRPC_SERVER_USER, Identity, MANAGED_CLUSTERS_GROUP, PREFIX};
 use crate::{Code, Violation, name};
 
@@ -214,7 +214,7 @@ impl<S: AsRef<str>> Csr<'_, S> {
         }
         match &self.content {
             Ok(content) => content.check_form(settings, found),
-            Err(why) => found.push(Violation::new(Code::Unreadable, REQUEST, *why)),
+            Err(why) => found.push(Violation::new(Code::Unreadable, REQUEST, Escaped(why).to_string())),
         }
     }
 
