@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::request::{Operation, Signature, Stage};
 use crate::text::{Map, Text};
 
 /// Something that may borrow text.
@@ -47,6 +46,7 @@ impl<V: IntoOwned> IntoOwned for Map<'_, V> {
     }
 }
 
+/// [`IntoOwned`] for types that borrow nothing.
 macro_rules! owned_already {
     ($($type:ty),*) => {
         $(impl IntoOwned for $type {
@@ -59,7 +59,7 @@ macro_rules! owned_already {
     };
 }
 
-owned_already!(bool, i64, u32, Value, Operation, Stage, Signature);
+owned_already!(bool, i64, u32, Value);
 
 /// [`IntoOwned`] for structs: a member that is forgotten does not compile.
 macro_rules! into_owned {
@@ -82,4 +82,4 @@ macro_rules! into_owned {
     };
 }
 
-pub(crate) use into_owned;
+pub(crate) use {into_owned, owned_already};

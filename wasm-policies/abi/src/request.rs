@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::owned::{IntoOwned, into_owned};
+use crate::owned::{IntoOwned, into_owned, owned_already};
 use crate::text::{Map, Text};
 
 /// What is to be decided.
@@ -532,6 +532,8 @@ const fn yes() -> bool {
 const fn is_yes(yes: &bool) -> bool {
     *yes
 }
+
+owned_already!(Operation, Stage, Signature);
 
 into_owned! {
     Request {

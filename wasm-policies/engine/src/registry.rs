@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use ocm_policy_abi::{Operation, Request};
 use ocm_policy_rules::Fault;
-use ocm_policy_rules::cohort;
+use ocm_policy_rules::canary;
 
 use crate::policy::Policy;
 
@@ -210,6 +210,6 @@ impl Slot {
         let cluster = request.cluster.as_ref().or(request.previous.as_ref()).map(|cluster| cluster.name.as_str());
         let object = || request.resource.as_ref().and_then(|resource| resource.name.as_deref());
         let key = cluster.or_else(object).unwrap_or(&request.requester.username);
-        if cohort::in_canary(place, key, *share) { Ok(candidate) } else { self.active.as_ref() }
+        if canary::chosen(place, key, *share) { Ok(candidate) } else { self.active.as_ref() }
     }
 }

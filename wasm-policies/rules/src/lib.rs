@@ -5,7 +5,7 @@
 //!         evidence ─▶ Table ──────────────┘                                       │
 //!                                             validate::read_decision, adapt ◀─────┘
 //!                                                           │
-//!                       cohort decides who counts ─▶ conclude ─▶ Combined: verdict, obligations, JSON patch
+//!                       canary decides who counts ─▶ conclude ─▶ Combined: verdict, obligations, JSON patch
 //!                                                           └──▶ record
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! policy is a [`Fault`], and no way leads from a fault to [`Answer::Allow`].
 
 pub mod adapt;
-pub mod cohort;
+pub mod canary;
 pub mod combine;
 pub mod edits;
 pub mod evidence;

@@ -19,7 +19,7 @@ pub fn bucket(policy: &str, cluster: &str) -> u16 {
 }
 
 /// Whether a cluster is in the share of a policy, in hundredths of a percent.
-pub fn in_canary(policy: &str, cluster: &str, share: u16) -> bool {
+pub fn chosen(policy: &str, cluster: &str, share: u16) -> bool {
     bucket(policy, cluster) < share
 }
 
@@ -37,9 +37,9 @@ mod tests {
     #[test]
     fn shares_grow_and_are_about_as_large_as_said() {
         let clusters: Vec<String> = (0..2000).map(|n| format!("cluster-{n}")).collect();
-        let share = |share| clusters.iter().filter(|name| in_canary("p", name, share)).count();
+        let share = |share| clusters.iter().filter(|name| chosen("p", name, share)).count();
         assert_eq!((share(0), share(BUCKETS)), (0, 2000));
         assert!((150..250).contains(&share(1000)), "{}", share(1000));
-        assert!(clusters.iter().all(|name| !in_canary("p", name, 100) || in_canary("p", name, 1000)));
+        assert!(clusters.iter().all(|name| !chosen("p", name, 100) || chosen("p", name, 1000)));
     }
 }

@@ -1,0 +1,15 @@
+//! Questions to policies: from admission reviews, from plain objects, and back into the form of Kubernetes.
+
+mod cluster;
+mod csr;
+mod request;
+mod requester;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use cluster::cluster;
+pub use csr::{asked_by, cluster_of_csr};
+pub(crate) use csr::{certificate_request, clusters_of_csr};
+pub use request::{Asking, admission_request, cluster_of, from_admission, join, of_cluster, of_csr, request_of};
+pub use value::Unusable;

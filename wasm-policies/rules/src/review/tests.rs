@@ -1,0 +1,248 @@
+//! What is read of reviews and objects of a real API server.
+
+use ocm_policy_abi::{Operation, Request, Requester, Signature};
+use serde_json::{Map as Object, Value, json};
+
+use super::cluster::{MOST_BYTES, MOST_ENTRIES, MOST_ITEMS};
+use super::*;
+use crate::json::sha256_hex;
+
+#[expect(clippy::disallowed_methods, reason = "recorded reviews are files")]
+fn sample(name: &str) -> Value {
+    let path = format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn asking(wants_object: bool) -> Asking {
+    Asking { id: "q".into(), now: 1_700_000_000_000, attempt: 2, wants_object, ..Asking::default() }
+}
+
+fn with<T>(name: &str, test: impl FnOnce(Request<'_>) -> T) -> T {
+    let review = sample(name);
+    test(from_admission(request_of(&review).unwrap(), &asking(false)).unwrap())
+}
+
+#[test]
+fn a_creation() {
+    with("cluster-create", |request| {
+        assert_eq!((&*request.id, request.operation, request.now), ("1", Operation::Create, 1_700_000_000_000));
+        assert_eq!((request.attempt, request.dry_run), (2, false));
+        let credentials = request.requester.extra.get("authentication.kubernetes.io/credential-id");
+        assert_eq!(credentials.unwrap()[0], "JTI=id-of-token");
+        let cluster = request.cluster.unwrap();
+        assert_eq!((&*cluster.name, cluster.accepted, cluster.lease_duration_seconds), ("c1", false, Some(60)));
+        assert_eq!(cluster.created, Some(1_795_215_756_000));
+        assert!(request.previous.is_none() && request.object.is_none());
+    });
+    with("cluster-apply-dry-run", |request| {
+        assert!(request.dry_run);
+        assert_eq!(request.resource.unwrap().field_manager.unwrap(), "gitops");
+    });
+    with("cluster-generate-name", |request| {
+        assert_eq!((request.operation, request.resource.unwrap().name), (Operation::Create, None));
+        assert_eq!(request.cluster.unwrap().name, "");
+    });
+}
+
+#[test]
+fn acceptance_shows_both_sides_and_who_asked_for_the_certificate() {
+    with("cluster-accept", |request| {
+        assert_eq!((request.operation, request.creator), (Operation::Accept, None));
+        assert!(request.cluster.unwrap().accepted && !request.previous.unwrap().accepted);
+    });
+    let mut review = sample("cluster-accept");
+    let creator = Requester { username: "joiner".into(), ..Requester::default() };
+    let knowing = Asking { creator: Some(creator.clone()), ..asking(false) };
+    let request = from_admission(&review["request"], &knowing).unwrap();
+    assert_eq!((&request.creator, &*request.requester.username == "joiner"), (&Some(creator), false));
+    // Only the change is acceptance: later writes to an accepted cluster are updates.
+    review["request"]["oldObject"]["spec"]["hubAcceptsClient"] = json!(true);
+    let request = from_admission(&review["request"], &knowing).unwrap();
+    assert_eq!((request.operation, request.creator), (Operation::Update, None));
+    with("cluster-status", |request| {
+        assert_eq!(request.operation, Operation::Update);
+        assert_eq!(request.resource.unwrap().subresource.unwrap(), "status");
+        assert_eq!(request.cluster.unwrap().claims[0].value, "other");
+    });
+}
+
+#[test]
+fn a_deletion_without_a_name_shows_what_is_deleted() {
+    with("cluster-delete-collection", |request| {
+        assert_eq!(request.operation, Operation::Delete);
+        assert_eq!(request.resource.unwrap().name.unwrap(), "c1");
+        assert!(request.previous.is_none());
+        let cluster = request.cluster.unwrap();
+        assert!(cluster.deleting && cluster.accepted);
+        assert_eq!(cluster.owners[0].kind, "Namespace");
+        assert_eq!(cluster.taints[0].effect, "NoSelect");
+        assert_eq!(cluster.client_configs[0].ca_sha256.as_deref(), Some(sha256_hex(b"a bundle").as_str()));
+        assert_eq!(cluster.conditions[0].since, Some(1_795_215_893_000));
+    });
+}
+
+#[test]
+fn a_new_certificate_request_is_pending_and_its_requester_is_who_asks() {
+    with("csr-create-before-mutation", |request| {
+        assert_eq!((request.operation, &request.creator), (Operation::Request, &None));
+        let resource = request.resource.unwrap();
+        assert_eq!((&*resource.operation, resource.name), ("CREATE", None));
+        let csr = request.csr.unwrap();
+        // The object claims another requester and that it is approved.
+        assert_eq!((&csr.requester, &*csr.state), (&request.requester, "Pending"));
+        assert_eq!(csr.common_names, ["system:open-cluster-management:c1:agent-1"]);
+        assert_eq!((csr.organizations.len(), csr.signature), (2, Signature::Valid));
+        assert_eq!((&*csr.key.algorithm, csr.key.bits, csr.spki_sha256.len()), ("ECDSA", 256, 64));
+        assert_eq!((csr.lifetime_seconds, csr.unreadable), (Some(31_536_000), None));
+    });
+}
+
+#[test]
+fn approval_and_denial_are_told_apart() {
+    for (name, adds) in [("csr-approval", "Approved"), ("csr-denial", "Denied")] {
+        with(name, |request| {
+            assert_eq!(request.operation, Operation::Approve);
+            let csr = request.csr.unwrap();
+            assert_eq!((csr.adds_condition.unwrap(), csr.state), (adds.into(), "Pending".into()));
+            assert_ne!(csr.requester, request.requester);
+            assert_eq!(request.creator, Some(csr.requester));
+        });
+    }
+    with("csr-signed", |request| {
+        assert_eq!(request.operation, Operation::Admit);
+        let csr = request.csr.unwrap();
+        assert_eq!((csr.adds_condition, csr.state), (None, "Approved".into()));
+    });
+}
+
+#[test]
+fn an_approval_cannot_swap_the_request() {
+    let mut review = sample("csr-approval");
+    review["request"]["object"]["spec"]["request"] = json!("bm90aGluZw==");
+    review["request"]["object"]["spec"]["username"] = json!("system:admin");
+    let request = from_admission(&review["request"], &asking(false)).unwrap();
+    let csr = request.csr.unwrap();
+    assert!(csr.unreadable.is_none() && csr.requester.username.ends_with("agent-registration-bootstrap"));
+}
+
+#[test]
+fn an_approval_is_never_hidden_behind_another_condition() {
+    let mut review = sample("csr-denial");
+    let conditions = review["request"]["object"]["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({"type": "Approved", "status": "True"}));
+    let request = from_admission(&review["request"], &asking(false)).unwrap();
+    assert_eq!(request.csr.unwrap().adds_condition.unwrap(), "Approved");
+}
+
+#[test]
+fn everything_else_is_admitted() {
+    let review = sample("work-create");
+    let request = from_admission(&review["request"], &asking(true)).unwrap();
+    assert_eq!((request.operation, request.cluster, request.csr), (Operation::Admit, None, None));
+    assert_eq!(request.resource.unwrap().namespace.unwrap(), "c1");
+    assert_eq!(request.object.unwrap()["kind"], "ManifestWork");
+}
+
+#[test]
+fn plain_objects_are_asked_about_as_well() {
+    let (csr, cluster) = (sample("stored-csr"), sample("stored-cluster"));
+    assert!(of_csr(Operation::Join, &csr, &asking(false)).is_err());
+    let request = of_csr(Operation::Approve, &csr, &asking(false)).unwrap();
+    assert_eq!((&*request.id, request.operation, request.object), ("q", Operation::Approve, None));
+    assert_eq!(request.requester, request.csr.unwrap().requester);
+    let request = of_cluster(Operation::Accept, &cluster, Requester::default(), &asking(true)).unwrap();
+    assert_eq!((request.operation, request.object.as_ref()), (Operation::Accept, Some(&cluster)));
+    let request = join(&csr, &cluster, &asking(false)).unwrap();
+    assert_eq!((request.operation, request.cluster.unwrap().name), (Operation::Join, "c1".into()));
+    assert_eq!(request.requester.username, request.csr.unwrap().requester.username);
+    assert!(of_cluster(Operation::Admit, &cluster, Requester::default(), &asking(false)).is_err());
+}
+
+#[test]
+fn what_is_new_in_the_contract_is_read() {
+    let mut review = sample("cluster-delete-collection");
+    let request = &mut review["request"];
+    request["userInfo"]["extra"] = json!({"authentication.kubernetes.io/credential-id": ["X509SHA256=00FF"]});
+    request["options"] = json!({"kind": "DeleteOptions", "propagationPolicy": "Foreground", "gracePeriodSeconds": 5});
+    let old = &mut request["oldObject"];
+    old["metadata"]["resourceVersion"] = json!("12");
+    old["metadata"]["generation"] = json!(3);
+    old["metadata"]["ownerReferences"][0]["controller"] = json!(true);
+    old["spec"]["taints"] = json!([{"key": "k", "effect": "NoSelect", "timeAdded": "2026-11-20T23:04:52Z"}]);
+    old["status"]["version"] = json!({"kubernetes": "v1.35.4"});
+    old["status"]["conditions"] = json!([{"type": "A", "status": "True", "reason": "B", "message": "told"}]);
+    let request = from_admission(request, &asking(false)).unwrap();
+    assert_eq!(request.requester.certificate_sha256.as_deref(), Some("00ff"));
+    let resource = request.resource.unwrap();
+    let options: Vec<_> = resource.options.iter().map(|(name, value)| (name, value.as_str())).collect();
+    assert_eq!(options, [("gracePeriodSeconds", "5"), ("propagationPolicy", "Foreground")]);
+    let cluster = request.cluster.unwrap();
+    assert_eq!((cluster.resource_version.as_deref(), cluster.generation), (Some("12"), Some(3)));
+    assert_eq!((cluster.owners[0].uid.as_str(), cluster.owners[0].controller), ("x", true));
+    assert_eq!(
+        (cluster.taints[0].added, cluster.kubernetes_version.as_deref()),
+        (Some(1_795_215_892_000), Some("v1.35.4"))
+    );
+    assert_eq!((&*cluster.conditions[0].message, cluster.truncated), ("told", Vec::new()));
+}
+
+#[test]
+fn what_agents_inflate_is_cut_and_said_so() {
+    let mut review = sample("cluster-status");
+    let claims: Vec<_> = (0..5000).map(|n| json!({"name": format!("c{n}"), "value": "v"})).collect();
+    review["request"]["object"]["status"]["clusterClaims"] = json!(claims);
+    let message = "ä".repeat(300_000);
+    review["request"]["object"]["status"]["conditions"] = json!([{"type": "A", "status": "True", "message": message}]);
+    let many: Object<_, _> = (0..5000).map(|n| (format!("agent.example.com/{n}"), json!(""))).collect();
+    review["request"]["object"]["metadata"]["annotations"] = json!(many);
+    let request = from_admission(&review["request"], &asking(false)).unwrap();
+    let cluster = request.cluster.unwrap();
+    assert_eq!((cluster.claims.len(), cluster.conditions[0].message.len()), (MOST_ITEMS, MOST_BYTES));
+    assert_eq!(cluster.annotations.len(), MOST_ENTRIES);
+    assert_eq!(cluster.truncated, ["annotations", "claims", "conditions"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let mut review = sample("cluster-create");
+    assert!(request_of(&json!({"kind": "Pod"})).is_err());
+    let of = |version: &str| json!({"kind": "AdmissionReview", "apiVersion": version, "request": {"uid": "1"}});
+    for version in ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"] {
+        assert_eq!(request_of(&of(version)), Ok(&json!({"uid": "1"})), "{version}");
+    }
+    let said = request_of(&of("admission.k8s.io/v2")).unwrap_err().to_string();
+    assert_eq!(said, "apiVersion: it must be admission.k8s.io/v1 or admission.k8s.io/v1beta1");
+    review["request"]["object"]["metadata"]["labels"] = json!({"a": 1});
+    let error = from_admission(&review["request"], &asking(false)).unwrap_err();
+    assert_eq!(error.to_string(), "request.object.metadata.labels.a: it is no text");
+    review["request"]["object"] = Value::Null;
+    let error = from_admission(&review["request"], &asking(false)).unwrap_err();
+    assert_eq!(error.path, "request.object");
+    let mut csr = sample("stored-csr");
+    csr["spec"]["request"] = json!("bm90aGluZw==");
+    let (csr, _) = certificate_request(&csr).unwrap();
+    assert!(csr.unreadable.is_some() && csr.signature == Signature::Unverifiable);
+}
+
+#[test]
+fn questions_survive_the_way_through_the_form_of_kubernetes() {
+    for name in [
+        "cluster-create",
+        "cluster-apply-dry-run",
+        "cluster-accept",
+        "cluster-status",
+        "cluster-delete-collection",
+        "csr-create-before-mutation",
+        "csr-approval",
+        "csr-signed",
+        "work-create",
+    ] {
+        let review = sample(name);
+        let request = from_admission(&review["request"], &asking(true)).unwrap();
+        let written = admission_request(&request, None);
+        assert_eq!(from_admission(&written, &asking(true)).unwrap(), request, "{name}");
+    }
+    let cluster = sample("stored-cluster");
+    let request = of_cluster(Operation::Delete, &cluster, Requester::default(), &asking(false)).unwrap();
+    assert_eq!(admission_request(&request, Some(&cluster))["oldObject"], cluster);
+}
