@@ -45,6 +45,9 @@ Examples:
   kubectl ocm token create --context hub
   kubectl ocm token create --hub-apiserver https://hub.example:6443 --context hub
   kubectl ocm token create --output-file join.sh --context hub
+
+  # Clusters may be registered into the set prod, too
+  kubectl ocm token create --kind bootstrap --cluster-set prod --context hub
   kubectl ocm token create --format clusteradm --context hub";
 
 const REVOKE: &str = "Examples:
@@ -91,6 +94,10 @@ pub(crate) struct CreateArgs {
     /// What a bootstrap token is for; `list` shows it
     #[arg(long, value_name = "TEXT", default_value = "made by kubectl ocm token create")]
     pub(crate) description: String,
+    /// A cluster set, besides default, that clusters may be registered into with this token; needs --kind bootstrap
+    /// (repeatable)
+    #[arg(long = "cluster-set", value_name = "SET")]
+    pub(crate) cluster_sets: Vec<String>,
     #[command(flatten)]
     pub(crate) line: LineArgs,
     /// Show what would be done; no token is made

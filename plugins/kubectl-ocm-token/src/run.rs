@@ -52,7 +52,16 @@ fn shape(args: LineArgs, unverified: bool) -> Result<Shape, Failure> {
 }
 
 async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let CreateArgs { kind, ttl, description, line, dry_run } = args;
+    let CreateArgs { kind, ttl, description, cluster_sets, line, dry_run } = args;
+    if kind == KindArg::ServiceAccount && !cluster_sets.is_empty() {
+        return Err(Failure::usage(
+            "--cluster-set needs --kind bootstrap: tokens of the service account share its rights",
+        ));
+    }
+    if let Some(set) = cluster_sets.iter().find(|set| !ocm_core::token::can_name_set(set)) {
+        return Err(Failure::usage(format!("--cluster-set {set:?} cannot be granted to a bootstrap token"))
+            .hint("names of such sets are lower-case letters, digits and '-', 63 characters at most"));
+    }
     let shape = shape(line, unverified)?;
     let (kind, usual) = match kind {
         KindArg::ServiceAccount => (Kind::ServiceAccount, Duration::from_secs(3600)),
@@ -62,7 +71,7 @@ async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -
         Some(text) => duration::parse(&text).map_err(|error| Failure::usage(format!("--ttl: {error}")))?,
         None => usual,
     };
-    let wish = Wish { kind, ttl, description, address: shape.address.clone() };
+    let wish = Wish { kind, ttl, description, cluster_sets, address: shape.address.clone() };
     if DryRun::from(dry_run) != DryRun::No {
         token::check(&hub, &wish).await?;
         ui.tell(Event::note(format!(

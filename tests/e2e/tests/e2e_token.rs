@@ -6,7 +6,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
+use e2e_tests::accept_support::{managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::Ticket;
+use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, object, resource_versions, run};
 use serde_json::Value;
 
@@ -82,7 +84,20 @@ fn tokens_from_making_to_revoking() {
         loopback.stderr.contains("is no hub yet") && loopback.stderr.contains("kubectl ocm install"),
         "{loopback:?}"
     );
+    // Nor are bootstrap tokens made there, and nothing is left behind.
+    let kept = || {
+        let kinds = "secrets,clusterrolebindings,clusterroles";
+        hub.kubectl(&["get", kinds, "--all-namespaces", "--output=name"]).expect("objects")
+    };
+    let before = kept();
+    let refused = token(&hub, &["create", "--kind=bootstrap", &address]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
+    assert!(refused.stderr.contains("is no hub yet"), "{refused:?}");
+    assert_eq!(kept(), before);
     apply(&hub, HUB);
+    let shared = token(&hub, &["create", "--cluster-set=prod", &address]);
+    assert_eq!(shared.code, Some(2), "{shared:?}");
+    assert!(shared.stderr.contains("--cluster-set needs --kind bootstrap"), "{shared:?}");
     let loopback = token(&hub, &["create"]);
     assert_eq!(loopback.code, Some(2), "{loopback:?}");
     assert!(loopback.stderr.contains("--hub-apiserver https://HOST:PORT"), "{loopback:?}");
@@ -180,4 +195,83 @@ fn tokens_from_making_to_revoking() {
         object(&hub, &["serviceaccount", "agent-registration-bootstrap", "--namespace=open-cluster-management"]);
     assert_eq!(account["metadata"]["labels"]["kept"], "yes");
     assert_eq!(whoami(&hub, &Ticket::create(&hub, &[&address]).token).as_deref(), Some(user));
+}
+
+#[test]
+fn tokens_register_into_the_default_set_and_into_those_that_they_were_made_for() {
+    let hub = e2e_tests::join_support::hub();
+    let minter = user_with(hub, "minter", &["token.yaml"]);
+    let token_of = |flags: &[&str]| {
+        let said = run(kubectl_ocm("token", &minter).args(["create", "--output=json"]).args(flags));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        Ticket::read(&said.stdout).token
+    };
+    let number = std::cell::Cell::new(0);
+    // The hub's own webhook decides.
+    let registers = |token: &str, set: &str| {
+        number.set(number.get() + 1);
+        let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(kubeconfig.path(), token_kubeconfig(hub, token)).expect("written");
+        let mut cluster = serde_json::to_value(managed_cluster(&format!("set-{}", number.get()))).expect("JSON");
+        cluster["metadata"]["labels"] = serde_json::json!({"cluster.open-cluster-management.io/clusterset": set});
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), cluster.to_string()).expect("written");
+        let kubectl = control_plane::binaries().expect("the binaries are there").kubectl().to_owned();
+        let mut command = std::process::Command::new(kubectl);
+        command.arg("create").arg("--kubeconfig").arg(kubeconfig.path()).arg("--filename").arg(file.path());
+        let said = run(&mut command);
+        assert!(said.code == Some(0) || said.stderr.contains("managedclustersets"), "{said:?}");
+        said.code == Some(0)
+    };
+    let account = token_of(&[]);
+    let plain = token_of(&["--kind=bootstrap"]);
+    let prod = token_of(&["--kind=bootstrap", "--cluster-set=prod"]);
+    let both = token_of(&["--kind=bootstrap", "--cluster-set=prod", "--cluster-set=test"]);
+    eventually("the hub to know the last token", || whoami(hub, &both).is_some());
+    for (token, default, prod, test) in [
+        (&account, true, false, false),
+        (&plain, true, false, false),
+        (&prod, true, true, false),
+        (&both, true, true, true),
+    ] {
+        let reached = ["default", "prod", "test"].map(|set| registers(token, set));
+        assert_eq!(reached, [default, prod, test], "{token:.6}");
+    }
+    // A role of that name that grants more is nobody's to hand out.
+    let role = "open-cluster-management:bootstrap:clusterset:prod";
+    let more = r#"[{"op": "remove", "path": "/rules/0/resourceNames"}]"#;
+    hub.kubectl(&["patch", "clusterrole", role, "--type=json", "--patch", more]).expect("patched");
+    let said = run(kubectl_ocm("token", &minter).args(["create", "--kind=bootstrap", "--cluster-set=prod"]));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.stderr.contains("grants something else"), "{said:?}");
+
+    // An earlier version of ours let every token into every set; installing again takes that back.
+    let role = "open-cluster-management:bootstrap";
+    let rules = || object(hub, &["clusterrole", role])["rules"].clone();
+    let before = rules();
+    let mut wide = before.as_array().cloned().expect("rules");
+    for rule in &mut wide {
+        if rule["resources"][0] == "managedclustersets/join" {
+            rule.as_object_mut().expect("a rule").remove("resourceNames");
+        }
+    }
+    let own = serde_json::json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+    wide.push(own.clone());
+    let wide = serde_json::json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": role}, "rules": wide,
+    });
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), wide.to_string()).expect("written");
+    let path = file.path().to_str().expect("text");
+    let words = ["apply", "--server-side", "--force-conflicts", "--field-manager=kubectl-ocm", "--filename", path];
+    hub.kubectl(&words).expect("applied");
+    assert!(registers(&account, "prod"));
+    let version = format!("--bundle-version={}", e2e_tests::bundle());
+    let said = run(kubectl_ocm("install", hub.kubeconfig()).args(["hub", &version]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let after = rules();
+    let after = after.as_array().expect("rules");
+    assert!(before.as_array().expect("rules").iter().all(|rule| after.contains(rule)), "{after:#?}");
+    assert!(after.contains(&own) && after.len() == wide["rules"].as_array().map_or(0, Vec::len), "{after:#?}");
+    eventually("the hub to take the right back", || !registers(&account, "prod"));
 }

@@ -104,6 +104,16 @@ pub mod bootstrap {
     pub const TOKEN_NAMESPACE: &str = "kube-system";
     /// Group of that token. `deploy/cluster-manager/chart`
     pub const TOKEN_GROUP: &str = "system:bootstrappers:managedcluster";
+    /// ClusterRole of ours that lets clusters be registered into a set, and its binding.
+    pub fn cluster_set_role(set: &str) -> String {
+        format!("{CLUSTER_ROLE}:clusterset:{set}")
+    }
+
+    /// Group of the bootstrap tokens that may register clusters into a set besides `default`; ours.
+    pub fn cluster_set_group(set: &str) -> String {
+        format!("{TOKEN_GROUP}:clusterset:{set}")
+    }
+
     /// Start of the user name of a bootstrap token, before its identifier. Kubernetes
     pub const TOKEN_USER_PREFIX: &str = "system:bootstrap:";
 

@@ -9,12 +9,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleRef, Subject};
 use ocm_api::Manifest;
 use ocm_api::names::bootstrap;
 use serde_json::Value;
 
 use crate::duration::human;
+use crate::install::rbac;
 use crate::pin::{self, Pin};
 use crate::{Failure, Reason};
 
@@ -144,14 +144,17 @@ impl BootstrapToken {
         format!("{}.{}", self.id, self.secret)
     }
 
-    /// The Secret in which the hub finds it.
-    pub fn manifest(&self, expires: Option<Timestamp>, description: &str) -> Manifest {
+    /// The Secret in which the hub finds it. `cluster_sets` are those besides `default` that it may register into.
+    pub fn manifest(&self, expires: Option<Timestamp>, description: &str, cluster_sets: &[String]) -> Manifest {
+        let mut groups = vec![bootstrap::TOKEN_GROUP.to_owned()];
+        groups.extend(cluster_sets.iter().map(|set| bootstrap::cluster_set_group(set)));
+        let groups = groups.join(",");
         let mut data: BTreeMap<String, String> = [
             ("token-id", self.id.as_str()),
             ("token-secret", self.secret.as_str()),
             ("description", description),
             ("usage-bootstrap-authentication", "true"),
-            ("auth-extra-groups", bootstrap::TOKEN_GROUP),
+            ("auth-extra-groups", groups.as_str()),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into();
@@ -175,22 +178,18 @@ pub fn to_the_second(time: Timestamp) -> Timestamp {
 
 /// The binding that lets bootstrap tokens register clusters.
 pub fn token_binding() -> Manifest {
-    let mut binding = ClusterRoleBinding {
-        role_ref: RoleRef {
-            api_group: "rbac.authorization.k8s.io".to_owned(),
-            kind: "ClusterRole".to_owned(),
-            name: bootstrap::CLUSTER_ROLE.to_owned(),
-        },
-        subjects: Some(vec![Subject {
-            api_group: Some("rbac.authorization.k8s.io".to_owned()),
-            kind: "Group".to_owned(),
-            name: bootstrap::TOKEN_GROUP.to_owned(),
-            ..Subject::default()
-        }]),
-        ..ClusterRoleBinding::default()
-    };
-    binding.metadata.name = Some(bootstrap::TOKEN_BINDING.to_owned());
-    Manifest::of(&binding)
+    Manifest::of(&rbac::token_binding())
+}
+
+/// What lets the tokens of a cluster set's group register clusters into it: a role and its binding.
+pub fn cluster_set_rights(set: &str) -> [Manifest; 2] {
+    [Manifest::of(&rbac::cluster_set_role(set)), Manifest::of(&rbac::cluster_set_binding(set))]
+}
+
+/// Whether a bootstrap token can be bound to a cluster set of this name: the name becomes a part of a group's, and those
+/// of bootstrap tokens have no dots.
+pub fn can_name_set(set: &str) -> bool {
+    crate::name::is_cluster_name(set)
 }
 
 /// A bootstrap token as the hub keeps it, without its secret.
@@ -368,7 +367,7 @@ mod tests {
     }
 
     fn secret(token: &BootstrapToken, expires: Option<Timestamp>) -> Secret {
-        let body = token.manifest(expires, "for tests").body().clone();
+        let body = token.manifest(expires, "for tests", &[]).body().clone();
         serde_json::from_value(body).unwrap()
     }
 

@@ -1,12 +1,15 @@
 //! Tokens with which clusters register: made, shown, listed, revoked.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions, TypeMeta};
+use ocm_api::Manifest;
 use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
@@ -39,6 +42,8 @@ pub struct Wish {
     pub ttl: Duration,
     /// What a bootstrap token is for, in its maker's words.
     pub description: String,
+    /// Sets besides `default` that clusters may be registered into with a bootstrap token.
+    pub cluster_sets: Vec<String>,
     /// The hub's address.
     pub address: AddressWish,
 }
@@ -73,9 +78,12 @@ pub async fn create(hub: &Cluster, wish: &Wish, narrator: &dyn Narrator) -> Resu
         }
         Kind::Bootstrap => {
             apply::one(hub, &token::token_binding(), DryRun::No).await?;
+            for object in wish.cluster_sets.iter().flat_map(|set| token::cluster_set_rights(set)) {
+                grant(hub, &object).await?;
+            }
             let expires = token::to_the_second(Timestamp::now() + wish.ttl);
             let token = draw()?;
-            apply::one(hub, &token.manifest(Some(expires), &wish.description), DryRun::No).await?;
+            apply::one(hub, &token.manifest(Some(expires), &wish.description, &wish.cluster_sets), DryRun::No).await?;
             (token.reveal(), Some(expires), bootstrap::token_user(&token.id), Some(token.id))
         }
     };
@@ -104,13 +112,56 @@ pub async fn check(hub: &Cluster, wish: &Wish) -> Result<(), Failure> {
                 return Err(Failure::usage("a token that has expired already helps nobody"));
             }
             let rbac = |verb| Right::new(verb, "rbac.authorization.k8s.io", "clusterrolebindings");
+            let bound = |verb| rbac(verb).on(bootstrap::TOKEN_BINDING);
             let secrets = |verb| Right::new(verb, "", "secrets").within(bootstrap::TOKEN_NAMESPACE);
             let rights =
-                [secrets("get"), secrets("create"), secrets("patch"), rbac("get"), rbac("create"), rbac("patch")];
+                [secrets("get"), secrets("create"), secrets("patch"), rbac("create"), bound("get"), bound("patch")];
+            let mut rights = rights.to_vec();
+            let role = Right::new("get", "rbac.authorization.k8s.io", "clusterroles").on(bootstrap::CLUSTER_ROLE);
+            rights.push(role);
+            if !wish.cluster_sets.is_empty() {
+                rights.push(Right::new("create", "rbac.authorization.k8s.io", "clusterroles"));
+            }
+            for set in &wish.cluster_sets {
+                // Nobody can grant what they do not hold.
+                rights.push(
+                    Right::new("create", "cluster.open-cluster-management.io", "managedclustersets/join").on(set),
+                );
+            }
             require(hub, "make bootstrap tokens", &rights).await?;
+            // What tokens are bound to; without it they would be good for nothing.
+            let roles: Api<ClusterRole> = Api::all(hub.client.clone());
+            let role = roles.get_metadata_opt(bootstrap::CLUSTER_ROLE).await;
+            if role.map_err(|error| hub.explain("read the role of registering clusters", error))?.is_none() {
+                return Err(no_hub(hub, format_args!("ClusterRole {}", bootstrap::CLUSTER_ROLE)));
+            }
         }
     }
     Ok(())
+}
+
+/// Creates a role or a binding; one that is there must grant exactly the same.
+async fn grant(hub: &Cluster, object: &Manifest) -> Result<(), Failure> {
+    let what = format!("{} {}", object.kind(), object.name());
+    let api = apply::api(hub, object);
+    let mut new: DynamicObject = serde_json::from_value(object.body().clone())
+        .map_err(|error| Failure::other(format!("{what} cannot be written")).because(error))?;
+    new.types = Some(TypeMeta { api_version: object.api_version().to_owned(), kind: object.kind().to_owned() });
+    let params = PostParams { dry_run: false, field_manager: Some(FIELD_MANAGER.to_owned()) };
+    let failure = match api.create(&params, &new).await {
+        Ok(_) => return Ok(()),
+        Err(error) => hub.explain(format_args!("create {what}"), error),
+    };
+    if failure.reason != Reason::Conflict {
+        return Err(failure);
+    }
+    let live = api.get(object.name()).await.map_err(|error| hub.explain(format_args!("read {what}"), error))?;
+    let same = |member: &str| object.body().get(member) == live.data.get(member);
+    if ["rules", "roleRef", "subjects"].into_iter().all(same) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!("{what} is there already and grants something else, so no token was made"))
+        .hint(format!("look at it: kubectl get {} {} -o yaml", object.plural(), object.name())))
 }
 
 /// A token of the ServiceAccount that registers clusters, and until when it is good.
@@ -135,16 +186,12 @@ pub async fn service_account_token(hub: &Cluster, ttl: Duration) -> Result<(Stri
 }
 
 fn no_account(hub: &Cluster) -> Failure {
-    Failure::new(
-        Reason::NotFound,
-        format!(
-            "{} has no ServiceAccount {}/{}, so it is no hub yet",
-            hub.label(),
-            namespaces::OPERATOR,
-            bootstrap::SERVICE_ACCOUNT
-        ),
-    )
-    .hint("make it one: kubectl ocm install hub")
+    no_hub(hub, format_args!("ServiceAccount {}/{}", namespaces::OPERATOR, bootstrap::SERVICE_ACCOUNT))
+}
+
+fn no_hub(hub: &Cluster, lacking: fmt::Arguments<'_>) -> Failure {
+    Failure::new(Reason::NotFound, format!("{} has no {lacking}, so it is no hub yet", hub.label()))
+        .hint("make it one: kubectl ocm install hub")
 }
 
 fn service_accounts(hub: &Cluster) -> Api<ServiceAccount> {

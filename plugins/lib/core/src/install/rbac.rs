@@ -128,14 +128,33 @@ pub(super) fn bootstrap_binding() -> ClusterRoleBinding {
 }
 
 /// Lets bootstrap tokens of our group register agents.
-pub(super) fn token_binding() -> ClusterRoleBinding {
-    let subject = Subject {
+pub(crate) fn token_binding() -> ClusterRoleBinding {
+    binding(bootstrap::TOKEN_BINDING, bootstrap::CLUSTER_ROLE, group(bootstrap::TOKEN_GROUP))
+}
+
+/// Lets clusters be registered into a set, and nothing else.
+pub(crate) fn cluster_set_role(set: &str) -> ClusterRole {
+    let name = bootstrap::cluster_set_role(set);
+    let mut role = role(&name, &[(GROUP, "managedclustersets/join", &[], "create")]);
+    role.rules.iter_mut().flatten().for_each(|rule| rule.resource_names = Some(vec![set.to_owned()]));
+    role
+}
+
+/// Grants that to the bootstrap tokens that are in the group of the set.
+pub(crate) fn cluster_set_binding(set: &str) -> ClusterRoleBinding {
+    let name = bootstrap::cluster_set_role(set);
+    binding(&name, &name, group(&bootstrap::cluster_set_group(set)))
+}
+
+const GROUP: &str = "cluster.open-cluster-management.io";
+
+fn group(name: &str) -> Subject {
+    Subject {
         api_group: Some("rbac.authorization.k8s.io".to_owned()),
         kind: "Group".to_owned(),
-        name: bootstrap::TOKEN_GROUP.to_owned(),
+        name: name.to_owned(),
         namespace: None,
-    };
-    binding(bootstrap::TOKEN_BINDING, bootstrap::CLUSTER_ROLE, subject)
+    }
 }
 
 pub(crate) fn service_account(name: &str) -> Subject {

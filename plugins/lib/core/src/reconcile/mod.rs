@@ -14,6 +14,7 @@ mod definition;
 mod lists;
 mod object;
 mod owned;
+mod retired;
 mod rules;
 
 pub use defaults::over;

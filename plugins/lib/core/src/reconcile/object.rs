@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::definition;
 use super::lists::unite;
 use super::owned::{carry, owned_by_us};
+use super::retired::without_retired;
 
 /// What to apply for an object of a plan, given what the cluster holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +33,7 @@ pub fn reconcile(planned: &Manifest, live: Option<&Value>) -> Reconciled {
         return Reconciled::Keep("it holds credentials, and none were given to replace them".to_owned());
     }
     carry(planned.body_mut(), &owned_by_us(live));
-    unite(planned.body_mut(), live, "");
+    unite(planned.body_mut(), &without_retired(live), "");
     Reconciled::Apply(planned)
 }
 
