@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Uri;
 use kube::client::ClientBuilder;
-use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster, Kubeconfig};
+use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_net::proxy::{self, Proxy, UnusableProxy};
@@ -65,16 +65,18 @@ pub async fn connect(connection: &Connection, narrator: Arc<dyn Narrator>) -> Re
     client(kubeconfig::choose(connection)?, connection, narrator).await
 }
 
-/// Connects with a kubeconfig of our own, by its current context.
+/// Connects to a cluster that no kubeconfig names.
 ///
 /// # Errors
-/// A [`Reason::Kubeconfig`] failure when the kubeconfig cannot be used.
-pub async fn connect_with(
-    kubeconfig: Kubeconfig,
+/// A [`Reason::Kubeconfig`] failure when its address or its CA cannot be used.
+pub async fn connect_to(
+    cluster: ClusterEntry,
+    user: AuthInfo,
     connection: &Connection,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Cluster, Failure> {
-    let chosen = kubeconfig::choose_from(kubeconfig, "the kubeconfig", connection)?;
+    let kubeconfig = kubeconfig::unnamed(cluster, user, None);
+    let chosen = kubeconfig::choose_from(kubeconfig, "the hub's address", connection)?;
     client(Chosen { context: None, ..chosen }, connection, narrator).await
 }
 

@@ -145,7 +145,7 @@ fn in_cluster(get: impl Fn(&str) -> Option<String>, folder: &Path) -> Option<Kub
     Some(unnamed(cluster, user, namespace))
 }
 
-fn unnamed(cluster: ClusterEntry, user: AuthInfo, namespace: Option<String>) -> Kubeconfig {
+pub(crate) fn unnamed(cluster: ClusterEntry, user: AuthInfo, namespace: Option<String>) -> Kubeconfig {
     let name = || UNNAMED.to_owned();
     Kubeconfig {
         clusters: vec![NamedCluster { name: name(), cluster: Some(cluster), ..NamedCluster::default() }],

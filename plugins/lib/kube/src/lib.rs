@@ -9,6 +9,7 @@
 pub mod access;
 pub mod apply;
 mod args;
+pub mod changes;
 mod connect;
 mod credentials;
 mod explain;
@@ -18,5 +19,5 @@ mod untyped;
 pub mod wait;
 
 pub use args::{ClientArgs, Connection, HubArgs};
-pub use connect::{Cluster, connect, connect_with};
+pub use connect::{Cluster, connect, connect_to};
 pub use explain::explain;

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use ocm_core::duration::human;
 use ocm_core::{Event, Failure, Narrator, Reason};
 
+use crate::changes::Changes;
+
 /// What one look at the cluster found.
 pub enum Look<T> {
     /// It came true.
@@ -27,6 +29,24 @@ pub async fn until<T, F>(
     doing: &str,
     deadline: Instant,
     pause: Duration,
+    narrator: &dyn Narrator,
+    look: F,
+) -> Result<T, Failure>
+where
+    F: AsyncFnMut() -> Result<Look<T>, Failure>,
+{
+    until_changed(doing, deadline, pause, Changes::default(), narrator, look).await
+}
+
+/// The same, but it looks again as soon as one of the `changes` comes.
+///
+/// # Errors
+/// As [`until`].
+pub async fn until_changed<T, F>(
+    doing: &str,
+    deadline: Instant,
+    pause: Duration,
+    mut changes: Changes,
     narrator: &dyn Narrator,
     mut look: F,
 ) -> Result<T, Failure>
@@ -58,6 +78,6 @@ where
         });
         // The last look is one pause before the end.
         let left = deadline.saturating_duration_since(Instant::now());
-        tokio::time::sleep(next.min(left.saturating_sub(pause)).max(pause)).await;
+        changes.wait(next.min(left.saturating_sub(pause)).max(pause)).await;
     }
 }

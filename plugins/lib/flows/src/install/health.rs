@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, WatchParams};
 use ocm_api::conditions::{self, cluster_manager};
 use ocm_api::names::{hub, labels, namespaces, operators, webhooks};
 use ocm_api::operator::ClusterManagerMode;
@@ -18,7 +18,8 @@ use ocm_api::{ClusterManager, Condition};
 use ocm_core::install::feature_gates::DEFAULT_CLUSTER_SET;
 use ocm_core::join::lease::stale_holder;
 use ocm_core::{Failure, Narrator, Reason};
-use ocm_kube::wait::{Look, until};
+use ocm_kube::changes::{Changes, named};
+use ocm_kube::wait::{Look, until_changed};
 use ocm_kube::{Cluster, explain};
 use serde_json::{Value, json};
 
@@ -39,9 +40,26 @@ pub(super) async fn usable(
 ) -> Result<(), Failure> {
     let deadline = Instant::now() + timeout;
     let again = "what was applied stays: mend it and run the same command again, it goes on from there";
-    until("waiting for the hub to be usable", deadline, PAUSE, narrator, async || look(cluster, hub).await)
+    let doing = "waiting for the hub to be usable";
+    until_changed(doing, deadline, PAUSE, changes(cluster, hub), narrator, async || look(cluster, hub).await)
         .await
         .map_err(|failure| failure.hint(again))
+}
+
+/// What a look depends on, but for the answers of webhooks.
+fn changes(cluster: &Cluster, hub: &str) -> Changes {
+    let client = || cluster.client.clone();
+    let managers: Api<ClusterManager> = Api::all(client());
+    let endpoints: Api<EndpointSlice> = Api::namespaced(client(), namespaces::HUB);
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client());
+    Changes::default()
+        .of(workload::deployments(cluster, namespaces::OPERATOR), named(operators::CLUSTER_MANAGER))
+        .of(managers, named(hub))
+        .of(workload::deployments(cluster, namespaces::HUB), WatchParams::default())
+        .of(endpoints, WatchParams::default())
+        .of(mutating, WatchParams::default())
+        .of(validating, WatchParams::default())
 }
 
 /// One look at the hub, from the operator outwards: the first thing that is missing is what holds it up.

@@ -9,11 +9,11 @@ use ocm_core::join::{self, Settings};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::phase::Phase;
 use ocm_core::plan::{Applied, Mode};
-use ocm_core::{Event, Failure, Narrator, Plan};
+use ocm_core::{Event, Failure, Narrator, Plan, Silent};
 use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
-use super::{Way, follow, survey};
+use super::{Way, follow, on_hub, survey};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -91,7 +91,7 @@ async fn carry_out(
     each: impl FnMut(&Applied),
 ) -> Result<Vec<Applied>, Failure> {
     let Prepared { hub, survey, plan, kubeconfig, token_is_missing, adopts, .. } = prepared;
-    if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, &hub.admin, kubeconfig) {
+    if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
         kubeconfig.token = token::service_account_token(admin, MINTED).await?.0;
         plan.replace(join::bootstrap_secret(&survey.agent_namespace, kubeconfig));
     }
@@ -114,9 +114,13 @@ async fn follow(
     let deadline = Instant::now() + request.timeout;
     let name = &request.settings.name;
     let credential = credential_of(kubeconfig.as_ref());
-    let follower = follow::Follower { managed, hub, name, kubeconfig, survey, credential };
+    let registrar = match kubeconfig {
+        Some(kubeconfig) => Some(on_hub::Registrar::of(kubeconfig, Arc::new(Silent)).await?),
+        None => None,
+    };
+    let follower = follow::Follower { managed, hub: hub.client(), name, registrar, survey, credential };
     let mut phase = None;
-    if let (Some(accept), Some(admin)) = (&request.accept, &hub.admin) {
+    if let (Some(accept), Some(admin)) = (&request.accept, hub.admin()) {
         phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);
         let own = follower.own_key(admin, deadline, narrator.as_ref()).await?;
         if !own.settled {

@@ -6,22 +6,22 @@ use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use ocm_api::Klusterlet;
+use kube::api::WatchParams;
 use ocm_api::names::{hub as hub_names, namespaces, operators};
 use ocm_api::operator::KlusterletMode;
+use ocm_api::{Klusterlet, ManagedCluster};
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
 use ocm_core::join::agent::{self, Credential, OwnKey};
 use ocm_core::join::progress::{Goal, Link, Snapshot, Step, Wait, judge};
-use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::phase::Phase;
-use ocm_core::{Event, Failure, Narrator, Reason, Remedy, Silent};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
-use ocm_kube::wait::{Look, until};
+use ocm_kube::changes::{Changes, named};
+use ocm_kube::wait::{Look, until_changed};
 use tokio::time::timeout_at;
 
 use super::on_hub;
-use super::reach::{self, Hub};
 use super::survey::{self, Survey};
 use crate::workload;
 
@@ -40,10 +40,11 @@ pub(super) struct OwnRequest {
 
 pub(super) struct Follower<'a> {
     pub(super) managed: &'a Cluster,
-    pub(super) hub: &'a Hub,
+    /// The hub, with the user's own rights or those of the token.
+    pub(super) hub: &'a Cluster,
     pub(super) name: &'a str,
-    /// What the agent registers with.
-    pub(super) kubeconfig: &'a Option<Bootstrap>,
+    /// Who registers as the agent does.
+    pub(super) registrar: Option<on_hub::Registrar>,
     pub(super) survey: &'a Survey,
     /// What the hub knows its requests by.
     pub(super) credential: Credential,
@@ -59,18 +60,13 @@ impl Follower<'_> {
     /// [`Reason::TimedOut`] with what holds it up; or what no waiting mends.
     pub(super) async fn until(&self, goal: Goal, deadline: Instant, narrator: &dyn Narrator) -> Result<Phase, Failure> {
         let started = Instant::now();
-        // With the hub's kubeconfig we look with the user's eyes, else with the agent's.
-        let eyes = match (&self.hub.admin, self.kubeconfig) {
-            (Some(admin), _) => Some(admin.clone()),
-            (None, Some(bootstrap)) => Some(reach::client(bootstrap, std::sync::Arc::new(Silent)).await?),
-            (None, None) => None,
-        };
+        let mut changes = self.changes();
         let mut told_to_accept = false;
         let mut last: Option<Wait> = None;
         for look in 0u32.. {
             let sometimes = look % SOMETIMES == SOMETIMES - 1;
             // What has no answer at the deadline is as if the cluster did not answer.
-            let snapshot = timeout_at(deadline.into(), self.snapshot(eyes.as_ref(), sometimes)).await;
+            let snapshot = timeout_at(deadline.into(), self.snapshot(sometimes)).await;
             let late = || Failure::new(Reason::Busy, "a cluster has not answered in time");
             let step = match snapshot.unwrap_or_else(|_| Err(late())) {
                 Ok(snapshot) => judge(&snapshot, self.name, goal, Timestamp::now()),
@@ -104,7 +100,7 @@ impl Follower<'_> {
                     }
                     narrator.tell(Event::blocked(wait.doing.clone(), wait.because.clone()));
                     last = Some(wait);
-                    tokio::time::sleep(PAUSE).await;
+                    changes.wait(PAUSE).await;
                 }
             }
         }
@@ -124,7 +120,8 @@ impl Follower<'_> {
         let name = self.name;
         let doing = format!("waiting for the certificate request of the agent of {name}");
         let mut strangers = String::new();
-        let found = until(&doing, deadline, PAUSE, narrator, async || {
+        let changes = self.changes();
+        let found = until_changed(&doing, deadline, PAUSE, changes, narrator, async || {
             let (agent, requests, cluster) = futures::join!(
                 survey::agent(self.managed, &self.survey.agent_namespace, name),
                 on_hub::requests(seat, name),
@@ -178,15 +175,33 @@ impl Follower<'_> {
         }
     }
 
+    /// What a look depends on, as far as we may watch it.
+    fn changes(&self) -> Changes {
+        let klusterlets: Api<Klusterlet> = Api::all(self.managed.client.clone());
+        let namespace = &self.survey.agent_namespace;
+        let changes = Changes::default()
+            .of(workload::deployments(self.managed, namespaces::OPERATOR), named(operators::KLUSTERLET))
+            .of(klusterlets, named(&self.survey.klusterlet))
+            .of(workload::deployments(self.managed, namespace), WatchParams::default());
+        let hub = self.hub;
+        let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
+        let leases: Api<Lease> = Api::namespaced(hub.client.clone(), self.name);
+        let requests: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+        changes
+            .of(clusters, named(self.name))
+            .of(leases, named(hub_names::MANAGED_CLUSTER_LEASE))
+            .of(requests, WatchParams::default().labels(&on_hub::of_cluster(self.name)))
+    }
+
     /// One look at both clusters.
-    async fn snapshot(&self, eyes: Option<&Cluster>, sometimes: bool) -> Result<Snapshot, Failure> {
+    async fn snapshot(&self, sometimes: bool) -> Result<Snapshot, Failure> {
         let klusterlets: Api<Klusterlet> = Api::all(self.managed.client.clone());
         let agent = &self.survey.agent_namespace;
         let (operator, klusterlet, identity, hub) = futures::join!(
             workload::deployment(self.managed, namespaces::OPERATOR, operators::KLUSTERLET),
             klusterlets.get_opt(&self.survey.klusterlet),
             survey::agent(self.managed, agent, self.name),
-            self.look_at_hub(eyes),
+            self.look_at_hub(),
         );
         let (identity, (hub, requests)) = (identity?, hub);
         let klusterlet = klusterlet.map_err(|error| self.managed.explain("read the Klusterlet", error))?;
@@ -200,9 +215,9 @@ impl Follower<'_> {
         if snapshot.cluster.is_none()
             && !snapshot.identity
             && sometimes
-            && let Some(bootstrap) = self.kubeconfig
+            && let Some(registrar) = &self.registrar
         {
-            let answer = on_hub::ask(bootstrap, self.name, std::sync::Arc::new(Silent)).await;
+            let answer = registrar.cluster(self.name).await;
             snapshot.registrar = answer.err().filter(|failure| {
                 // Whether we reach the hub says little of whether the agent does.
                 !matches!(failure.reason, Reason::Unreachable | Reason::Busy | Reason::Other)
@@ -234,9 +249,9 @@ impl Follower<'_> {
     }
 
     /// What the hub shows. A hub that cannot be looked at just now holds nothing up by itself.
-    async fn look_at_hub(&self, eyes: Option<&Cluster>) -> (Snapshot, Vec<Asked>) {
+    async fn look_at_hub(&self) -> (Snapshot, Vec<Asked>) {
         let mut snapshot = Snapshot::default();
-        let Some(hub) = eyes else { return (snapshot, Vec::new()) };
+        let hub = self.hub;
         let leases: Api<Lease> = Api::namespaced(hub.client.clone(), self.name);
         let (cluster, requests, lease) = futures::join!(
             on_hub::cluster(hub, self.name),

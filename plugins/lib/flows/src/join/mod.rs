@@ -13,6 +13,7 @@ mod on_hub;
 mod preflight;
 mod prepare;
 mod reach;
+mod session;
 mod survey;
 
 pub use carry_out::{Joined, Request, join};

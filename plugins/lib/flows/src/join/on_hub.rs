@@ -13,20 +13,34 @@ use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::token::{self, Content};
 use ocm_core::{Failure, Narrator, Reason};
 use ocm_kube::Cluster;
+use secrecy::{ExposeSecret as _, SecretString};
 
-use super::reach::client;
+use super::session::dial;
 
-/// Asks the hub for the cluster with the kubeconfig that an agent registers with.
-///
-/// # Errors
-/// A sentence of its own for a token that has expired or is not known, one that may not register clusters, a server
-/// that is no hub, a wrong authority and a wrong address.
-pub(super) async fn ask(
-    bootstrap: &Bootstrap,
-    name: &str,
-    narrator: Arc<dyn Narrator>,
-) -> Result<Option<ManagedCluster>, Failure> {
-    registered(&client(bootstrap, narrator).await?, &bootstrap.token, name).await
+/// Somebody who holds the kubeconfig that an agent registers with.
+pub(super) struct Registrar {
+    client: Cluster,
+    token: SecretString,
+}
+
+impl Registrar {
+    /// A client that is what an agent with this kubeconfig is to the hub.
+    ///
+    /// # Errors
+    /// An address or a CA that cannot be used.
+    pub(super) async fn of(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Result<Self, Failure> {
+        let token = SecretString::from(bootstrap.token.clone());
+        Ok(Self { client: dial(&bootstrap.hub, token.clone(), narrator).await?, token })
+    }
+
+    /// Asks the hub for the cluster.
+    ///
+    /// # Errors
+    /// A sentence of its own for a token that has expired or is not known, one that may not register clusters, a server
+    /// that is no hub, a wrong authority and a wrong address.
+    pub(super) async fn cluster(&self, name: &str) -> Result<Option<ManagedCluster>, Failure> {
+        registered(&self.client, self.token.expose_secret(), name).await
+    }
 }
 
 /// The cluster, read by somebody who registers with `token`.
@@ -89,9 +103,14 @@ pub(super) async fn requests(
     name: &str,
 ) -> Result<Vec<(Request, CertificateSigningRequest)>, kube::Error> {
     let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    let labelled = ListParams::default().labels(&format!("{}={name}", labels::CLUSTER_NAME));
+    let labelled = ListParams::default().labels(&of_cluster(name));
     let list = api.list(&labelled).await?;
     Ok(list.items.into_iter().map(|object| (Request::read(&object), object)).collect())
+}
+
+/// Selects the objects that carry the cluster's label.
+pub(super) fn of_cluster(name: &str) -> String {
+    format!("{}={name}", labels::CLUSTER_NAME)
 }
 
 /// The managed cluster, read by somebody with the hub's kubeconfig.

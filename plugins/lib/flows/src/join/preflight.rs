@@ -5,7 +5,6 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_core::csr::{Request, State};
 use ocm_core::join::agent::{self, Agent, Credential};
@@ -19,7 +18,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::on_hub;
-use super::reach::Hub;
+use super::session::{Access, HubSession};
 use super::survey::Survey;
 
 /// The namespace of the cluster's name on the hub.
@@ -49,24 +48,7 @@ pub(super) struct Registrant<'a> {
     pub(super) adopt_namespace: bool,
 }
 
-impl Hub {
-    /// The hub, with whatever rights there are.
-    fn eyes(&self) -> Option<&Cluster> {
-        self.admin.as_ref().or(self.registrar.as_ref())
-    }
-
-    /// The managed cluster on the hub.
-    ///
-    /// # Errors
-    /// What the hub said.
-    pub(super) async fn cluster(&self, name: &str) -> Result<Option<ManagedCluster>, Failure> {
-        match (&self.admin, &self.registrar, &self.token) {
-            (Some(admin), _, _) => on_hub::cluster(admin, name).await,
-            (None, Some(registrar), Some(token)) => on_hub::registered(registrar, token.expose_secret(), name).await,
-            _ => Ok(None),
-        }
-    }
-
+impl HubSession {
     /// Checks what can be checked on the hub before anything is touched: that it is one, that the token registers
     /// clusters, and that the name is free. Says who used the name before.
     ///
@@ -91,10 +73,8 @@ impl Hub {
             )));
         }
         if adopts {
-            if let Some(hub) = self.eyes() {
-                let right = Right::new("patch", "", "namespaces").on(name);
-                require(hub, "give the cluster a namespace that is there", &[right]).await?;
-            }
+            let right = Right::new("patch", "", "namespaces").on(name);
+            require(self.client(), "give the cluster a namespace that is there", &[right]).await?;
             narrator.tell(Event::note(format!(
                 "on the hub the namespace {name:?} is there already and becomes the cluster's: its agent gets rights in it"
             )));
@@ -137,7 +117,7 @@ impl Hub {
     /// # Errors
     /// What the hub said.
     pub(super) async fn adopt_namespace(&self, name: &str) -> Result<(), Failure> {
-        let Some(hub) = self.eyes() else { return Ok(()) };
+        let hub = self.client();
         let api: Api<Namespace> = Api::all(hub.client.clone());
         let patch = json!({"metadata": {"labels": {labels::CLUSTER_NAME: name}}});
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
@@ -171,8 +151,8 @@ impl Hub {
 
     /// What registering needs of the hub's side.
     async fn rights(&self, serves: bool) -> Result<(), Failure> {
-        match (&self.admin, &self.registrar, &self.token) {
-            (Some(admin), _, _) => {
+        match &self.access {
+            Access::Admin(admin) => {
                 let mut rights = vec![Right::new("get", "cluster.open-cluster-management.io", "managedclusters")];
                 if !serves {
                     let mint = Right::new("create", "", "serviceaccounts/token");
@@ -181,14 +161,13 @@ impl Hub {
                 }
                 require(admin, "register clusters on the hub", &rights).await
             }
-            (None, Some(registrar), Some(token)) => may_register(registrar, token.expose_secret()).await,
-            _ => Ok(()),
+            Access::Token { token, client } => may_register(client, token.expose_secret()).await,
         }
     }
 
     /// The requests in the cluster's name. Who may not list them finds out nothing.
     async fn requests(&self, name: &str) -> Result<Vec<(Request, CertificateSigningRequest)>, Failure> {
-        let Some(hub) = self.eyes() else { return Ok(Vec::new()) };
+        let hub = self.client();
         match on_hub::requests(hub, name).await {
             Ok(found) => Ok(found),
             Err(error) => {
@@ -201,7 +180,7 @@ impl Hub {
     /// What the hub has under the cluster's name. A namespace that is going away, or is somebody
     /// else's, is in the way.
     async fn namespace_is_free(&self, name: &str, adopt: bool) -> Result<HubNamespace, Failure> {
-        let Some(hub) = self.eyes() else { return Ok(HubNamespace::Free) };
+        let hub = self.client();
         let api: Api<Namespace> = Api::all(hub.client.clone());
         let found = match api.get_metadata_opt(name).await {
             Ok(found) => found,

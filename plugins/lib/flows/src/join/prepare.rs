@@ -12,9 +12,9 @@ use ocm_core::plan::Mode;
 use ocm_core::{Event, Failure, Narrator, Plan, name};
 use ocm_kube::Cluster;
 use ocm_kube::access;
-use secrecy::ExposeSecret as _;
 
-use super::reach::{self, Hub};
+use super::reach;
+use super::session::HubSession;
 use super::survey::{self, Survey};
 use super::{Request, on_hub, preflight};
 
@@ -23,7 +23,7 @@ const NOT_MADE: &str = "made-when-joining";
 
 /// Everything that is known before anything is touched.
 pub(super) struct Prepared {
-    pub(super) hub: Hub,
+    pub(super) hub: HubSession,
     pub(super) survey: Survey,
     /// Whether the cluster has joined this hub already: then nothing is changed.
     pub(super) joined: bool,
@@ -74,11 +74,14 @@ pub(super) async fn prepare(
         return Ok(Prepared { hub, survey, joined: true, plan, kubeconfig, token_is_missing: false, adopts: false });
     }
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
-    let token = hub.token.as_ref().map(|token| token.expose_secret());
+    let token = hub.token();
     // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.
     let mut serves = None;
     if let Some(there) = survey.found.bootstrap.clone().filter(|there| !there.token.is_empty()) {
-        let accepted = on_hub::ask(&there, wanted, narrator.clone()).await.is_ok();
+        let accepted = match on_hub::Registrar::of(&there, narrator.clone()).await {
+            Ok(registrar) => registrar.cluster(wanted).await.is_ok(),
+            Err(_) => false,
+        };
         if still_serves(&there, &hub.address, accepted, token, now) {
             serves = Some(there);
         }
@@ -94,14 +97,14 @@ pub(super) async fn prepare(
     let adopts = hub.check(&registrant, narrator.as_ref()).await?;
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {
-        let token = token.unwrap_or(NOT_MADE).to_owned();
-        Bootstrap { hub: hub.address.clone(), token, exclusive: hub.token.is_none() }
+        let word = token.unwrap_or(NOT_MADE).to_owned();
+        Bootstrap { hub: hub.address.clone(), token: word, exclusive: token.is_none() }
     };
     let new = serves.is_none().then(new);
     let plan = join::plan(&request.settings, new.as_ref(), &survey.live);
     narrator.tell(Event::now("checking your rights"));
     access::require(managed, "join the cluster", &preflight::rights(&plan, &survey)).await?;
-    if let (Some(_), Some(admin)) = (&request.accept, &hub.admin) {
+    if let (Some(_), Some(admin)) = (&request.accept, hub.admin()) {
         access::require(admin, "accept the cluster", &preflight::rights_to_accept()).await?;
     }
     if token_is_missing && request.mode == Mode::Render {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::config::Kubeconfig;
-use ocm_core::kubeconfig::{Bootstrap, HubAddress};
+use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
-use ocm_core::{Event, Failure, Narrator, Reason, Remedy, Role, token};
-use ocm_kube::{Cluster, Connection, connect_with};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy, token};
+use ocm_kube::Cluster;
 use ocm_net::{Endpoint, Source};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Request;
+use super::session::{Access, HubSession, dial, dial_unverified};
 use crate::hub::{self, AddressWish, CLUSTER_INFO_PATH, HANDSHAKE};
 
 /// How the hub is reached.
@@ -46,25 +46,13 @@ pub struct Trust {
     pub skip: bool,
 }
 
-/// The hub, found and verified.
-pub(super) struct Hub {
-    /// As agents dial and trust it.
-    pub(super) address: HubAddress,
-    /// With the user's own rights, with access to both clusters.
-    pub(super) admin: Option<Cluster>,
-    /// The token that was given.
-    pub(super) token: Option<SecretString>,
-    /// With that token.
-    pub(super) registrar: Option<Cluster>,
-}
-
 /// Finds the hub and who vouches for it.
-pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Result<Hub, Failure> {
+pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Result<HubSession, Failure> {
     match &request.way {
         Way::Seat { hub, address } => {
             let (place, uid) = futures::join!(hub::address(hub, address, narrator.as_ref()), hub::uid(hub));
             let address = HubAddress { uid, ..place?.address };
-            Ok(Hub { address, admin: Some((**hub).clone()), token: None, registrar: None })
+            Ok(HubSession { address, access: Access::Admin((**hub).clone()) })
         }
         Way::Token { token, server, trust } => {
             token::check(token.expose_secret(), Timestamp::now())?;
@@ -86,10 +74,8 @@ pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Res
             if request.internal {
                 address = internal(address, token, narrator.clone()).await?;
             }
-            let bootstrap =
-                Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
-            let registrar = client(&bootstrap, narrator).await?;
-            Ok(Hub { address, admin: None, token: Some(token.clone()), registrar: Some(registrar) })
+            let client = dial(&address, token.clone(), narrator).await?;
+            Ok(HubSession { address, access: Access::Token { token: token.clone(), client } })
         }
     }
 }
@@ -156,7 +142,6 @@ async fn published_authority(
     token: &SecretString,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Vec<Vec<u8>>, Failure> {
-    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
     let unverified = |failure: Failure| {
         if failure.reason != Reason::Tls {
             return failure;
@@ -167,7 +152,7 @@ async fn published_authority(
         let failure = failure.causes.into_iter().fold(Failure::new(Reason::Tls, sentence), Failure::because);
         failure.hint(Remedy::HubPin).hint(Remedy::HubCa)
     };
-    let hub = client(&bootstrap, narrator.clone()).await?;
+    let hub = dial(address, token.clone(), narrator.clone()).await?;
     let info = hub::cluster_info(&hub).await.map_err(unverified)?;
     let mut candidates = vec![info.map(|info| info.ca).unwrap_or_default()];
     candidates.push(hub::root_ca(&hub).await.unwrap_or_default());
@@ -189,8 +174,7 @@ async fn unverified_authority(
 ) -> Result<Vec<Vec<u8>>, Failure> {
     narrator
         .tell(Event::warning(format!("{endpoint} is not verified, which is vulnerable to man-in-the-middle attacks")));
-    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
-    let hub = client_of(&bootstrap, true, narrator).await?;
+    let hub = dial_unverified(address, token.clone(), narrator).await?;
     let info = hub::cluster_info(&hub).await?.map(|info| info.ca).unwrap_or_default();
     for candidate in [info, hub::root_ca(&hub).await?].into_iter().filter(|candidate| !candidate.is_empty()) {
         if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
@@ -210,25 +194,7 @@ async fn internal(
     token: &SecretString,
     narrator: Arc<dyn Narrator>,
 ) -> Result<HubAddress, Failure> {
-    let bootstrap = Bootstrap { hub: address.clone(), token: token.expose_secret().to_owned(), exclusive: false };
-    let hub = client(&bootstrap, narrator.clone()).await?;
+    let hub = dial(&address, token.clone(), narrator.clone()).await?;
     let wish = AddressWish { server: None, internal: true, ca: address.ca, unverified: false };
     Ok(hub::address(&hub, &wish, narrator.as_ref()).await?.address)
-}
-
-/// A client that is what an agent with this kubeconfig is to the hub.
-pub(super) async fn client(bootstrap: &Bootstrap, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
-    client_of(bootstrap, false, narrator).await
-}
-
-async fn client_of(bootstrap: &Bootstrap, skip: bool, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::other("the hub's address cannot be used").because(error);
-    let kubeconfig = Kubeconfig::from_yaml(&bootstrap.to_yaml()).map_err(|error| failed(&error))?;
-    let connection = Connection {
-        insecure_skip_tls_verify: skip,
-        request_timeout: Some(std::time::Duration::from_secs(15)),
-        role: Role::Hub,
-        ..Connection::default()
-    };
-    connect_with(kubeconfig, &connection, narrator).await
 }
