@@ -6,6 +6,7 @@ pub mod get;
 pub mod hub;
 pub mod install;
 pub mod join;
+pub mod observe;
 pub mod registry;
 pub mod token;
 mod watch;

@@ -9,6 +9,7 @@ mod cluster_manager;
 mod deployment;
 mod error;
 pub mod feature_gates;
+pub mod health;
 mod images;
 mod options;
 mod plan;

@@ -1,0 +1,3 @@
+//! What clusters show, as typed facts; what they amount to is judged in `ocm_core`.
+
+pub mod hub;
