@@ -141,3 +141,40 @@ pub fn without_bookkeeping(object: &Value) -> Value {
     }
     object
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+    use serde_json::json;
+
+    use super::*;
+
+    fn secret(namespace: &str, value: &str) -> Manifest {
+        let mut secret = Secret::default();
+        secret.metadata.name = Some("s".to_owned());
+        secret.metadata.namespace = Some(namespace.to_owned());
+        let mut manifest = Manifest::of(&secret);
+        manifest.body_mut()["data"] = json!({ "token": value });
+        manifest
+    }
+
+    #[test]
+    fn an_object_takes_the_place_of_its_draft_and_of_no_other() {
+        let mut plan = Plan::new([
+            Stage::new("first", vec![secret("other", "kept"), secret("own", "draft")]),
+            Stage::new("none", Vec::new()),
+        ]);
+        plan.replace(secret("own", "real"));
+        let values: Vec<&Value> = plan.objects().map(|object| &object.body()["data"]["token"]).collect();
+        assert_eq!(values, ["kept", "real"]);
+        assert_eq!(plan.stages.len(), 1);
+        assert!(!format!("{plan:?}").contains("real"));
+    }
+
+    #[test]
+    fn only_applying_changes_anything() {
+        let changing = [Mode::Render, Mode::Diff, Mode::Apply(DryRun::Client), Mode::Apply(DryRun::Server)];
+        assert!(changing.iter().all(|mode| !mode.changes()));
+        assert!(Mode::Apply(DryRun::No).changes());
+    }
+}
