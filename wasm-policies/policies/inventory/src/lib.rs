@@ -52,7 +52,7 @@ impl Policy for Inventory {
         };
         manifest("inventory", env!("CARGO_PKG_VERSION"), "Lets in clusters that stand in an inventory, as it says")
             .judges([Operation::Create, Operation::Join, Operation::Accept, Operation::Request, Operation::Approve])
-            .needs(TABLE, source, &["/value"])
+            .needs_of_cluster(TABLE, source, "/metadata/name", &["/value"])
             .may_edit(EditGrant::Label { key: "*".to_owned() })
             .may_edit(EditGrant::ClusterSet)
             .gives(hub::CLUSTER_UNCLEAR, "The certificate request does not say clearly which cluster it is about")

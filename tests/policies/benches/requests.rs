@@ -1,0 +1,192 @@
+//! How long our policies take about one request with the evidence that they need, on a hub with ten clusters and on one
+//! with ten thousand: `cargo bench -p policy-tests --bench requests`
+//!
+//! A cluster joins. The evidence of the hub is read once, as a hub does when something changes; of a request's time the
+//! tables that it gets are a part. Every decision is made by a fresh instance with limits on.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use csr_fixtures::Fixture;
+use ocm_policy_abi::{EvidenceSource, Manifest, Map, Operation, Request};
+use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Policy, Question};
+use ocm_policy_rules::evidence::{self, Budget, Evidence};
+use ocm_policy_rules::review::{self, Asking};
+use ocm_rules::identity::{BOOTSTRAP_USER, CREDENTIAL_ID};
+use serde_json::{Value, json};
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+/// Decisions of one measurement.
+const MANY: usize = 2_000;
+
+/// What a decision may take, in microseconds.
+const TARGET: f64 = 10.0;
+/// What one with all that a hub holds about a name may take.
+const NAME_CLAIM: f64 = 20.0;
+
+const LABEL: &str = "open-cluster-management.io/cluster-name";
+const CREATED: &str = "2026-01-01T00:00:00Z";
+
+fn main() -> ExitCode {
+    // `cargo test --benches` only wants to know that it starts.
+    if !env::args().any(|argument| argument == "--bench") {
+        return ExitCode::SUCCESS;
+    }
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), String> {
+    let engine = Engine::new(&EngineSettings::default()).map_err(|fault| fault.to_string())?;
+    let names = support::names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut policies = Vec::new();
+    for ours in support::ours(&names) {
+        let made = support::compiled(&ours.module, &ours.settings()).map_err(|fault| fault.to_string())?;
+        let loaded = Policy::load(&engine, &made, &Ceiling::default(), &made.header().manifest.edits);
+        policies.push(loaded.map_err(|fault| fault.to_string())?);
+    }
+    for clusters in [10, 10_000] {
+        println!("\na hub with {clusters} clusters");
+        let hub = Hub::with(clusters);
+        for policy in policies.iter().filter(|policy| policy.judges(Operation::Join)) {
+            hub.measure(policy)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a hub holds: as many clusters with all that belongs to them, the last of which is about to join.
+struct Hub {
+    clusters: Vec<Value>,
+    csrs: Vec<Value>,
+    namespaces: Vec<Value>,
+    roles: Vec<Value>,
+    csr: Value,
+}
+
+impl Hub {
+    fn with(count: usize) -> Self {
+        let named = |n: usize| format!("prod-{n}");
+        let last = named(count - 1);
+        let csr = json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": "r", "labels": {LABEL: last}, "creationTimestamp": CREATED},
+            "spec": {
+                "request": STANDARD.encode(Fixture::agent(&last, "a1").pem()),
+                "signerName": "kubernetes.io/kube-apiserver-client",
+                "usages": ["digital signature", "key encipherment", "client auth"],
+                "username": BOOTSTRAP_USER, "uid": "f82ca45b-5d81-4b4b-be44-bc1d99af9983",
+                "groups": ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management", "system:authenticated"],
+                "extra": {CREDENTIAL_ID: ["JTI=add664cc-4dee-49bf-8a4a-5f733f9783fe"]},
+            },
+            "status": {},
+        });
+        let own = evidence::certificate_request(&csr).expect("it is a certificate request");
+        // The others' keys are not read: the rows of one stand for those of all.
+        let of = |n: usize| {
+            let mut row = own.clone();
+            row["metadata"]["name"] = json!(format!("r{n}"));
+            row["labels"] = json!({LABEL: named(n)});
+            row["commonNames"] = json!([format!("system:open-cluster-management:{}:a1", named(n))]);
+            (row["cluster"], row["clusters"]) = (json!(named(n)), json!([named(n)]));
+            row
+        };
+        let cluster = |n: usize| {
+            let message = "what the agent has to say about itself, at some length";
+            json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                "metadata": {"name": named(n), "uid": n.to_string(), "creationTimestamp": CREATED},
+                "spec": {"hubAcceptsClient": n + 1 < count, "leaseDurationSeconds": 60},
+                "status": {"conditions": [
+                    {"type": "Other", "status": "True", "reason": "R", "message": message, "lastTransitionTime": CREATED}]},
+            })
+        };
+        let labelled = |name: String, n: usize| json!({"metadata": {"name": name, "labels": {LABEL: named(n)}, "creationTimestamp": "2026-01-01T00:00:01Z"}});
+        let role = |n: usize| labelled(format!("open-cluster-management:managedcluster:{}", named(n)), n);
+        Self {
+            clusters: (0..count).map(cluster).collect(),
+            csrs: (0..count).map(of).collect(),
+            namespaces: (0..count).map(|n| labelled(named(n), n)).collect(),
+            roles: (0..count).map(role).collect(),
+            csr,
+        }
+    }
+
+    fn objects(&self, source: &EvidenceSource) -> Vec<&Value> {
+        match source {
+            EvidenceSource::Clusters => self.clusters.iter().collect(),
+            EvidenceSource::Csrs => self.csrs.iter().collect(),
+            EvidenceSource::Namespaces => self.namespaces.iter().collect(),
+            EvidenceSource::Objects { resource, .. } if resource == "clusterroles" => self.roles.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn request(&self) -> Request<'static> {
+        let asking = Asking { id: "bench".to_owned(), now: 1_790_000_000_000, ..Asking::default() };
+        let cluster = self.clusters.last().expect("there are clusters");
+        review::join(&self.csr, cluster, &asking).expect("it can be asked").into_owned()
+    }
+
+    fn evidence(&self, manifest: &Manifest) -> BTreeMap<String, Evidence> {
+        let read = |query: &ocm_policy_abi::Query| {
+            let evidence = Evidence::new(query, self.objects(&query.source), "1", Budget::default());
+            (query.name.clone(), evidence.expect("the query can be answered"))
+        };
+        manifest.evidence.iter().map(read).collect()
+    }
+
+    fn measure(&self, policy: &Arc<Policy>) -> Result<(), String> {
+        let manifest = policy.manifest();
+        let evidence = self.evidence(manifest);
+        let request = self.request();
+        let cluster = review::cluster_of(&request).map(str::to_owned);
+        let tables = || -> Map<'static, _> {
+            evidence.iter().map(|(name, evidence)| (name.clone(), evidence.table(cluster.as_deref()))).collect()
+        };
+        let question = Question::new(Request { evidence: tables(), ..request });
+        let first = policy.decide(&question).outcome.clone();
+        let decision = first.result.map_err(|fault| format!("{}: {fault}", manifest.name))?;
+        let gathered = times(|| drop(tables()));
+        let decided = times(|| drop(policy.decide(&question)));
+        let target = if manifest.name == "name-claim" { NAME_CLAIM } else { TARGET };
+        println!(
+            "{:20} {:10} decide p50 {:>7.2} µs   p99 {:>7.2} µs   {:>5.2} of {target} µs   tables p50 {:>9.2} µs   fuel {}",
+            manifest.name,
+            decision.verdict.word(),
+            decided[MANY / 2],
+            decided[MANY * 99 / 100],
+            decided[MANY / 2] / target,
+            gathered[MANY / 2],
+            first.fuel
+        );
+        Ok(())
+    }
+}
+
+/// How long it takes in microseconds, many times, sorted.
+fn times(mut work: impl FnMut()) -> Vec<f64> {
+    let mut times: Vec<f64> = (0..MANY)
+        .map(|_| {
+            let begun = Instant::now();
+            work();
+            begun.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
