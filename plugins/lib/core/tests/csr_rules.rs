@@ -545,3 +545,23 @@ fn requests_of_real_agents_and_attackers_are_told_apart() {
     let before = judge("csr-create-by-bootstrap-before-mutation");
     assert_eq!(before.2, [Code::Requester], "nobody has written the requester yet");
 }
+
+#[test]
+fn every_strong_digest_goes_with_every_curve() {
+    // Made by OpenSSL: openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-521 -sha256 …
+    for (what, pem) in [
+        ("P-256 with SHA-384", include_str!("requests/P-256-sha384.pem")),
+        ("P-256 with SHA-512", include_str!("requests/P-256-sha512.pem")),
+        ("P-384 with SHA-512", include_str!("requests/P-384-sha512.pem")),
+        ("P-521 with SHA-256", include_str!("requests/P-521-sha256.pem")),
+        ("P-521 with SHA-384", include_str!("requests/P-521-sha384.pem")),
+    ] {
+        assert_eq!(codes(&object("right", 10, pem)), [], "{what}");
+        // The last byte of the signature.
+        let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
+        let mut der = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, body).expect("base64");
+        *der.last_mut().expect("bytes") ^= 1;
+        let forged = csr_fixtures::pem("CERTIFICATE REQUEST", &der);
+        assert_eq!(codes(&object("forged", 10, &forged)), [Code::Signature], "{what}");
+    }
+}
