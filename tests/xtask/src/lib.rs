@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, reason = "a command speaks on its standard streams")]
 
 pub mod demo;
+pub mod deny;
 pub mod generate;
 pub mod krew;
 pub mod package;

@@ -1,10 +1,12 @@
-//! What test clusters run: minutes of compiling on a new machine, so it goes on beside everything else.
+//! What test clusters run, and tools: minutes of compiling on a new machine, so it goes on beside everything else.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{env, thread};
 
 use control_plane::{Binaries, Observer};
+
+use crate::deny;
 
 /// Builds and installs what is missing, behind everything else that this machine does.
 ///
@@ -13,7 +15,8 @@ use control_plane::{Binaries, Observer};
 pub fn here() -> Result<(), String> {
     // Without the right to step back we are merely in the way of others.
     let _ = rustix::process::nice(10);
-    everything(&control_plane::print).map(drop)
+    everything(&control_plane::print)?;
+    deny::program().map(drop)
 }
 
 /// Builds the binaries of the clusters, and installs the packages that nodes need beside that, where we may.

@@ -9,8 +9,8 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value;
 
-use crate::krew;
 use crate::prepare::Beside;
+use crate::{deny, krew};
 
 /// Arguments of `cargo verify`.
 #[derive(Args, Clone, Copy, Debug)]
@@ -52,6 +52,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
             Ok(_) => {}
             Err(why) => report.failed.push(why),
         }
+        report.deny();
         if !programs.is_empty() {
             report.tests("tests on real clusters", &with_clusters);
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
@@ -128,6 +129,16 @@ impl Report {
                 good &= watch(&mut command, |line| report.count(line))?;
             }
             Ok(good)
+        });
+    }
+
+    /// Has cargo-deny judge what is linked.
+    fn deny(&mut self) {
+        let what = format!("cargo deny --locked {}", deny::CHECKS.join(" "));
+        self.timed("dependencies", &what, |report| {
+            let mut command = Command::new(deny::program()?);
+            command.args(["--locked", "--log-level", "error"]).args(deny::CHECKS).current_dir(cli_tests::root());
+            watch(&mut command, |line| report.count(line))
         });
     }
 
