@@ -193,7 +193,7 @@ fn attacks() -> Vec<(&'static str, &'static str, Make)> {
         // Other requesters.
         ("a user", "Requester", by(Who::Eva)),
         ("an administrator", "Requester", by(Who::Admin)),
-        ("another cluster's agent", "Requester", by(Who::AgentOfC2)),
+        ("another cluster's agent", "OtherAgent", by(Who::AgentOfC2)),
         ("a service account of another namespace", "Requester", by(Who::AccountElsewhere)),
         ("a service account whose name goes on", "Requester", by(Who::LongerAccount)),
         ("a bootstrap token without the group", "Requester", by(Who::TokenWithoutGroup)),
