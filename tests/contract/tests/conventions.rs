@@ -42,13 +42,10 @@ fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Libraries whose callers are not all commands with the same flags.
 const FLAGLESS: &[&str] = &["api", "core", "flows", "kube", "net", "rules"];
 
-/// Files that still name flags, and why.
+/// Files that name flags, and why.
 const FLAGS: &[(&str, &str)] = &[
-    ("plugins/lib/core/src/accept.rs", "what would help is not a type yet"),
     ("plugins/lib/core/src/install/deployment.rs", "it is an argument of the operator's container"),
     ("plugins/lib/core/src/token.rs", "it writes the join command, which is made of flags"),
-    ("plugins/lib/flows/src/accept.rs", "what would help is not a type yet"),
-    ("plugins/lib/flows/src/token.rs", "what would help is not a type yet"),
     ("plugins/lib/kube/src/args.rs", "it is the command line of connections"),
 ];
 

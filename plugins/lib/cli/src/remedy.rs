@@ -44,6 +44,8 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::TokenForAddress => {
             "make a new line on the hub: kubectl ocm token create --hub-apiserver ADDRESS".to_owned()
         }
+        Remedy::BootstrapToken => "for a shorter life: --kind bootstrap".to_owned(),
+        Remedy::NewBootstrapToken => "make a new one: kubectl ocm token create --kind bootstrap".to_owned(),
         Remedy::AdoptNamespace => "if that namespace is meant for this cluster, add --adopt-namespace".to_owned(),
         Remedy::AcceptKey(name) => {
             format!("compare with the agent's log, then on the hub: kubectl ocm accept {name} --fingerprint KEY")

@@ -42,6 +42,10 @@ pub enum Remedy {
     PublishedAddress,
     /// Make a new token for that address of the hub.
     TokenForAddress,
+    /// Make a bootstrap token instead, which may live as shortly as wished.
+    BootstrapToken,
+    /// Make another bootstrap token.
+    NewBootstrapToken,
     /// Let the cluster have the namespace of its name that is on the hub.
     AdoptNamespace,
     /// Compare with the agent's log, and accept the cluster of this name with the agent's key.

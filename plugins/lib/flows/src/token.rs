@@ -13,6 +13,7 @@ use ocm_api::Manifest;
 use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
+use ocm_core::remedy::Remedy;
 use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX, Ticket};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
@@ -99,7 +100,7 @@ pub async fn check(hub: &Cluster, wish: &Wish) -> Result<(), Failure> {
         Kind::ServiceAccount => {
             if wish.ttl < SHORTEST {
                 return Err(Failure::usage("a service account's token lives for ten minutes at least")
-                    .hint("for a shorter life: --kind bootstrap"));
+                    .hint(Remedy::BootstrapToken));
             }
             let right = Right::new("create", "", "serviceaccounts/token").within(namespaces::OPERATOR);
             require(hub, "make tokens", &[right.on(bootstrap::SERVICE_ACCOUNT)]).await?;
@@ -256,7 +257,7 @@ pub async fn show(hub: &Cluster, id: &str, address: &AddressWish, narrator: &dyn
     if let Some(why) = &kept.unusable {
         return Err(Failure::refused(format!("no cluster can register with bootstrap token {id:?}"))
             .because(why)
-            .hint("make a new one: kubectl ocm token create --kind bootstrap"));
+            .hint(Remedy::NewBootstrapToken));
     }
     let token =
         token::reveal(&secret).ok_or_else(|| Failure::other(format!("bootstrap token {id:?} is incomplete")))?;

@@ -6,7 +6,7 @@
 //!
 //! No single condition of the Klusterlet is believed: they lag, and some say well before anything has happened. Where
 //! the hub says that the cluster is available and its lease is fresh, the hub is right. Otherwise the first link of
-//! the chain that is missing is what holds the join up.
+//! the chain that is missing is what holds the join up, and all of them are found.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -54,8 +54,8 @@ pub struct Snapshot {
 pub enum Step {
     /// The goal is reached.
     Reached(Phase),
-    /// It is on its way.
-    Waiting(Wait),
+    /// It is on its way. Everything that is missing: what holds it up first, at least one.
+    Waiting(Vec<Wait>),
     /// It does not get there by waiting.
     Failed(Failure),
 }
@@ -90,12 +90,20 @@ pub enum Link {
     Availability,
 }
 
-/// Judges a snapshot.
+/// Judges a snapshot, and finds everything that is missing.
 pub fn judge(snapshot: &Snapshot, name: &str, goal: Goal, now: Timestamp) -> Step {
-    let wait = |link: Link, doing: &str, because: String| {
-        Step::Waiting(Wait { link, doing: format!("waiting for {doing}"), because })
+    // What the hub lacks, and after it what the managed cluster does.
+    let waits = |link: Link, doing: &str, because: String| {
+        let mut all = vec![wait(link, doing, because)];
+        all.extend(missing(snapshot));
+        Step::Waiting(all)
     };
-    let Some(cluster) = &snapshot.cluster else { return registering(snapshot, &wait) };
+    // Before the hub can say more, the agent has to run.
+    let running_first = |link: Link, doing: &str, because: String| {
+        let missing = missing(snapshot);
+        if missing.is_empty() { Step::Waiting(vec![wait(link, doing, because)]) } else { Step::Waiting(missing) }
+    };
+    let Some(cluster) = &snapshot.cluster else { return registering(snapshot) };
     let standing = standing(cluster);
     match standing.phase {
         Phase::Denied => Step::Failed(
@@ -114,31 +122,31 @@ pub fn judge(snapshot: &Snapshot, name: &str, goal: Goal, now: Timestamp) -> Ste
                     return Step::Reached(Phase::Pending);
                 }
                 let because = format!("an administrator of the hub types: kubectl ocm accept {name}");
-                return wait(Link::Acceptance, "acceptance", because);
+                return waits(Link::Acceptance, "acceptance", because);
             }
-            registering(snapshot, &wait)
+            registering(snapshot)
         }
         Phase::Accepted | Phase::Joined if goal == Goal::Registered && (asks(snapshot) || snapshot.identity) => {
             Step::Reached(standing.phase)
         }
-        Phase::Accepted => wait(Link::Joining, "the agent to join", certificate(snapshot, name)),
-        Phase::Joined => wait(Link::Availability, "the cluster to be available", standing.message),
+        Phase::Accepted => waits(Link::Joining, "the agent to join", certificate(snapshot, name)),
+        Phase::Joined => waits(Link::Availability, "the cluster to be available", standing.message),
         Phase::Available if is_fresh(snapshot, cluster, now) => Step::Reached(Phase::Available),
         // What the hub says stays true for minutes after the agent has gone.
-        Phase::Available => match first_missing(snapshot, &wait) {
-            Some(step) => step,
-            None => wait(
-                Link::Availability,
-                "a sign of life of the agent",
-                "the hub still calls the cluster available, but its agent has not reported since it was last started"
-                    .to_owned(),
-            ),
-        },
-        Phase::Unavailable | Phase::Unknown => match first_missing(snapshot, &wait) {
-            Some(step) => step,
-            None => wait(Link::Availability, "the cluster to be available", standing.message),
-        },
+        Phase::Available => running_first(
+            Link::Availability,
+            "a sign of life of the agent",
+            "the hub still calls the cluster available, but its agent has not reported since it was last started"
+                .to_owned(),
+        ),
+        Phase::Unavailable | Phase::Unknown => {
+            running_first(Link::Availability, "the cluster to be available", standing.message)
+        }
     }
+}
+
+fn wait(link: Link, doing: &str, because: String) -> Wait {
+    Wait { link, doing: format!("waiting for {doing}"), because }
 }
 
 /// Whether the agent's report is of this life of the cluster. Who may not read leases believes the hub.
@@ -183,7 +191,7 @@ fn certificate(snapshot: &Snapshot, name: &str) -> String {
 }
 
 /// The chain up to the registration.
-fn registering(snapshot: &Snapshot, wait: &impl Fn(Link, &str, String) -> Step) -> Step {
+fn registering(snapshot: &Snapshot) -> Step {
     // Whatever the pods say: with a token or an address that does not work nobody registers.
     if let Some(failure) = &snapshot.registrar
         && !snapshot.identity
@@ -191,42 +199,43 @@ fn registering(snapshot: &Snapshot, wait: &impl Fn(Link, &str, String) -> Step) 
     {
         return Step::Failed(failure.clone());
     }
-    if let Some(step) = first_missing(snapshot, wait) {
-        return step;
-    }
+    let mut all = missing(snapshot);
     let because = match (&snapshot.hub_trouble, &snapshot.cluster) {
-        (Some(trouble), _) => format!("the hub cannot be looked at: {trouble}"),
-        (None, None) => "the agent runs, but the hub has no managed cluster of this name yet".to_owned(),
-        (None, Some(_)) => "the hub knows the cluster, but its agent has not asked for a certificate yet".to_owned(),
+        (Some(trouble), _) => Some(format!("the hub cannot be looked at: {trouble}")),
+        // An agent that does not run has not asked either.
+        (None, _) if !all.is_empty() => None,
+        (None, None) => Some("the agent runs, but the hub has no managed cluster of this name yet".to_owned()),
+        (None, Some(_)) => {
+            Some("the hub knows the cluster, but its agent has not asked for a certificate yet".to_owned())
+        }
     };
-    wait(Link::Registration, "the agent to register", because)
+    all.extend(because.map(|because| wait(Link::Registration, "the agent to register", because)));
+    Step::Waiting(all)
 }
 
-/// The first link on the managed cluster that is missing.
-fn first_missing(snapshot: &Snapshot, wait: &impl Fn(Link, &str, String) -> Step) -> Option<Step> {
-    if let Some(because) = &snapshot.operator {
-        return Some(wait(Link::Operator, "the operator", because.clone()));
-    }
+/// The links on the managed cluster that are missing, in their order.
+fn missing(snapshot: &Snapshot) -> Vec<Wait> {
+    let operator = snapshot.operator.iter().map(|because| wait(Link::Operator, "the operator", because.clone()));
     let doing = "the operator to act on the Klusterlet";
-    let Some(klusterlet) = &snapshot.klusterlet else {
-        return Some(wait(Link::Klusterlet, doing, "there is no Klusterlet".to_owned()));
-    };
+    let klusterlet = klusterlet_lacks(snapshot).map(|because| wait(Link::Klusterlet, doing, because));
+    let agents = snapshot.agents.iter().filter_map(|(name, because)| {
+        Some(wait(Link::Agents, "the agent", format!("Deployment {name}: {}", because.as_ref()?)))
+    });
+    operator.chain(klusterlet).chain(agents).collect()
+}
+
+/// What the operator has not done about the Klusterlet.
+fn klusterlet_lacks(snapshot: &Snapshot) -> Option<String> {
+    let Some(klusterlet) = &snapshot.klusterlet else { return Some("there is no Klusterlet".to_owned()) };
     let status = klusterlet.status.clone().unwrap_or_default();
     let (seen, wanted) =
         (status.observed_generation.unwrap_or_default(), klusterlet.metadata.generation.unwrap_or_default());
-    if let Some(applied) = conditions::find(&status.conditions, klusterlet::APPLIED)
-        && applied.status == conditions::FALSE
-    {
-        return Some(wait(Link::Klusterlet, doing, format!("{}: {}", applied.reason, applied.message)));
+    let applied = conditions::find(&status.conditions, klusterlet::APPLIED);
+    match applied.filter(|applied| applied.status == conditions::FALSE) {
+        Some(applied) => Some(format!("{}: {}", applied.reason, applied.message)),
+        None if seen < wanted => Some("it runs, but has not observed the latest generation".to_owned()),
+        None => snapshot.agents.is_empty().then(|| "no agent has been created yet".to_owned()),
     }
-    if seen < wanted {
-        return Some(wait(Link::Klusterlet, doing, "it runs, but has not observed the latest generation".to_owned()));
-    }
-    if snapshot.agents.is_empty() {
-        return Some(wait(Link::Klusterlet, doing, "no agent has been created yet".to_owned()));
-    }
-    let missing = snapshot.agents.iter().find_map(|(name, because)| because.as_ref().map(|because| (name, because)));
-    missing.map(|(name, because)| wait(Link::Agents, "the agent", format!("Deployment {name}: {because}")))
 }
 
 #[cfg(test)]
@@ -274,7 +283,7 @@ mod tests {
 
     fn link(snapshot: &Snapshot, goal: Goal) -> (Link, String) {
         match judge(snapshot, "c1", goal, now()) {
-            Step::Waiting(wait) => (wait.link, wait.because),
+            Step::Waiting(all) => (all[0].link, all[0].because.clone()),
             other => panic!("{other:?}"),
         }
     }
@@ -293,6 +302,26 @@ mod tests {
         let (at, because) = link(&snapshot, Goal::Registered);
         assert!(at == Link::Agents && because.contains("klusterlet-registration-agent: image x"), "{because}");
         assert_eq!(link(&running(), Goal::Registered).0, Link::Registration);
+    }
+
+    #[test]
+    fn everything_that_is_missing_is_found() {
+        let mut snapshot = running();
+        snapshot.operator = Some("0 of 1".to_owned());
+        snapshot.klusterlet.as_mut().unwrap().metadata.generation = Some(2);
+        snapshot.agents =
+            ["a", "b", "c"].map(|name| (name.to_owned(), (name != "b").then(|| "0 of 1".to_owned()))).into();
+        let links = |snapshot: &Snapshot| match judge(snapshot, "c1", Goal::Available, now()) {
+            Step::Waiting(all) => all.iter().map(|wait| wait.link).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        let managed = [Link::Operator, Link::Klusterlet, Link::Agents, Link::Agents];
+        assert_eq!(links(&snapshot), managed);
+        snapshot.hub_trouble = Some("no route to the host".to_owned());
+        assert_eq!(links(&snapshot), [&managed[..], &[Link::Registration]].concat());
+        // What the hub waits for comes first once it knows the cluster.
+        snapshot.cluster = Some(cluster(true, &[]));
+        assert_eq!(links(&snapshot), [&[Link::Joining], &managed[..]].concat());
     }
 
     #[test]

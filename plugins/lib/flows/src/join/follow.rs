@@ -71,19 +71,21 @@ impl Follower<'_> {
             let step = match snapshot.unwrap_or_else(|_| Err(late())) {
                 Ok(snapshot) => judge(&snapshot, self.name, goal, Timestamp::now()),
                 Err(failure) if failure.reason.is_transient() => match last.clone() {
-                    Some(wait) => Step::Waiting(Wait { because: failure.to_string(), ..wait }),
-                    None => Step::Waiting(Wait {
+                    Some(wait) => Step::Waiting(vec![Wait { because: failure.to_string(), ..wait }]),
+                    None => Step::Waiting(vec![Wait {
                         link: Link::Operator,
                         doing: "waiting for the cluster to answer".to_owned(),
                         because: failure.to_string(),
-                    }),
+                    }]),
                 },
                 Err(failure) => return Err(failure),
             };
             match step {
                 Step::Reached(phase) => return Ok(phase),
                 Step::Failed(failure) => return Err(failure.hint(AGAIN)),
-                Step::Waiting(wait) => {
+                Step::Waiting(all) => {
+                    // What holds it up; the rest may well be its consequence.
+                    let Some(wait) = all.into_iter().next() else { continue };
                     if wait.link == Link::Acceptance && !told_to_accept {
                         told_to_accept = true;
                         narrator.tell(Event::note(wait.because.clone()));
