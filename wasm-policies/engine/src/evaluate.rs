@@ -158,7 +158,7 @@ pub fn evaluate_question(
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         asked.push(Evaluated { place: place.clone(), by, micros });
     }
-    let outcomes: Vec<Outcome> = asked.iter().map(|one| one.outcome().clone()).collect();
+    let outcomes: Vec<&Outcome> = asked.iter().map(Evaluated::outcome).collect();
     let answer = conclude(&outcomes, question.request(), question.object());
     Final { answer, question, slots, asked, not_asked }
 }

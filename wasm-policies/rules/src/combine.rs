@@ -4,6 +4,7 @@
 //! policies were asked does not matter. Only [`Answer::Allow`] lets anything happen: what becomes of a question that no
 //! policy has an opinion about is up to whoever asks, who may not take it for an approval.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Request, Verdict};
@@ -152,7 +153,7 @@ impl Combined {
 /// carried out is no allow: edits that cannot be written into the object make the answer an error.
 ///
 /// A request that is about no object of the API (`resource`) has nothing that could be patched.
-pub fn conclude(outcomes: &[Outcome], request: &Request<'_>, object: Option<&Value>) -> Combined {
+pub fn conclude<O: Borrow<Outcome>>(outcomes: &[O], request: &Request<'_>, object: Option<&Value>) -> Combined {
     let mut combined = combine(outcomes);
     let written = match object {
         _ if combined.edits.is_empty() => Ok(Vec::new()),
@@ -164,8 +165,8 @@ pub fn conclude(outcomes: &[Outcome], request: &Request<'_>, object: Option<&Val
         Ok(patch) => combined.patch = patch,
         Err(fault) => {
             let edits = |outcome: &&Outcome| outcome.result.as_ref().is_ok_and(|decision| !decision.edits.is_empty());
-            let mut policies: Vec<String> =
-                outcomes.iter().filter(edits).map(|outcome| outcome.policy.name.clone()).collect();
+            let outcomes = outcomes.iter().map(Borrow::borrow).filter(edits);
+            let mut policies: Vec<String> = outcomes.map(|outcome: &Outcome| outcome.policy.name.clone()).collect();
             policies.sort();
             policies.dedup();
             combined.verdict = Answer::Error;
@@ -178,10 +179,10 @@ pub fn conclude(outcomes: &[Outcome], request: &Request<'_>, object: Option<&Val
 }
 
 /// Combines what came of asking several policies. Edits must have been checked before, see [`Outcome::permit`].
-pub fn combine(outcomes: &[Outcome]) -> Combined {
-    let mut sorted: Vec<(&Outcome, String)> = outcomes.iter().map(|outcome| (outcome, tie(outcome))).collect();
-    sorted.sort_by(|(one, tie), (other, tie_too)| (&one.policy, tie).cmp(&(&other.policy, tie_too)));
-    let outcomes: Vec<&Outcome> = sorted.into_iter().map(|(outcome, _)| outcome).collect();
+pub fn combine<O: Borrow<Outcome>>(outcomes: &[O]) -> Combined {
+    let mut outcomes: Vec<&Outcome> = outcomes.iter().map(Borrow::borrow).collect();
+    // Places are named differently, so what they said is hardly ever looked at for this.
+    outcomes.sort_by(|one, other| one.policy.cmp(&other.policy).then_with(|| tie(one).cmp(&tie(other))));
 
     let allowed = decisions(&outcomes).filter(|(_, decision)| decision.verdict == Verdict::Allow);
     let merged = merge(allowed.map(|(policy, decision)| (policy, decision.edits.as_slice())));
