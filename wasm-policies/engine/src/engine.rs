@@ -58,6 +58,9 @@ pub(crate) struct Shard {
     /// Instances that wait for their request.
     waiting: AtomicUsize,
     most_waiting: usize,
+    /// Instances that have answered, and are taken apart when all policies have.
+    spent: AtomicUsize,
+    most_spent: usize,
 }
 
 impl Shard {
@@ -68,6 +71,21 @@ impl Shard {
             self.released();
         }
         kept
+    }
+
+    /// Whether an instance that has answered may stay until all policies have; if so, it counts. Room is left for those
+    /// that run.
+    pub(crate) fn keep_spent(&self) -> bool {
+        let kept = self.spent.fetch_add(1, Ordering::Relaxed) < self.most_spent;
+        if !kept {
+            self.spent_gone();
+        }
+        kept
+    }
+
+    /// One of those was taken apart.
+    pub(crate) fn spent_gone(&self) {
+        self.spent.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// One instance waits no more.
@@ -103,7 +121,8 @@ impl Engine {
         let most_waiting = usize::try_from(settings.instances / 2).unwrap_or(usize::MAX).max(1);
         let shard = |_| {
             let engine = wasmtime_engine(settings)?;
-            Ok(Shard { engine, waiting: AtomicUsize::new(0), most_waiting })
+            let (waiting, spent) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            Ok(Shard { engine, waiting, most_waiting, spent, most_spent: most_waiting / 2 })
         };
         let shards = (0..settings.shards.max(1)).map(shard).collect::<Result<Box<[Shard]>, Fault>>()?;
         let background = Background::start(shards.iter().map(|shard| shard.engine.clone()).collect())

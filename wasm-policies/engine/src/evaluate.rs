@@ -143,9 +143,9 @@ pub fn evaluate_question(
         let begun = Instant::now();
         let by = match policy {
             Ok(policy) => {
-                // Nobody keeps instances of others while the next policy makes everybody wait.
+                // Whoever asked has the answer before instances are taken apart, unless others need the room.
                 if let Some(Evaluated { by: By::Policy(_, last), .. }) = asked.last_mut() {
-                    last.retire();
+                    last.set_aside();
                 }
                 By::Policy(policy.clone(), policy.decide_before(&question, deadline))
             }

@@ -57,15 +57,31 @@ impl Bay {
 pub struct Answered {
     /// What the policy said, or what went wrong.
     pub outcome: Outcome,
-    spent: Option<Box<dyn Ready>>,
+    /// The instance that gave it, and in which shard it lies.
+    spent: Option<(usize, Box<dyn Ready>)>,
+    /// Whether the shard counts the instance among those that may stay for a while.
+    counted: bool,
     policy: Arc<Policy>,
 }
 
 impl Answered {
+    /// Lets the instance that gave the answer stay while other policies are asked, or takes it apart where too many do
+    /// already: nobody keeps so many that others find none.
+    pub(crate) fn set_aside(&mut self) {
+        let Some((shard, _)) = &self.spent else { return };
+        self.counted = self.policy.engine.shards()[*shard].keep_spent();
+        if !self.counted {
+            self.retire();
+        }
+    }
+
     /// Takes the instance apart that gave the answer, so that others can be made in its place.
-    pub(crate) fn retire(&mut self) {
-        if self.spent.take().is_some() {
-            self.policy.engine.concurrency().given_back();
+    fn retire(&mut self) {
+        let Some((shard, instance)) = self.spent.take() else { return };
+        drop(instance);
+        self.policy.engine.concurrency().given_back();
+        if std::mem::take(&mut self.counted) {
+            self.policy.engine.shards()[shard].spent_gone();
         }
     }
 }
@@ -168,7 +184,7 @@ impl Policy {
         let result = self.run(question, deadline, &mut spent, &mut fuel);
         let policy = PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() };
         let outcome = Outcome { policy, result, fuel }.permit(question.request(), &self.manifest().edits, &self.edits);
-        Answered { outcome, spent, policy: self.clone() }
+        Answered { outcome, spent, counted: false, policy: self.clone() }
     }
 
     /// Writes down what it said about a question, and what that depended on.
@@ -193,7 +209,7 @@ impl Policy {
         &self,
         question: &Question,
         deadline: &Deadline,
-        spent: &mut Option<Box<dyn Ready>>,
+        spent: &mut Option<(usize, Box<dyn Ready>)>,
         fuel: &mut u64,
     ) -> Result<ocm_policy_abi::Decision, Fault> {
         deadline.check()?;
@@ -210,20 +226,20 @@ impl Policy {
                 return Err(fault);
             }
         };
-        let mut ready = match waits {
-            Some((_, ready)) => ready,
+        let (shard, mut ready) = match waits {
+            Some(waited) => waited,
             None => {
                 // Nobody waits for code where another shard has it.
                 let shards = self.bays.len();
                 let mut near = (0..shards).map(|further| (own + further) % shards);
                 let shard = near.find(|shard| self.bays[*shard].program.get().is_some()).unwrap_or(own);
-                self.prepare_when_free(shard, deadline)?
+                (shard, self.prepare_when_free(shard, deadline)?)
             }
         };
         ready.clock().bind(deadline);
         let result = ready.decide(question, self.manifest(), &self.limits);
         *fuel = ready.fuel_used();
-        *spent = Some(ready);
+        *spent = Some((shard, ready));
         self.pace.took(match result {
             Err(Fault::TimedOut | Fault::DeadlineExceeded) => u64::MAX,
             _ => *fuel,

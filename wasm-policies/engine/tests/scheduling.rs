@@ -55,7 +55,7 @@ fn while_busy<T>(engine: &Engine, work: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn instances_go_back_before_the_next_policy_is_asked() {
+fn instances_that_have_answered_never_keep_others_waiting_for_long() {
     // Less instances than callers times policies, and a slow policy behind the quick ones.
     let engine = engine(EngineSettings { instances: 6, ..EngineSettings::default() });
     let registry = Registry::default();
