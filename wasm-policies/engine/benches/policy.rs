@@ -83,7 +83,7 @@ fn measure() -> Result<(), String> {
     times.sort_unstable();
     let at = |share: f64| times[((MANY as f64 * share) as usize).min(MANY - 1)];
     println!(
-        "decision, fresh instance            p50 {:>7.2} µs   p99 {:.2} µs   ratio {:.2}   target ≤ 6 µs",
+        "decision, fresh instance            p50 {:>7.2} µs   p99 {:.2} µs   ratio {:.2}   target ≤ 5 µs",
         micros(at(0.5)),
         micros(at(0.99)),
         at(0.5).as_secs_f64() / bound.as_secs_f64()
