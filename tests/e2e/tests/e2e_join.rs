@@ -338,3 +338,24 @@ fn only_the_agent_that_was_installed_is_approved() {
     let said = join(&cluster, "shop", &[seat.as_str(), "--adopt-namespace", "--accept", "--wait"]);
     is_available(&said, "shop");
 }
+
+#[test]
+fn a_hub_that_still_starts_is_waited_for() {
+    let _alone = alone();
+    let clusters = Cluster::start_all(&["newhub", "early"].map(Spec::node)).expect("clusters");
+    let [new, early] = &clusters[..] else { panic!("two clusters") };
+    let key = seat(new);
+    let no_hub = ["is a Kubernetes cluster, but no hub", "kubectl ocm install hub"];
+    nothing_happens(early, "early", &[key.as_str(), "--accept"], 1, &no_hub);
+
+    let bundle = format!("--bundle-version={}", bundle());
+    let said = run(kubectl_ocm("install", new.kubeconfig()).args(["hub", &bundle]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let starting = ["is still starting: it has no managed clusters yet", "kubectl ocm install hub --wait"];
+    nothing_happens(early, "early", &[key.as_str(), "--dry-run=server"], 1, &starting);
+    let said = join(early, "early", &[key.as_str(), "--accept", "--wait"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("to start: its operator has not made it serve managed clusters yet"), "{said:?}");
+    new.kubectl(&["wait", "managedcluster/early", "--for=condition=ManagedClusterConditionAvailable", "--timeout=1s"])
+        .expect("it is available");
+}

@@ -30,6 +30,8 @@ pub enum Remedy {
     Cluster(Role),
     /// Name the hub, or make this cluster one.
     NameHub,
+    /// See on the hub what its start waits for.
+    HubStart,
     /// Give the certificate of the hub's CA.
     HubCa,
     /// Give the pin of the hub's CA.

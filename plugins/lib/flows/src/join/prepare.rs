@@ -9,7 +9,7 @@ use ocm_core::join::agent::Credential;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::plan::Mode;
-use ocm_core::{Event, Failure, Narrator, Plan, name};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, name};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
@@ -94,7 +94,20 @@ pub(super) async fn prepare(
         serves: serves.is_some(),
         adopt_namespace: request.adopt_namespace,
     };
-    let adopts = hub.check(&registrant, narrator.as_ref()).await?;
+    let adopts = match hub.check(&registrant, narrator.as_ref()).await {
+        // It may be about to become one: whoever installs a hub need not wait before clusters join it.
+        Err(failure) if failure.reason == Reason::KindNotServed => {
+            if !hub.is_starting().await? {
+                return Err(failure);
+            }
+            if !request.mode.changes() {
+                return Err(hub.still_starting());
+            }
+            hub.started(request.timeout, narrator.as_ref()).await?;
+            hub.check(&registrant, narrator.as_ref()).await?
+        }
+        adopts => adopts?,
+    };
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {
         let word = token.unwrap_or(NOT_MADE).to_owned();

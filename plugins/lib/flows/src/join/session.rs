@@ -1,14 +1,18 @@
 //! The hub that was found and verified, and how we talk to it: made once for a command.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::config::{AuthInfo, Cluster as ClusterEntry};
-use ocm_api::ManagedCluster;
+use kube::{Api, Resource};
+use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::{Failure, Narrator, Role, pin};
+use ocm_core::{Failure, Narrator, Reason, Remedy, Role, pin};
+use ocm_kube::changes::{Changes, named};
+use ocm_kube::wait::{Look, until_changed};
 use ocm_kube::{Cluster, Connection, connect_to};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -16,6 +20,8 @@ use super::on_hub;
 
 /// How long a request to the hub may take.
 const REQUEST: Duration = Duration::from_secs(15);
+/// Time between two questions to a hub that starts.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The hub, found and verified.
 pub(super) struct HubSession {
@@ -70,6 +76,57 @@ impl HubSession {
         match &self.access {
             Access::Admin(client) => on_hub::cluster(client, name).await,
             Access::Token { token, client } => on_hub::registered(client, token.expose_secret(), name).await,
+        }
+    }
+
+    /// Whether somebody installs the hub just now: it has an operator, and does not serve managed clusters yet.
+    ///
+    /// # Errors
+    /// What the hub said.
+    pub(super) async fn is_starting(&self) -> Result<bool, Failure> {
+        let client = self.client();
+        Ok(serves::<ClusterManager>(client).await? && !serves::<ManagedCluster>(client).await?)
+    }
+
+    /// Waits for a hub that [is starting](Self::is_starting) to serve managed clusters.
+    ///
+    /// # Errors
+    /// [`Reason::TimedOut`], or what the hub said.
+    pub(super) async fn started(&self, timeout: Duration, narrator: &dyn Narrator) -> Result<(), Failure> {
+        let client = self.client();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.client.clone());
+        let definition = format!("{}.{}", ManagedCluster::plural(&()), ManagedCluster::group(&()));
+        let changes = Changes::default().of(definitions, named(&definition));
+        let doing = format!("waiting for the hub at {} to start", self.address.server);
+        let because = "its operator has not made it serve managed clusters yet";
+        until_changed(&doing, Instant::now() + timeout, PAUSE, changes, narrator, async || {
+            let ready = serves::<ManagedCluster>(client).await?;
+            Ok(if ready { Look::Ready(()) } else { Look::NotYet(because.to_owned()) })
+        })
+        .await
+        .map_err(|failure| failure.hint(Remedy::HubStart))
+    }
+
+    /// Says that the hub is still starting, to whoever does not wait for it.
+    pub(super) fn still_starting(&self) -> Failure {
+        let server = &self.address.server;
+        Failure::new(
+            Reason::KindNotServed,
+            format!("the hub at {server} is still starting: it has no managed clusters yet"),
+        )
+        .hint(Remedy::HubStart)
+    }
+}
+
+/// Whether a cluster serves a kind. Everybody with a credential may ask that.
+async fn serves<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> Result<bool, Failure> {
+    let plural = K::plural(&());
+    match cluster.client.list_api_group_resources(&K::api_version(&())).await {
+        Ok(found) => Ok(found.resources.iter().any(|resource| resource.name == plural)),
+        Err(error) => {
+            let failure = cluster.explain(format_args!("ask whether {plural} are served"), error);
+            let absent = matches!(failure.reason, Reason::NotFound | Reason::KindNotServed);
+            if absent { Ok(false) } else { Err(failure) }
         }
     }
 }
