@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use diffy::DiffOptions;
 use ocm_api::Manifest;
 use ocm_core::plan::{Applied, Mode, Outcome, Plan, without_bookkeeping};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use serde_json::{Map, Value, json};
-use similar::TextDiff;
 
 use crate::{Format, PlanArgs, Ui, document, object_list};
 
@@ -166,10 +166,12 @@ fn diff(applied: &Applied) -> Result<Option<String>, Failure> {
         Some(namespace) => format!("{namespace}/{}", manifest.reference()),
         None => manifest.reference(),
     };
-    let text = TextDiff::from_lines(&old, &new);
-    let text =
-        text.unified_diff().context_radius(3).header(&format!("live/{name}"), &format!("planned/{name}")).to_string();
-    Ok((!text.is_empty()).then_some(text))
+    if old == new {
+        return Ok(None);
+    }
+    let mut options = DiffOptions::new();
+    options.set_original_filename(format!("live/{name}")).set_modified_filename(format!("planned/{name}"));
+    Ok(Some(options.create_patch(&old, &new).to_string()))
 }
 
 /// The object without book-keeping, status and secrets.
