@@ -11,7 +11,7 @@ use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::gates::GATES;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::{CertificateLife, Settings};
-use ocm_core::{Event, Exit, Failure, Narrator, duration, pin};
+use ocm_core::{Event, Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::hub::AddressWish;
 use ocm_flows::join::{self, Request, Trust, Way};
 use ocm_kube::{Connection, HubArgs, connect};
@@ -179,10 +179,10 @@ fn trust(pins: &[String], words: &[String], file: Option<PathBuf>, skip: bool) -
     let pins = pins.iter().map(|pin| pin.parse().map_err(|error| wrong("--hub-ca-pin", &error)));
     let mut ca = Vec::new();
     for word in words {
-        ca.extend(pin::from_word(word).map_err(|error| wrong("--hub-ca-data", &error))?);
+        ca.extend(certificate::from_base64(word).map_err(|error| wrong("--hub-ca-data", &error))?);
     }
     if let Some(path) = file {
-        ca.extend(pin::from_pem(&read("--ca-file", &path)?).map_err(|error| wrong("--ca-file", &error))?);
+        ca.extend(certificate::from_pem(&read("--ca-file", &path)?).map_err(|error| wrong("--ca-file", &error))?);
     }
     Ok(Trust { pins: pins.collect::<Result<_, _>>()?, ca, skip })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_cli::Ui;
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, pin};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::hub::AddressWish;
 use ocm_flows::token::{self, Kind, Revoked, Wish};
 use ocm_kube::{Cluster, connect};
@@ -43,7 +43,7 @@ fn shape(args: LineArgs, unverified: bool) -> Result<Shape, Failure> {
             let unusable =
                 |error: &dyn std::fmt::Display| Failure::usage(format!("--ca-file {}", path.display())).because(error);
             let pem = std::fs::read(&path).map_err(|error| unusable(&error))?;
-            pin::from_pem(&pem).map_err(|error| unusable(&error))?
+            certificate::from_pem(&pem).map_err(|error| unusable(&error))?
         }
         None => Vec::new(),
     };

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::duration::human;
 use ocm_core::token::Kept;
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, pin};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate};
 use ocm_flows::hub::AddressWish;
 use ocm_flows::token::{Minted, Revoked};
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ fn whole(minted: &Minted) -> Value {
     put("hub-token", json!(ticket.token));
     put("hub-apiserver", json!(ticket.server));
     put("hub-ca-pin", join(ticket.pins.iter().map(ToString::to_string).collect()));
-    put("hub-ca-data", join(ticket.ca.iter().map(|certificate| pin::to_word(certificate)).collect()));
+    put("hub-ca-data", join(ticket.ca.iter().map(|certificate| certificate::to_base64(certificate)).collect()));
     put("expires", json!(minted.expires.map(|time| time.to_string())));
     put("token-id", json!(minted.id));
     put("user", json!(minted.user));

@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::pin;
+use crate::certificate;
 
 /// How an agent reaches and trusts a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,7 +107,7 @@ impl Bootstrap {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let mut cluster = format!("    server: {}\n", quoted(&self.hub.server));
         if !self.hub.ca.is_empty() {
-            let pem = STANDARD.encode(pin::to_pem(&self.hub.ca));
+            let pem = certificate::to_pem_base64(&self.hub.ca);
             cluster += &format!("    certificate-authority-data: {pem}\n");
         }
         if let Some(proxy) = &self.hub.proxy {

@@ -8,8 +8,8 @@
 //! ```
 
 pub mod accept;
+pub mod certificate;
 pub mod csr;
-mod der;
 mod dry_run;
 pub mod duration;
 pub mod event;
@@ -17,6 +17,7 @@ pub mod failure;
 pub mod gates;
 pub mod install;
 pub mod join;
+pub mod key;
 pub mod kubeconfig;
 mod nearest;
 pub mod operator;

@@ -13,9 +13,10 @@ use ocm_api::Manifest;
 use ocm_api::names::bootstrap;
 use serde_json::Value;
 
+use crate::certificate;
 use crate::duration::human;
 use crate::install::rbac;
-use crate::pin::{self, Pin};
+use crate::pin::Pin;
 use crate::{Failure, Reason};
 
 /// Type of the Secrets that hold bootstrap tokens.
@@ -293,7 +294,7 @@ impl Ticket {
             line += &format!(" --hub-ca-pin {pin}");
         }
         for certificate in &self.ca {
-            line += &format!(" --hub-ca-data {}", pin::to_word(certificate));
+            line += &format!(" --hub-ca-data {}", certificate::to_base64(certificate));
         }
         line
     }
@@ -415,7 +416,8 @@ mod tests {
         let pin = Pin::of(&certificate).unwrap();
         let full = Ticket { pins: vec![pin], ca: vec![certificate.clone()], ..ticket };
         assert!(
-            full.join_line().ends_with(&format!(" --hub-ca-pin {pin} --hub-ca-data {}", pin::to_word(&certificate)))
+            full.join_line()
+                .ends_with(&format!(" --hub-ca-pin {pin} --hub-ca-data {}", certificate::to_base64(&certificate)))
         );
         assert!(!format!("{full:?}").contains("a.b"));
     }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::config::Kubeconfig;
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
-use ocm_core::{Event, Failure, Narrator, Reason, Remedy, pin};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy, certificate};
 use ocm_kube::Cluster;
 use ocm_net::Endpoint;
 use secrecy::ExposeSecret as _;
@@ -186,7 +186,7 @@ pub async fn cluster_info(hub: &Cluster) -> Result<Option<HubAddress>, Failure> 
 pub async fn root_ca(hub: &Cluster) -> Result<Vec<Vec<u8>>, Failure> {
     let Some(map) = public(hub, ROOT_CA).await? else { return Ok(Vec::new()) };
     let pem = map.data.as_ref().and_then(|data| data.get("ca.crt"));
-    Ok(pem.and_then(|pem| pin::from_pem(pem.as_bytes()).ok()).unwrap_or_default())
+    Ok(pem.and_then(|pem| certificate::from_pem(pem.as_bytes()).ok()).unwrap_or_default())
 }
 
 async fn public(hub: &Cluster, name: &str) -> Result<Option<ConfigMap>, Failure> {
@@ -222,7 +222,7 @@ pub fn parse(text: &str) -> Option<Bootstrap> {
     let user = context.and_then(|context| context.user.as_deref()).unwrap_or_default();
     let user = kubeconfig.auth_infos.iter().find(|entry| entry.name == user).and_then(|entry| entry.auth_info.as_ref());
     let token = user.and_then(|user| user.token.as_ref()).map(|token| token.expose_secret().to_owned());
-    let ca = cluster.certificate_authority_data.as_deref().and_then(|word| pin::from_word(word).ok());
+    let ca = cluster.certificate_authority_data.as_deref().and_then(|word| certificate::from_base64(word).ok());
     let hub = HubAddress {
         server: cluster.server.clone()?,
         ca: ca.unwrap_or_default(),

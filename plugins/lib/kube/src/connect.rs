@@ -128,7 +128,7 @@ fn config(
         None => environment_proxy(&config.cluster_url)?,
     };
     if let Some(ca) = ca {
-        config.root_cert = Some(ocm_core::pin::from_pem(&ca).map_err(|error| unusable(&error))?);
+        config.root_cert = Some(ocm_core::certificate::from_pem(&ca).map_err(|error| unusable(&error))?);
     }
     if let Some(namespace) = namespace {
         config.default_namespace = namespace;

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::config::{AuthInfo, Cluster as ClusterEntry};
 use kube::{Api, Resource};
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::{Failure, Narrator, Reason, Remedy, Role, pin};
+use ocm_core::{Failure, Narrator, Reason, Remedy, Role, certificate};
 use ocm_kube::changes::{Changes, named};
 use ocm_kube::wait::{Look, until_changed};
 use ocm_kube::{Cluster, Connection, connect_to};
@@ -157,7 +155,7 @@ async fn connect(
 ) -> Result<Cluster, Failure> {
     let cluster = ClusterEntry {
         server: Some(address.server.clone()),
-        certificate_authority_data: (!address.ca.is_empty()).then(|| STANDARD.encode(pin::to_pem(&address.ca))),
+        certificate_authority_data: (!address.ca.is_empty()).then(|| certificate::to_pem_base64(&address.ca)),
         proxy_url: address.proxy.clone(),
         ..ClusterEntry::default()
     };

@@ -10,12 +10,12 @@ use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
+use ocm_core::certificate::{self, Certificate};
 use ocm_core::join::Live;
 use ocm_core::join::agent::Agent;
 use ocm_core::join::lease::{self, stale_holder};
 use ocm_core::join::state::{Found, Identity, own};
 use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
-use ocm_core::pin::{self, Pin};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::wait::{Look, until};
 use ocm_kube::{Cluster, explain};
@@ -121,10 +121,14 @@ fn text(secret: &Secret, key: &str) -> Option<String> {
     String::from_utf8(secret.data.as_ref()?.get(key)?.0.clone()).ok()
 }
 
+/// The certificate in an agent's Secret.
+fn held(secret: &Secret) -> Option<Certificate> {
+    Certificate::read(certificate::from_pem(text(secret, secrets::TLS_CERT_KEY)?.as_bytes()).ok()?.first()?)
+}
+
 /// The agent's own identity: its Secret is there empty before the hub has let it in.
 fn read_identity(secret: &Secret) -> Option<Identity> {
-    let certificate = text(secret, secrets::TLS_CERT_KEY).filter(|pem| !pem.is_empty())?;
-    let expires = pin::from_pem(certificate.as_bytes()).ok()?.first().and_then(|der| pin::not_after(der));
+    let expires = Some(held(secret)?.not_after);
     Some(Identity {
         hub: hub::parse(&text(secret, secrets::KUBECONFIG_KEY)?)?.hub,
         cluster: text(secret, secrets::CLUSTER_NAME_KEY)?,
@@ -145,14 +149,12 @@ fn read_bootstrap(secret: &Secret) -> Option<Bootstrap> {
 /// The agent of cluster `name`, of whose Secret as much is known as it has written.
 fn read_agent(name: &str, secret: Option<&Secret>) -> Agent {
     let text = |key: &str| secret.and_then(|secret| text(secret, key)).filter(|text| !text.is_empty());
-    let certificate = text(secrets::TLS_CERT_KEY).and_then(|pem| pin::from_pem(pem.as_bytes()).ok());
-    let held = certificate.and_then(|all| all.into_iter().next());
-    let held = held.filter(|der| pin::not_after(der).is_none_or(|ends| ends > Timestamp::now()));
+    let held = secret.and_then(held).filter(|certificate| certificate.not_after > Timestamp::now());
     Agent {
         cluster: name.to_owned(),
         // The names of an earlier life, under another name, are over.
         name: text(secrets::AGENT_NAME_KEY).filter(|_| text(secrets::CLUSTER_NAME_KEY).as_deref() == Some(name)),
-        key: held.and_then(|der| Pin::of(&der)).map(|pin| pin.to_string()),
+        key: held.map(|certificate| certificate.pin.to_string()),
     }
 }
 

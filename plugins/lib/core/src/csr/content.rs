@@ -1,0 +1,169 @@
+//! What a certificate request asks for: a PKCS #10 request (RFC 2986), read once and in one way.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ocm_rules::csr::{self as rules, Signature};
+use x509_parser::asn1_rs::Tag;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::cri_attributes::ParsedCriAttribute;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::oid_registry as oid;
+use x509_parser::prelude::FromDer;
+
+use super::der;
+use super::signature::signature;
+use crate::key::Key;
+use crate::pin::Pin;
+
+/// What a request asks for: everything that its own signature covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Every common name of the subject.
+    pub common_names: Vec<String>,
+    /// Every organisation of the subject: the holder's groups.
+    pub organizations: Vec<String>,
+    /// Dotted names of the subject's other attributes.
+    pub other_attributes: Vec<String>,
+    /// Subject alternative names.
+    pub alternative_names: Vec<String>,
+    /// Other extensions and attributes that were asked for.
+    pub extensions: Vec<String>,
+    /// The key.
+    pub key: Key,
+    /// SHA-256 over the key's `SubjectPublicKeyInfo`, lower-case hex: the request's fingerprint.
+    pub spki_sha256: String,
+    /// Whether the request is signed with its own key, by an algorithm that can be trusted.
+    pub signature: Signature,
+}
+
+/// Why the content of a request cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// Not exactly one PEM block of the right kind.
+    Pem,
+    /// Not a PKCS #10 request; the whole sentence.
+    Der(String),
+    /// A name that is no plain text.
+    Text,
+}
+
+impl Unreadable {
+    fn der(why: impl fmt::Display) -> Self {
+        Self::Der(format!("it is not a PKCS #10 request: {why}"))
+    }
+
+    /// The reason as a sentence.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Pem => "it is not exactly one PEM block CERTIFICATE REQUEST",
+            Self::Der(sentence) => sentence,
+            Self::Text => "its subject holds a value that is no UTF-8 or printable string",
+        }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl Content {
+    /// Reads a PEM-encoded PKCS #10 request (RFC 2986), as `spec.request` holds it.
+    ///
+    /// # Errors
+    /// Says what kept it from being read.
+    pub fn read(pem: &[u8]) -> Result<Self, Unreadable> {
+        let der = only_pem_block(pem)?;
+        if !der::is_request(&der) {
+            return Err(Unreadable::der("it is not laid out and encoded as one"));
+        }
+        let (rest, request) = X509CertificationRequest::from_der(&der).map_err(Unreadable::der)?;
+        if !rest.is_empty() {
+            return Err(Unreadable::der("something follows it"));
+        }
+        let info = &request.certification_request_info;
+        let mut content = Self {
+            common_names: Vec::new(),
+            organizations: Vec::new(),
+            other_attributes: Vec::new(),
+            alternative_names: Vec::new(),
+            extensions: Vec::new(),
+            key: Key::of(&info.subject_pki),
+            spki_sha256: Pin::of_key(info.subject_pki.raw).hex(),
+            signature: Signature::Unverifiable,
+        };
+        for attribute in info.subject.iter_attributes() {
+            let kind = attribute.attr_type();
+            if *kind == oid::OID_X509_COMMON_NAME || *kind == oid::OID_X509_ORGANIZATION_NAME {
+                // Readers differ about the others.
+                if !matches!(attribute.attr_value().tag(), Tag::Utf8String | Tag::PrintableString) {
+                    return Err(Unreadable::Text);
+                }
+                let value = attribute.as_str().map_err(|_| Unreadable::Text)?.to_owned();
+                match *kind == oid::OID_X509_COMMON_NAME {
+                    true => content.common_names.push(value),
+                    false => content.organizations.push(value),
+                }
+            } else {
+                content.other_attributes.push(kind.to_id_string());
+            }
+        }
+        for attribute in info.iter_attributes() {
+            match attribute.parsed_attribute() {
+                ParsedCriAttribute::ExtensionRequest(requested) => {
+                    // What asks for nothing is nothing that an agent sends, and readers differ about a second value.
+                    if requested.extensions.is_empty() {
+                        content.extensions.push(attribute.oid.to_id_string());
+                    }
+                    for extension in &requested.extensions {
+                        match extension.parsed_extension() {
+                            ParsedExtension::SubjectAlternativeName(names) => content
+                                .alternative_names
+                                .extend(names.general_names.iter().map(|name| format!("{name}"))),
+                            _ => content.extensions.push(extension.oid.to_id_string()),
+                        }
+                        // An empty list of names, or one that cannot be read, is still an extension that was asked for.
+                        if extension.oid == oid::OID_X509_EXT_SUBJECT_ALT_NAME && content.alternative_names.is_empty() {
+                            content.alternative_names.push("unreadable".to_owned());
+                        }
+                    }
+                }
+                _ => content.extensions.push(attribute.oid.to_id_string()),
+            }
+        }
+        content.signature = signature(&request, &content.key);
+        Ok(content)
+    }
+
+    /// The facts that the rules judge.
+    pub(super) fn facts(&self) -> rules::Content<'_, String> {
+        rules::Content {
+            common_names: &self.common_names,
+            organizations: &self.organizations,
+            other_attributes: &self.other_attributes,
+            alternative_names: &self.alternative_names,
+            extensions: &self.extensions,
+            key: self.key.facts(),
+            signature: self.signature,
+        }
+    }
+}
+
+/// The contents of exactly one PEM block `CERTIFICATE REQUEST` with nothing but blanks around it and base64 in it.
+///
+/// Signers take the first block that they can read, wherever it begins and whatever headers it has. With one block and
+/// nothing else there is nothing to choose.
+fn only_pem_block(pem: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    let text = std::str::from_utf8(pem.trim_ascii()).map_err(|_| Unreadable::Pem)?;
+    let lines: Vec<&str> = text.lines().map(str::trim_ascii_end).collect();
+    let ["-----BEGIN CERTIFICATE REQUEST-----", body @ .., "-----END CERTIFICATE REQUEST-----"] = lines.as_slice()
+    else {
+        return Err(Unreadable::Pem);
+    };
+    STANDARD.decode(body.concat()).map_err(|_| Unreadable::Pem)
+}
