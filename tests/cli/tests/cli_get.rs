@@ -105,3 +105,66 @@ fn a_name_is_read_alone() {
     assert_eq!(server.lines(), [format!("GET {PATH}/c1")]);
     assert!(cli.run(["get", "clusters", "1c"]).stderr.contains("hint: did you mean c1?"));
 }
+
+#[test]
+fn a_request_is_read_by_its_name_or_its_clusters() {
+    const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let request = |name: &str, cluster: Option<&str>| {
+        json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": { "name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z",
+                "labels": cluster.map(|cluster| json!({ "open-cluster-management.io/cluster-name": cluster })) },
+            "spec": { "request": "eA==", "signerName": "kubernetes.io/kube-apiserver-client",
+                "username": "system:serviceaccount:open-cluster-management:agent-registration-bootstrap" },
+        })
+    };
+    let server = Server::start(move |_, asked| {
+        let Some(rest) = asked.line.strip_prefix("GET ").and_then(|line| line.strip_prefix(REQUESTS)) else {
+            return list(&[]);
+        };
+        let items = match rest {
+            "/r1" => return Reply::Json(200, request("r1", Some("c1")).to_string()),
+            "/other" => return Reply::Json(200, request("other", None).to_string()),
+            _ if rest.starts_with('/') => return status(404, "NotFound"),
+            // The requests for c1, and nothing for other names.
+            _ if rest.contains("c1") => json!([request("r1", Some("c1")), request("r2", Some("c1"))]),
+            _ => json!([]),
+        };
+        let list = json!({ "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequestList",
+            "metadata": { "resourceVersion": "1" }, "items": items });
+        Reply::Json(200, list.to_string())
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let asked = |names: &[&str]| {
+        let before = server.lines().len();
+        let run = cli.run([&["get", "csr", "-o", "name"], names].concat());
+        let mut lines: Vec<String> =
+            server.lines().split_off(before).iter().map(|line| line.replacen("GET ", "", 1)).collect();
+        lines.sort();
+        (run, lines)
+    };
+    let of = |names: &str| {
+        let selector = format!("open-cluster-management.io%2Fcluster-name+in+%28{names}%29");
+        format!("{REQUESTS}?&labelSelector={selector}&limit=500")
+    };
+
+    let (run, lines) = asked(&["r1"]);
+    assert_eq!((run.exit, run.stdout.lines().count()), (0, 1), "{run}");
+    assert_eq!(lines, [format!("{REQUESTS}/r1"), of("r1")]);
+    // A name that is a request's and one that is its cluster's, and one twice: each row once.
+    let (run, lines) = asked(&["c1", "r1", "c1"]);
+    assert_eq!((run.exit, run.stdout.lines().count()), (0, 2), "{run}");
+    let all = [format!("{REQUESTS}/c1"), format!("{REQUESTS}/r1"), of("c1%2Cr1")];
+    assert_eq!(lines, all);
+    // Many names are still few questions, and short ones.
+    let names: Vec<String> = (0..100).map(|number| format!("n{number}")).collect();
+    let (run, lines) = asked(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!((run.exit, lines.len()), (1, 100 + 2 + 1), "{run}");
+
+    let (run, _) = asked(&["r1", "nosuch"]);
+    assert_eq!(run.exit, 1, "{run}");
+    assert!(run.stderr.contains("error: no certificate request is, or is for, \"nosuch\""), "{run}");
+    let (run, _) = asked(&["other"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{run}");
+    assert!(run.stderr.contains("error: certificate request \"other\" is for no managed cluster"), "{run}");
+}

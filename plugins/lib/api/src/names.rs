@@ -92,6 +92,8 @@ pub mod bootstrap {
     pub const SERVICE_ACCOUNT: &str = "agent-registration-bootstrap";
     /// ClusterRole with what a registering agent may do. `deploy/cluster-manager/chart`
     pub const CLUSTER_ROLE: &str = "open-cluster-management:bootstrap";
+    /// The same role on hubs that clusteradm made before it had that name. `clusteradm`, what `clean` removes
+    pub const FORMER_CLUSTER_ROLE: &str = "system:open-cluster-management:bootstrap";
     /// Binding of that role to the ServiceAccount. `deploy/cluster-manager/chart`
     pub const SERVICE_ACCOUNT_BINDING: &str = "open-cluster-management:bootstrap:agent-registration";
     /// Binding of that role to the group of the bootstrap token. `deploy/cluster-manager/chart`

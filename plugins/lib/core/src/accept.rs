@@ -60,6 +60,8 @@ pub struct Found<'a> {
     pub role_created: Option<Timestamp>,
     /// The requests that carry its label.
     pub requests: &'a [Request],
+    /// Users besides the usual ones whom the hub itself lets register clusters: see [`crate::bootstrap`].
+    pub bound_accounts: &'a [String],
 }
 
 /// What is to be done for one cluster.
@@ -167,7 +169,9 @@ pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
         recorded: false,
     };
     let requests = found.requests.iter().enumerate().filter(|(_, request)| request.facts().is_first_of(name));
-    let case = Case { name, cluster, holder, facts, options, requests: requests.collect() };
+    let mut settings = options.settings.clone();
+    settings.requesters.extend_from_slice(found.bound_accounts);
+    let case = Case { name, cluster, holder, facts, options, settings, requests: requests.collect() };
     let decision = match &options.fingerprint {
         Some(wanted) => case.with_key(wanted),
         None => case.with_any_key(),
@@ -182,12 +186,14 @@ struct Case<'a> {
     holder: Holder,
     facts: claim::Facts<'a>,
     options: &'a Options,
+    /// Those of the options, with everybody who may ask.
+    settings: Settings,
     requests: Vec<Indexed<'a>>,
 }
 
 impl<'a> Case<'a> {
     fn violations(&self, request: &Request) -> Vec<Violation> {
-        request.violations(self.name, &self.options.settings)
+        request.violations(self.name, &self.settings)
     }
 
     fn is_right(&self, request: &Request) -> bool {
@@ -206,7 +212,7 @@ impl<'a> Case<'a> {
 
     fn claimant(&self, request: &'a Request) -> Option<Claimant<'a>> {
         let key = request.key_digest().unwrap_or_default();
-        claim::claimant(&request.facts(), key, state(request), self.name, &self.options.settings)
+        claim::claimant(&request.facts(), key, state(request), self.name, &self.settings)
     }
 
     /// Requests that were approved in this registration and whose certificates are identities on the hub.

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod accept;
+pub mod bootstrap;
 pub mod certificate;
 pub mod csr;
 mod dry_run;

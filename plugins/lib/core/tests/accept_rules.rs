@@ -137,7 +137,7 @@ fn names_of_the_hub_are_not_given_away() {
         |name: &str| Request::read(&labelled(object("r", 110, &Fixture::agent(name, "a1").pem()), LABEL, name));
     let of = |name: &str, namespace| {
         let (cluster, requests) = (cluster(), [request(name)]);
-        let found = Found { cluster: Some(&cluster), namespace, requests: &requests, role_created: None };
+        let found = Found { cluster: Some(&cluster), namespace, requests: &requests, ..Found::default() };
         decide(name, &found, &Options::default())
     };
     let own = Namespace::Own { created: Some(at(REGISTERED + 1).as_millisecond()) };
@@ -339,6 +339,24 @@ fn what_an_administrator_allows_is_allowed_exactly() {
 }
 
 #[test]
+fn accounts_that_the_hub_lets_register_may_ask_and_need_their_tokens() {
+    let mut object = asks("r", 110, &key());
+    ask_as_service_account(&mut object, "ocm", "agent-registration-bootstrap");
+    let decided = |object: &CertificateSigningRequest, bound: &[&str]| {
+        let bound: Vec<String> = bound.iter().map(|account| format!("system:serviceaccount:{account}")).collect();
+        let (requests, cluster) = ([Request::read(object)], cluster());
+        let found = Found { cluster: Some(&cluster), requests: &requests, bound_accounts: &bound, ..Found::default() };
+        decide(CLUSTER, &found, &Options::default())
+    };
+    assert_eq!(decided(&object, &["ocm:agent-registration-bootstrap"]), lets_in(0));
+    for other in [&[][..], &["ocm:agent"], &["other:agent-registration-bootstrap"]] {
+        assert_refused(&decided(&object, other), Code::Requester);
+    }
+    object.spec.uid = None;
+    assert_refused(&decided(&object, &["ocm:agent-registration-bootstrap"]), Code::Impersonated);
+}
+
+#[test]
 fn an_approved_request_counts_by_its_approval_not_by_its_age() {
     // The agent asked before it registered, and a person approved after.
     let mut early = asks("r", 90, &key());
@@ -359,7 +377,11 @@ fn a_name_that_was_used_before_needs_a_word() {
     let requests = [Request::read(&asks("new", 110, &key()))];
     let with = |namespace, role_created, options: &Options| {
         let cluster = cluster();
-        decide(CLUSTER, &Found { cluster: Some(&cluster), namespace, role_created, requests: &requests }, options)
+        decide(
+            CLUSTER,
+            &Found { cluster: Some(&cluster), namespace, role_created, requests: &requests, ..Found::default() },
+            options,
+        )
     };
     let own = |second| Namespace::Own { created: Some(at(second).as_millisecond()) };
     assert_eq!(with(own(REGISTERED), Some(at(REGISTERED)), &Options::default()), lets_in(0));

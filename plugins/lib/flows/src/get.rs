@@ -1,6 +1,8 @@
 //! Lists of clusters and requests with where they stand, once or as they change.
 
-use futures::{Stream, TryStreamExt};
+use std::collections::BTreeSet;
+
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
@@ -10,7 +12,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
 use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
 
 use crate::registry;
@@ -80,14 +82,13 @@ impl ClusterRow {
 }
 
 impl RequestRow {
-    fn of(object: CertificateSigningRequest) -> Self {
-        let request = Request::read(&object);
+    fn of(object: CertificateSigningRequest, request: Request, settings: &Settings) -> Self {
         let verdict = match () {
             () if request.is_addons() => Verdict::AddOn,
             () if request.is_renewal(request.cluster_label.as_deref().unwrap_or_default()) => Verdict::Renewal,
             () => {
                 let cluster = request.cluster_label.clone().unwrap_or_default();
-                match request.violations(&cluster, &Settings::default()) {
+                match request.violations(&cluster, settings) {
                     violations if violations.is_empty() => Verdict::Sound,
                     violations => Verdict::Refused(violations),
                 }
@@ -145,27 +146,42 @@ async fn unknown_cluster(hub: &Cluster, unknown: &str) -> Failure {
 /// # Errors
 /// When the hub cannot be read, or does not know a name.
 pub async fn requests(hub: &Cluster, names: &[String], selector: Option<&str>) -> Result<Vec<RequestRow>, Failure> {
-    let selector =
-        selector.map_or_else(|| labels::CLUSTER_NAME.to_owned(), |more| format!("{},{more}", labels::CLUSTER_NAME));
-    let objects = registry::requests(hub, &selector).await?;
+    let objects = match selector {
+        None if !names.is_empty() && names.iter().all(|name| registry::is_plain(name)) => {
+            registry::some_requests(hub, names).await?
+        }
+        selector => registry::requests(hub, &for_clusters(selector)).await?,
+    };
     if objects.is_empty() {
         // Every cluster serves requests: an empty list must not pass a cluster off as a hub.
         registry::clusters(hub, Some("kubectl-ocm/none")).await?;
     }
-    let mut rows: Vec<RequestRow> = objects.into_iter().map(RequestRow::of).collect();
-    if !names.is_empty() {
-        let is = |row: &RequestRow, name: &String| {
-            row.request.name == *name || row.request.cluster_label.as_ref() == Some(name)
-        };
-        if let Some(unknown) = names.iter().find(|name| !rows.iter().any(|row| is(row, name))) {
-            return Err(Failure::new(Reason::NotFound, format!("no certificate request is, or is for, {unknown:?}")));
-        }
-        rows.retain(|row| names.iter().any(|name| is(row, name)));
+    let mut requests: Vec<_> = objects.into_iter().map(|object| (Request::read(&object), object)).collect();
+    let is = |request: &Request, name: &String| request.name == *name || request.cluster_label.as_ref() == Some(name);
+    if let Some(unknown) = names.iter().find(|name| !requests.iter().any(|(request, _)| is(request, name))) {
+        return Err(Failure::new(Reason::NotFound, format!("no certificate request is, or is for, {unknown:?}")));
     }
-    rows.sort_by(|left, right| {
-        (left.request.created, &left.request.name).cmp(&(right.request.created, &right.request.name))
-    });
-    Ok(rows)
+    requests.retain(|(request, _)| names.is_empty() || names.iter().any(|name| is(request, name)));
+    if let Some((foreign, _)) = requests.iter().find(|(request, _)| request.cluster_label.is_none()) {
+        let name = &foreign.name;
+        return Err(Failure::new(Reason::NotFound, format!("certificate request {name:?} is for no managed cluster"))
+            .hint(format!("look at it: kubectl get csr {name}")));
+    }
+    requests.sort_by(|(left, _), (right, _)| (left.created, &left.name).cmp(&(right.created, &right.name)));
+    // A name that was typed twice, or is a request's and its cluster's, is one row.
+    requests.dedup_by(|(left, _), (right, _)| left.name == right.name);
+    let settings = settings(hub, requests.iter().map(|(request, _)| request)).await?;
+    Ok(requests.into_iter().map(|(request, object)| RequestRow::of(object, request, &settings)).collect())
+}
+
+/// Who may ask, by what the hub shows.
+async fn settings(hub: &Cluster, requests: impl IntoIterator<Item = &Request>) -> Result<Settings, Failure> {
+    Ok(Settings { requesters: registry::bound_accounts(hub, requests).await?, ..Settings::default() })
+}
+
+/// A selector of requests that are for clusters.
+fn for_clusters(selector: Option<&str>) -> String {
+    selector.map_or_else(|| labels::CLUSTER_NAME.to_owned(), |more| format!("{},{more}", labels::CLUSTER_NAME))
 }
 
 /// Managed clusters as they change, beginning with all that there are.
@@ -197,7 +213,20 @@ pub fn watch_requests(
     hub: &Cluster,
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<RequestRow>, Failure>> {
-    let selector =
-        selector.map_or_else(|| labels::CLUSTER_NAME.to_owned(), |more| format!("{},{more}", labels::CLUSTER_NAME));
-    changes(hub, watcher::Config::default().labels(&selector), RequestRow::of)
+    let config = watcher::Config::default().labels(&for_clusters(selector));
+    let seen = changes(hub, config, |object: CertificateSigningRequest| (Request::read(&object), object));
+    // What the hub says of a user is read when the first request of theirs is seen.
+    let begin = (Box::pin(seen), Settings::default(), BTreeSet::new());
+    stream::unfold(begin, async move |(mut seen, mut settings, mut asked)| {
+        let change = seen.next().await?;
+        if let Ok(Changed::Now((request, _))) = &change
+            && bootstrap::needs_binding(request)
+            && asked.insert(request.asked_by().to_owned())
+            && let Ok(accounts) = registry::bound_accounts(hub, [request]).await
+        {
+            settings.requesters = accounts;
+        }
+        let change = change.map(|change| change.map(|(request, object)| RequestRow::of(object, request, &settings)));
+        Some((change, (seen, settings, asked)))
+    })
 }

@@ -6,13 +6,14 @@ use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as hub_names, labels};
 use ocm_core::csr::Request;
-use ocm_core::{Failure, Reason, Remedy};
+use ocm_core::name::is_cluster_name;
+use ocm_core::{Failure, Reason, Remedy, bootstrap};
 use ocm_kube::Cluster;
 use ocm_rules::claim;
 use serde::de::DeserializeOwned;
@@ -45,6 +46,8 @@ pub struct Registry {
     namespaces: BTreeMap<String, claim::Namespace>,
     /// When the ClusterRoles of agents were created, by their names.
     roles: BTreeMap<String, Timestamp>,
+    /// Users besides the usual ones whom the hub lets register clusters, where somebody asks of whom only that can tell.
+    pub bound_accounts: Vec<String>,
 }
 
 impl Registry {
@@ -90,8 +93,9 @@ impl Registry {
                 registry.clusters.insert(name, cluster);
             }
         }
-        for object in requests {
-            let request = Request::read(&object);
+        let requests: Vec<_> = requests.into_iter().map(|object| (Request::read(&object), object)).collect();
+        registry.bound_accounts = bound_accounts(hub, requests.iter().map(|(request, _)| request)).await?;
+        for (request, object) in requests {
             if let Some(name) = request.cluster_label.clone() {
                 registry.requests.entry(name).or_default().push((request, object));
             }
@@ -125,11 +129,28 @@ async fn many(hub: &Cluster, selector: Option<&str>) -> Result<(Lists, Roles), F
     Ok((lists?, unless_forbidden(roles)?))
 }
 
+/// Users besides the usual ones whom the hub lets register clusters. It is asked only if some of the requests need that:
+/// a hub has a binding for every cluster, too.
+///
+/// # Errors
+/// When the hub cannot be read. Who may not read bindings goes by the usual users.
+pub async fn bound_accounts(
+    hub: &Cluster,
+    requests: impl IntoIterator<Item = &Request>,
+) -> Result<Vec<String>, Failure> {
+    if !requests.into_iter().any(bootstrap::needs_binding) {
+        return Ok(Vec::new());
+    }
+    let api: Api<ClusterRoleBinding> = Api::all(hub.client.clone());
+    let bindings = all(hub, &api, ListParams::default(), "list cluster role bindings").await;
+    Ok(bootstrap::bound_accounts(&unless_forbidden(bindings)?).into_iter().collect())
+}
+
 /// Roles are one trace of several that a name leaves: who may not read them goes by the others.
-fn unless_forbidden(roles: Result<Roles, Failure>) -> Result<Roles, Failure> {
-    match roles {
+fn unless_forbidden<T>(list: Result<Vec<T>, Failure>) -> Result<Vec<T>, Failure> {
+    match list {
         Err(failure) if failure.reason == Reason::Forbidden => Ok(Vec::new()),
-        roles => roles,
+        list => list,
     }
 }
 
@@ -216,6 +237,38 @@ pub async fn clusters(hub: &Cluster, selector: Option<&str>) -> Result<Vec<Manag
 pub async fn requests(hub: &Cluster, selector: &str) -> Result<Vec<CertificateSigningRequest>, Failure> {
     let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
     all(hub, &api, ListParams::default().labels(selector), "list certificate signing requests").await
+}
+
+/// Whether a name can stand in the path of a URL as it is.
+pub fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':'))
+}
+
+/// How many names one selector holds: the address of a request must not grow too long.
+const NAMES: usize = 64;
+
+/// Certificate signing requests by names that are [plain](is_plain): those that have such a name, and those that are for
+/// the cluster of such a name.
+///
+/// # Errors
+/// When the hub cannot be read.
+pub async fn some_requests(hub: &Cluster, names: &[String]) -> Result<Vec<CertificateSigningRequest>, Failure> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let names: BTreeSet<&String> = names.iter().collect();
+    let named = futures::stream::iter(&names).map(|name| {
+        let api = api.clone();
+        async move {
+            let found = api.get_opt(name).await;
+            found.map_err(|error| hub.explain(format_args!("read certificate signing request {name:?}"), error))
+        }
+    });
+    let clusters: Vec<&str> = names.iter().map(|name| name.as_str()).filter(|name| is_cluster_name(name)).collect();
+    let of_clusters = futures::stream::iter(clusters.chunks(NAMES).map(|names| async move {
+        requests(hub, &format!("{} in ({})", labels::CLUSTER_NAME, names.join(","))).await
+    }));
+    let (named, of_clusters) =
+        futures::join!(named.buffered(FEW).try_collect::<Vec<_>>(), of_clusters.buffered(FEW).try_collect::<Vec<_>>(),);
+    Ok(named?.into_iter().flatten().chain(of_clusters?.into_iter().flatten()).collect())
 }
 
 /// Managed clusters by their names, those that exist.

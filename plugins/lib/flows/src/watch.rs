@@ -25,6 +25,19 @@ pub enum Changed<T> {
     Back,
 }
 
+impl<T> Changed<T> {
+    /// The same of something else.
+    pub(crate) fn map<U>(self, row: impl FnOnce(T) -> U) -> Changed<U> {
+        match self {
+            Self::Now(seen) => Changed::Now(row(seen)),
+            Self::Gone(seen) => Changed::Gone(row(seen)),
+            Self::Listed => Changed::Listed,
+            Self::Lost(failure) => Changed::Lost(failure),
+            Self::Back => Changed::Back,
+        }
+    }
+}
+
 /// Follows a kind. What passes by itself, like a lost connection, is retried with growing pauses.
 pub(crate) fn changes<K, T>(
     hub: &Cluster,
@@ -42,15 +55,7 @@ where
             Ok(event) => known.take(event),
             Err(error) => known.lose(error, &label).into_iter().collect(),
         };
-        futures::stream::iter(found.into_iter().map(move |change| {
-            change.map(|change| match change {
-                Changed::Now(object) => Changed::Now(row(object)),
-                Changed::Gone(object) => Changed::Gone(row(object)),
-                Changed::Listed => Changed::Listed,
-                Changed::Lost(failure) => Changed::Lost(failure),
-                Changed::Back => Changed::Back,
-            })
-        }))
+        futures::stream::iter(found.into_iter().map(move |change| change.map(|change| change.map(row))))
     })
 }
 

@@ -279,6 +279,7 @@ impl Hub {
             namespace,
             role_created: role.map(|created| created.parse().expect("it is a time")),
             requests: &requests,
+            bound_accounts: &[],
         };
         decide(self.name, &found, &self.options)
     }

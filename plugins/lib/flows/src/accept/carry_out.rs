@@ -254,6 +254,7 @@ mod tests {
             name: name.to_string(),
             cluster: None,
             requests: Vec::new(),
+            bound_accounts: Vec::new(),
             options: Options::default(),
             decision: Decision::NoRequest,
         };

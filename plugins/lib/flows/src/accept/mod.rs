@@ -37,6 +37,8 @@ pub struct Candidate {
     pub cluster: Option<ManagedCluster>,
     /// Its requests with the objects that they were read from.
     pub requests: Vec<(Request, CertificateSigningRequest)>,
+    /// Users besides the usual ones whom the hub lets register clusters.
+    pub bound_accounts: Vec<String>,
     /// What the decision was made with, and will be again if the hub changes.
     pub options: Options,
     /// What is to be done.
@@ -162,9 +164,11 @@ fn candidate(registry: &Registry, name: String, options: &Options) -> Candidate 
         namespace: registry.namespace_of(&name),
         role_created: registry.role_created(&name),
         requests: &plain,
+        bound_accounts: &registry.bound_accounts,
     };
     let decision = decide(&name, &found, options);
-    Candidate { name, cluster, requests, options: options.clone(), decision }
+    let bound_accounts = registry.bound_accounts.clone();
+    Candidate { name, cluster, requests, bound_accounts, options: options.clone(), decision }
 }
 
 /// Fails before anything is touched unless the user may approve, and accept.

@@ -235,7 +235,18 @@ impl<'a> Watch<'a> {
 
     fn judge(&self, name: &str) -> Decision {
         let requests: Vec<Request> = self.requests.get(name).into_iter().flat_map(BTreeMap::values).cloned().collect();
-        decide(name, &Found { cluster: self.clusters.get(name), requests: &requests, ..Found::default() }, self.options)
+        let found = Found {
+            cluster: self.clusters.get(name),
+            requests: &requests,
+            // As they were read last; who is not among them brings about another look.
+            bound_accounts: self
+                .waiting
+                .get(name)
+                .map(|candidate| candidate.bound_accounts.as_slice())
+                .unwrap_or_default(),
+            ..Found::default()
+        };
+        decide(name, &found, self.options)
     }
 
     /// Reads the clusters whose decision came out differently from the hub, and returns those that wait no longer.
