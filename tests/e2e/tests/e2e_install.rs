@@ -268,6 +268,45 @@ fn a_hub_of_another_tool_is_taken_over_without_a_loss() {
 }
 
 #[test]
+fn pull_secrets_that_others_gave_the_operators_account_stay() {
+    let hub = Cluster::start(&Spec::api("pulls")).expect("a cluster");
+    assert_eq!(install(&hub, &[]).code, Some(0));
+    let account = ["serviceaccount", "cluster-manager", NAMESPACE];
+    let secrets = || object(&hub, &account)["imagePullSecrets"].clone();
+    let named = |names: &[&str]| Value::from_iter(names.iter().map(|name| json!({"name": name})));
+    let ours = "open-cluster-management-image-pull-credentials";
+    assert_eq!(secrets(), named(&[ours]));
+
+    // Beside ours; instead of ours; and by a tool that owns the whole list, as server-side apply treats it.
+    let patch = |kind: &str, patch: Value| {
+        let (kind, patch) = (format!("--type={kind}"), patch.to_string());
+        hub.kubectl(&[&["patch"], &account[..], &[&kind, "--patch", &patch]].concat()).expect("patched");
+    };
+    let beside = || patch("json", json!([{"op": "add", "path": "/imagePullSecrets/-", "value": {"name": "theirs"}}]));
+    let instead = || patch("merge", json!({"imagePullSecrets": named(&["theirs", "more"])}));
+    let owned = || {
+        let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "imagePullSecrets": named(&["theirs"]),
+            "metadata": {"name": "cluster-manager", "namespace": "open-cluster-management"}});
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(object.to_string().as_bytes()).expect("written");
+        let file = file.path().to_str().expect("text").to_owned();
+        let apply = ["apply", "--server-side", "--force-conflicts", "--field-manager=gitops", "--filename", &file];
+        hub.kubectl(&apply).expect("applied");
+    };
+    let cases: [(&dyn Fn(), &[&str]); 3] =
+        [(&beside, &[ours, "theirs"]), (&instead, &["theirs", "more", ours]), (&owned, &["theirs", ours])];
+    for (change, expected) in cases {
+        change();
+        let said = install(&hub, &[]);
+        assert_eq!((said.code, secrets()), (Some(0), named(expected)), "{said:?}");
+        let before = resource_versions(&hub);
+        let said = install(&hub, &[]);
+        assert_eq!((said.code, resource_versions(&hub)), (Some(0), before), "{said:?}");
+        assert!(!said.stdout.contains("configured"), "{said:?}");
+    }
+}
+
+#[test]
 fn without_the_rights_nothing_is_changed() {
     let hub = Cluster::start(&Spec::api("guarded")).expect("a cluster");
     let user = hub.user_kubeconfig("visitor", &["visitors"]).expect("a user");

@@ -266,6 +266,44 @@ fn an_unclean_end_is_mended_by_the_same_command() {
     assert!(said.stderr.contains("the name \"again\" was used on the hub before"), "{said:?}");
 }
 
+#[test]
+fn an_address_of_the_cluster_that_somebody_wrote_stays_with_its_ca() {
+    let _alone = alone();
+    // No agent runs there: the cluster stays as a join leaves it.
+    let cluster = Cluster::start(&Spec::api("urls")).expect("a cluster");
+    let flags = [seat(hub())];
+    let publish = |server: &str| {
+        let config = serde_json::json!({"apiVersion": "v1", "kind": "Config",
+            "clusters": [{"name": "", "cluster": {"server": server}}]});
+        let literal = format!("--from-literal=kubeconfig={config}");
+        cluster.kubectl(&["create", "configmap", "cluster-info", "--namespace=kube-public", &literal]).expect("made");
+    };
+    let klusterlet = || object(&cluster, &["klusterlet", "klusterlet"]);
+    let urls = || klusterlet()["spec"]["externalServerURLs"].clone();
+    publish("https://published.example:6443");
+    let said = join(&cluster, "urls", &flags);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(urls(), serde_json::json!([{"url": "https://published.example:6443"}]));
+
+    let written = serde_json::json!([
+        {"url": "https://written.example", "caBundle": STANDARD.encode(cluster.ca_pem())},
+        {"url": "https://second.example"},
+    ]);
+    let patch = serde_json::json!({"spec": {"externalServerURLs": written}}).to_string();
+    cluster.kubectl(&["patch", "klusterlet", "klusterlet", "--type=merge", "--patch", &patch]).expect("patched");
+    cluster.kubectl(&["delete", "configmap", "cluster-info", "--namespace=kube-public"]).expect("it goes");
+    publish("https://moved.example:6443");
+    let version = || klusterlet()["metadata"]["resourceVersion"].clone();
+    // The first run takes the field over, the second one has nothing to do.
+    let mut versions = Vec::new();
+    for _ in 0..2 {
+        let said = join(&cluster, "urls", &flags);
+        assert_eq!((said.code, urls()), (Some(0), written.clone()), "{said:?}");
+        versions.push(version());
+    }
+    assert_eq!(versions[0], versions[1]);
+}
+
 /// Somebody with a token that registers clusters, but no cluster.
 struct Stranger {
     kubeconfig: tempfile::NamedTempFile,
