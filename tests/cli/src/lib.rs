@@ -19,6 +19,7 @@ use tempfile::TempDir;
 pub mod docs;
 mod guest;
 pub mod server;
+pub mod terminal;
 pub mod tree;
 
 pub use guest::{guests, target};

@@ -1,71 +1,11 @@
 //! What happens at a terminal, and where stdout leads nowhere.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::fs::OpenOptions;
+use std::process::Stdio;
 
 use cli_tests::server::{Reply, Server};
+use cli_tests::terminal::Terminal;
 use cli_tests::{Cli, binary, kubeconfig};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
-/// A command at a terminal of its own.
-struct Terminal {
-    child: Child,
-    keyboard: File,
-    output: Receiver<Vec<u8>>,
-    seen: String,
-}
-
-impl Terminal {
-    fn run(cli: &Cli, words: &[&str]) -> Self {
-        let keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal can be had"));
-        grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("it can be opened");
-        let name = ptsname(&keyboard, Vec::new()).expect("it has a name").into_string().expect("the name is text");
-        let open = || OpenOptions::new().read(true).write(true).open(&name).expect("it opens");
-        // It makes the terminal the command's own, so that Ctrl-C there is a signal to the command.
-        let mut command = cli.command(Path::new("/usr/bin/setsid"));
-        command.arg("--ctty").arg(binary("kubectl-ocm")).args(words).env("TERM", "xterm");
-        let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().expect("setsid starts");
-        drop(command);
-        let mut screen = keyboard.try_clone().expect("a terminal has several hands");
-        let (sender, output) = channel();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            // The last hand of the other side gone is an error here.
-            while let Ok(length @ 1..) = screen.read(&mut bytes) {
-                if sender.send(bytes[..length].to_vec()).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { child, keyboard, output, seen: String::new() }
-    }
-
-    /// Reads until a text is on the screen.
-    fn wait_for(&mut self, text: &str) {
-        while !self.seen.contains(text) {
-            let bytes = self.output.recv_timeout(Duration::from_secs(60));
-            let bytes = bytes.unwrap_or_else(|_| panic!("{text:?} does not come: {:?}", self.seen));
-            self.seen += &String::from_utf8_lossy(&bytes);
-        }
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
-    }
-
-    /// The exit code and everything that was shown.
-    fn end(mut self) -> (i32, String) {
-        let status = self.child.wait().expect("it ends");
-        while let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(60)) {
-            self.seen += &String::from_utf8_lossy(&bytes);
-        }
-        (status.code().unwrap_or(-1), self.seen)
-    }
-}
 
 fn cli() -> Cli {
     Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]))
@@ -77,7 +17,7 @@ const QUESTION: &str =
 #[test]
 fn ctrl_c_ends_the_command_at_a_question() {
     let cli = cli();
-    let mut terminal = Terminal::run(&cli, &["token", "revoke", "--service-account"]);
+    let mut terminal = Terminal::run(&cli, &binary("kubectl-ocm"), &["token", "revoke", "--service-account"]);
     terminal.wait_for("[y/N] ");
     terminal.press("\u{3}");
     let (exit, seen) = terminal.end();
@@ -92,10 +32,11 @@ fn ctrl_c_ends_the_command_at_a_question() {
 #[test]
 fn a_question_is_alone_on_the_screen() {
     let cli = cli();
-    let mut terminal = Terminal::run(&cli, &["token", "revoke", "--service-account", "--progress", "always"]);
+    let mut terminal =
+        Terminal::run(&cli, &binary("kubectl-ocm"), &["token", "revoke", "--service-account", "--progress", "always"]);
     terminal.wait_for("[y/N] ");
     // What stood on the line before was cleared, and nothing comes after the question.
-    let visible = terminal.seen.rsplit("\u{1b}[2K").next().unwrap_or_default().trim_start_matches('\r').to_owned();
+    let visible = terminal.seen().rsplit("\u{1b}[2K").next().unwrap_or_default().trim_start_matches('\r').to_owned();
     assert_eq!(visible, QUESTION);
     terminal.press("n\n");
     let (exit, seen) = terminal.end();

@@ -5,12 +5,13 @@
 
 #![expect(clippy::print_stdout, reason = "how many attacks there were is part of the result")]
 
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use cli_tests::Cli;
+use cli_tests::terminal::Terminal;
 use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who};
 use e2e_tests::roles::user_with;
@@ -764,53 +765,28 @@ fn rights_are_checked_before_anything_is_written() {
     assert!(!hub.is("Approved", &request));
 }
 
-/// Runs a command line on a terminal of its own, types an answer, and returns the exit code and all that was shown.
-fn on_a_terminal(line: &str, answer: &str) -> (i32, String) {
-    let mut shell = Command::new("script")
-        .args(["--quiet", "--return", "--echo", "never", "--command", line, "/dev/null"])
-        .env("TERM", "xterm")
-        .env_remove("CI")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("script of util-linux");
-    let mut stdin = shell.stdin.take().expect("a pipe");
-    let mut stdout = shell.stdout.take().expect("a pipe");
-    // The question must be there before it is answered.
-    let mut shown = Vec::new();
-    let mut byte = [0];
-    while !String::from_utf8_lossy(&shown).contains("[y/N]") {
-        match std::io::Read::read(&mut stdout, &mut byte) {
-            Ok(1) => shown.push(byte[0]),
-            _ => break,
-        }
-    }
-    stdin.write_all(answer.as_bytes()).expect("an answer");
-    std::io::Read::read_to_end(&mut stdout, &mut shown).expect("what is shown");
-    drop(stdin);
-    let code = shell.wait().expect("it ends").code().unwrap_or(-1);
-    (code, String::from_utf8_lossy(&shown).into_owned())
-}
-
 #[test]
 fn on_a_terminal_somebody_is_asked() {
     let hub = Hub::start("terminal");
     let request = hub.join("t1");
-    let program = e2e_tests::accept_support::accept_binary();
-    let line = |arguments: &str| {
-        format!("{} {arguments} --kubeconfig {}", program.display(), hub.cluster.kubeconfig().display())
+    let kubeconfig = hub.cluster.kubeconfig().to_str().expect("text").to_owned();
+    let answered = |scope: &str, keys: &str| {
+        let cli = Cli::new();
+        let words = [scope, "--kubeconfig", &kubeconfig];
+        let mut terminal = Terminal::run(&cli, &e2e_tests::accept_support::accept_binary(), &words);
+        terminal.wait_for("[y/N] ");
+        terminal.press(keys);
+        terminal.end()
     };
-    for answer in ["n\n", "\n", "maybe\n"] {
+    for keys in ["n\n", "\n", "maybe\n"] {
         let before = hub.versions();
-        let (code, shown) = on_a_terminal(&line("t1"), answer);
-        assert_eq!(code, 3, "{shown}");
-        assert_eq!(hub.versions(), before, "{shown}");
+        let (code, shown) = answered("t1", keys);
+        assert_eq!((code, hub.versions()), (3, before), "{shown}");
         for part in ["t1", &request, BOOTSTRAP, "sha256:", "Accept this cluster?"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
     }
-    let (code, shown) = on_a_terminal(&line("--all-pending"), "y\n");
+    let (code, shown) = answered("--all-pending", "y\n");
     assert_eq!(code, 0, "{shown}");
     assert!(hub.accepts("t1") && hub.is("Approved", &request));
 }

@@ -1,0 +1,93 @@
+//! A terminal that a command runs at, and a keyboard.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::Cli;
+
+/// A command at a terminal of its own.
+pub struct Terminal {
+    child: Child,
+    keyboard: File,
+    output: Receiver<Vec<u8>>,
+    seen: String,
+    /// Up to here it was waited for.
+    read: usize,
+}
+
+impl Terminal {
+    /// Starts a program there, with the home and the environment of somebody.
+    ///
+    /// # Panics
+    /// When there is no terminal, or no `setsid`.
+    pub fn run(cli: &Cli, program: &Path, words: &[&str]) -> Self {
+        let keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal can be had"));
+        grantpt(&keyboard).and_then(|()| unlockpt(&keyboard)).expect("it can be opened");
+        let name = ptsname(&keyboard, Vec::new()).expect("it has a name").into_string().expect("the name is text");
+        let open = || OpenOptions::new().read(true).write(true).open(&name).expect("it opens");
+        // It makes the terminal the command's own, so that Ctrl-C there is a signal to the command.
+        let mut command = cli.command(Path::new("/usr/bin/setsid"));
+        command.arg("--ctty").arg(program).args(words).env("TERM", "xterm");
+        let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().expect("setsid starts");
+        drop(command);
+        let mut screen = keyboard.try_clone().expect("a terminal has several hands");
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The last hand of the other side gone is an error here.
+            while let Ok(length @ 1..) = screen.read(&mut bytes) {
+                if sender.send(bytes[..length].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { child, keyboard, output, seen: String::new(), read: 0 }
+    }
+
+    /// Reads until a text is on the screen, after what was waited for before.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub fn wait_for(&mut self, text: &str) {
+        let end = loop {
+            if let Some(at) = self.seen[self.read..].find(text) {
+                break self.read + at + text.len();
+            }
+            let bytes = self.output.recv_timeout(Duration::from_secs(60));
+            let bytes = bytes.unwrap_or_else(|_| panic!("{text:?} does not come: {:?}", self.seen));
+            self.seen += &String::from_utf8_lossy(&bytes);
+        };
+        self.read = end;
+    }
+
+    /// Everything that was shown so far.
+    pub fn seen(&self) -> &str {
+        &self.seen
+    }
+
+    /// Types something.
+    ///
+    /// # Panics
+    /// When the terminal is gone.
+    pub fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
+    }
+
+    /// The exit code and everything that was shown.
+    ///
+    /// # Panics
+    /// When it cannot be waited for.
+    pub fn end(mut self) -> (i32, String) {
+        let status = self.child.wait().expect("it ends");
+        while let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(60)) {
+            self.seen += &String::from_utf8_lossy(&bytes);
+        }
+        (status.code().unwrap_or(-1), self.seen)
+    }
+}
