@@ -15,6 +15,13 @@ use ocm_core::{DryRun, Silent};
 use ocm_flows::accept::{Limits, Outcome, carry_out, survey};
 use ocm_flows::registry::Scope;
 
+const REUSE: &str = "Accept it all the same? [y/N] ";
+const ACCEPT: &str = "Accept this cluster? [y/N] ";
+const TOLD: &str = "managedcluster/b1 refused, NameUsedBefore: a cluster of this name was here before";
+
+/// Each question with what is typed at it, the exit code, and how it ends.
+type Case = (&'static [(&'static str, &'static str)], i32, &'static str);
+
 #[test]
 fn whether_a_name_is_used_again_is_a_question() {
     let hub = Hub::start("reuse");
@@ -26,18 +33,14 @@ fn whether_a_name_is_used_again_is_a_question() {
     sleep(Duration::from_millis(1100));
     let request = hub.join("b1");
 
-    let reuse = "Accept it all the same? [y/N] ";
-    let accept = "Accept this cluster? [y/N] ";
-    // Each question with what is typed at it, the exit code, and how it ends.
-    let told = "managedcluster/b1 refused, NameUsedBefore: a cluster of this name was here before";
-    let cases: [(&[(&str, &str)], i32, &str); 7] = [
-        (&[(reuse, "n\n")], 3, told),
-        (&[(reuse, "\n")], 3, told),
-        (&[(reuse, "why\n")], 3, told),
-        (&[(reuse, "\u{3}")], 130, "nothing was changed"),
-        (&[(reuse, "y\n"), (accept, "\u{3}")], 130, "nothing was changed"),
-        (&[(reuse, "y\n"), (accept, "n\n")], 3, "nothing was accepted"),
-        (&[(reuse, "y\n"), (accept, "y\n")], 0, "managedcluster/b1 accepted"),
+    let cases: [Case; 7] = [
+        (&[(REUSE, "n\n")], 3, TOLD),
+        (&[(REUSE, "\n")], 3, TOLD),
+        (&[(REUSE, "why\n")], 3, TOLD),
+        (&[(REUSE, "\u{3}")], 130, "nothing was changed"),
+        (&[(REUSE, "y\n"), (ACCEPT, "\u{3}")], 130, "nothing was changed"),
+        (&[(REUSE, "y\n"), (ACCEPT, "n\n")], 3, "nothing was accepted"),
+        (&[(REUSE, "y\n"), (ACCEPT, "y\n")], 0, "managedcluster/b1 accepted"),
     ];
     for (questions, code, words) in cases {
         let (before, cli) = (hub.versions(), Cli::new());
