@@ -20,6 +20,7 @@ pub mod install;
 pub mod join;
 pub mod key;
 pub mod kubeconfig;
+pub mod managed;
 mod nearest;
 pub mod operator;
 pub mod phase;
@@ -30,6 +31,7 @@ pub mod registration;
 pub mod release;
 pub mod remedy;
 pub mod token;
+pub mod workload;
 
 pub use dry_run::DryRun;
 pub use event::{Event, Narrator, Silent};

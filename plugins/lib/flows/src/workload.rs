@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 use kube::core::{ApiResource, Object};
+use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
@@ -38,33 +39,6 @@ struct PodSpec {
 /// The Deployments of a namespace.
 pub fn deployments(cluster: &Cluster, namespace: &str) -> Api<Deployment> {
     Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<apps::Deployment>(&()))
-}
-
-/// How a Deployment is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// Its latest generation is rolled out and every pod is available.
-    Ready,
-    /// On its way.
-    NotYet {
-        /// What is still missing.
-        because: String,
-    },
-    /// It will not get there until somebody changes something.
-    Stuck {
-        /// What is wrong.
-        because: String,
-    },
-}
-
-impl Health {
-    /// What is missing or wrong; none if it is ready.
-    pub fn because(&self) -> Option<&str> {
-        match self {
-            Self::Ready => None,
-            Self::NotYet { because } | Self::Stuck { because } => Some(because),
-        }
-    }
 }
 
 /// Looks at one Deployment and, where it is not ready, at its pods.

@@ -12,7 +12,8 @@ use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
 use serde_json::Value;
 
 use crate::Cluster;
-use crate::wait::{Look, until};
+use crate::changes::{Changes, named};
+use crate::wait::{Look, until_changed};
 
 pub use ocm_core::reconcile::FIELD_MANAGER;
 
@@ -89,6 +90,7 @@ pub async fn plan(
     for stage in &plan.stages {
         let verb = if dry_run == DryRun::No { "applying" } else { "comparing" };
         narrator.tell(Event::now(format!("{verb} {}", stage.name)));
+        let begin = all.len();
         let mut answers = futures::stream::iter(&stage.objects)
             .map(|manifest| async move {
                 match one(cluster, manifest, dry_run).await {
@@ -115,8 +117,10 @@ pub async fn plan(
         }
         drop(answers);
         if dry_run == DryRun::No {
-            for definition in stage.objects.iter().filter(|object| object.kind() == "CustomResourceDefinition") {
-                established(cluster, definition, narrator).await?;
+            for applied in &all[begin..] {
+                if applied.manifest.kind() == "CustomResourceDefinition" {
+                    established(cluster, applied, narrator).await?;
+                }
             }
         }
     }
@@ -124,23 +128,31 @@ pub async fn plan(
 }
 
 /// Waits until the API server serves a new kind.
-async fn established(cluster: &Cluster, definition: &Manifest, narrator: &dyn Narrator) -> Result<(), Failure> {
+async fn established(cluster: &Cluster, applied: &Applied, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let definition = &applied.manifest;
+    if is_established(definition, &applied.after)? {
+        return Ok(());
+    }
     let doing = format!("waiting until the cluster serves {}", definition.name());
     let deadline = Instant::now() + Duration::from_secs(60);
-    until(&doing, deadline, Duration::from_millis(100), narrator, async || {
+    let changes = Changes::default().of(api(cluster, definition), named(definition.name()));
+    until_changed(&doing, deadline, Duration::from_millis(500), changes, narrator, async || {
         let live = read(cluster, definition).await?.unwrap_or_default();
-        let conditions = live.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-        let find = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind).cloned();
-        if let Some(bad) = find("NamesAccepted").filter(|condition| condition["status"] == "False") {
-            let why = bad["message"].as_str().unwrap_or_default();
-            return Err(Failure::other(format!("the names of {} are taken", definition.name())).because(why));
-        }
-        Ok(match find("Established") {
-            Some(condition) if condition["status"] == "True" => Look::Ready(()),
-            _ => Look::NotYet("not established yet".to_owned()),
-        })
+        let not_yet = || Look::NotYet("not established yet".to_owned());
+        Ok(if is_established(definition, &live)? { Look::Ready(()) } else { not_yet() })
     })
     .await
+}
+
+/// Whether the conditions of a definition say that its kind is served.
+fn is_established(definition: &Manifest, live: &Value) -> Result<bool, Failure> {
+    let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
+    let find = |kind: &str| conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    if let Some(bad) = find("NamesAccepted").filter(|condition| condition["status"] == "False") {
+        let why = bad["message"].as_str().unwrap_or_default();
+        return Err(Failure::other(format!("the names of {} are taken", definition.name())).because(why));
+    }
+    Ok(find("Established").is_some_and(|condition| condition["status"] == "True"))
 }
 
 /// The API of an object of a plan.

@@ -1,24 +1,47 @@
-//! Changes of objects that a wait looks at: they wake it, so that it need not ask all the time.
+//! Watches that end the pauses of a wait: it need not ask all the time.
 
 use std::time::Duration;
 
 use futures::future::FutureExt as _;
-use futures::stream::{BoxStream, SelectAll, StreamExt as _};
+use futures::stream::{self, BoxStream, SelectAll, Stream, StreamExt as _};
 use kube::Api;
 use kube::api::WatchParams;
+use ocm_core::Reason;
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-/// Changes that come together are looked at together.
-const TOGETHER: Duration = Duration::from_millis(60);
+use crate::explain;
+
+/// Changes that come together are observed together.
+const TOGETHER: Duration = Duration::from_millis(150);
+/// The pause while every change is told. What it is about may still depend on more than what is watched, such as the
+/// reasons of pods.
+const WATCHED: Duration = Duration::from_secs(5);
+/// How long after its end a watch is made again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Watches of the objects that a wait depends on.
 ///
-/// A watch only says when to look. One that may not be made, or ends, is no error: what it would have told is found a
-/// pause later.
+/// A watch only says when to observe again. One that may not be made, or ends, is no error: as long as one is missing the
+/// pauses are short.
 #[derive(Default)]
 pub struct Changes {
-    watches: SelectAll<BoxStream<'static, ()>>,
+    watches: SelectAll<BoxStream<'static, Told>>,
+    /// How many watches there should be.
+    wanted: usize,
+    /// How many there are.
+    standing: usize,
+}
+
+/// What a watch tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// From now on it tells every change.
+    Begun,
+    /// An object is there, has changed, or is gone.
+    Changed,
+    /// It tells nothing more until it begins again.
+    Ended,
 }
 
 impl Changes {
@@ -26,33 +49,95 @@ impl Changes {
     #[must_use]
     pub fn of<K>(mut self, api: Api<K>, params: WatchParams) -> Self
     where
-        K: Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+        K: Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        let watch = async move {
-            // Whatever is there is told first, so nothing is missed that came about since the last look.
-            match api.watch_metadata(&params, "0").await {
-                Ok(events) => events.take_while(|event| std::future::ready(event.is_ok())).map(|_| ()).boxed(),
-                Err(_) => futures::stream::empty().boxed(),
-            }
-        };
-        self.watches.push(watch.into_stream().flatten().boxed());
+        self.add(watch(api, params));
         self
     }
 
-    /// Waits for a change, at the longest for `pause`.
-    pub async fn wait(&mut self, pause: Duration) {
-        let end = Instant::now() + pause;
-        let changed = async {
-            if self.watches.next().await.is_none() {
-                std::future::pending::<()>().await;
-            }
-        };
-        if tokio::time::timeout_at(end, changed).await.is_err() {
-            return;
-        }
-        tokio::time::sleep_until(end.min(Instant::now() + TOGETHER)).await;
-        while let Some(Some(())) = self.watches.next().now_or_never() {}
+    /// Watches what the other one watches too.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.watches.extend(other.watches);
+        self.wanted += other.wanted;
+        self.standing += other.standing;
+        self
     }
+
+    fn add(&mut self, watch: impl Stream<Item = Told> + Send + 'static) {
+        self.watches.push(watch.boxed());
+        self.wanted += 1;
+    }
+
+    /// Whether every change is told.
+    fn is_complete(&self) -> bool {
+        self.wanted > 0 && self.standing == self.wanted
+    }
+
+    fn note(&mut self, told: Told) -> bool {
+        match told {
+            Told::Begun => self.standing += 1,
+            Told::Ended => self.standing = self.standing.saturating_sub(1),
+            Told::Changed => return true,
+        }
+        false
+    }
+
+    /// Waits for a change: at the longest for `pause`, or longer where every change is told, and never past `latest`.
+    pub async fn wait(&mut self, pause: Duration, latest: Instant) {
+        self.until(pause, WATCHED, latest).await;
+    }
+
+    /// Waits for a change, at the longest for `pause`: what the wait depends on cannot be watched.
+    pub async fn wait_briefly(&mut self, pause: Duration, latest: Instant) {
+        self.until(pause, pause, latest).await;
+    }
+
+    async fn until(&mut self, pause: Duration, watched: Duration, latest: Instant) {
+        let begun = Instant::now();
+        let mut end;
+        loop {
+            end = latest.min(begun + if self.is_complete() { watched.max(pause) } else { pause });
+            let told = async {
+                match self.watches.next().await {
+                    Some(told) => told,
+                    None => std::future::pending().await,
+                }
+            };
+            match timeout_at(end, told).await {
+                Ok(told) if self.note(told) => break,
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+        sleep_until(end.min(Instant::now() + TOGETHER)).await;
+        while let Some(Some(told)) = self.watches.next().now_or_never() {
+            self.note(told);
+        }
+    }
+}
+
+/// One watch, made again when it ends; not where it may not be made.
+fn watch<K>(api: Api<K>, params: WatchParams) -> impl Stream<Item = Told> + Send + 'static
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let watches = stream::unfold((api, params, false), |(api, params, again)| async move {
+        if again {
+            sleep(AGAIN).await;
+        }
+        // Whatever is there is told first, so nothing is missed that came about since it was observed last.
+        let told = match api.watch_metadata(&params, "0").await {
+            Ok(events) => {
+                let changes = events.take_while(|event| std::future::ready(event.is_ok())).map(|_| Told::Changed);
+                stream::iter([Told::Begun]).chain(changes).chain(stream::iter([Told::Ended])).boxed()
+            }
+            Err(error) if explain(&error).reason == Reason::Forbidden => return None,
+            Err(_) => stream::empty().boxed(),
+        };
+        Some((told, (api, params, true)))
+    });
+    watches.flatten()
 }
 
 /// The parameters of a watch of the one object of this name.
@@ -64,31 +149,55 @@ pub fn named(name: &str) -> WatchParams {
 mod tests {
     use super::*;
 
-    fn changes(stream: impl futures::Stream<Item = ()> + Send + 'static) -> Changes {
+    fn changes(told: &[Told]) -> Changes {
         let mut changes = Changes::default();
-        changes.watches.push(stream.boxed());
+        changes.add(stream::iter(told.to_vec()).chain(stream::pending()));
         changes
     }
 
-    /// Far longer than a test runs.
-    const LONG: Duration = Duration::from_secs(3600);
+    const PAUSE: Duration = Duration::from_millis(200);
+    const LONG: Duration = Duration::from_millis(600);
 
-    async fn goes_on(changes: &mut Changes) -> bool {
-        tokio::time::timeout(TOGETHER * 3, changes.wait(LONG)).await.is_err()
+    /// Whether the pause is over before the short one, after that, or after the long one.
+    async fn waited(changes: &mut Changes) -> &'static str {
+        let begun = Instant::now();
+        changes.until(PAUSE, LONG, begun + Duration::from_secs(3600)).await;
+        match begun.elapsed() {
+            elapsed if elapsed < PAUSE => "changed",
+            elapsed if elapsed < LONG => "short",
+            _ => "long",
+        }
     }
 
     #[tokio::test]
     async fn a_change_ends_the_pause_and_those_beside_it_do_not_end_the_next() {
-        let mut changes = changes(futures::stream::iter([(), (), ()]).chain(futures::stream::pending()));
-        changes.wait(LONG).await;
-        assert!(goes_on(&mut changes).await);
+        let mut changes = changes(&[Told::Begun, Told::Changed, Told::Changed, Told::Changed]);
+        assert_eq!(waited(&mut changes).await, "changed");
+        assert_eq!(waited(&mut changes).await, "long");
     }
 
     #[tokio::test]
-    async fn a_watch_that_ends_leaves_the_pause() {
-        for mut changes in [changes(futures::stream::empty()), Changes::default()] {
-            assert!(goes_on(&mut changes).await);
-            changes.wait(Duration::from_millis(1)).await;
+    async fn the_pause_is_long_only_while_every_change_is_told() {
+        assert_eq!(waited(&mut changes(&[Told::Begun])).await, "long");
+        for told in [&[][..], &[Told::Begun, Told::Ended]] {
+            assert_eq!(waited(&mut changes(told)).await, "short", "{told:?}");
         }
+        assert_eq!(waited(&mut Changes::default()).await, "short");
+        assert_eq!(waited(&mut changes(&[Told::Begun]).and(changes(&[]))).await, "short");
+        assert_eq!(waited(&mut changes(&[Told::Begun]).and(changes(&[Told::Begun]))).await, "long");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_watched_is_asked_for_in_short_pauses() {
+        let begun = Instant::now();
+        changes(&[Told::Begun]).wait_briefly(PAUSE, begun + WATCHED).await;
+        assert!(begun.elapsed() < WATCHED);
+    }
+
+    #[tokio::test]
+    async fn no_pause_goes_past_the_end() {
+        let begun = Instant::now();
+        changes(&[Told::Begun]).wait(LONG, begun + PAUSE).await;
+        assert!(begun.elapsed() < LONG);
     }
 }

@@ -13,10 +13,15 @@ pub enum Look<T> {
     Ready(T),
     /// Not yet, and what holds it up.
     NotYet(String),
+    /// Not yet, and no watch tells when: it is looked at again soon.
+    Unwatched(String),
 }
 
 /// How long pauses become while looks fail.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+
+/// How long before the deadline the last look is.
+const LAST: Duration = Duration::from_millis(500);
 
 /// Looks until it is ready or `deadline` has passed. Between looks it sleeps `pause`.
 ///
@@ -38,7 +43,7 @@ where
     until_changed(doing, deadline, pause, Changes::default(), narrator, look).await
 }
 
-/// The same, but it looks again as soon as one of the `changes` comes.
+/// The same, but it looks again as soon as one of the `changes` comes. While they tell everything, pauses are longer.
 ///
 /// # Errors
 /// As [`until`].
@@ -56,18 +61,22 @@ where
     let started = Instant::now();
     narrator.tell(Event::now(doing));
     let (mut because, mut next) = (String::new(), pause);
+    let last = LAST.min(pause);
     loop {
+        let mut watched = true;
         match tokio::time::timeout_at(deadline.into(), look()).await {
             Ok(Ok(Look::Ready(value))) => return Ok(value),
             Ok(Ok(Look::NotYet(why))) => (because, next) = (why, pause),
+            Ok(Ok(Look::Unwatched(why))) => (because, next, watched) = (why, pause, false),
             Ok(Err(failure)) if failure.reason.is_transient() => {
                 (because, next) = (failure.to_string(), (next * 2).min(LONGEST_PAUSE.max(pause)));
+                watched = false;
             }
             Ok(Err(failure)) => return Err(failure.context(format!("gave up {doing}"))),
             Err(_) if because.is_empty() => because = "the server has not answered".to_owned(),
             Err(_) => {}
         }
-        if Instant::now() + pause > deadline {
+        if Instant::now() + last > deadline {
             let waited = human(started.elapsed());
             let failure = Failure::new(Reason::TimedOut, format!("gave up {doing} after {waited}"));
             return Err(if because.is_empty() { failure } else { failure.because(because) });
@@ -76,8 +85,10 @@ where
             "" => Event::now(doing),
             because => Event::blocked(doing, because),
         });
-        // The last look is one pause before the end.
-        let left = deadline.saturating_duration_since(Instant::now());
-        changes.wait(next.min(left.saturating_sub(pause)).max(pause)).await;
+        let latest = deadline - last;
+        match watched {
+            true => changes.wait(next, latest.into()).await,
+            false => changes.wait_briefly(next, latest.into()).await,
+        }
     }
 }

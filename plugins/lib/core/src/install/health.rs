@@ -8,20 +8,21 @@ use ocm_api::operator::{ClusterManagerMode, FeatureGateMode};
 use ocm_api::{ClusterManager, Condition};
 
 use super::feature_gates::DEFAULT_CLUSTER_SET;
+use crate::workload::Health;
 
 /// What a hub shows at one moment.
 #[derive(Clone, Debug)]
 pub struct HubFacts {
-    /// What is missing of the operator's Deployment; none: it is ready.
-    pub operator: Option<String>,
+    /// The operator's Deployment.
+    pub operator: Health,
     /// The pod that is gone and still holds the operator's leader lease.
     pub gone_leader: Option<String>,
     /// The ClusterManager.
     pub manager: ClusterManager,
     /// Where the hub's Deployments are.
     pub namespace: String,
-    /// The hub's Deployments with what is missing of them.
-    pub deployments: Vec<(String, Option<String>)>,
+    /// The hub's Deployments.
+    pub deployments: Vec<(String, Health)>,
     /// The webhook configurations that a hub has; empty for one whose webhooks are on another cluster.
     pub webhooks: Vec<WebhookFacts>,
     /// What became of questions to the webhooks; empty as long as they were not asked.
@@ -162,12 +163,12 @@ pub fn is_defaulted(manager: &ClusterManager, set: Option<&str>) -> bool {
 /// Everything that is missing, from the operator outwards: the first is what holds up the others.
 pub fn judge(facts: &HubFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let deployment = |(name, because): (String, &Option<String>)| {
-        because.as_ref().map(|because| Finding::Deployment { name, because: because.clone() })
+    let deployment = |(name, health): (String, &Health)| {
+        health.because().map(|because| Finding::Deployment { name, because: because.to_owned() })
     };
     let operator = format!("{}/{}", namespaces::OPERATOR, operators::CLUSTER_MANAGER);
     findings.extend(deployment((operator, &facts.operator)));
-    let named = facts.deployments.iter().map(|(name, because)| (format!("{}/{name}", facts.namespace), because));
+    let named = facts.deployments.iter().map(|(name, health)| (format!("{}/{name}", facts.namespace), health));
     findings.extend(named.filter_map(deployment));
     reported(facts, &mut findings);
     for webhook in &facts.webhooks {
@@ -255,11 +256,11 @@ mod tests {
     fn facts(manager: ClusterManager) -> HubFacts {
         let webhook = WebhookFacts { name: "w", service: "s", has_ca: Some(true), has_endpoint: true };
         HubFacts {
-            operator: None,
+            operator: Health::Ready,
             gone_leader: None,
             manager,
             namespace: "hub".to_owned(),
-            deployments: vec![("d".to_owned(), None)],
+            deployments: vec![("d".to_owned(), Health::Ready)],
             webhooks: vec![webhook],
             probes: vec![Probe { kind: "Things", answer: Answer::Answered }],
         }
@@ -278,8 +279,8 @@ mod tests {
     #[test]
     fn everything_that_is_missing_is_found_and_the_operator_comes_first() {
         let mut all = facts(manager(2, "True"));
-        all.operator = Some("0 of 1".to_owned());
-        all.deployments[0].1 = Some("crashes".to_owned());
+        all.operator = Health::NotYet { because: "0 of 1".to_owned() };
+        all.deployments[0].1 = Health::Stuck { because: "crashes".to_owned() };
         all.webhooks[0] = WebhookFacts { has_ca: Some(false), has_endpoint: false, ..all.webhooks[0].clone() };
         all.probes[0].answer = Answer::NotAsked;
         let sentences: Vec<String> = judge(&all).iter().map(ToString::to_string).collect();

@@ -7,22 +7,68 @@ use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::names::{agent, operators};
 
 /// A leader lease that may hold up a join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
     /// Name of the lease.
     pub name: &'static str,
-    /// End of the name of the Deployment whose pods take it; in front of it stands the Klusterlet's name.
-    pub of: &'static str,
+    /// The Deployment whose pods take it.
+    pub deployment: String,
 }
 
 /// The operator's lock, in its namespace.
-pub const OPERATOR: Lock = Lock { name: operators::KLUSTERLET_LOCK, of: "" };
-/// The agents' locks, in their namespace.
-pub const AGENTS: [Lock; 3] = [
-    Lock { name: agent::REGISTRATION_LOCK, of: "-registration-agent" },
-    Lock { name: agent::WORK_LOCK, of: "-work-agent" },
-    Lock { name: agent::SINGLETON_LOCK, of: "-agent" },
-];
+pub fn of_operator() -> Vec<Lock> {
+    vec![Lock { name: operators::KLUSTERLET_LOCK, deployment: operators::KLUSTERLET.to_owned() }]
+}
+
+/// The locks of the agents of a Klusterlet, in their namespace.
+pub fn of_agents(klusterlet: &str) -> Vec<Lock> {
+    let locks = [
+        (agent::REGISTRATION_LOCK, "registration-agent"),
+        (agent::WORK_LOCK, "work-agent"),
+        (agent::SINGLETON_LOCK, "agent"),
+    ];
+    locks.map(|(name, of)| Lock { name, deployment: format!("{klusterlet}-{of}") }).into()
+}
+
+/// The leader leases of a namespace, and the pods that were in it after they had been read.
+#[derive(Clone, Debug)]
+pub struct LeaseFacts {
+    /// The namespace.
+    pub namespace: String,
+    /// The leases that are there.
+    pub leases: Vec<(Lock, Lease)>,
+    /// The names of all pods.
+    pub pods: Vec<String>,
+}
+
+/// A leader lease whose holder is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaleLease {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: &'static str,
+    /// The pod that held it.
+    pub pod: String,
+    /// Which object it was.
+    pub uid: Option<String>,
+    /// How it was.
+    pub resource_version: Option<String>,
+}
+
+/// The leases whose holders are gone. Nobody's is among them whose holder could still be there.
+pub fn stale(facts: &LeaseFacts) -> Vec<StaleLease> {
+    let of = |(lock, lease): &(Lock, Lease)| {
+        Some(StaleLease {
+            namespace: facts.namespace.clone(),
+            name: lock.name,
+            pod: stale_holder(lease, &lock.deployment, &facts.pods)?,
+            uid: lease.metadata.uid.clone(),
+            resource_version: lease.metadata.resource_version.clone(),
+        })
+    };
+    facts.leases.iter().filter_map(of).collect()
+}
 
 /// The holder's pod, if the lease is held by a pod that does not exist.
 ///
@@ -72,6 +118,19 @@ mod tests {
         assert_eq!(stale(None), None);
         assert_eq!(stale(Some("developers-laptop_6b6a")), None);
         assert_eq!(stale_holder(&Lease::default(), "klusterlet", &[]), None);
+    }
+
+    #[test]
+    fn each_lock_is_compared_with_the_deployment_that_takes_it() {
+        let locks = of_agents("k");
+        assert_eq!(locks[1].deployment, "k-work-agent");
+        let leases: Vec<_> = locks.into_iter().zip(["k-registration-agent-1_x", "k-work-agent-1_x"]).collect();
+        let leases = leases.into_iter().map(|(lock, holder)| (lock, held_by(Some(holder)))).collect();
+        let pods = vec!["k-registration-agent-1".to_owned()];
+        let facts = LeaseFacts { namespace: "n".to_owned(), leases, pods };
+        let found = stale(&facts);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].name, found[0].pod.as_str()), (agent::WORK_LOCK, "k-work-agent-1"));
     }
 
     #[test]

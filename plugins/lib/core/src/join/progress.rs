@@ -9,12 +9,14 @@
 //! the chain that is missing is what holds the join up, and all of them are found.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::coordination::v1::Lease;
+use ocm_api::ManagedCluster;
 use ocm_api::conditions::{self, klusterlet};
-use ocm_api::{Klusterlet, ManagedCluster};
 
+use super::agent::Credential;
 use crate::csr::{Request, State};
+use crate::managed::{ManagedFacts, RegistrationFacts};
 use crate::phase::{Phase, standing};
+use crate::workload::Health;
 use crate::{Failure, Reason};
 
 /// How far a wait goes.
@@ -27,26 +29,25 @@ pub enum Goal {
 }
 
 /// What both clusters show at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What is missing of the operator's Deployment; none: it is ready.
-    pub operator: Option<String>,
-    /// The Klusterlet.
-    pub klusterlet: Option<Klusterlet>,
-    /// The agents' Deployments with what is missing of them.
-    pub agents: Vec<(String, Option<String>)>,
-    /// Whether the agent holds a certificate.
-    pub identity: bool,
+    /// The managed cluster.
+    pub managed: ManagedFacts,
+    /// What the hub shows of it.
+    pub hub: RegistrationFacts,
     /// What the hub says to the kubeconfig that the agent registers with; none: it was not asked just now.
     pub registrar: Option<Failure>,
-    /// The cluster on the hub.
-    pub cluster: Option<ManagedCluster>,
-    /// Its lease on the hub, where we may read it.
-    pub lease: Option<Lease>,
-    /// Its requests on the hub.
-    pub requests: Vec<Request>,
-    /// Why the hub could not be looked at, if so.
-    pub hub_trouble: Option<String>,
+}
+
+/// Which cluster is to get how far.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How far.
+    pub goal: Goal,
+    /// What the hub knows the requests of its agent by.
+    pub credential: &'a Credential,
 }
 
 /// What a snapshot comes to.
@@ -91,7 +92,9 @@ pub enum Link {
 }
 
 /// Judges a snapshot, and finds everything that is missing.
-pub fn judge(snapshot: &Snapshot, name: &str, goal: Goal, now: Timestamp) -> Step {
+pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> Step {
+    let Expected { name, goal, .. } = *expected;
+    let agent = Asking::of(snapshot, expected, now);
     // What the hub lacks, and after it what the managed cluster does.
     let waits = |link: Link, doing: &str, because: String| {
         let mut all = vec![wait(link, doing, because)];
@@ -103,7 +106,7 @@ pub fn judge(snapshot: &Snapshot, name: &str, goal: Goal, now: Timestamp) -> Ste
         let missing = missing(snapshot);
         if missing.is_empty() { Step::Waiting(vec![wait(link, doing, because)]) } else { Step::Waiting(missing) }
     };
-    let Some(cluster) = &snapshot.cluster else { return registering(snapshot) };
+    let Ok(Some(cluster)) = &snapshot.hub.cluster else { return registering(snapshot, &agent) };
     let standing = standing(cluster);
     match standing.phase {
         Phase::Denied => Step::Failed(
@@ -117,19 +120,19 @@ pub fn judge(snapshot: &Snapshot, name: &str, goal: Goal, now: Timestamp) -> Ste
                 .hint("wait until the hub has no managed cluster of this name, then run this again"),
         ),
         Phase::Pending => {
-            if asks(snapshot) {
+            if agent.asks() {
                 if goal == Goal::Registered {
                     return Step::Reached(Phase::Pending);
                 }
                 let because = format!("an administrator of the hub types: kubectl ocm accept {name}");
                 return waits(Link::Acceptance, "acceptance", because);
             }
-            registering(snapshot)
+            registering(snapshot, &agent)
         }
-        Phase::Accepted | Phase::Joined if goal == Goal::Registered && (asks(snapshot) || snapshot.identity) => {
+        Phase::Accepted | Phase::Joined if goal == Goal::Registered && (agent.asks() || agent.is_let_in) => {
             Step::Reached(standing.phase)
         }
-        Phase::Accepted => waits(Link::Joining, "the agent to join", certificate(snapshot, name)),
+        Phase::Accepted => waits(Link::Joining, "the agent to join", agent.waits_for(name)),
         Phase::Joined => waits(Link::Availability, "the cluster to be available", standing.message),
         Phase::Available if is_fresh(snapshot, cluster, now) => Step::Reached(Phase::Available),
         // What the hub says stays true for minutes after the agent has gone.
@@ -151,9 +154,8 @@ fn wait(link: Link, doing: &str, because: String) -> Wait {
 
 /// Whether the agent's report is of this life of the cluster. Who may not read leases believes the hub.
 fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> bool {
-    let Some(renewed) =
-        snapshot.lease.as_ref().and_then(|lease| lease.spec.as_ref()).and_then(|spec| spec.renew_time.as_ref())
-    else {
+    let lease = snapshot.hub.lease.as_ref().ok().and_then(Option::as_ref);
+    let Some(renewed) = lease.and_then(|lease| lease.spec.as_ref()).and_then(|spec| spec.renew_time.as_ref()) else {
         return true;
     };
     let seconds = cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0).unwrap_or(60);
@@ -161,53 +163,71 @@ fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> bo
     now.duration_since(renewed.0) < SignedDuration::from_secs(i64::from(seconds) * 2)
 }
 
-/// Whether a request of the agent waits or was granted.
-fn asks(snapshot: &Snapshot) -> bool {
-    let mut requests = snapshot.requests.iter().filter(|request| !request.is_addons());
-    requests.any(|request| matches!(request.state, State::Pending | State::Approved | State::Issued))
+/// The agent and its requests.
+struct Asking<'a> {
+    /// Whether it holds a certificate.
+    is_let_in: bool,
+    /// Anybody with a token can ask in the cluster's name; what counts is what its own agent asks for.
+    requests: Vec<&'a Request>,
 }
 
-fn certificate(snapshot: &Snapshot, name: &str) -> String {
-    if snapshot.identity {
-        return "it has its certificate and starts anew with it".to_owned();
+impl<'a> Asking<'a> {
+    fn of(snapshot: &'a Snapshot, expected: &Expected<'_>, now: Timestamp) -> Self {
+        let identity = snapshot.managed.identity.as_ref().ok().cloned().unwrap_or_default();
+        let agent = identity.agent(expected.name, now);
+        let own = snapshot.hub.requests.iter().flatten().filter(|(request, object)| {
+            !request.is_addons() && agent.made(expected.credential, request, object) != Some(false)
+        });
+        Self { is_let_in: agent.key.is_some(), requests: own.map(|(request, _)| request).collect() }
     }
-    let newest = snapshot.requests.iter().filter(|request| !request.is_addons()).max_by_key(|request| request.created);
-    match newest.map(|request| (request.state, &request.name)) {
-        None => "the agent has not asked for a certificate".to_owned(),
-        Some((State::Pending, _)) => {
-            format!("its certificate request waits: an administrator of the hub types kubectl ocm accept {name}")
+
+    /// Whether a request waits or was granted.
+    fn asks(&self) -> bool {
+        let granted = |state| matches!(state, State::Pending | State::Approved | State::Issued);
+        self.requests.iter().any(|request| granted(request.state))
+    }
+
+    /// What keeps it from its certificate.
+    fn waits_for(&self, name: &str) -> String {
+        if self.is_let_in {
+            return "it has its certificate and starts anew with it".to_owned();
         }
-        Some((State::Approved, request)) => {
-            format!("request {request} is approved, but the hub's signer has not issued the certificate")
+        let newest = self.requests.iter().max_by_key(|request| request.created);
+        match newest.map(|request| (request.state, &request.name)) {
+            None => "the agent has not asked for a certificate".to_owned(),
+            Some((State::Pending, _)) => {
+                format!("its certificate request waits: an administrator of the hub types kubectl ocm accept {name}")
+            }
+            Some((State::Approved, request)) => {
+                format!("request {request} is approved, but the hub's signer has not issued the certificate")
+            }
+            Some((State::Issued, request)) => format!("the certificate of request {request} is there to be fetched"),
+            Some((State::Denied, request)) => {
+                format!(
+                    "request {request} was denied; to let the agent ask again: kubectl delete csr {request}, on the hub"
+                )
+            }
+            Some((State::Failed, request)) => format!("the hub's signer refuses request {request}"),
         }
-        Some((State::Issued, request)) => format!("the certificate of request {request} is there to be fetched"),
-        Some((State::Denied, request)) => {
-            format!(
-                "request {request} was denied; to let the agent ask again: kubectl delete csr {request}, on the hub"
-            )
-        }
-        Some((State::Failed, request)) => format!("the hub's signer refuses request {request}"),
     }
 }
 
 /// The chain up to the registration.
-fn registering(snapshot: &Snapshot) -> Step {
+fn registering(snapshot: &Snapshot, agent: &Asking<'_>) -> Step {
     // Whatever the pods say: with a token or an address that does not work nobody registers.
     if let Some(failure) = &snapshot.registrar
-        && !snapshot.identity
+        && !agent.is_let_in
         && !matches!(failure.reason, Reason::Busy)
     {
         return Step::Failed(failure.clone());
     }
     let mut all = missing(snapshot);
-    let because = match (&snapshot.hub_trouble, &snapshot.cluster) {
-        (Some(trouble), _) => Some(format!("the hub cannot be looked at: {trouble}")),
+    let because = match &snapshot.hub.cluster {
+        Err(trouble) => Some(format!("the hub cannot be looked at: {trouble}")),
         // An agent that does not run has not asked either.
-        (None, _) if !all.is_empty() => None,
-        (None, None) => Some("the agent runs, but the hub has no managed cluster of this name yet".to_owned()),
-        (None, Some(_)) => {
-            Some("the hub knows the cluster, but its agent has not asked for a certificate yet".to_owned())
-        }
+        Ok(_) if !all.is_empty() => None,
+        Ok(None) => Some("the agent runs, but the hub has no managed cluster of this name yet".to_owned()),
+        Ok(Some(_)) => Some("the hub knows the cluster, but its agent has not asked for a certificate yet".to_owned()),
     };
     all.extend(because.map(|because| wait(Link::Registration, "the agent to register", because)));
     Step::Waiting(all)
@@ -215,37 +235,56 @@ fn registering(snapshot: &Snapshot) -> Step {
 
 /// The links on the managed cluster that are missing, in their order.
 fn missing(snapshot: &Snapshot) -> Vec<Wait> {
-    let operator = snapshot.operator.iter().map(|because| wait(Link::Operator, "the operator", because.clone()));
+    let ManagedFacts { operator, klusterlet: _, agents, identity } = &snapshot.managed;
+    let operator = match operator {
+        Ok(health) => health.because().map(str::to_owned),
+        Err(trouble) => Some(trouble.to_string()),
+    };
+    let operator = operator.map(|because| wait(Link::Operator, "the operator", because));
     let doing = "the operator to act on the Klusterlet";
-    let klusterlet = klusterlet_lacks(snapshot).map(|because| wait(Link::Klusterlet, doing, because));
-    let agents = snapshot.agents.iter().filter_map(|(name, because)| {
-        Some(wait(Link::Agents, "the agent", format!("Deployment {name}: {}", because.as_ref()?)))
-    });
-    operator.chain(klusterlet).chain(agents).collect()
+    let klusterlet = klusterlet_lacks(&snapshot.managed).map(|because| wait(Link::Klusterlet, doing, because));
+    let agents = match agents {
+        Ok(agents) => {
+            let lacks = |(name, health): &(String, Health)| Some(format!("Deployment {name}: {}", health.because()?));
+            agents.iter().filter_map(lacks).collect()
+        }
+        Err(trouble) => vec![trouble.to_string()],
+    };
+    let unread = identity.as_ref().err().map(ToString::to_string);
+    let agents = agents.into_iter().chain(unread).map(|because| wait(Link::Agents, "the agent", because));
+    operator.into_iter().chain(klusterlet).chain(agents).collect()
 }
 
 /// What the operator has not done about the Klusterlet.
-fn klusterlet_lacks(snapshot: &Snapshot) -> Option<String> {
-    let Some(klusterlet) = &snapshot.klusterlet else { return Some("there is no Klusterlet".to_owned()) };
+fn klusterlet_lacks(managed: &ManagedFacts) -> Option<String> {
+    let klusterlet = match &managed.klusterlet {
+        Ok(Some(klusterlet)) => klusterlet,
+        Ok(None) => return Some("there is no Klusterlet".to_owned()),
+        Err(trouble) => return Some(trouble.to_string()),
+    };
     let status = klusterlet.status.clone().unwrap_or_default();
     let (seen, wanted) =
         (status.observed_generation.unwrap_or_default(), klusterlet.metadata.generation.unwrap_or_default());
     let applied = conditions::find(&status.conditions, klusterlet::APPLIED);
+    let has_no_agents = managed.agents.as_ref().is_ok_and(Vec::is_empty);
     match applied.filter(|applied| applied.status == conditions::FALSE) {
         Some(applied) => Some(format!("{}: {}", applied.reason, applied.message)),
         None if seen < wanted => Some("it runs, but has not observed the latest generation".to_owned()),
-        None => snapshot.agents.is_empty().then(|| "no agent has been created yet".to_owned()),
+        None => has_no_agents.then(|| "no agent has been created yet".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::ToSpan as _;
-    use k8s_openapi::api::coordination::v1::LeaseSpec;
+    use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+    use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+    use ocm_api::Klusterlet;
     use serde_json::json;
 
     use super::*;
+    use crate::managed::{AgentFacts, Asked};
 
     fn now() -> Timestamp {
         Timestamp::from_second(1_000_000).unwrap()
@@ -263,26 +302,63 @@ mod tests {
         .unwrap()
     }
 
-    fn request(condition: Option<&str>) -> Request {
+    /// A request of the agent of `c1`, made with the token `JTI=1`.
+    fn request(condition: Option<&str>) -> Asked {
         let conditions: Vec<_> = condition.into_iter().map(|kind| json!({"type": kind, "status": "True"})).collect();
-        let object = json!({"metadata": {"name": "c1-x", "labels": {"open-cluster-management.io/cluster-name": "c1"}},
-            "spec": {"request": "", "signerName": "s"}, "status": {"conditions": conditions}});
-        Request::read(&serde_json::from_value(object).unwrap())
+        let mut object: CertificateSigningRequest = serde_json::from_value(json!({
+            "metadata": {"name": "c1-x", "labels": {"open-cluster-management.io/cluster-name": "c1"}},
+            "spec": {"request": "", "signerName": "s", "extra": {"authentication.kubernetes.io/credential-id": ["JTI=1"]}},
+            "status": {"conditions": conditions}}))
+        .unwrap();
+        object.spec.request.0 = csr_fixtures::Fixture::agent("c1", "a1").pem().into_bytes();
+        (Request::read(&object), object)
+    }
+
+    fn not_yet(because: &str) -> Health {
+        Health::NotYet { because: because.to_owned() }
+    }
+
+    /// Nothing is there but the operator.
+    fn nothing() -> Snapshot {
+        Snapshot {
+            managed: ManagedFacts {
+                operator: Ok(Health::Ready),
+                klusterlet: Ok(None),
+                agents: Ok(Vec::new()),
+                identity: Ok(AgentFacts::default()),
+            },
+            hub: RegistrationFacts { cluster: Ok(None), requests: Ok(Vec::new()), lease: Ok(None) },
+            registrar: None,
+        }
+    }
+
+    fn klusterlet(generation: i64, status: serde_json::Value) -> Result<Option<Klusterlet>, Failure> {
+        let klusterlet =
+            json!({"metadata": {"name": "klusterlet", "generation": generation}, "spec": {}, "status": status});
+        Ok(Some(serde_json::from_value(klusterlet).unwrap()))
     }
 
     /// Everything on the managed cluster is as it should be.
     fn running() -> Snapshot {
-        let klusterlet = json!({"metadata": {"name": "klusterlet", "generation": 1}, "spec": {},
-            "status": {"observedGeneration": 1}});
-        Snapshot {
-            klusterlet: Some(serde_json::from_value(klusterlet).unwrap()),
-            agents: vec![("klusterlet-registration-agent".to_owned(), None)],
-            ..Snapshot::default()
-        }
+        let mut running = nothing();
+        running.managed.klusterlet = klusterlet(1, json!({"observedGeneration": 1}));
+        running.managed.agents = Ok(vec![("klusterlet-registration-agent".to_owned(), Health::Ready)]);
+        running
+    }
+
+    /// It is running, and the hub has this cluster.
+    fn known(cluster: ManagedCluster, requests: Vec<Asked>) -> Snapshot {
+        let hub = RegistrationFacts { cluster: Ok(Some(cluster)), requests: Ok(requests), lease: Ok(None) };
+        Snapshot { hub, ..running() }
+    }
+
+    fn judge(snapshot: &Snapshot, goal: Goal) -> Step {
+        let credential = Credential::Id { id: "JTI=1".to_owned(), exclusive: true };
+        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential }, now())
     }
 
     fn link(snapshot: &Snapshot, goal: Goal) -> (Link, String) {
-        match judge(snapshot, "c1", goal, now()) {
+        match judge(snapshot, goal) {
             Step::Waiting(all) => (all[0].link, all[0].because.clone()),
             other => panic!("{other:?}"),
         }
@@ -290,15 +366,18 @@ mod tests {
 
     #[test]
     fn the_first_missing_link_is_named() {
-        let mut snapshot = Snapshot { operator: Some("0 of 1".to_owned()), ..Snapshot::default() };
+        let mut snapshot = nothing();
+        snapshot.managed.operator = Ok(not_yet("0 of 1"));
         assert_eq!(link(&snapshot, Goal::Available), (Link::Operator, "0 of 1".to_owned()));
-        snapshot.operator = None;
-        assert_eq!(link(&snapshot, Goal::Available).0, Link::Klusterlet);
-        snapshot.klusterlet = running().klusterlet;
-        snapshot.klusterlet.as_mut().unwrap().metadata.generation = Some(2);
+        assert_eq!(link(&nothing(), Goal::Available), (Link::Klusterlet, "there is no Klusterlet".to_owned()));
+        let mut snapshot = running();
+        snapshot.managed.agents = Ok(Vec::new());
+        assert_eq!(link(&snapshot, Goal::Available).1, "no agent has been created yet");
+        snapshot.managed.klusterlet = klusterlet(2, json!({"observedGeneration": 1}));
         assert!(link(&snapshot, Goal::Available).1.contains("latest generation"));
         let mut snapshot = running();
-        snapshot.agents[0].1 = Some("image x cannot be pulled".to_owned());
+        let stuck = Health::Stuck { because: "image x cannot be pulled".to_owned() };
+        snapshot.managed.agents = Ok(vec![("klusterlet-registration-agent".to_owned(), stuck)]);
         let (at, because) = link(&snapshot, Goal::Registered);
         assert!(at == Link::Agents && because.contains("klusterlet-registration-agent: image x"), "{because}");
         assert_eq!(link(&running(), Goal::Registered).0, Link::Registration);
@@ -307,21 +386,39 @@ mod tests {
     #[test]
     fn everything_that_is_missing_is_found() {
         let mut snapshot = running();
-        snapshot.operator = Some("0 of 1".to_owned());
-        snapshot.klusterlet.as_mut().unwrap().metadata.generation = Some(2);
-        snapshot.agents =
-            ["a", "b", "c"].map(|name| (name.to_owned(), (name != "b").then(|| "0 of 1".to_owned()))).into();
-        let links = |snapshot: &Snapshot| match judge(snapshot, "c1", Goal::Available, now()) {
+        snapshot.managed.operator = Ok(not_yet("0 of 1"));
+        snapshot.managed.klusterlet = klusterlet(2, json!({"observedGeneration": 1}));
+        let health = |name| if name == "b" { Health::Ready } else { not_yet("0 of 1") };
+        snapshot.managed.agents = Ok(["a", "b", "c"].map(|name| (name.to_owned(), health(name))).into());
+        let links = |snapshot: &Snapshot| match judge(snapshot, Goal::Available) {
             Step::Waiting(all) => all.iter().map(|wait| wait.link).collect::<Vec<_>>(),
             other => panic!("{other:?}"),
         };
         let managed = [Link::Operator, Link::Klusterlet, Link::Agents, Link::Agents];
         assert_eq!(links(&snapshot), managed);
-        snapshot.hub_trouble = Some("no route to the host".to_owned());
+        snapshot.hub.cluster = Err(Failure::new(Reason::Unreachable, "no route to the host"));
         assert_eq!(links(&snapshot), [&managed[..], &[Link::Registration]].concat());
         // What the hub waits for comes first once it knows the cluster.
-        snapshot.cluster = Some(cluster(true, &[]));
+        snapshot.hub.cluster = Ok(Some(cluster(true, &[])));
         assert_eq!(links(&snapshot), [&[Link::Joining], &managed[..]].concat());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_missing_and_says_why() {
+        let forbidden = || Failure::new(Reason::Forbidden, "may not read it");
+        let mut snapshot = running();
+        assert_eq!(snapshot.managed.trouble(), None);
+        snapshot.managed = ManagedFacts {
+            operator: Err(forbidden()),
+            klusterlet: Err(forbidden()),
+            agents: Err(forbidden()),
+            identity: Err(forbidden()),
+        };
+        assert_eq!(snapshot.managed.trouble(), Some(&forbidden()));
+        let Step::Waiting(all) = judge(&snapshot, Goal::Available) else { panic!("it waits") };
+        let expected = [Link::Operator, Link::Klusterlet, Link::Agents, Link::Agents];
+        assert!(all.iter().map(|wait| wait.link).eq(expected), "{all:?}");
+        assert!(all.iter().all(|wait| wait.because == "may not read it"), "{all:?}");
     }
 
     #[test]
@@ -329,29 +426,41 @@ mod tests {
         let mut snapshot = running();
         let status = json!({"observedGeneration": 1, "conditions": [{"type": "Applied", "status": "False",
             "reason": "CRDApplyFailed", "message": "no", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
-        snapshot.klusterlet.as_mut().unwrap().status = Some(serde_json::from_value(status).unwrap());
+        snapshot.managed.klusterlet = klusterlet(1, status);
         assert_eq!(link(&snapshot, Goal::Available), (Link::Klusterlet, "CRDApplyFailed: no".to_owned()));
     }
 
     #[test]
     fn a_token_that_does_not_work_ends_the_wait() {
         let failure = Failure::new(Reason::Unauthorized, "the token has expired");
-        let snapshot = Snapshot { registrar: Some(failure.clone()), ..running() };
-        assert_eq!(judge(&snapshot, "c1", Goal::Registered, now()), Step::Failed(failure));
-        let joined = Snapshot { identity: true, ..snapshot };
-        assert!(matches!(judge(&joined, "c1", Goal::Registered, now()), Step::Waiting(_)));
+        let mut snapshot = Snapshot { registrar: Some(failure.clone()), ..running() };
+        assert_eq!(judge(&snapshot, Goal::Registered), Step::Failed(failure));
+        snapshot.managed.identity = Ok(let_in());
+        assert!(matches!(judge(&snapshot, Goal::Registered), Step::Waiting(_)));
+    }
+
+    /// An agent with a certificate.
+    fn let_in() -> AgentFacts {
+        let key = rcgen::generate_simple_self_signed(Vec::new()).unwrap();
+        let certificate = crate::certificate::Certificate::read(key.cert.der());
+        AgentFacts { cluster: Some("c1".to_owned()), certificate, ..AgentFacts::default() }
     }
 
     #[test]
     fn registered_is_a_goal_of_its_own() {
-        let mut snapshot = Snapshot { cluster: Some(cluster(false, &[])), ..running() };
+        let mut snapshot = known(cluster(false, &[]), Vec::new());
         assert!(link(&snapshot, Goal::Registered).1.contains("has not asked"));
-        snapshot.requests = vec![request(None)];
-        assert_eq!(judge(&snapshot, "c1", Goal::Registered, now()), Step::Reached(Phase::Pending));
+        snapshot.hub.requests = Ok(vec![request(None)]);
+        assert_eq!(judge(&snapshot, Goal::Registered), Step::Reached(Phase::Pending));
         let (at, because) = link(&snapshot, Goal::Available);
         assert!(at == Link::Acceptance && because.contains("kubectl ocm accept c1"));
-        snapshot.cluster = Some(cluster(true, &[]));
-        assert_eq!(judge(&snapshot, "c1", Goal::Registered, now()), Step::Reached(Phase::Accepted));
+        snapshot.hub.cluster = Ok(Some(cluster(true, &[])));
+        assert_eq!(judge(&snapshot, Goal::Registered), Step::Reached(Phase::Accepted));
+        // With the token of somebody else.
+        let mut foreign = request(None);
+        foreign.1.spec.extra =
+            Some([("authentication.kubernetes.io/credential-id".to_owned(), vec!["JTI=2".to_owned()])].into());
+        assert!(link(&known(cluster(false, &[]), vec![foreign]), Goal::Registered).1.contains("has not asked"));
     }
 
     #[test]
@@ -363,7 +472,7 @@ mod tests {
             (vec![request(Some("Denied"))], "was denied"),
             (vec![request(Some("Failed"))], "refuses"),
         ] {
-            let snapshot = Snapshot { cluster: Some(cluster(true, &[])), requests, ..running() };
+            let snapshot = known(cluster(true, &[]), requests);
             let (at, because) = link(&snapshot, Goal::Available);
             assert!(at == Link::Joining && because.contains(text), "{because}");
         }
@@ -376,30 +485,28 @@ mod tests {
             let renew_time = Some(MicroTime(now() - age.seconds()));
             Some(Lease { spec: Some(LeaseSpec { renew_time, ..LeaseSpec::default() }), ..Lease::default() })
         };
-        let available = cluster(true, &conditions);
         // Even if everything on the managed cluster still looks half done.
-        let mut snapshot = Snapshot {
-            cluster: Some(available),
-            lease: lease(30),
-            operator: Some("0 of 1".to_owned()),
-            ..Snapshot::default()
-        };
-        assert_eq!(judge(&snapshot, "c1", Goal::Available, now()), Step::Reached(Phase::Available));
-        snapshot.lease = lease(600);
+        let mut snapshot = known(cluster(true, &conditions), Vec::new());
+        snapshot.managed.operator = Ok(not_yet("0 of 1"));
+        snapshot.hub.lease = Ok(lease(30));
+        assert_eq!(judge(&snapshot, Goal::Available), Step::Reached(Phase::Available));
+        snapshot.hub.lease = Ok(lease(600));
         assert_eq!(link(&snapshot, Goal::Available).0, Link::Operator);
-        let stale = Snapshot { operator: None, ..running() };
-        let stale = Snapshot { cluster: snapshot.cluster.clone(), lease: lease(600), ..stale };
-        assert!(link(&stale, Goal::Available).1.contains("has not reported"));
+        snapshot.managed.operator = Ok(Health::Ready);
+        assert!(link(&snapshot, Goal::Available).1.contains("has not reported"));
+        // Who may not read it believes the hub.
+        snapshot.hub.lease = Err(Failure::new(Reason::Forbidden, "may not read it"));
+        assert_eq!(judge(&snapshot, Goal::Available), Step::Reached(Phase::Available));
     }
 
     #[test]
     fn denied_and_leaving_clusters_are_not_waited_for() {
         let denied = cluster(false, &[("HubAcceptedManagedCluster", "False")]);
-        let snapshot = Snapshot { cluster: Some(denied), ..running() };
-        assert!(matches!(judge(&snapshot, "c1", Goal::Available, now()), Step::Failed(_)));
+        let snapshot = known(denied, Vec::new());
+        assert!(matches!(judge(&snapshot, Goal::Available), Step::Failed(_)));
         let mut leaving = cluster(true, &[]);
         leaving.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
-        let snapshot = Snapshot { cluster: Some(leaving), ..running() };
-        assert!(matches!(judge(&snapshot, "c1", Goal::Registered, now()), Step::Failed(_)));
+        let snapshot = known(leaving, Vec::new());
+        assert!(matches!(judge(&snapshot, Goal::Registered), Step::Failed(_)));
     }
 }

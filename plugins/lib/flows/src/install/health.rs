@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use ocm_core::install::health::judge;
+use ocm_api::names::namespaces;
+use ocm_core::install::health::{Finding, judge};
 use ocm_core::{Failure, Narrator};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Look, until_changed};
 
 use crate::observe::hub::{changes, observe};
 
-/// Time between two looks.
+/// Time between two looks where no watch says when to look.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Waits until the hub is usable: its operator, its conditions, every Deployment, and every webhook with an answer.
@@ -26,8 +27,15 @@ pub(super) async fn usable(
     let again = "what was applied stays: mend it and run the same command again, it goes on from there";
     let doing = "waiting for the hub to be usable";
     until_changed(doing, deadline, PAUSE, changes(cluster, hub), narrator, async || {
-        let findings = judge(&observe(cluster, hub).await?);
-        Ok(findings.first().map_or(Look::Ready(()), |first| Look::NotYet(first.to_string())))
+        let facts = observe(cluster, hub).await?;
+        let findings = judge(&facts);
+        let Some(first) = findings.first() else { return Ok(Look::Ready(())) };
+        // Nothing tells when the API server asks a webhook, or when it answers; nor of a hub that runs elsewhere.
+        let is_answer = matches!(first, Finding::NotAsked(_) | Finding::Unanswered { .. });
+        match is_answer || facts.namespace != namespaces::HUB {
+            true => Ok(Look::Unwatched(first.to_string())),
+            false => Ok(Look::NotYet(first.to_string())),
+        }
     })
     .await
     .map_err(|failure| failure.hint(again))

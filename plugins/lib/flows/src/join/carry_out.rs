@@ -93,7 +93,7 @@ async fn carry_out(
     let Prepared { hub, survey, plan, kubeconfig, token_is_missing, adopts, .. } = prepared;
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
         kubeconfig.token = token::service_account_token(admin, MINTED).await?.0;
-        plan.replace(join::bootstrap_secret(&survey.agent_namespace, kubeconfig));
+        plan.replace(join::bootstrap_secret(&survey.names.namespace, kubeconfig));
     }
     if *adopts {
         hub.adopt_namespace(&request.settings.name).await?;

@@ -3,32 +3,26 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
-use kube::api::WatchParams;
-use ocm_api::names::{hub as hub_names, namespaces, operators};
-use ocm_api::operator::KlusterletMode;
-use ocm_api::{Klusterlet, ManagedCluster};
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
 use ocm_core::join::agent::{self, Credential, OwnKey};
-use ocm_core::join::progress::{Goal, Link, Snapshot, Step, Wait, judge};
+use ocm_core::join::progress::{Expected, Goal, Link, Snapshot, Step, Wait, judge};
+use ocm_core::managed::Asked;
 use ocm_core::phase::Phase;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
-use ocm_kube::changes::{Changes, named};
+use ocm_kube::changes::Changes;
 use ocm_kube::wait::{Look, until_changed};
 use tokio::time::timeout_at;
 
 use super::on_hub;
 use super::survey::{self, Survey};
-use crate::workload;
+use crate::observe::{managed, registration};
 
-/// Time between two looks.
+/// Time between two looks where no watch says when to look: a token that registers clusters may not watch them.
 const PAUSE: Duration = Duration::from_millis(700);
-/// Every so many looks the hub is asked whether it still takes the agent's token, and leases are looked at.
-const SOMETIMES: u32 = 4;
+/// How often the hub is asked whether it still takes the agent's token, and leases are looked at.
+const SOMETIMES: Duration = Duration::from_millis(2500);
 
 /// The request of the agent itself.
 pub(super) struct OwnRequest {
@@ -50,9 +44,6 @@ pub(super) struct Follower<'a> {
     pub(super) credential: Credential,
 }
 
-/// A request, read, and as it is.
-type Asked = (Request, CertificateSigningRequest);
-
 impl Follower<'_> {
     /// Follows until the goal is reached.
     ///
@@ -60,16 +51,25 @@ impl Follower<'_> {
     /// [`Reason::TimedOut`] with what holds it up; or what no waiting mends.
     pub(super) async fn until(&self, goal: Goal, deadline: Instant, narrator: &dyn Narrator) -> Result<Phase, Failure> {
         let started = Instant::now();
+        let expected = Expected { name: self.name, goal, credential: &self.credential };
         let mut changes = self.changes();
         let mut told_to_accept = false;
         let mut last: Option<Wait> = None;
-        for look in 0u32.. {
-            let sometimes = look % SOMETIMES == SOMETIMES - 1;
+        let mut sometimes = started + SOMETIMES;
+        loop {
+            let is_time = Instant::now() >= sometimes;
+            if is_time {
+                sometimes = Instant::now() + SOMETIMES;
+            }
             // What has no answer at the deadline is as if the cluster did not answer.
-            let snapshot = timeout_at(deadline.into(), self.snapshot(sometimes)).await;
-            let late = || Failure::new(Reason::Busy, "a cluster has not answered in time");
-            let step = match snapshot.unwrap_or_else(|_| Err(late())) {
-                Ok(snapshot) => judge(&snapshot, self.name, goal, Timestamp::now()),
+            let snapshot = timeout_at(deadline.into(), self.snapshot(is_time)).await;
+            let snapshot = snapshot.map_err(|_| Failure::new(Reason::Busy, "a cluster has not answered in time"));
+            let snapshot = snapshot.and_then(|snapshot| match snapshot.managed.trouble() {
+                Some(trouble) => Err(trouble.clone()),
+                None => Ok(snapshot),
+            });
+            let step = match snapshot {
+                Ok(snapshot) => judge(&snapshot, &expected, Timestamp::now()),
                 Err(failure) if failure.reason.is_transient() => match last.clone() {
                     Some(wait) => Step::Waiting(vec![Wait { because: failure.to_string(), ..wait }]),
                     None => Step::Waiting(vec![Wait {
@@ -97,16 +97,15 @@ impl Follower<'_> {
                             .hint(AGAIN));
                     }
                     // Whoever holds a lease of a pod that is gone makes everything look well and do nothing.
-                    if sometimes && matches!(wait.link, Link::Klusterlet | Link::Registration | Link::Availability) {
+                    if is_time && matches!(wait.link, Link::Klusterlet | Link::Registration | Link::Availability) {
                         self.clear_leases(narrator).await?;
                     }
                     narrator.tell(Event::blocked(wait.doing.clone(), wait.because.clone()));
                     last = Some(wait);
-                    changes.wait(PAUSE).await;
+                    changes.wait(PAUSE, (deadline - PAUSE).into()).await;
                 }
             }
         }
-        Err(Failure::new(Reason::TimedOut, "gave up waiting"))
     }
 
     /// The key of the agent that runs on the cluster, as soon as its request is on the hub.
@@ -115,7 +114,7 @@ impl Follower<'_> {
     /// [`Reason::Refused`] where its key cannot be told from others'; [`Reason::TimedOut`]. Both show every key that asks.
     pub(super) async fn own_key(
         &self,
-        seat: &Cluster,
+        admin: &Cluster,
         deadline: Instant,
         narrator: &dyn Narrator,
     ) -> Result<OwnRequest, Failure> {
@@ -125,12 +124,12 @@ impl Follower<'_> {
         let changes = self.changes();
         let found = until_changed(&doing, deadline, PAUSE, changes, narrator, async || {
             let (agent, requests, cluster) = futures::join!(
-                survey::agent(self.managed, &self.survey.agent_namespace, name),
-                on_hub::requests(seat, name),
-                on_hub::cluster(seat, name),
+                managed::identity(self.managed, &self.survey.names.namespace),
+                registration::requests(admin, name),
+                registration::cluster(admin, name),
             );
-            let requests = requests.map_err(|error| seat.explain("list certificate requests", error))?;
-            let own = agent?.own_key(&self.credential, &requests);
+            let (agent, requests) = (agent?.agent(name, Timestamp::now()), requests?);
+            let own = agent.own_key(&self.credential, &requests);
             let key = match &own {
                 OwnKey::Known(key) => Some(key),
                 _ => None,
@@ -142,7 +141,7 @@ impl Follower<'_> {
             match own {
                 OwnKey::Known(key) => {
                     let accepted = cluster?.is_some_and(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default());
-                    let asks = |(request, _): &(Request, _)| {
+                    let asks = |(request, _): &Asked| {
                         request.state == State::Pending && request.fingerprint().as_ref() == Some(&key)
                     };
                     let settled = accepted && !requests.iter().any(asks);
@@ -170,7 +169,7 @@ impl Follower<'_> {
     }
 
     async fn clear_leases(&self, narrator: &dyn Narrator) -> Result<(), Failure> {
-        match survey::stale_leases(self.managed, &self.survey.agent_namespace, &self.survey.klusterlet).await {
+        match survey::stale_leases(self.managed, &self.survey.names).await {
             Ok(stale) => survey::clear(self.managed, &stale, narrator).await,
             Err(failure) if failure.reason.is_transient() || failure.reason == Reason::Forbidden => Ok(()),
             Err(failure) => Err(failure),
@@ -179,43 +178,19 @@ impl Follower<'_> {
 
     /// What a look depends on, as far as we may watch it.
     fn changes(&self) -> Changes {
-        let klusterlets: Api<Klusterlet> = Api::all(self.managed.client.clone());
-        let namespace = &self.survey.agent_namespace;
-        let changes = Changes::default()
-            .of(workload::deployments(self.managed, namespaces::OPERATOR), named(operators::KLUSTERLET))
-            .of(klusterlets, named(&self.survey.klusterlet))
-            .of(workload::deployments(self.managed, namespace), WatchParams::default());
-        let hub = self.hub;
-        let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
-        let leases: Api<Lease> = Api::namespaced(hub.client.clone(), self.name);
-        let requests: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-        changes
-            .of(clusters, named(self.name))
-            .of(leases, named(hub_names::MANAGED_CLUSTER_LEASE))
-            .of(requests, WatchParams::default().labels(&on_hub::of_cluster(self.name)))
+        managed::changes(self.managed, &self.survey.names).and(registration::changes(self.hub, self.name))
     }
 
     /// One look at both clusters.
-    async fn snapshot(&self, sometimes: bool) -> Result<Snapshot, Failure> {
-        let klusterlets: Api<Klusterlet> = Api::all(self.managed.client.clone());
-        let agent = &self.survey.agent_namespace;
-        let (operator, klusterlet, identity, hub) = futures::join!(
-            workload::deployment(self.managed, namespaces::OPERATOR, operators::KLUSTERLET),
-            klusterlets.get_opt(&self.survey.klusterlet),
-            survey::agent(self.managed, agent, self.name),
-            self.look_at_hub(),
-        );
-        let (identity, (hub, requests)) = (identity?, hub);
-        let klusterlet = klusterlet.map_err(|error| self.managed.explain("read the Klusterlet", error))?;
-        let mut snapshot = Snapshot { operator: operator?.because().map(str::to_owned), ..hub };
-        snapshot.identity = identity.key.is_some();
-        // Anybody with a token can ask in the cluster's name; what counts is what its own agent asks for.
-        let own = |(request, object): &(Request, _)| identity.made(&self.credential, request, object) != Some(false);
-        snapshot.requests = requests.into_iter().filter(own).map(|(request, _)| request).collect();
-        snapshot.agents = self.agents(klusterlet.as_ref()).await?;
-        snapshot.klusterlet = klusterlet;
-        if snapshot.cluster.is_none()
-            && !snapshot.identity
+    async fn snapshot(&self, sometimes: bool) -> Snapshot {
+        let names = &self.survey.names;
+        let (managed, hub) =
+            futures::join!(managed::observe(self.managed, names), registration::observe(self.hub, self.name));
+        let mut snapshot = Snapshot { managed, hub, registrar: None };
+        let identity = snapshot.managed.identity.as_ref();
+        let is_let_in = identity.is_ok_and(|identity| identity.agent(self.name, Timestamp::now()).key.is_some());
+        if !matches!(snapshot.hub.cluster, Ok(Some(_)))
+            && !is_let_in
             && sometimes
             && let Some(registrar) = &self.registrar
         {
@@ -225,48 +200,7 @@ impl Follower<'_> {
                 !matches!(failure.reason, Reason::Unreachable | Reason::Busy | Reason::Other)
             });
         }
-        Ok(snapshot)
-    }
-
-    /// The agents' Deployments that the operator has made so far, with what is missing of them.
-    async fn agents(&self, klusterlet: Option<&Klusterlet>) -> Result<Vec<(String, Option<String>)>, Failure> {
-        let Some(klusterlet) = klusterlet else { return Ok(Vec::new()) };
-        let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default();
-        let object = &self.survey.klusterlet;
-        let names = match mode {
-            KlusterletMode::Singleton | KlusterletMode::SingletonHosted => vec![format!("{object}-agent")],
-            _ => vec![format!("{object}-registration-agent"), format!("{object}-work-agent")],
-        };
-        let api = workload::deployments(self.managed, &self.survey.agent_namespace);
-        let mut agents = Vec::new();
-        for name in names {
-            let found = api.get_opt(&name).await;
-            let found = found.map_err(|error| self.managed.explain(format_args!("read Deployment {name}"), error))?;
-            if let Some(deployment) = found {
-                let health = workload::of(self.managed, &deployment).await?;
-                agents.push((name, health.because().map(str::to_owned)));
-            }
-        }
-        Ok(agents)
-    }
-
-    /// What the hub shows. A hub that cannot be looked at just now holds nothing up by itself.
-    async fn look_at_hub(&self) -> (Snapshot, Vec<Asked>) {
-        let mut snapshot = Snapshot::default();
-        let hub = self.hub;
-        let leases: Api<Lease> = Api::namespaced(hub.client.clone(), self.name);
-        let (cluster, requests, lease) = futures::join!(
-            on_hub::cluster(hub, self.name),
-            on_hub::requests(hub, self.name),
-            leases.get_opt(hub_names::MANAGED_CLUSTER_LEASE),
-        );
-        match cluster {
-            Ok(cluster) => snapshot.cluster = cluster,
-            Err(failure) => snapshot.hub_trouble = Some(failure.to_string()),
-        }
-        // A registering agent may not read leases; then the hub's word stands alone.
-        snapshot.lease = lease.ok().flatten();
-        (snapshot, requests.unwrap_or_default())
+        snapshot
     }
 }
 

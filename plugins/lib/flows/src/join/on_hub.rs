@@ -1,14 +1,11 @@
-//! What a hub has of a cluster, read with the hub's kubeconfig or with a token that registers clusters.
+//! What a hub answers to whoever registers clusters with a token.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::ManagedCluster;
-use ocm_api::names::labels;
-use ocm_core::csr::Request;
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::token::{self, Content};
 use ocm_core::{Failure, Narrator, Reason};
@@ -16,6 +13,7 @@ use ocm_kube::Cluster;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::session::dial;
+use crate::observe::registration::not_a_hub;
 
 /// Somebody who holds the kubeconfig that an agent registers with.
 pub(super) struct Registrar {
@@ -86,45 +84,5 @@ pub(super) fn said(hub: &Cluster, token: &str, error: &kube::Error) -> Failure {
         }
         Reason::NotFound | Reason::KindNotServed => not_a_hub(server),
         _ => failure.context(format!("cannot ask the hub at {server}")),
-    }
-}
-
-fn not_a_hub(server: &str) -> Failure {
-    Failure::new(
-        Reason::KindNotServed,
-        format!("{server} is a Kubernetes cluster, but no hub: it has no managed clusters"),
-    )
-    .hint("make it one: kubectl ocm install hub")
-}
-
-/// The requests on the hub that carry the cluster's label.
-pub(super) async fn requests(
-    hub: &Cluster,
-    name: &str,
-) -> Result<Vec<(Request, CertificateSigningRequest)>, kube::Error> {
-    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    let labelled = ListParams::default().labels(&of_cluster(name));
-    let list = api.list(&labelled).await?;
-    Ok(list.items.into_iter().map(|object| (Request::read(&object), object)).collect())
-}
-
-/// Selects the objects that carry the cluster's label.
-pub(super) fn of_cluster(name: &str) -> String {
-    format!("{}={name}", labels::CLUSTER_NAME)
-}
-
-/// The managed cluster, read by somebody with the hub's kubeconfig.
-pub(super) async fn cluster(hub: &Cluster, name: &str) -> Result<Option<ManagedCluster>, Failure> {
-    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
-    match api.get(name).await {
-        Ok(found) => Ok(Some(found)),
-        Err(error) => {
-            let failure = hub.explain(format_args!("read managed cluster {name:?}"), error);
-            match failure.reason {
-                Reason::NotFound => Ok(None),
-                Reason::KindNotServed => Err(not_a_hub(&hub.server)),
-                _ => Err(failure),
-            }
-        }
     }
 }

@@ -1,14 +1,14 @@
 //! What is checked on both sides before anything is touched.
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::names::labels;
-use ocm_core::csr::{Request, State};
+use ocm_core::csr::State;
 use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::state::Belonging;
+use ocm_core::managed::Asked;
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -20,6 +20,7 @@ use serde_json::json;
 use super::on_hub;
 use super::session::{Access, HubSession};
 use super::survey::Survey;
+use crate::observe::registration;
 
 /// The namespace of the cluster's name on the hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl HubSession {
                 "on the hub the namespace {name:?} is there already and becomes the cluster's: its agent gets rights in it"
             )));
         }
-        let foreign = |(request, object): &&(Request, CertificateSigningRequest)| {
+        let foreign = |(request, object): &&Asked| {
             let own = who.agent.made(&who.credential, request, object) == Some(true);
             request.state == State::Pending && !request.is_addons() && !own
         };
@@ -166,14 +167,10 @@ impl HubSession {
     }
 
     /// The requests in the cluster's name. Who may not list them finds out nothing.
-    async fn requests(&self, name: &str) -> Result<Vec<(Request, CertificateSigningRequest)>, Failure> {
-        let hub = self.client();
-        match on_hub::requests(hub, name).await {
-            Ok(found) => Ok(found),
-            Err(error) => {
-                let failure = hub.explain("list certificate requests", error);
-                if failure.reason == Reason::Forbidden { Ok(Vec::new()) } else { Err(failure) }
-            }
+    async fn requests(&self, name: &str) -> Result<Vec<Asked>, Failure> {
+        match registration::requests(self.client(), name).await {
+            Err(failure) if failure.reason == Reason::Forbidden => Ok(Vec::new()),
+            requests => requests,
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) async fn prepare(
     let now = Timestamp::now();
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &managed.label())?;
     if belongs == Belonging::Joined {
-        hub.remembers(wanted, &managed.label(), &survey.klusterlet).await?;
+        hub.remembers(wanted, &managed.label(), &survey.names.klusterlet).await?;
         narrator.tell(Event::note(format!(
             "{} has joined {} as {wanted:?} already; nothing is changed",
             managed.label(),
@@ -123,7 +123,7 @@ pub(super) async fn prepare(
     if token_is_missing && request.mode == Mode::Render {
         narrator.tell(Event::note(format!(
             "no token is made for manifests: in Secret {}/{} stands {NOT_MADE:?} in its place",
-            survey.agent_namespace,
+            survey.names.namespace,
             secrets::BOOTSTRAP_HUB_KUBECONFIG
         )));
     }

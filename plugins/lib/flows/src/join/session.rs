@@ -15,6 +15,7 @@ use ocm_kube::{Cluster, Connection, connect_to};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::on_hub;
+use crate::observe::registration;
 
 /// How long a request to the hub may take.
 const REQUEST: Duration = Duration::from_secs(15);
@@ -72,7 +73,7 @@ impl HubSession {
     /// What the hub said.
     pub(super) async fn cluster(&self, name: &str) -> Result<Option<ManagedCluster>, Failure> {
         match &self.access {
-            Access::Admin(client) => on_hub::cluster(client, name).await,
+            Access::Admin(client) => registration::cluster(client, name).await,
             Access::Token { token, client } => on_hub::registered(client, token.expose_secret(), name).await,
         }
     }
@@ -98,8 +99,9 @@ impl HubSession {
         let doing = format!("waiting for the hub at {} to start", self.address.server);
         let because = "its operator has not made it serve managed clusters yet";
         until_changed(&doing, Instant::now() + timeout, PAUSE, changes, narrator, async || {
+            // The watch wakes it, but the API server may say a moment later only that it serves the kind.
             let ready = serves::<ManagedCluster>(client).await?;
-            Ok(if ready { Look::Ready(()) } else { Look::NotYet(because.to_owned()) })
+            Ok(if ready { Look::Ready(()) } else { Look::Unwatched(because.to_owned()) })
         })
         .await
         .map_err(|failure| failure.hint(Remedy::HubStart))

@@ -12,6 +12,7 @@ use ocm_api::ClusterManager;
 use ocm_api::names::{labels, namespaces, operators, webhooks};
 use ocm_core::install::health::{self, Answer, HubFacts, Probe, WebhookFacts};
 use ocm_core::join::lease::stale_holder;
+use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use ocm_kube::changes::{Changes, named};
 use ocm_kube::{Cluster, explain};
@@ -37,8 +38,7 @@ pub async fn observe(cluster: &Cluster, name: &str) -> Result<HubFacts, Failure>
         if is_hosted { Ok(Vec::new()) } else { webhook_facts(cluster).await }
     });
     let gone_leader = if manager.status.is_none() { gone_leader(cluster).await } else { None };
-    let operator = operator?.because().map(str::to_owned);
-    let (deployments, webhooks) = (deployments?, webhooks?);
+    let (operator, deployments, webhooks) = (operator?, deployments?, webhooks?);
     let mut facts = HubFacts { operator, gone_leader, manager, namespace, deployments, webhooks, probes: Vec::new() };
     if !is_hosted && health::judge(&facts).is_empty() {
         facts.probes = probes(cluster, &facts.manager).await?;
@@ -62,14 +62,14 @@ pub fn changes(cluster: &Cluster, hub: &str) -> Changes {
         .of(validating, WatchParams::default())
 }
 
-/// The Deployments of a namespace with what is missing of them.
-async fn deployments(cluster: &Cluster, namespace: &str) -> Result<Vec<(String, Option<String>)>, Failure> {
+/// The Deployments of a namespace, and how they are.
+async fn deployments(cluster: &Cluster, namespace: &str) -> Result<Vec<(String, Health)>, Failure> {
     let listed = workload::deployments(cluster, namespace).list(&ListParams::default()).await;
     let listed = listed.map_err(|error| cluster.explain(format_args!("list the Deployments of {namespace}"), error))?;
     let each = listed.items.iter().map(async |deployment| {
         let health = workload::of(cluster, deployment).await?;
         let name = deployment.metadata.name.clone().unwrap_or_default();
-        Ok((name, health.because().map(str::to_owned)))
+        Ok((name, health))
     });
     futures::future::try_join_all(each).await
 }

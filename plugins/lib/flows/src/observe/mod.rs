@@ -1,3 +1,5 @@
 //! What clusters show, as typed facts; what they amount to is judged in `ocm_core`.
 
 pub mod hub;
+pub mod managed;
+pub mod registration;

@@ -1,0 +1,120 @@
+//! What a managed cluster shows of its agent, and what its hub shows of it: facts, each of them or why it could not be
+//! read.
+
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::coordination::v1::Lease;
+use ocm_api::{Klusterlet, ManagedCluster};
+
+use crate::Failure;
+use crate::certificate::Certificate;
+use crate::csr::Request;
+use crate::join::agent::Agent;
+use crate::join::state::Identity;
+use crate::kubeconfig::HubAddress;
+use crate::workload::Health;
+
+/// What a managed cluster shows of its agent at one moment.
+#[derive(Clone, Debug)]
+pub struct ManagedFacts {
+    /// The operator's Deployment.
+    pub operator: Result<Health, Failure>,
+    /// The Klusterlet.
+    pub klusterlet: Result<Option<Klusterlet>, Failure>,
+    /// The agents' Deployments that the operator has made so far.
+    pub agents: Result<Vec<(String, Health)>, Failure>,
+    /// What the agent has written down of itself.
+    pub identity: Result<AgentFacts, Failure>,
+}
+
+impl ManagedFacts {
+    /// Why something could not be read.
+    pub fn trouble(&self) -> Option<&Failure> {
+        let Self { operator, klusterlet, agents, identity } = self;
+        let troubles =
+            [operator.as_ref().err(), identity.as_ref().err(), klusterlet.as_ref().err(), agents.as_ref().err()];
+        troubles.into_iter().flatten().next()
+    }
+}
+
+/// What an agent has written down of itself in its Secret, which is there and empty before a hub has let it in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentFacts {
+    /// The name under which it registered the cluster.
+    pub cluster: Option<String>,
+    /// Its own name.
+    pub name: Option<String>,
+    /// The hub that it reports to.
+    pub hub: Option<HubAddress>,
+    /// Its certificate.
+    pub certificate: Option<Certificate>,
+}
+
+impl AgentFacts {
+    /// The identity that a hub gave it; none as long as something of it is missing.
+    pub fn identity(&self) -> Option<Identity> {
+        Some(Identity {
+            hub: self.hub.clone()?,
+            cluster: self.cluster.clone()?,
+            expires: Some(self.certificate.as_ref()?.not_after),
+        })
+    }
+
+    /// The agent of the cluster `cluster`, as far as its requests show it.
+    pub fn agent(&self, cluster: &str, now: Timestamp) -> Agent {
+        let held = self.certificate.as_ref().filter(|certificate| certificate.not_after > now);
+        Agent {
+            cluster: cluster.to_owned(),
+            // The names of an earlier life, under another name, are over.
+            name: self.name.clone().filter(|_| self.cluster.as_deref() == Some(cluster)),
+            key: held.map(|certificate| certificate.pin.to_string()),
+        }
+    }
+}
+
+/// A certificate request, read, and as it is.
+pub type Asked = (Request, CertificateSigningRequest);
+
+/// What a hub shows of one cluster at one moment.
+#[derive(Clone, Debug)]
+pub struct RegistrationFacts {
+    /// The managed cluster.
+    pub cluster: Result<Option<ManagedCluster>, Failure>,
+    /// Every request that carries its label, whoever made it.
+    pub requests: Result<Vec<Asked>, Failure>,
+    /// The lease that its agent renews.
+    pub lease: Result<Option<Lease>, Failure>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_known_by_a_certificate_that_is_valid_and_a_name_of_this_life() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.not_after = rcgen::date_time_ymd(2027, 1, 1);
+        let certificate = Certificate::read(params.self_signed(&key).unwrap().der()).unwrap();
+        let (ends, pin) = (certificate.not_after, certificate.pin.to_string());
+        let facts = AgentFacts {
+            cluster: Some("c1".to_owned()),
+            name: Some("a1".to_owned()),
+            hub: None,
+            certificate: Some(certificate),
+        };
+        let before = ends - jiff::SignedDuration::from_secs(1);
+        assert_eq!(
+            facts.agent("c1", before),
+            Agent { cluster: "c1".to_owned(), name: Some("a1".to_owned()), key: Some(pin) }
+        );
+        assert_eq!(facts.agent("c1", ends).key, None);
+        assert_eq!(facts.agent("c2", before).name, None);
+        assert_eq!(facts.identity(), None);
+        let hub = HubAddress { server: "https://hub".to_owned(), ..HubAddress::default() };
+        let whole = AgentFacts { hub: Some(hub.clone()), ..facts.clone() };
+        let identity = Identity { hub, cluster: "c1".to_owned(), expires: Some(ends) };
+        assert_eq!(whole.identity(), Some(identity));
+        assert_eq!(AgentFacts { certificate: None, ..whole }.identity(), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! What a managed cluster shows: its operator, its Klusterlet, its agents' Deployments, their Secrets and leader leases.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::Api;
+use kube::api::{ListParams, WatchParams};
+use ocm_api::Klusterlet;
+use ocm_api::names::{namespaces, operators, secrets};
+use ocm_api::operator::KlusterletMode;
+use ocm_core::certificate::{self, Certificate};
+use ocm_core::join::lease::{self, LeaseFacts};
+use ocm_core::join::state::own;
+use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
+use ocm_core::managed::{AgentFacts, ManagedFacts};
+use ocm_core::workload::Health;
+use ocm_core::{Failure, Reason};
+use ocm_kube::changes::{Changes, named};
+use ocm_kube::{Cluster, explain};
+
+use crate::{hub, workload};
+
+/// What the Klusterlet of a cluster is called, and where its agents are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The Klusterlet, there or to be.
+    pub klusterlet: String,
+    /// The namespace of its agents.
+    pub namespace: String,
+}
+
+impl Names {
+    /// Those of the cluster's own Klusterlet, or of the one that a join makes.
+    pub fn of(klusterlets: &[Klusterlet]) -> Self {
+        let own = own(klusterlets).next();
+        let namespace = own.and_then(|own| own.spec.namespace.clone()).filter(|name| !name.is_empty());
+        let klusterlet = own.and_then(|own| own.metadata.name.clone());
+        Self {
+            klusterlet: klusterlet.unwrap_or_else(|| operators::KLUSTERLET_OBJECT.to_owned()),
+            namespace: namespace.unwrap_or_else(|| namespaces::AGENT.to_owned()),
+        }
+    }
+}
+
+/// Looks at everything that a cluster shows of its agent.
+pub async fn observe(managed: &Cluster, names: &Names) -> ManagedFacts {
+    let klusterlets: Api<Klusterlet> = Api::all(managed.client.clone());
+    let (operator, (klusterlet, agents), identity) = futures::join!(
+        workload::deployment(managed, namespaces::OPERATOR, operators::KLUSTERLET),
+        async {
+            let klusterlet = klusterlets.get_opt(&names.klusterlet).await;
+            let klusterlet = klusterlet.map_err(|error| managed.explain("read the Klusterlet", error));
+            let agents = match &klusterlet {
+                Ok(Some(klusterlet)) => agents(managed, klusterlet, names).await,
+                Ok(None) | Err(_) => Ok(Vec::new()),
+            };
+            (klusterlet, agents)
+        },
+        identity(managed, &names.namespace),
+    );
+    ManagedFacts { operator, klusterlet, agents, identity }
+}
+
+/// Changes of what [`observe`] looks at. Why pods are not ready may change without them.
+pub fn changes(managed: &Cluster, names: &Names) -> Changes {
+    let klusterlets: Api<Klusterlet> = Api::all(managed.client.clone());
+    let secrets: Api<Secret> = Api::namespaced(managed.client.clone(), &names.namespace);
+    Changes::default()
+        .of(workload::deployments(managed, namespaces::OPERATOR), named(operators::KLUSTERLET))
+        .of(klusterlets, named(&names.klusterlet))
+        .of(workload::deployments(managed, &names.namespace), WatchParams::default())
+        .of(secrets, named(secrets::HUB_KUBECONFIG))
+}
+
+/// All Klusterlets; none where the kind is not served.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn klusterlets(managed: &Cluster) -> Result<Vec<Klusterlet>, Failure> {
+    let api: Api<Klusterlet> = Api::all(managed.client.clone());
+    match api.list(&ListParams::default()).await {
+        Ok(list) => Ok(list.items),
+        Err(error) => match explain(&error).reason {
+            Reason::KindNotServed | Reason::NotFound => Ok(Vec::new()),
+            _ => Err(managed.explain("list Klusterlets", error)),
+        },
+    }
+}
+
+/// The agents' Deployments that the operator has made so far.
+async fn agents(managed: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Result<Vec<(String, Health)>, Failure> {
+    let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default();
+    let object = &names.klusterlet;
+    let wanted = match mode {
+        KlusterletMode::Singleton | KlusterletMode::SingletonHosted => vec![format!("{object}-agent")],
+        _ => vec![format!("{object}-registration-agent"), format!("{object}-work-agent")],
+    };
+    let api = workload::deployments(managed, &names.namespace);
+    let each = wanted.into_iter().map(async |name| {
+        let found = api.get_opt(&name).await;
+        let found = found.map_err(|error| managed.explain(format_args!("read Deployment {name}"), error))?;
+        match found {
+            Some(deployment) => Ok(Some((name, workload::of(managed, &deployment).await?))),
+            None => Ok(None),
+        }
+    });
+    Ok(futures::future::try_join_all(each).await?.into_iter().flatten().collect())
+}
+
+async fn secret(managed: &Cluster, namespace: &str, name: &str) -> Result<Option<Secret>, Failure> {
+    let api: Api<Secret> = Api::namespaced(managed.client.clone(), namespace);
+    api.get_opt(name).await.map_err(|error| managed.explain(format_args!("read Secret {namespace}/{name}"), error))
+}
+
+fn text(secret: &Secret, key: &str) -> Option<String> {
+    String::from_utf8(secret.data.as_ref()?.get(key)?.0.clone()).ok()
+}
+
+/// What the agent in this namespace has written down of itself; nothing where its Secret is not there.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn identity(managed: &Cluster, namespace: &str) -> Result<AgentFacts, Failure> {
+    let secret = secret(managed, namespace, secrets::HUB_KUBECONFIG).await?;
+    let text = |key: &str| secret.as_ref().and_then(|secret| text(secret, key));
+    let chain = text(secrets::TLS_CERT_KEY).and_then(|pem| certificate::from_pem(pem.as_bytes()).ok());
+    Ok(AgentFacts {
+        cluster: text(secrets::CLUSTER_NAME_KEY),
+        name: text(secrets::AGENT_NAME_KEY).filter(|name| !name.is_empty()),
+        hub: text(secrets::KUBECONFIG_KEY).and_then(|text| hub::parse(&text)).map(|kubeconfig| kubeconfig.hub),
+        certificate: chain.and_then(|chain| Certificate::read(chain.first()?)),
+    })
+}
+
+/// What the agent in this namespace registers with.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn bootstrap(managed: &Cluster, namespace: &str) -> Result<Option<Bootstrap>, Failure> {
+    let secret = secret(managed, namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG).await?;
+    Ok(secret.as_ref().and_then(read_bootstrap))
+}
+
+fn read_bootstrap(secret: &Secret) -> Option<Bootstrap> {
+    let annotations = secret.metadata.annotations.as_ref();
+    let noted = |key: &str| annotations.and_then(|all| all.get(key)).filter(|word| !word.is_empty());
+    let mut bootstrap = hub::parse(&text(secret, secrets::KUBECONFIG_KEY)?)?;
+    bootstrap.exclusive = noted(EXCLUSIVE_TOKEN).is_some_and(|word| word == "true");
+    bootstrap.hub.uid = noted(HUB_UID).cloned();
+    Some(bootstrap)
+}
+
+/// The leader leases of the operator and of the agents, and the pods beside them.
+///
+/// # Errors
+/// The failure of a request.
+pub async fn leases(managed: &Cluster, names: &Names) -> Result<Vec<LeaseFacts>, Failure> {
+    let mut all = Vec::new();
+    for (namespace, locks) in
+        [(namespaces::OPERATOR, lease::of_operator()), (names.namespace.as_str(), lease::of_agents(&names.klusterlet))]
+    {
+        let leases: Api<Lease> = Api::namespaced(managed.client.clone(), namespace);
+        let pods: Api<Pod> = Api::namespaced(managed.client.clone(), namespace);
+        let explained = |error| managed.explain(format_args!("read the leader leases of {namespace}"), error);
+        let found = leases.list(&ListParams::default()).await.map_err(explained)?.items;
+        let held = locks.into_iter().filter_map(|lock| {
+            let lease = found.iter().find(|lease| lease.metadata.name.as_deref() == Some(lock.name))?;
+            Some((lock, lease.clone()))
+        });
+        let leases: Vec<_> = held.collect();
+        if leases.is_empty() {
+            continue;
+        }
+        // The pods are read after the leases: a holder that is not among them was gone by then.
+        let pods = pods.list_metadata(&ListParams::default()).await.map_err(explained)?;
+        let pods = pods.items.into_iter().filter_map(|pod| pod.metadata.name).collect();
+        all.push(LeaseFacts { namespace: namespace.to_owned(), leases, pods });
+    }
+    Ok(all)
+}
