@@ -339,7 +339,6 @@ const TWICE: &[(&str, &str)] = &[
     ("hashbrown", "gimli and object, which wasmtime takes, are one version behind"),
     ("r-efi", "comes with the versions of getrandom, for UEFI only"),
     ("sha2", "the long-term support line of wasmtime takes 0.10"),
-    ("similar", "insta still takes 2, which only tests link; install shows differences with 3"),
     ("syn", "some derive macros still take 2; only the compiler runs them"),
     ("windows-sys", "for Windows only; the crates of the ecosystem move one by one"),
 ];

@@ -154,11 +154,10 @@ impl Hub {
         let manifest = policy.manifest();
         let evidence = self.evidence(manifest);
         let request = self.request();
-        let cluster = review::cluster_of(&request).map(str::to_owned);
         let tables = || -> Map<'static, _> {
-            evidence.iter().map(|(name, evidence)| (name.clone(), evidence.table(cluster.as_deref()))).collect()
+            evidence.iter().map(|(name, evidence)| (name.clone(), evidence.table(&request))).collect()
         };
-        let question = Question::new(Request { evidence: tables(), ..request });
+        let question = Question::new(Request { evidence: tables(), ..request.clone() });
         let first = policy.decide(&question).outcome.clone();
         let decision = first.result.map_err(|fault| format!("{}: {fault}", manifest.name))?;
         let gathered = times(|| drop(tables()));

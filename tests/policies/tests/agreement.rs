@@ -103,10 +103,9 @@ where
 /// Why a policy refuses or holds; none if it allows or has no opinion.
 fn ask<P: Policy>(policy: &P, hub: &Hub, mut request: ocm_policy_abi::Request<'_>) -> Codes {
     let manifest = Manifest::from(P::manifest());
-    let cluster = review::cluster_of(&request).map(str::to_owned);
     let table = |query: &ocm_policy_abi::Query| {
         let objects = hub.objects(&query.source);
-        let table = evidence::table(query, &objects, cluster.as_deref(), "1", Budget::default());
+        let table = evidence::table(query, &objects, &request, "1", Budget::default());
         (query.name.clone(), table.expect("the query can be answered"))
     };
     request.evidence = manifest.evidence.iter().map(table).collect();

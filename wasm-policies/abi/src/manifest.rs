@@ -70,13 +70,49 @@ pub struct Query {
     /// Only the rows in which this field is the name of the cluster that the request is about, or a list with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_field: Option<String>,
+    /// Only the rows in which this field is the user who asks, behind the hub's gRPC server the one that it names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_field: Option<String>,
+    /// Only objects that were created so many seconds before the request, or later, and those whose age nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_within_seconds: Option<u32>,
     /// JSON pointers (RFC 6901) of the fields that become the values of a row; a step `[type=Ready]` is the item of a
     /// list whose member has this value.
     #[serde(default)]
     pub fields: Vec<String>,
+    /// Whether objects are counted: all that have the same fields become one row without a name, and their number is its
+    /// last value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub count: bool,
     /// At most so many rows; more make the table incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+}
+
+impl Query {
+    /// A query for these fields of all objects of a source.
+    pub fn new<F: Into<String>>(
+        name: impl Into<String>,
+        source: EvidenceSource,
+        fields: impl IntoIterator<Item = F>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            source,
+            selector: None,
+            cluster_field: None,
+            user_field: None,
+            created_within_seconds: None,
+            fields: fields.into_iter().map(Into::into).collect(),
+            count: false,
+            limit: None,
+        }
+    }
+
+    /// How many values a row has.
+    pub fn columns(&self) -> usize {
+        self.fields.len() + usize::from(self.count)
+    }
 }
 
 /// Which objects a query reads.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ocm_policy_abi::{Query, Request, Table};
+use ocm_policy_abi::{Decision, Query, Request, Table};
 use ocm_policy_rules::record::Record;
 use ocm_policy_rules::{Combined, Fault, Outcome, PolicyId, conclude};
 use serde_json::Value;
@@ -216,7 +216,11 @@ impl Final {
             if !active.judges(operation) && !candidate.judges(operation) {
                 return None;
             }
-            let ask = |policy: &Arc<Policy>| policy.decide_before(&self.question, deadline).outcome.clone();
+            // Whoever does not judge such requests has no opinion, as if it were in force.
+            let ask = |policy: &Arc<Policy>| match policy.judges(operation) {
+                true => policy.decide_before(&self.question, deadline).outcome.clone(),
+                false => Outcome { policy: policy.id(), result: Ok(Decision::default()), fuel: 0 },
+            };
             // What one of them has said already needs not be asked again.
             let (active, candidate) = match (said(place), slot.chosen(place, self.request())) {
                 (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask(active), said),

@@ -167,6 +167,11 @@ impl Policy {
         Duration::from_micros(self.prepared_in.load(Ordering::Relaxed))
     }
 
+    /// Its name and version.
+    pub(crate) fn id(&self) -> PolicyId {
+        PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() }
+    }
+
     /// Whether it has an opinion about such questions.
     pub fn judges(&self, operation: Operation) -> bool {
         self.manifest().operations.contains(&operation)
@@ -182,7 +187,7 @@ impl Policy {
         let mut spent = None;
         let mut fuel = 0;
         let result = self.run(question, deadline, &mut spent, &mut fuel);
-        let policy = PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() };
+        let policy = self.id();
         let outcome = Outcome { policy, result, fuel }.permit(question.request(), &self.manifest().edits, &self.edits);
         Answered { outcome, spent, counted: false, policy: self.clone() }
     }

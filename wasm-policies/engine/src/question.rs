@@ -43,8 +43,6 @@ struct Answered {
 struct Found<'q> {
     /// Under which name.
     name: &'q str,
-    /// Whose it is, where names alone do not tell.
-    policy: &'q str,
     table: &'q Table<'static>,
 }
 
@@ -205,17 +203,17 @@ impl Question {
     fn tables<'q>(&'q self, manifest: &'q Manifest) -> Result<Vec<Found<'q>>, Fault> {
         let find = |query: &'q Query| {
             let answered = |one: &&Answered| one.policy == manifest.name && one.query == *query;
-            let (policy, table) = match self.answers.iter().find(answered) {
-                Some(Answered { policy, answer: Ok(table), .. }) => (policy.as_str(), &**table),
+            let table = match self.answers.iter().find(answered) {
+                Some(Answered { answer: Ok(table), .. }) => &**table,
                 Some(Answered { answer: Err(fault), .. }) => return Some(Err(fault.clone())),
                 None => match self.own_evidence(&manifest.name, query) {
-                    Some(table) => (manifest.name.as_str(), table),
+                    Some(table) => table,
                     // What was asked without it once is asked without it again.
                     None if self.recorded.is_some() => return None,
                     None => return Some(Err(no_table(query))),
                 },
             };
-            Some(fits(table, query).map(|()| Found { name: &query.name, policy, table }))
+            Some(fits(table, query).map(|()| Found { name: &query.name, table }))
         };
         manifest.evidence.iter().filter_map(find).collect()
     }
@@ -275,8 +273,9 @@ impl Question {
         self.has_objects_for(manifest)?;
         let tables = self.tables(manifest)?;
         let mut key = String::from(if manifest.wants_object { "object" } else { "" });
-        for Found { name, policy, .. } in &tables {
-            key += &format!("\n{policy}/{name}");
+        // Versions of a policy may call different queries alike; the tables stay where they are as long as this does.
+        for Found { name, table } in &tables {
+            key += &format!("\n{name}@{:p}", *table);
         }
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.get(&key) {
@@ -306,11 +305,11 @@ fn no_object(what: &str) -> Fault {
 
 /// Whether every row has a value for each column of the query.
 fn fits(table: &Table<'_>, query: &Query) -> Result<(), Fault> {
-    let wanted = query.fields.len();
+    let wanted = query.columns();
     match table.rows.iter().find(|row| row.values.len() != wanted) {
         None => Ok(()),
         Some(row) => Err(Fault::Evidence(format!(
-            "the evidence {:?} has {} values in the row {:?}, and {wanted} fields are asked for",
+            "the evidence {:?} has {} values in the row {:?}, and {wanted} are asked for",
             query.name,
             row.values.len(),
             row.name
@@ -320,6 +319,7 @@ fn fits(table: &Table<'_>, query: &Query) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
+    use ocm_policy_abi::EvidenceSource;
     use serde_json::json;
 
     use super::*;
@@ -352,6 +352,27 @@ mod tests {
         let manifest = Manifest { wants_object: true, ..Manifest::default() };
         assert_eq!(read(question.text_for(&manifest).unwrap().to_string()), adapt::opa_input(&request));
         assert_eq!(question.given_object(), Some(&json!({"metadata": {"name": "a"}})));
+    }
+
+    #[test]
+    fn versions_that_call_their_queries_alike_read_their_own_tables() {
+        let version = |field: &str| {
+            let query = Query::new("clusters", EvidenceSource::Clusters, [field]);
+            Manifest { name: "p".into(), evidence: vec![query], ..Manifest::default() }
+        };
+        let (one, other) = (version("/a"), version("/b"));
+        let mut question = Question::new(Request::new(Operation::Create, ocm_policy_abi::Requester::default()));
+        for manifest in [&one, &other] {
+            let values = vec![json!(manifest.evidence[0].fields[0])];
+            let row = ocm_policy_abi::Row { namespace: None, name: "c1".into(), values, complete: true };
+            let table = Table { revision: "1".into(), complete: true, rows: vec![row] };
+            question.answer("p", &manifest.evidence[0], Ok(Arc::new(table)));
+        }
+        for manifest in [&one, &other, &one] {
+            let text: Value = serde_json::from_str(&question.text_for(manifest).unwrap()).unwrap();
+            let field = &manifest.evidence[0].fields[0];
+            assert_eq!(text["evidence"]["clusters"]["rows"][0]["values"], json!([field]));
+        }
     }
 
     #[test]

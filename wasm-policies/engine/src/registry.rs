@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use ocm_policy_abi::{Operation, Request};
-use ocm_policy_rules::Fault;
-use ocm_policy_rules::canary;
+use ocm_policy_rules::{Fault, canary, review};
 
 use crate::policy::Policy;
 
@@ -56,6 +55,8 @@ impl Installation {
 pub struct Registry {
     slots: RwLock<Arc<BTreeMap<String, Slot>>>,
     generations: AtomicU64,
+    /// Which change removed a place: what began before does not bring it back.
+    removed: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Registry {
@@ -99,7 +100,7 @@ impl Registry {
             let before = slots.get(&place);
             let accepted = proven.and_then(|policy| {
                 belongs(&policy, &place)?;
-                if before.is_some_and(|slot| slot.generation > generation) {
+                if before.map(|slot| slot.generation).or_else(|| self.removed(&place)) > Some(generation) {
                     return Err(Fault::Load(format!("something newer was put into the place {place} meanwhile")));
                 }
                 keeps(&policy, before, operations)?;
@@ -108,12 +109,15 @@ impl Registry {
             match accepted {
                 Ok(policy) => {
                     let former = slots.remove(&place).and_then(|slot| slot.active.ok());
+                    self.removals().remove(&place);
                     slots.insert(place, Slot { active: Ok(policy), former, candidate: None, generation });
                     Ok(())
                 }
                 Err(fault) => {
-                    let closed = Slot { active: Err(fault.clone()), former: None, candidate: None, generation };
-                    slots.entry(place).or_insert(closed);
+                    if self.removed(&place) < Some(generation) {
+                        let closed = Slot { active: Err(fault.clone()), former: None, candidate: None, generation };
+                        slots.entry(place).or_insert(closed);
+                    }
                     Err(fault)
                 }
             }
@@ -132,6 +136,8 @@ impl Registry {
                 slot.former.clone().ok_or_else(|| Fault::Load(format!("nothing was in force in {place} before")))?;
             keeps(&former, Some(slot), operations)?;
             slot.former = std::mem::replace(&mut slot.active, Ok(former)).ok();
+            // It was compared with what was in force; this may judge more.
+            slot.candidate = None;
             slot.generation = generation;
             Ok(())
         })
@@ -171,7 +177,22 @@ impl Registry {
 
     /// Removes a place. `false` where there is none.
     pub fn remove(&self, place: &str) -> bool {
-        self.change(|slots| slots.remove(place).is_some())
+        let generation = self.generation();
+        self.change(|slots| {
+            let removed = slots.remove(place).is_some();
+            if removed {
+                self.removals().insert(place.to_owned(), generation);
+            }
+            removed
+        })
+    }
+
+    fn removed(&self, place: &str) -> Option<u64> {
+        self.removals().get(place).copied()
+    }
+
+    fn removals(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,7 +228,9 @@ impl Slot {
     /// so that a canary sees such requests as well.
     pub(crate) fn chosen(&self, place: &str, request: &Request<'_>) -> Result<&Arc<Policy>, &Fault> {
         let Some((candidate, share)) = &self.candidate else { return self.active.as_ref() };
-        let cluster = request.cluster.as_ref().or(request.previous.as_ref()).map(|cluster| cluster.name.as_str());
+        let previous = || Some(request.previous.as_ref()?.name.as_str());
+        // Of a certificate request as well: its object's name is whatever the requester chooses.
+        let cluster = review::cluster_of(request).or_else(previous);
         let object = || request.resource.as_ref().and_then(|resource| resource.name.as_deref());
         let key = cluster.or_else(object).unwrap_or(&request.requester.username);
         if canary::chosen(place, key, *share) { Ok(candidate) } else { self.active.as_ref() }

@@ -4,18 +4,10 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::Arc;
 
 use ocm_policy_abi::{EditGrant, Verdict};
-use ocm_policy_engine::{
-    Cache, CacheError, Ceiling, Compiler, Deadline, Engine, EngineSettings, Evaluated, Fault, Operations, Policy,
-    Registry, compile_here,
-};
-use support::{ANSWER, Guest, ask, compiler, engine, policy, question};
-
-fn verdict(asked: &Evaluated) -> Result<Verdict, Fault> {
-    asked.outcome().result.clone().map(|decision| decision.verdict)
-}
+use ocm_policy_engine::{Cache, CacheError, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, compile_here};
+use support::{ANSWER, Guest, compiler, engine, policy, question};
 
 const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
 
@@ -253,121 +245,6 @@ fn compiler_that_counts(file: &std::path::Path) -> Compiler {
     let script = format!("echo once >> {}; exec {}", file.display(), program.display());
     let arguments = vec!["-c".to_owned(), script];
     Compiler::Process { program: "/bin/sh".into(), arguments, cpu_seconds, memory_bytes }
-}
-
-/// A policy for a place.
-fn placed(engine: &Engine, place: &str, guest: &Guest) -> Result<Arc<Policy>, Fault> {
-    let ceiling = Ceiling::default();
-    Policy::load_as(place, engine, &compile_here(&guest.module(), "{}", &ceiling)?, &ceiling, &[])
-}
-
-#[test]
-fn a_bad_module_never_disturbs_the_good_one() {
-    let engine = engine();
-    let registry = Registry::default();
-    let proof = |_: &_| Ok(());
-    let install = |place: &str, policy| registry.install(registry.begin(place), policy, proof);
-    install("gate", placed(&engine, "gate", &Guest::default())).unwrap();
-    let asked = |registry: &Registry| ask(registry, "c").asked().iter().map(verdict).collect::<Vec<_>>();
-    assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
-
-    let bad = policy(&engine, b"\0asm");
-    assert!(install("gate", bad).is_err());
-    let denying = || placed(&engine, "gate", &Guest::answering(DENY));
-    let failed = Fault::Load("its own test cases fail".to_owned());
-    assert_eq!(registry.install(registry.begin("gate"), denying(), |_| Err(failed.clone())), Err(failed.clone()));
-    assert_eq!(asked(&registry), [Ok(Verdict::Allow)], "the good one stays");
-
-    install("gate", denying()).unwrap();
-    assert_eq!(asked(&registry), [Ok(Verdict::Deny)]);
-    registry.roll_back("gate", Operations::Keep).unwrap();
-    assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
-
-    // A place that never held anything is closed, not open.
-    assert!(install("second", Err(failed.clone())).is_err());
-    assert_eq!(asked(&registry), [Ok(Verdict::Allow), Err(failed)]);
-    assert!(registry.remove("second") && !registry.remove("second"));
-}
-
-#[test]
-fn a_place_keeps_what_it_judges_and_who_speaks_there() {
-    let engine = engine();
-    let registry = Registry::default();
-    let judging = |operations: &str| {
-        let manifest = format!(
-            r#"{{"contract":"ocm:policy@0.1.0","name":"other","version":"1.0.0","operations":[{operations}]}}"#
-        );
-        placed(&engine, "gate", &Guest { manifest, ..Guest::answering(DENY) })
-    };
-    let install = |installation, policy| registry.install(installation, policy, |_| Ok(()));
-    install(registry.begin("gate"), judging(r#""create","update""#)).unwrap();
-    // Not under the name that the module claims.
-    assert_eq!(ask(&registry, "c").asked()[0].outcome().policy.name, "gate");
-    assert!(install(registry.begin("elsewhere"), judging(r#""create""#)).is_err(), "loaded for another place");
-    assert!(registry.remove("elsewhere"));
-
-    for fewer in [r#""create""#, r#""delete","create""#, ""] {
-        let fault = install(registry.begin("gate"), judging(fewer)).unwrap_err();
-        assert!(matches!(&fault, Fault::Load(why) if why.contains("asked")), "{fault}");
-        assert!(registry.propose("gate", judging(fewer).unwrap(), 10_000, Operations::Keep).is_err());
-    }
-    assert_eq!(ask(&registry, "c").asked().len(), 1, "the place still answers");
-    install(registry.begin("gate").operations(Operations::MayShrink), judging(r#""delete""#)).unwrap();
-    assert_eq!(ask(&registry, "c").asked().len(), 0);
-    assert!(registry.roll_back("gate", Operations::Keep).is_err(), "nobody would be asked about deletions");
-    registry.roll_back("gate", Operations::MayShrink).unwrap();
-    assert_eq!(ask(&registry, "c").asked().len(), 1);
-    assert!(
-        install(
-            registry.begin("new"),
-            placed(
-                &engine,
-                "new",
-                &Guest { manifest: Guest::manifest("n", "").replace(r#""create","update""#, ""), ..Guest::default() }
-            )
-        )
-        .is_err()
-    );
-}
-
-#[test]
-fn an_older_installation_never_replaces_a_newer_one() {
-    let engine = engine();
-    let registry = Registry::default();
-    let (first, second) = (registry.begin("gate"), registry.begin("gate"));
-    registry.install(second, placed(&engine, "gate", &Guest::answering(DENY)), |_| Ok(())).unwrap();
-    let late = registry.install(first, placed(&engine, "gate", &Guest::default()), |_| Ok(()));
-    assert!(matches!(&late, Err(Fault::Load(why)) if why.contains("newer")), "{late:?}");
-    assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny));
-}
-
-#[test]
-fn candidates_are_compared_and_decide_for_their_share() {
-    let engine = engine();
-    let registry = Registry::default();
-    registry.install(registry.begin("gate"), placed(&engine, "gate", &Guest::default()), |_| Ok(())).unwrap();
-    let candidate = placed(&engine, "gate", &Guest::answering(DENY)).unwrap();
-    let propose = |place: &str, share| registry.propose(place, candidate.clone(), share, Operations::Keep);
-    assert!(propose("gate", 0).is_ok() && propose("none", 0).is_err());
-    let denied = |share: u16| {
-        propose("gate", share).unwrap();
-        let names = (0..200).map(|number| format!("cluster-{number}"));
-        names.filter(|name| verdict(&ask(&registry, name).asked()[0]) == Ok(Verdict::Deny)).collect::<Vec<_>>()
-    };
-    assert_eq!(denied(0), Vec::<String>::new(), "a shadow decides nothing");
-    let compare = || ask(&registry, "c").compare(&Deadline::NONE);
-    assert_eq!(compare().len(), 1);
-    let (some, more) = (denied(2_000), denied(6_000));
-    assert!(!some.is_empty() && some.len() < more.len() && more.len() < 200);
-    assert!(some.iter().all(|name| more.contains(name)), "whoever was in stays in");
-    assert_eq!(denied(10_000).len(), 200);
-    let differences = compare();
-    let results =
-        differences.iter().map(|it| (it.active.result.is_ok(), it.active != it.candidate)).collect::<Vec<_>>();
-    assert_eq!(results, [(true, true)], "also where the candidate has decided");
-    assert!(registry.promote("gate") && compare().is_empty());
-    assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny));
-    assert!(registry.roll_back("gate", Operations::Keep).is_ok() && !registry.withdraw("gate"));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn a_wapc_policy_accepts_and_rejects() {
     assert!(accepting.manifest().wants_object && accepting.judges(Operation::Approve));
     assert!(accepting.manifest().name.starts_with("kubewarden-wapc-"), "{}", accepting.manifest().name);
     let outcome = ask(&accepting);
-    assert_eq!(outcome.result.expect("it decides").verdict, Verdict::Allow);
+    assert_eq!(outcome.result.expect("it decides").verdict, Verdict::NoOpinion);
     assert!(outcome.fuel > 0 && outcome.fuel < 1_000_000, "{}", outcome.fuel);
     let denied = ask(&policy(&wapc("(call $response (i32.const 300) (i32.const 44)) (i32.const 1)")));
     let denied = denied.result.expect("it decides");
@@ -133,7 +133,7 @@ fn a_wapc_policy_accepts_and_rejects() {
 #[test]
 fn a_wapc_policy_is_started_before_it_is_called() {
     let body = format!("(if (i32.eqz (global.get $ready)) (then (unreachable))) {ACCEPT}");
-    assert_eq!(verdict(&wapc(&body)), Verdict::Allow);
+    assert_eq!(verdict(&wapc(&body)), Verdict::NoOpinion);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_wapc_policy_reads_its_request() {
         (if (i32.ne (i32.load (i32.const 65000)) (i32.const 0x696c6176)) (then (unreachable)))
         {ACCEPT}"#
     );
-    assert_eq!(verdict(&wapc(&body)), Verdict::Allow);
+    assert_eq!(verdict(&wapc(&body)), Verdict::NoOpinion);
 }
 
 const CAN_I: &str = "(call $host (i32.const 400) (i32.const 10) (i32.const 400) (i32.const 10) \
@@ -180,7 +180,7 @@ fn logging_is_granted() {
            (i32.const 0) (i32.const 64))) (then (unreachable)))
          (call $host_response (i32.const 0)) (call $log (i32.const 0) (i32.const 64)) {ACCEPT}"
     );
-    assert_eq!(verdict(&wapc(&body)), Verdict::Allow);
+    assert_eq!(verdict(&wapc(&body)), Verdict::NoOpinion);
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn ask_kubewarden_command(body: &str) -> Result<Verdict, Fault> {
 #[test]
 fn kubewarden_commands_are_asked_and_may_not_ask() {
     let accept = "(call $print (i32.const 200) (i32.const 17))";
-    assert_eq!(ask_kubewarden_command(accept), Ok(Verdict::Allow));
+    assert_eq!(ask_kubewarden_command(accept), Ok(Verdict::NoOpinion));
     assert_eq!(ask_kubewarden_command("(call $print (i32.const 300) (i32.const 44))"), Ok(Verdict::Deny));
     let asking = "(drop (call $host (i32.const 0) (i32.const 0) (i32.const 400) (i32.const 10) (i32.const 420)
                   (i32.const 5) (i32.const 0) (i32.const 0)))";

@@ -7,7 +7,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Request, Verdict};
+use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Request, Stage, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -157,7 +157,7 @@ pub fn conclude<O: Borrow<Outcome>>(outcomes: &[O], request: &Request<'_>, objec
     let mut combined = combine(outcomes);
     let written = match object {
         _ if combined.edits.is_empty() => Ok(Vec::new()),
-        Some(object) => edits::render(object, &combined.edits),
+        Some(object) => edits::render(object, &combined.edits).and_then(|patch| still_counts(patch, request)),
         None if request.resource.is_none() => Ok(Vec::new()),
         None => Err(Fault::EditRefused("the object is missing".to_owned())),
     };
@@ -176,6 +176,19 @@ pub fn conclude<O: Borrow<Outcome>>(outcomes: &[O], request: &Request<'_>, objec
         }
     }
     combined
+}
+
+/// The patch, if it can still be applied: the API server takes none at the validating stage. There the edits have to
+/// be in the object already, by the mutating stage.
+fn still_counts(patch: Vec<Value>, request: &Request<'_>) -> Result<Vec<Value>, Fault> {
+    let path =
+        patch.first().and_then(|change| change["path"].as_str()).filter(|_| request.stage == Some(Stage::Validating));
+    match path {
+        Some(path) => {
+            Err(Fault::EditRefused(format!("{path}: nothing can be changed at the validating stage any more")))
+        }
+        None => Ok(patch),
+    }
 }
 
 /// Combines what came of asking several policies. Edits must have been checked before, see [`Outcome::permit`].
@@ -392,6 +405,12 @@ mod tests {
         let good = conclude(&[annotate("p", 3)], &request, Some(&object));
         assert_eq!(good.verdict, Answer::Allow);
         assert_eq!(good.patch, [json!({"op": "add", "path": "/metadata/annotations/example.com~1p", "value": "yyy"})]);
+        request.stage = Some(Stage::Validating);
+        let late = conclude(&[annotate("p", 3)], &request, Some(&object));
+        assert_eq!((late.verdict, late.patch.len()), (Answer::Error, 0), "nobody would write it");
+        let written = json!({"metadata": {"name": "c", "annotations": {"example.com/p": "yyy"}}});
+        assert_eq!(conclude(&[annotate("p", 3)], &request, Some(&written)).verdict, Answer::Allow);
+        request.stage = Some(Stage::Mutating);
         // Each fits, and both do not.
         let both = [annotate("q", 40 << 10), annotate("p", 40 << 10), says("other", Verdict::Allow)];
         let large = conclude(&both, &request, Some(&object));

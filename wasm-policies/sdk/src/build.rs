@@ -164,20 +164,22 @@ impl ManifestBuilder {
     /// the values of a row.
     #[must_use]
     pub fn needs(mut self, name: &str, source: EvidenceSource, fields: &[&str]) -> Self {
-        let fields = fields.iter().map(|field| (*field).to_owned()).collect();
-        let query = Query { name: name.to_owned(), source, selector: None, cluster_field: None, fields, limit: None };
-        self.manifest.evidence.push(query);
+        self.manifest.evidence.push(Query::new(name, source, fields.iter().copied()));
         self
     }
 
     /// As [`Self::needs`], and only the rows in which this field is the name of the cluster that the request is about.
     #[must_use]
     pub fn needs_of_cluster(self, name: &str, source: EvidenceSource, cluster_field: &str, fields: &[&str]) -> Self {
-        let mut builder = self.needs(name, source, fields);
-        if let Some(query) = builder.manifest.evidence.last_mut() {
-            query.cluster_field = Some(cluster_field.to_owned());
-        }
-        builder
+        let query = Query::new(name, source, fields.iter().copied());
+        self.needs_query(Query { cluster_field: Some(cluster_field.to_owned()), ..query })
+    }
+
+    /// As [`Self::needs`], with everything that a query may have.
+    #[must_use]
+    pub fn needs_query(mut self, query: Query) -> Self {
+        self.manifest.evidence.push(query);
+        self
     }
 
     /// What the policy counts by.

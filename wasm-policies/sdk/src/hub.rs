@@ -167,6 +167,12 @@ pub fn is_renewal(request: &Request<'_>) -> bool {
     matches!(csr::about(&facts), Ok(Some(About::Agent { cluster, .. })) if facts.is_renewal(cluster))
 }
 
+/// Whether this is about an add-on's certificate: it brings no cluster in, and others judge it. Whoever asks for the
+/// name or the groups of a cluster's agent asks for no add-on's, whatever a label says.
+pub fn is_addons(request: &Request<'_>) -> bool {
+    request.csr().is_some_and(|csr| csr_facts(csr).is_addons())
+}
+
 /// The name of the cluster that this is about: the ManagedCluster's, or the one whose agent's certificate is asked for.
 /// None if it has nothing to do with any cluster, or the cluster has no name yet.
 ///

@@ -140,14 +140,7 @@ cases:
         assert!(told(&never, allow).contains("never asked about create"));
         let code = ReasonDoc { code: "A".into(), description: "d".into() };
         assert_eq!(told(&Manifest { reasons: vec![code], ..manifest() }, allow), "no case expects the reason A");
-        let query = Query {
-            name: "q".into(),
-            source: EvidenceSource::Clusters,
-            selector: Some("=".into()),
-            fields: Vec::new(),
-            limit: None,
-            cluster_field: None,
-        };
+        let query = Query { selector: Some("=".into()), ..Query::new("q", EvidenceSource::Clusters, [""]) };
         assert!(told(&Manifest { evidence: vec![query], ..manifest() }, allow).contains("evidence q"));
         let schema = Some(serde_json::json!({"properties": {"size": {}, "other": {}}}));
         assert_eq!(told(&Manifest { settings_schema: schema, ..manifest() }, allow), "no case sets the setting other");

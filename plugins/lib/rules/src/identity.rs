@@ -2,6 +2,9 @@
 
 /// Start of the names of every agent and every cluster's group.
 pub const PREFIX: &str = "system:open-cluster-management:";
+/// Start of the group of a cluster's agents that register with an AWS identity (`open-cluster-management:<cluster>`): the
+/// hub grants it what it grants their certificates' group.
+pub const AWS_PREFIX: &str = "open-cluster-management:";
 /// Group of every agent.
 pub const MANAGED_CLUSTERS_GROUP: &str = "system:open-cluster-management:managed-clusters";
 /// The ServiceAccount whose tokens register agents.
@@ -165,6 +168,16 @@ impl<'a, S: AsRef<str>> Requester<'a, S> {
         self.groups.iter().any(|known| known.as_ref() == group)
     }
 
+    /// The clusters whose agents' rights the requester has by its groups, whatever its name is: RBAC goes by groups.
+    pub fn clusters(&self) -> impl Iterator<Item = &'a str> + use<'a, S> {
+        let named = |group: &'a S| {
+            let group = group.as_ref();
+            let cluster = group.strip_prefix(PREFIX).or_else(|| group.strip_prefix(AWS_PREFIX))?;
+            (group != MANAGED_CLUSTERS_GROUP && !cluster.is_empty() && !cluster.contains(':')).then_some(cluster)
+        };
+        self.groups.iter().filter_map(named)
+    }
+
     /// The id of the token that the requester showed, with its prefix `JTI=`.
     pub fn token_id(&self) -> Option<&'a str> {
         self.credential_ids.iter().map(AsRef::as_ref).find(|id| id.starts_with(TOKEN_ID))
@@ -267,6 +280,20 @@ mod tests {
             assert!(wrong.lack().is_some(), "{wrong:?}");
         }
         assert_eq!(Requester { user: "eva", credential_ids: &["X509SHA256=00"], ..right }.lack(), None);
+    }
+
+    #[test]
+    fn rights_of_agents_come_with_groups() {
+        let groups = [
+            "system:authenticated",
+            MANAGED_CLUSTERS_GROUP,
+            "system:open-cluster-management:c1",
+            "open-cluster-management:c2",
+            "open-cluster-management:",
+            "system:open-cluster-management:cluster:c3:addon:x",
+        ];
+        let requester = Requester { user: "u", uid: None, groups: &groups, credential_ids: &[] };
+        assert_eq!(requester.clusters().collect::<Vec<_>>(), ["c1", "c2"]);
     }
 
     #[test]

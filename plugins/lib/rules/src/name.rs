@@ -34,6 +34,7 @@ pub fn check(name: &str, reserved: &[String]) -> Option<Violation> {
 /// Whether a key of labels, annotations or taints stands below a domain of the hub, of Kubernetes or of these commands.
 pub fn is_system_key(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else { return false };
+    let domain = domain.to_ascii_lowercase();
     ["open-cluster-management.io", "kubernetes.io", "k8s.io", "kubectl-ocm"]
         .iter()
         .any(|known| domain.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
@@ -70,6 +71,7 @@ mod tests {
     fn keys_of_systems_are_known() {
         assert!(is_system_key("kubernetes.io/a") && is_system_key("x.open-cluster-management.io/a"));
         assert!(is_system_key("kubectl-ocm/creator-credential"));
+        assert!(is_system_key("Kubernetes.IO/a"), "domains have no case");
         assert!(!is_system_key("a") && !is_system_key("mykubernetes.io/a"));
     }
 }

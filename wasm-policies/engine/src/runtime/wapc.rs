@@ -250,7 +250,7 @@ impl Ready for Waiting {
         let charged = charge(&mut self.store, reading_price(answer.len() + request.len()));
         self.fuel = fuel_used(&self.store, limits);
         charged.map_err(fault)?;
-        kubewarden_response(&answer, question.given_object(), &Bounds::default())
+        kubewarden_response(&answer, question.request().operation, question.given_object(), &Bounds::default())
     }
 
     fn clock(&mut self) -> &mut Clock {

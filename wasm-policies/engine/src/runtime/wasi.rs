@@ -164,7 +164,7 @@ impl Ready for Waiting {
             let answer = self.run(&["policy.wasm", "validate"], &request, now, input.into_bytes(), limits)?;
             // The object and what became of it are read and compared.
             self.charge(reading_price(answer.len() + request.len()), limits)?;
-            return kubewarden_response(&answer, question.given_object(), &bounds);
+            return kubewarden_response(&answer, question.request().operation, question.given_object(), &bounds);
         }
         let request = question.text_for(manifest)?;
         let input = with_member(&request, "settings", &self.settings);

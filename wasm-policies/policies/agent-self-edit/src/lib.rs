@@ -4,7 +4,7 @@ use ocm_policy_sdk::rules::cluster::{self, AgentSettings};
 use ocm_policy_sdk::rules::{Code, Violation, glob};
 use ocm_policy_sdk::serde_json::{self, Value};
 use ocm_policy_sdk::{
-    Answer, Cluster, ManifestBuilder, Operation, Policy, Request, allow, deny, hub, manifest, no_opinion,
+    Answer, Cluster, ManifestBuilder, Operation, Policy, Request, Requester, allow, deny, hub, manifest, no_opinion,
 };
 use serde::Deserialize;
 
@@ -76,19 +76,28 @@ enum Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn of(user: &'a str) -> Option<Self> {
-        match hub::cluster_of_agent(user) {
-            Some(cluster) => Some(Self::Agent(cluster)),
-            None if user == hub::GRPC_SERVER => Some(Self::Grpc),
-            None if user.starts_with(hub::PREFIX) => Some(Self::Unclear),
-            None => None,
+    fn of(requester: &'a Requester<'_>) -> Option<Self> {
+        let user = &*requester.username;
+        if user == hub::GRPC_SERVER {
+            return Some(Self::Grpc);
+        }
+        if let Some(cluster) = hub::cluster_of_agent(user) {
+            return Some(Self::Agent(cluster));
+        }
+        // Agents with an AWS identity are named as their cluster alone; whoever has the rights of several is no agent.
+        let facts = hub::requester_facts(requester);
+        let mut clusters = facts.clusters();
+        match clusters.next() {
+            Some(cluster) if clusters.all(|other| other == cluster) => Some(Self::Agent(cluster)),
+            Some(_) => Some(Self::Unclear),
+            None => user.starts_with(hub::PREFIX).then_some(Self::Unclear),
         }
     }
 }
 
 impl AgentSelfEdit {
     fn judge(&self, request: &Request<'_>) -> Answer {
-        let Some(writer) = Writer::of(&request.requester().username) else { return no_opinion() };
+        let Some(writer) = Writer::of(request.requester()) else { return no_opinion() };
         match request.operation() {
             Operation::Admit => self.work(request, &writer),
             // Outside of admission nobody writes: somebody asks whether a cluster may be accepted.

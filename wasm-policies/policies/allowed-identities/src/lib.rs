@@ -110,8 +110,9 @@ impl Policy for AllowedIdentities {
 impl AllowedIdentities {
     fn judge(&self, request: &Request<'_>) -> Answer {
         let mut rules = self.rules.iter().filter(|rule| rule.is_about(request.operation())).peekable();
-        // Agents ask for their own names again without being on a list.
-        if rules.peek().is_none() || hub::is_denial(request) || hub::is_renewal(request) {
+        // Agents ask for their own names again, and for their add-ons, without being on a list.
+        let others = hub::is_denial(request) || hub::is_renewal(request) || hub::is_addons(request);
+        if rules.peek().is_none() || others {
             return no_opinion();
         }
         let name = match hub::cluster_name(request) {

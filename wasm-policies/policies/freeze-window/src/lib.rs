@@ -154,8 +154,8 @@ impl Policy for FreezeWindow {
 
 impl FreezeWindow {
     fn judge(&self, request: &Request<'_>) -> Answer {
-        // Who is in stays in: agents renew their certificates at any time.
-        if hub::is_denial(request) || hub::is_renewal(request) {
+        // Who is in stays in: agents renew their certificates, and add-ons get theirs, at any time.
+        if hub::is_denial(request) || hub::is_renewal(request) || hub::is_addons(request) {
             return no_opinion();
         }
         match hub::cluster_name(request) {

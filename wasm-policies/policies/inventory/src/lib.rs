@@ -76,7 +76,7 @@ impl Policy for Inventory {
 
 impl Inventory {
     fn judge(&self, request: &Request<'_>) -> Answer {
-        if hub::is_denial(request) || hub::is_renewal(request) {
+        if hub::is_denial(request) || hub::is_renewal(request) || hub::is_addons(request) {
             return no_opinion();
         }
         let name = match hub::cluster_name(request) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
-    Answer, EvidenceSource, ManifestBuilder, Operation, Policy, QuotaKey, Request, Row, Table, deny, hold, hub,
+    Answer, EvidenceSource, ManifestBuilder, Operation, Policy, Query, QuotaKey, Request, Row, Table, deny, hold, hub,
     manifest, no_opinion, time,
 };
 use serde::Deserialize;
@@ -23,21 +23,31 @@ pub struct JoinQuota {
     per_identity_per_hour: Option<usize>,
 }
 
-const CLUSTERS: &str = "clusters";
-const CSRS: &str = "csrs";
+/// How many clusters there are in each set.
+const COUNTS: &str = "counts";
+/// The cluster itself, if it is there already.
+const CLUSTER: &str = "cluster";
+/// Clusters that came within the hour.
+const NEW: &str = "new-clusters";
+/// What the identity asked for within the hour.
+const ASKED: &str = "requests";
+const HOUR_SECONDS: u32 = 3600;
 
 impl Policy for JoinQuota {
     type Settings = Self;
 
     fn manifest() -> ManifestBuilder {
         let set = "/metadata/labels/cluster.open-cluster-management.io~1clusterset";
-        let csr = ["/askedBy", "/cluster", "/created"];
+        let new = |query: Query| Query { created_within_seconds: Some(HOUR_SECONDS), ..query };
+        let requests = Query::new(ASKED, EvidenceSource::Csrs, ["/cluster", "/created"]);
         manifest("join-quota", env!("CARGO_PKG_VERSION"), "Keeps the number of clusters within bounds")
             .judges([Operation::Create, Operation::Update, Operation::Join, Operation::Accept])
             // Two requests at once must not both take the last place.
             .counts_by([QuotaKey::Hub, QuotaKey::ClusterSet, QuotaKey::Identity])
-            .needs(CLUSTERS, EvidenceSource::Clusters, &["/metadata/creationTimestamp", set])
-            .needs(CSRS, EvidenceSource::Csrs, &csr)
+            .needs_of_cluster(CLUSTER, EvidenceSource::Clusters, "/metadata/name", &[set])
+            .needs_query(Query { count: true, ..Query::new(COUNTS, EvidenceSource::Clusters, [set]) })
+            .needs_query(new(Query::new(NEW, EvidenceSource::Clusters, ["/metadata/creationTimestamp"])))
+            .needs_query(new(Query { user_field: Some("/askedBy".to_owned()), ..requests }))
             .gives("EvidenceIncomplete", "The clusters of the hub could not be counted to the end")
             .gives("ClusterMissing", "There is no cluster to count")
             .gives("QuotaTotal", "The hub has as many clusters as it may have")
@@ -76,16 +86,13 @@ impl JoinQuota {
         if moved && request.previous().is_some_and(|previous| hub::cluster_set(previous) == hub::cluster_set(cluster)) {
             return Ok(());
         }
-        let table = whole(request, CLUSTERS)?;
-        // The cluster itself may be there already, and takes no second place.
-        let others: Vec<&Row<'_>> = table.rows.iter().filter(|row| row.name != *cluster.name).collect();
-        if !moved && self.total.is_some_and(|total| others.len() >= total) {
-            return Err(deny("QuotaTotal", format!("the hub has {} clusters and may have no more", others.len())));
+        let others = Others::of(request, &cluster.name)?;
+        if !moved && self.total.is_some_and(|total| others.all() >= total) {
+            return Err(deny("QuotaTotal", format!("the hub has {} clusters and may have no more", others.all())));
         }
-        let set_of = |row: &Row<'_>| text(row, 1).filter(|set| !set.is_empty()).unwrap_or(hub::DEFAULT_SET).to_owned();
         let set = hub::cluster_set(cluster).unwrap_or(hub::DEFAULT_SET);
         if let Some(quota) = self.per_set.get(set) {
-            let there = others.iter().filter(|row| set_of(row) == set).count();
+            let there = others.within(set);
             if there >= *quota {
                 return Err(deny("QuotaSet", format!("the set has {there} clusters and may have no more")));
             }
@@ -94,26 +101,21 @@ impl JoinQuota {
             return Ok(());
         }
         if let Some(most) = self.per_hour {
-            let mut times = Vec::new();
-            for row in &others {
-                let created = text(row, 0).and_then(time::parse);
-                times.push(created.ok_or_else(|| incomplete("when clusters were created is not known"))?);
-            }
+            let rows = whole(request, NEW)?.rows.iter().filter(|row| row.name != *cluster.name);
+            let times = rows.map(|row| row.values.first().and_then(Value::as_str).and_then(time::parse));
+            let times: Option<Vec<i64>> = times.collect();
+            let times = times.ok_or_else(|| incomplete("when clusters were created is not known"))?;
             rate(times, most, request.now(), "Rate", "as many clusters came within the last hour as may come")?;
         }
         let Some(most) = self.per_identity_per_hour else { return Ok(()) };
-        // Behind the gRPC server everybody would be one: what it says of them counts.
-        let user = hub::asking_user(request);
         // Requests are there for about an hour, which is what is counted. Each cluster counts once, by its newest one.
         let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
-        for row in whole(request, CSRS)?.rows.iter().filter(|row| text(row, 0) == Some(user)) {
-            let (Some(name), Some(created)) = (text(row, 1), row.values.get(2).and_then(Value::as_i64)) else {
-                continue;
-            };
-            if name != &*cluster.name {
-                let known = newest.entry(name).or_insert(created);
-                *known = created.max(*known);
-            }
+        for row in &whole(request, ASKED)?.rows {
+            let [name, created] = &row.values[..] else { return Err(incomplete(UNCOUNTED)) };
+            let Some(name) = name.as_str().filter(|name| **name != *cluster.name) else { continue };
+            let created = created.as_i64().unwrap_or(request.now());
+            let known = newest.entry(name).or_insert(created);
+            *known = created.max(*known);
         }
         rate(
             newest.into_values().collect(),
@@ -122,6 +124,36 @@ impl JoinQuota {
             "RateIdentity",
             "this identity brought as many clusters within the last hour as it may",
         )
+    }
+}
+
+/// How many clusters there are in each set besides the one that the request is about: it may be there already, and takes
+/// no second place.
+struct Others<'r>(BTreeMap<&'r str, usize>);
+
+impl<'r> Others<'r> {
+    fn of(request: &'r Request<'_>, name: &str) -> Result<Self, Answer> {
+        let set = |row: &'r Row<'_>| {
+            row.values.first().and_then(Value::as_str).filter(|set| !set.is_empty()).unwrap_or(hub::DEFAULT_SET)
+        };
+        let mut sets: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in &whole(request, COUNTS)?.rows {
+            let number = row.values.get(1).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+            *sets.entry(set(row)).or_default() += number.ok_or_else(|| incomplete(UNCOUNTED))?;
+        }
+        for row in whole(request, CLUSTER)?.rows.iter().filter(|row| row.name == name) {
+            let there = sets.entry(set(row)).or_default();
+            *there = there.saturating_sub(1);
+        }
+        Ok(Self(sets))
+    }
+
+    fn all(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    fn within(&self, set: &str) -> usize {
+        self.0.get(set).copied().unwrap_or_default()
     }
 }
 
@@ -143,13 +175,11 @@ fn incomplete(message: &str) -> Answer {
     hold("EvidenceIncomplete", message).again_in(60)
 }
 
-fn text<'r>(row: &'r Row<'_>, index: usize) -> Option<&'r str> {
-    row.values.get(index).and_then(Value::as_str)
-}
+const UNCOUNTED: &str = "what the hub holds could not be counted to the end";
 
 fn whole<'r, 'a>(request: &'r Request<'a>, name: &str) -> Result<&'r Table<'a>, Answer> {
-    let table = request.evidence(name).filter(|table| table.complete);
-    table.ok_or_else(|| incomplete("what the hub holds could not be counted to the end"))
+    let table = request.evidence(name).filter(|table| table.complete && table.rows.iter().all(|row| row.complete));
+    table.ok_or_else(|| incomplete(UNCOUNTED))
 }
 
 ocm_policy_sdk::export!(JoinQuota);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn query(source: EvidenceSource, field: &str) -> Query {
-        Query { name: "q".into(), source, selector: None, cluster_field: None, fields: vec![field.into()], limit: None }
+        Query::new("q", source, [field])
     }
 
     fn row(namespace: Option<&str>, name: &str, value: Value) -> Row<'static> {

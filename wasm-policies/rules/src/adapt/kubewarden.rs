@@ -10,7 +10,7 @@ use super::answer::{checked, malformed, read_object, reason};
 use super::difference::diff;
 use crate::fault::Fault;
 use crate::json::shorten;
-use crate::review::admission_request;
+use crate::review::{self, admission_request};
 use crate::validate::Bounds;
 
 /// What the manifest of a Kubewarden policy names as its contract.
@@ -42,10 +42,18 @@ struct ValidationResponse {
 
 /// Reads the answer of a Kubewarden policy about `original`, the object that it was given; none for a deletion.
 ///
+/// Kubewarden's `accepted` says that there is nothing against it: that is no opinion, or, where the object is changed
+/// while it is created or updated, an allow, which edits need.
+///
 /// # Errors
 /// It is no answer, has unknown members, or contradicts itself. [`Fault::EditRefused`] names the path of a change that
 /// is none of our edits.
-pub fn kubewarden_response(json: &[u8], original: Option<&Value>, bounds: &Bounds) -> Result<Decision, Fault> {
+pub fn kubewarden_response(
+    json: &[u8],
+    operation: Operation,
+    original: Option<&Value>,
+    bounds: &Bounds,
+) -> Result<Decision, Fault> {
     // A mutated object comes back whole.
     let object = original.map_or(0, |object| object.to_string().len());
     let response: ValidationResponse = read_object(json, bounds.bytes.saturating_add(object.saturating_mul(2)))?;
@@ -72,11 +80,21 @@ pub fn kubewarden_response(json: &[u8], original: Option<&Value>, bounds: &Bound
         if let Some(code) = response.code.filter(|code| *code >= 400) {
             return Err(malformed(format!("it accepts, and fails with the code {code}")));
         }
-        decision.verdict = Verdict::Allow;
         if let Some(mutated) = mutated {
             let original = original.ok_or_else(|| Fault::EditRefused("/: there is no object to change".to_owned()))?;
             decision.edits = diff(original, &mutated)?;
         }
+        // That a policy has nothing against it is no reason to let somebody in.
+        let lets_in = matches!(operation, Operation::Accept | Operation::Join | Operation::Approve);
+        decision.verdict = match decision.edits.is_empty() {
+            true => Verdict::NoOpinion,
+            false if lets_in => {
+                let said =
+                    format!("/: a Kubewarden policy that has no opinion changes nothing with {}", operation.word());
+                return Err(Fault::EditRefused(said));
+            }
+            false => Verdict::Allow,
+        };
     } else {
         if mutated.is_some() {
             return Err(malformed("it rejects the object, and changes it"));
@@ -229,31 +247,41 @@ struct Rule {
 }
 
 impl Rule {
+    /// What the policy has to be asked about, so that it sees every request that its rule names.
     fn operations(&self) -> Vec<Operation> {
-        let has = |list: &[String], word: &str| list.iter().any(|known| known == word || known == "*");
-        let verb = |word: &str| has(&self.operations, word);
-        let resource =
-            |word: &str, any: &str| self.resources.iter().any(|known| known == word || known == any || known == "*/*");
+        let verb = |word: &&&str| self.operations.iter().any(|known| known == *word || known == "*");
+        let group = |name: &str| self.api_groups.iter().any(|known| known == name || known == "*");
+        let resource = |name: &str, below: Option<&str>| self.resources.iter().any(|known| reaches(known, name, below));
+        let own = [(review::CLUSTER_GROUP, review::CLUSTERS), (review::CSR_GROUP, review::CSRS)];
         let mut found = Vec::new();
-        let mut rest =
-            self.api_groups.iter().any(|group| group == "*") || self.resources.iter().any(|r| r.contains('*'));
-        if has(&self.api_groups, "cluster.open-cluster-management.io") && resource("managedclusters", "*") {
-            let pairs = [("CREATE", Operation::Create), ("UPDATE", Operation::Update), ("DELETE", Operation::Delete)];
-            found.extend(pairs.into_iter().filter(|(word, _)| verb(word)).map(|(_, operation)| operation));
-        } else {
-            rest = true;
-        }
-        if has(&self.api_groups, "certificates.k8s.io") {
-            let created = verb("CREATE") && resource("certificatesigningrequests", "*");
-            let approved = verb("UPDATE") && resource("certificatesigningrequests/approval", "*/approval");
-            if created || approved {
-                found.push(Operation::Approve);
+        for (of, name) in own {
+            for below in [None, Some("approval"), Some("status")] {
+                if group(of) && resource(name, below) {
+                    let verbs = ["CREATE", "UPDATE", "DELETE", "CONNECT"].iter().filter(verb);
+                    found.extend(verbs.flat_map(|verb| review::operations(of, name, below, verb)));
+                }
             }
         }
-        if rest {
+        let known = |pattern: &String| {
+            own.iter().any(|(_, name)| pattern.split('/').next() == Some(name)) && !pattern.contains('*')
+        };
+        let elsewhere = self.api_groups.iter().any(|group| own.iter().all(|(of, _)| group != of));
+        if elsewhere || !self.resources.iter().all(known) {
             found.push(Operation::Admit);
         }
         found
+    }
+}
+
+/// Whether a resource of a rule (`admissionregistration.k8s.io`: `pods`, `pods/log`, `pods/*`, `*`, `*/scale`, `*/*`)
+/// reaches a resource, or a subresource of it.
+fn reaches(pattern: &str, resource: &str, subresource: Option<&str>) -> bool {
+    let fits = |pattern: &str, word: &str| pattern == word || pattern == "*";
+    match (pattern.split_once('/'), subresource) {
+        (Some(("*", "*")), _) => true,
+        (Some((own, below)), Some(subresource)) => fits(own, resource) && fits(below, subresource),
+        (None, None) => fits(pattern, resource),
+        _ => false,
     }
 }
 
@@ -269,18 +297,10 @@ impl ContextAwareResource {
     /// All objects of this kind, whole.
     fn query(self) -> Query {
         let fit = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
-        Query {
-            name: format!("{}-{}", self.api_version, self.kind).chars().map(fit).collect(),
-            source: EvidenceSource::Objects {
-                resource: plural(&self.kind),
-                api_version: self.api_version,
-                namespace: None,
-            },
-            cluster_field: None,
-            selector: None,
-            fields: vec![String::new()],
-            limit: None,
-        }
+        let name: String = format!("{}-{}", self.api_version, self.kind).chars().map(fit).collect();
+        let resource = plural(&self.kind);
+        let source = EvidenceSource::Objects { resource, api_version: self.api_version, namespace: None };
+        Query::new(name, source, [""])
     }
 }
 
@@ -308,13 +328,13 @@ mod tests {
     use super::*;
 
     fn kubewarden(response: Value, original: Option<&Value>) -> Result<Decision, Fault> {
-        kubewarden_response(response.to_string().as_bytes(), original, &Bounds::default())
+        kubewarden_response(response.to_string().as_bytes(), Operation::Create, original, &Bounds::default())
     }
 
     #[test]
     fn kubewarden_accepts_and_rejects() {
-        let allow = kubewarden(json!({"accepted": true, "mutated_object": null}), None).unwrap();
-        assert_eq!(allow, Decision { verdict: Verdict::Allow, ..Decision::default() });
+        let accepted = kubewarden(json!({"accepted": true, "mutated_object": null}), None).unwrap();
+        assert_eq!(accepted, Decision { verdict: Verdict::NoOpinion, ..Decision::default() });
         let response = json!({
             "accepted": false, "message": "no\nreason ", "code": 403,
             "audit_annotations": {"a/b": "c", "//": "d"}, "warnings": ["w".repeat(300), ""],
@@ -326,6 +346,19 @@ mod tests {
         assert_eq!((deny.warnings.len(), deny.warnings[0].len()), (1, 256));
         let silent = kubewarden(json!({"accepted": false}), None).unwrap();
         assert_eq!(silent.reasons[0].message, "the policy does not say why");
+    }
+
+    #[test]
+    fn a_policy_that_has_nothing_against_it_lets_nobody_in() {
+        let object = json!({"metadata": {"name": "c1"}});
+        let labelled = json!({"accepted": true, "mutated_object": {"metadata": {"name": "c1", "labels": {"a": "b"}}}});
+        let said = |operation: Operation| {
+            kubewarden_response(labelled.to_string().as_bytes(), operation, Some(&object), &Bounds::default())
+        };
+        assert_eq!(said(Operation::Create).unwrap().verdict, Verdict::Allow);
+        for operation in [Operation::Accept, Operation::Join, Operation::Approve] {
+            assert_eq!(said(operation).unwrap_err().code(), "edit-refused", "{}", operation.word());
+        }
     }
 
     #[test]
@@ -357,7 +390,8 @@ mod tests {
             r#"{"accepted": true, "mutated_object": {"metadata": {"name": "c2", "name": "c1"}}}"#,
             r#"{"accepted": true} {"accepted": false}"#,
         ] {
-            let fault = kubewarden_response(wrong.as_bytes(), Some(&object), &Bounds::default()).unwrap_err();
+            let fault = kubewarden_response(wrong.as_bytes(), Operation::Create, Some(&object), &Bounds::default())
+                .unwrap_err();
             assert_eq!(fault.code(), "malformed", "{wrong}");
         }
         let deleted = kubewarden(json!({"accepted": true, "mutated_object": object}), None);
@@ -444,13 +478,58 @@ mod tests {
         });
         let manifest = kubewarden_manifest(section.to_string().as_bytes()).unwrap();
         assert_eq!((&*manifest.name, &*manifest.version), ("team-labels", "1.2.3"));
-        assert_eq!(manifest.operations[..3], [Operation::Create, Operation::Update, Operation::Approve]);
+        use Operation::{Accept, Approve, Create, Join, Update};
+        assert_eq!(manifest.operations, [Create, Update, Approve, Accept, Join]);
         assert!(manifest.wants_object && manifest.edits.len() == 5);
         let pods = br#"{"rules": [{"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}]}"#;
         let manifest = kubewarden_manifest(pods).unwrap();
         assert_eq!((&manifest.operations[..], &manifest.edits[..]), (&[Operation::Admit][..], &[][..]));
         assert_eq!(kubewarden_manifest(br#"{"policyType": "raw"}"#).unwrap_err().code(), "load");
         assert_eq!(kubewarden_manifest(br#"{"protocolVersion": "v9"}"#).unwrap_err().code(), "load");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "recorded reviews are files")]
+    fn a_policy_is_asked_about_every_review_that_its_rules_name() {
+        let folder = format!("{}/tests/data", env!("CARGO_MANIFEST_DIR"));
+        let mut seen = BTreeSet::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let review: Value = serde_json::from_str(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
+            let Ok(request) = review::request_of(&review) else { continue };
+            let asking = review::Asking::default();
+            let Ok(Request { operation, resource: Some(resource), .. }) = review::from_admission(request, &asking)
+            else {
+                continue;
+            };
+            seen.insert(operation);
+            let plural = &*resource.resource;
+            let (exact, below, any) = match resource.subresource.as_deref() {
+                Some(subresource) => {
+                    (format!("{plural}/{subresource}"), format!("{plural}/*"), format!("*/{subresource}"))
+                }
+                None => (plural.to_owned(), plural.to_owned(), "*".to_owned()),
+            };
+            for group in [&*resource.group, "*"] {
+                for pattern in [&*exact, &*below, &*any, "*/*"] {
+                    for verb in [&*resource.operation, "*"] {
+                        let rule = json!({"apiGroups": [group], "resources": [pattern], "operations": [verb]});
+                        let section = json!({"rules": [rule]}).to_string();
+                        let manifest = kubewarden_manifest(section.as_bytes()).unwrap();
+                        assert!(manifest.operations.contains(&operation), "{section} and {}", operation.word());
+                    }
+                }
+            }
+        }
+        let wanted = [
+            Operation::Create,
+            Operation::Update,
+            Operation::Delete,
+            Operation::Accept,
+            Operation::Request,
+            Operation::Approve,
+            Operation::Admit,
+        ];
+        assert!(wanted.iter().all(|operation| seen.contains(operation)), "{seen:?}");
     }
 
     proptest! {

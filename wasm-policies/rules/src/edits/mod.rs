@@ -7,5 +7,5 @@ mod render;
 pub(crate) mod tests;
 
 pub use merge::{Conflict, Target, clash, merge, target};
-pub use permission::{check, is_system_key};
+pub use permission::check;
 pub use render::{apply, render, values};

@@ -2,20 +2,10 @@
 
 use ocm_policy_abi::{Edit, EditGrant, Operation, Request};
 
+use ocm_rules::name::is_system_key;
+
 use super::merge::target;
 use crate::fault::Fault;
-
-/// Domains whose keys the hub, its agents, Kubernetes or our own policies act upon. A grant reaches such a key only by its full name.
-const SYSTEM_DOMAINS: [&str; 4] = ["open-cluster-management.io", "kubernetes.io", "k8s.io", "kubectl-ocm"];
-
-/// Whether a key of labels, annotations or taints belongs to a system: it stands below one of its domains.
-pub fn is_system_key(key: &str) -> bool {
-    let Some((domain, _)) = key.split_once('/') else { return false };
-    let domain = domain.to_ascii_lowercase();
-    SYSTEM_DOMAINS
-        .iter()
-        .any(|known| domain.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
-}
 
 /// Checks edits against what the policy's manifest announces and what the administrator permits: both have to cover
 /// each edit, and system keys ([`is_system_key`]) have to be named in full by both. The label of the cluster set is

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ocm_policy_abi::{Query, Row, Table, Text};
+use jiff::Timestamp;
+use ocm_policy_abi::{Query, Request, Row, Table, Text};
 use serde_json::Value;
 
 use super::field::Path;
 use super::selector::Selector;
+use crate::review;
 
 /// How much one table may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,9 @@ pub enum BadQuery {
     /// A field is no JSON pointer.
     #[error("field {0:?} is no JSON pointer, with steps such as [type=Ready] for the items of lists")]
     Field(String),
+    /// Two members of the query exclude each other.
+    #[error("{0} and {1} cannot be used together")]
+    Both(&'static str, &'static str),
 }
 
 /// Checks a query without objects, for when a policy is loaded.
@@ -54,40 +59,77 @@ pub fn check(query: &Query) -> Result<(), BadQuery> {
 struct Plan {
     selector: Selector,
     fields: Vec<Path>,
-    /// Where the name of the cluster stands that a row is about.
-    cluster: Option<Path>,
+    of: Of,
+}
+
+/// Which of the rows a request gets.
+enum Of {
+    /// All.
+    Hub,
+    /// Those that name its cluster here.
+    Cluster(Path),
+    /// Those that name the user who asks here.
+    User(Path),
 }
 
 impl Plan {
     fn new(query: &Query) -> Result<Self, BadQuery> {
         let path = |field: &String| Path::parse(field).ok_or_else(|| BadQuery::Field(field.clone()));
         let selector = query.selector.as_deref().unwrap_or_default();
+        let of = match (&query.cluster_field, &query.user_field) {
+            (None, None) => Of::Hub,
+            (Some(field), None) => Of::Cluster(path(field)?),
+            (None, Some(field)) => Of::User(path(field)?),
+            (Some(_), Some(_)) => return Err(BadQuery::Both("clusterField", "userField")),
+        };
+        if query.count && query.created_within_seconds.is_some() {
+            return Err(BadQuery::Both("count", "createdWithinSeconds"));
+        }
         Ok(Self {
             selector: Selector::parse(selector)
                 .map_err(|wrong| BadQuery::Selector { selector: selector.to_owned(), wrong })?,
             fields: query.fields.iter().map(path).collect::<Result<_, _>>()?,
-            cluster: query.cluster_field.as_ref().map(path).transpose()?,
+            of,
         })
     }
 }
 
-/// What a query finds in one state of the hub: its fields alone, sorted, and by cluster where the query asks for the
-/// rows of the request's cluster. It is made once for a state, and gives the table of a request without looking at the
-/// rows of others.
+/// What a query finds in one state of the hub: its fields alone, sorted, and by cluster or user where the query asks for
+/// the rows of the request's. It is made once for a state, and gives the table of a request without looking at the rows
+/// of others.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     revision: Text<'static>,
     budget: Budget,
     limit: usize,
+    /// Only rows of objects that are not older, in milliseconds.
+    within: Option<i64>,
     found: Found,
 }
 
 #[derive(Clone, Debug)]
 enum Found {
     /// The same rows for all requests.
-    All(Vec<Row<'static>>),
+    All(Rows),
     /// The rows of each cluster.
-    ByCluster(BTreeMap<String, Vec<Row<'static>>>),
+    ByCluster(BTreeMap<String, Rows>),
+    /// The rows of each user.
+    ByUser(BTreeMap<String, Rows>),
+}
+
+/// Rows in their order.
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    rows: Vec<Row<'static>>,
+    /// When the object of each was created, the oldest first, where the query asks for new ones.
+    by_age: Vec<(i64, usize)>,
+}
+
+/// An object with its name.
+struct Named<'v> {
+    namespace: Option<&'v str>,
+    name: &'v str,
+    object: &'v Value,
 }
 
 impl Evidence {
@@ -106,62 +148,39 @@ impl Evidence {
         let text = |object: &'v Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let labelled =
             |object: &&Value| plan.selector.matches(|key| object.pointer("/metadata/labels")?.get(key)?.as_str());
-        let mut objects: Vec<_> = objects
-            .into_iter()
-            .filter(labelled)
-            .map(|object| {
-                let namespace = text(object, "/metadata/namespace").filter(|namespace| !namespace.is_empty());
-                (namespace, text(object, "/metadata/name").unwrap_or_default(), object)
-            })
-            .collect();
-        objects.sort_by_key(|(namespace, name, _)| (*namespace, *name));
-        let row = |namespace: Option<&str>, name: &str, object: &Value| {
-            let values = plan.fields.iter().map(|field| field.find(object).cloned().unwrap_or(Value::Null)).collect();
-            let row = Row {
-                namespace: namespace.map(|namespace| namespace.to_owned().into()),
-                name: name.to_owned().into(),
-                values,
-                complete: true,
-            };
-            // Whoever asks for whole objects wants large ones as well: for those the bound of the table is enough.
-            match !plan.fields.iter().any(Path::is_whole) && size(&row) > budget.row_bytes {
-                true => Row { values: vec![Value::Null; plan.fields.len()], complete: false, ..row },
-                false => row,
-            }
+        let named = |object: &'v Value| Named {
+            namespace: text(object, "/metadata/namespace").filter(|namespace| !namespace.is_empty()),
+            name: text(object, "/metadata/name").unwrap_or_default(),
+            object,
         };
-        let found = match &plan.cluster {
-            None => {
-                Found::All(objects.into_iter().map(|(namespace, name, object)| row(namespace, name, object)).collect())
-            }
-            Some(cluster) => {
-                let mut rows: BTreeMap<String, Vec<Row<'static>>> = BTreeMap::new();
-                for (namespace, name, object) in objects {
-                    let found = cluster.find(object);
-                    let several = found.and_then(Value::as_array).into_iter().flatten();
-                    let clusters: BTreeSet<&str> = found.into_iter().chain(several).filter_map(Value::as_str).collect();
-                    for cluster in clusters {
-                        rows.entry(cluster.to_owned()).or_default().push(row(namespace, name, object));
-                    }
-                }
-                Found::ByCluster(rows)
+        let mut objects: Vec<Named<'v>> = objects.into_iter().filter(labelled).map(named).collect();
+        objects.sort_by_key(|one| (one.namespace, one.name));
+        let rows = |objects: Vec<Named<'v>>| Rows::of(&objects, &plan, query, budget);
+        let found = match &plan.of {
+            Of::Hub => Found::All(rows(objects)),
+            Of::Cluster(field) | Of::User(field) => {
+                let groups = grouped(objects, field).into_iter().map(|(key, objects)| (key, rows(objects))).collect();
+                if matches!(plan.of, Of::Cluster(_)) { Found::ByCluster(groups) } else { Found::ByUser(groups) }
             }
         };
         let limit = query.limit.map_or(budget.rows, |limit| budget.rows.min(limit as usize));
-        Ok(Self { revision: revision.to_owned().into(), budget, limit, found })
+        let within = query.created_within_seconds.map(|seconds| i64::from(seconds) * 1000);
+        Ok(Self { revision: revision.to_owned().into(), budget, limit, within, found })
     }
 
-    /// The table of a request that is about this cluster; where the query asks for the rows of the cluster, and the
-    /// request is about none, there are none, and the table is not complete.
-    pub fn table(&self, cluster: Option<&str>) -> Table<'static> {
-        let (rows, known): (&[_], _) = match (&self.found, cluster) {
-            (Found::All(rows), _) => (rows, true),
-            (Found::ByCluster(rows), Some(cluster)) => (rows.get(cluster).map_or(&[], Vec::as_slice), true),
-            (Found::ByCluster(_), None) => (&[], false),
+    /// The table of a request. Where the query asks for the rows of its cluster, or of the user who asks, and the request
+    /// has none, there are no rows, and the table is not complete.
+    pub fn table(&self, request: &Request<'_>) -> Table<'static> {
+        let (rows, known) = match &self.found {
+            Found::All(rows) => (Some(rows), true),
+            Found::ByCluster(groups) => of(groups, review::cluster_of(request)),
+            Found::ByUser(groups) => of(groups, Some(review::asking_user(request)).filter(|user| !user.is_empty())),
         };
+        let rows = rows.map_or_else(Vec::new, |rows| rows.since(self.within.map(|within| request.now - within)));
         let mut table =
             Table { revision: self.revision.clone(), complete: known && rows.len() <= self.limit, rows: Vec::new() };
         let mut bytes = 0;
-        for row in rows.iter().take(self.limit) {
+        for row in rows.into_iter().take(self.limit) {
             bytes += size(row);
             if bytes > self.budget.bytes {
                 table.complete = false;
@@ -173,11 +192,88 @@ impl Evidence {
     }
 }
 
+/// The rows of a key, and whether there is one.
+fn of<'r>(groups: &'r BTreeMap<String, Rows>, key: Option<&str>) -> (Option<&'r Rows>, bool) {
+    (key.and_then(|key| groups.get(key)), key.is_some())
+}
+
+/// Objects by every text that stands in a field, or in the list there.
+fn grouped<'v>(objects: Vec<Named<'v>>, field: &Path) -> BTreeMap<String, Vec<Named<'v>>> {
+    let mut groups: BTreeMap<String, Vec<Named<'v>>> = BTreeMap::new();
+    for Named { namespace, name, object } in objects {
+        let found = field.find(object);
+        let several = found.and_then(Value::as_array).into_iter().flatten();
+        let keys: BTreeSet<&str> = found.into_iter().chain(several).filter_map(Value::as_str).collect();
+        for key in keys {
+            groups.entry(key.to_owned()).or_default().push(Named { namespace, name, object });
+        }
+    }
+    groups
+}
+
+impl Rows {
+    /// The rows of objects; where they are counted, one for each combination of values.
+    fn of(objects: &[Named<'_>], plan: &Plan, query: &Query, budget: Budget) -> Self {
+        let values = |object: &Value| -> Vec<Value> {
+            plan.fields.iter().map(|field| field.find(object).cloned().unwrap_or(Value::Null)).collect()
+        };
+        let whole = plan.fields.iter().any(Path::is_whole);
+        let bounded = |row: Row<'static>| {
+            // Whoever asks for whole objects wants large ones as well: for those the bound of the table is enough.
+            match !whole && size(&row) > budget.row_bytes {
+                true => Row { values: vec![Value::Null; row.values.len()], complete: false, ..row },
+                false => row,
+            }
+        };
+        let row = |namespace: Option<&str>, name: &str, values: Vec<Value>| {
+            let namespace = namespace.map(|namespace| namespace.to_owned().into());
+            bounded(Row { namespace, name: name.to_owned().into(), values, complete: true })
+        };
+        if query.count {
+            let mut counted: BTreeMap<String, (Vec<Value>, u64)> = BTreeMap::new();
+            for one in objects {
+                let values = values(one.object);
+                counted.entry(Value::from(values.clone()).to_string()).or_insert((values, 0)).1 += 1;
+            }
+            let row = |(mut values, number): (Vec<Value>, u64)| {
+                values.push(number.into());
+                row(None, "", values)
+            };
+            return Self { rows: counted.into_values().map(row).collect(), by_age: Vec::new() };
+        }
+        let mut by_age = Vec::new();
+        if query.created_within_seconds.is_some() {
+            let ages = objects.iter().enumerate();
+            // Of those whose age nobody knows it cannot be told that they are old.
+            by_age = ages.map(|(index, one)| (created(one.object).unwrap_or(i64::MAX), index)).collect();
+            by_age.sort_unstable();
+        }
+        let rows = objects.iter().map(|one| row(one.namespace, one.name, values(one.object))).collect();
+        Self { rows, by_age }
+    }
+
+    /// All rows, or those of objects that were created after a moment, in milliseconds since 1970.
+    fn since(&self, moment: Option<i64>) -> Vec<&Row<'static>> {
+        let Some(moment) = moment else { return self.rows.iter().collect() };
+        let new = &self.by_age[self.by_age.partition_point(|(created, _)| *created <= moment)..];
+        let mut indices: Vec<usize> = new.iter().map(|(_, index)| *index).collect();
+        indices.sort_unstable();
+        indices.into_iter().map(|index| &self.rows[index]).collect()
+    }
+}
+
+/// When an object was created, in milliseconds since 1970: of certificate requests a fact, of all else in the metadata.
+fn created(object: &Value) -> Option<i64> {
+    let fact = || object.get("created")?.as_i64();
+    let written = || object.pointer("/metadata/creationTimestamp")?.as_str()?.parse::<Timestamp>().ok();
+    fact().or_else(|| written().map(Timestamp::as_millisecond))
+}
+
 /// Gives every row a value for each field of the query, as a hub does: what an object does not have is null. For tables
 /// that people write.
 pub fn fill_columns(table: &mut Table<'_>, query: &Query) {
     for row in &mut table.rows {
-        let missing = query.fields.len().saturating_sub(row.values.len());
+        let missing = query.columns().saturating_sub(row.values.len());
         row.values.extend(std::iter::repeat_n(Value::Null, missing));
     }
 }
@@ -193,30 +289,24 @@ fn size(row: &Row<'_>) -> usize {
 pub fn table<'v>(
     query: &Query,
     objects: impl IntoIterator<Item = &'v Value>,
-    cluster: Option<&str>,
+    request: &Request<'_>,
     revision: &str,
     budget: Budget,
 ) -> Result<Table<'static>, BadQuery> {
-    Ok(Evidence::new(query, objects, revision, budget)?.table(cluster))
+    Ok(Evidence::new(query, objects, revision, budget)?.table(request))
 }
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::EvidenceSource;
+    use ocm_policy_abi::{Cluster, EvidenceSource, Operation, Requester};
     use serde_json::json;
 
     use super::*;
     use crate::evidence::entries;
 
     fn query(fields: &[&str], limit: Option<u32>) -> Query {
-        Query {
-            name: "q".into(),
-            source: EvidenceSource::Clusters,
-            selector: Some("env=prod".into()),
-            cluster_field: None,
-            fields: fields.iter().map(|&field| field.to_owned()).collect(),
-            limit,
-        }
+        let query = Query::new("q", EvidenceSource::Clusters, fields.iter().copied());
+        Query { selector: Some("env=prod".into()), limit, ..query }
     }
 
     fn objects() -> Vec<Value> {
@@ -225,8 +315,15 @@ mod tests {
         vec![object("c", "prod"), object("a", "prod"), object("x", "dev"), object("b", "prod")]
     }
 
+    /// A request of a user about a cluster, an hour after the first of January began.
+    fn about(cluster: Option<&str>) -> Request<'static> {
+        let cluster = cluster.map(|name| Cluster { name: name.to_owned().into(), ..Cluster::default() });
+        let requester = Requester { username: "alice".into(), ..Requester::default() };
+        Request { cluster, now: 1_767_229_200_000, ..Request::new(Operation::Create, requester) }
+    }
+
     fn all(query: &Query, budget: Budget) -> Table<'static> {
-        table(query, &objects(), None, "7", budget).unwrap()
+        table(query, &objects(), &about(None), "7", budget).unwrap()
     }
 
     #[test]
@@ -249,7 +346,7 @@ mod tests {
     fn a_config_map_has_a_row_for_each_key() {
         let map = json!({"metadata": {"name": "m", "namespace": "n"}, "data": {"b": "2", "a": "1"}});
         let query = Query { selector: None, ..query(&["/value"], None) };
-        let table = table(&query, &entries(&map), None, "", Budget::default()).unwrap();
+        let table = table(&query, &entries(&map), &about(None), "", Budget::default()).unwrap();
         assert_eq!((&*table.rows[0].name, &table.rows[0].values[0]), ("a", &json!("1")));
         assert_eq!(table.rows[0].namespace.as_deref(), Some("n"));
     }
@@ -269,11 +366,11 @@ mod tests {
         let joined = "/status/conditions/[type=ManagedClusterJoined]/status";
         let query = Query { selector: None, cluster_field: Some("/metadata/name".into()), ..query(&[joined], None) };
         let evidence = Evidence::new(&query, &clusters(10_000), "7", Budget::default()).unwrap();
-        let table = evidence.table(Some("c9999"));
+        let table = evidence.table(&about(Some("c9999")));
         assert_eq!((table.rows.len(), table.complete, &table.rows[0].values[0]), (1, true, &json!("True")));
-        let none = evidence.table(Some("other"));
+        let none = evidence.table(&about(Some("other")));
         assert_eq!((none.rows.len(), none.complete), (0, true));
-        assert!(!evidence.table(None).complete, "a request that is about no cluster has seen nothing");
+        assert!(!evidence.table(&about(None)).complete, "a request that is about no cluster has seen nothing");
     }
 
     #[test]
@@ -281,7 +378,7 @@ mod tests {
         let query = Query { selector: None, cluster_field: Some("/clusters".into()), ..query(&[], None) };
         let both = json!({"metadata": {"name": "x"}, "clusters": ["c1", "c2", "c1", 7]});
         let evidence = Evidence::new(&query, &[both], "7", Budget::default()).unwrap();
-        let rows = |cluster: &str| evidence.table(Some(cluster)).rows.len();
+        let rows = |cluster: &str| evidence.table(&about(Some(cluster))).rows.len();
         assert_eq!((rows("c1"), rows("c2"), rows("c3")), (1, 1, 0));
     }
 
@@ -290,9 +387,55 @@ mod tests {
         let mut clusters = clusters(400);
         clusters[0]["status"]["conditions"][1]["status"] = json!("x".repeat(300 * 1024));
         let query = Query { selector: None, ..query(&["/status/conditions/[type=ManagedClusterJoined]/status"], None) };
-        let table = table(&query, &clusters, None, "7", Budget::default()).unwrap();
+        let table = table(&query, &clusters, &about(None), "7", Budget::default()).unwrap();
         assert_eq!((table.rows.len(), table.complete), (400, true));
         assert_eq!((table.rows[0].complete, &table.rows[0].values[0]), (false, &Value::Null));
         assert!(table.rows[1..].iter().all(|row| row.complete));
+    }
+    #[test]
+    fn the_hub_counts_however_many_there_are() {
+        let set = |n: usize| if n.is_multiple_of(4) { json!({"set": "eu"}) } else { json!({}) };
+        let cluster = |n: usize| json!({"metadata": {"name": format!("c{n}"), "labels": set(n)}});
+        let clusters: Vec<Value> = (0..10_000).map(cluster).collect();
+        let query = Query { count: true, ..Query::new("q", EvidenceSource::Clusters, ["/metadata/labels/set"]) };
+        let found = table(&query, &clusters, &about(None), "7", Budget::default()).unwrap();
+        let rows: Vec<_> = found.rows.iter().map(|row| (&*row.name, row.values.clone())).collect();
+        assert_eq!(rows, [("", vec![json!("eu"), json!(2500)]), ("", vec![Value::Null, json!(7500)])]);
+        assert!(found.complete && query.columns() == 2);
+        let both = Query { created_within_seconds: Some(1), ..query };
+        assert_eq!(check(&both), Err(BadQuery::Both("count", "createdWithinSeconds")));
+    }
+
+    #[test]
+    fn a_request_sees_what_is_new_and_what_its_user_asked_for() {
+        let request = |name: &str, user: &str, created: Value| json!({"metadata": {"name": name}, "askedBy": user, "created": created});
+        let objects = [
+            request("old", "alice", json!(1_767_229_200_000_i64 - 3_600_000)),
+            request("new", "alice", json!(1_767_229_200_000_i64 - 3_599_999)),
+            request("unknown", "alice", Value::Null),
+            request("other", "bob", json!(1_767_229_200_000_i64)),
+        ];
+        let query = Query {
+            user_field: Some("/askedBy".into()),
+            created_within_seconds: Some(3600),
+            ..Query::new("q", EvidenceSource::Csrs, ["/created"])
+        };
+        let names = |query: &Query, request: &Request<'_>| {
+            let table = table(query, &objects, request, "7", Budget::default()).unwrap();
+            (table.rows.iter().map(|row| row.name.to_string()).collect::<Vec<_>>().join(" "), table.complete)
+        };
+        assert_eq!(names(&query, &about(None)), ("new unknown".to_owned(), true));
+        let everybody = Query { user_field: None, ..query.clone() };
+        assert_eq!(names(&everybody, &about(None)), ("new other unknown".to_owned(), true));
+        let nobody = Request::new(Operation::Create, Requester::default());
+        assert_eq!(names(&query, &nobody), (String::new(), false), "nobody is no user");
+        let both = Query { cluster_field: Some("/cluster".into()), ..query };
+        assert_eq!(check(&both), Err(BadQuery::Both("clusterField", "userField")));
+        // Objects of the API tell their age as the API server writes it.
+        let query = Query { created_within_seconds: Some(60), ..Query::new("q", EvidenceSource::Clusters, [""]) };
+        let cluster = |at: &str| json!({"metadata": {"name": at, "creationTimestamp": at}});
+        let clusters = [cluster("2026-01-01T00:58:59Z"), cluster("2026-01-01T00:59:01Z")];
+        let found = table(&query, &clusters, &about(None), "7", Budget::default()).unwrap();
+        assert_eq!((found.rows.len(), &*found.rows[0].name), (1, "2026-01-01T00:59:01Z"));
     }
 }

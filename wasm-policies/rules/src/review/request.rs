@@ -4,14 +4,14 @@ use ocm_policy_abi::{Cluster, Map, Operation, Request, Requester, Resource, Stag
 use serde_json::{Value, json};
 
 use super::cluster::read_cluster;
-use super::csr::{cluster_of_csr, created_csr, read_csr, updated_csr};
+use super::csr::{asked_by, cluster_of_csr, created_csr, read_csr, updated_csr};
 use super::requester::{requester, resource};
 use super::value::{At, Unusable, unusable};
 
-const CLUSTER_GROUP: &str = "cluster.open-cluster-management.io";
-const CLUSTERS: &str = "managedclusters";
-const CSR_GROUP: &str = "certificates.k8s.io";
-const CSRS: &str = "certificatesigningrequests";
+pub(crate) const CLUSTER_GROUP: &str = "cluster.open-cluster-management.io";
+pub(crate) const CLUSTERS: &str = "managedclusters";
+pub(crate) const CSR_GROUP: &str = "certificates.k8s.io";
+pub(crate) const CSRS: &str = "certificatesigningrequests";
 
 /// Options of operations that are texts.
 const TEXT_OPTIONS: [&str; 3] = ["fieldManager", "fieldValidation", "propagationPolicy"];
@@ -77,17 +77,14 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
     let (mut cluster, mut previous, mut certificate) = (None, None, None);
     let user = request.needed("userInfo")?;
     let requester = requester(&user)?;
+    let possible = operations(place.0, place.2, subresource, verb);
     let operation = match place {
-        (CLUSTER_GROUP, "v1", CLUSTERS) if matches!(verb, "CREATE" | "UPDATE" | "DELETE") => {
+        (CLUSTER_GROUP, "v1", CLUSTERS) if possible != [Operation::Admit] => {
             cluster = subject.map(read_cluster).transpose()?;
             previous = old.as_ref().filter(|_| new.is_some()).map(read_cluster).transpose()?;
-            match verb {
-                "CREATE" => Operation::Create,
-                "DELETE" => Operation::Delete,
-                // Only the change counts: whoever writes to a cluster that is accepted accepts nobody.
-                _ if subresource.is_none() && accepts(previous.as_ref(), cluster.as_ref()) => Operation::Accept,
-                _ => Operation::Update,
-            }
+            // Only the change counts: whoever writes to a cluster that is accepted accepts nobody.
+            let accepts = accepts(previous.as_ref(), cluster.as_ref());
+            if accepts && possible.contains(&Operation::Accept) { Operation::Accept } else { possible[0] }
         }
         (CSR_GROUP, "v1", CSRS) => {
             certificate = subject
@@ -97,11 +94,7 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
                     _ => read_csr(subject),
                 })
                 .transpose()?;
-            match (verb, subresource) {
-                ("CREATE", None) => Operation::Request,
-                ("UPDATE", Some("approval")) => Operation::Approve,
-                _ => Operation::Admit,
-            }
+            possible[0]
         }
         _ => Operation::Admit,
     };
@@ -129,6 +122,20 @@ pub fn from_admission<'a>(request: &'a Value, asking: &Asking) -> Result<Request
         csr: certificate,
         ..asked
     })
+}
+
+/// What API requests to a resource are asked about: the operations that [`from_admission`] makes of such reviews, the
+/// usual one first, and those of a controller's questions that are put in the same form.
+pub(crate) fn operations(group: &str, resource: &str, subresource: Option<&str>, verb: &str) -> &'static [Operation] {
+    match (group, resource, verb, subresource) {
+        (CLUSTER_GROUP, CLUSTERS, "CREATE", _) => &[Operation::Create],
+        (CLUSTER_GROUP, CLUSTERS, "UPDATE", None) => &[Operation::Update, Operation::Accept, Operation::Join],
+        (CLUSTER_GROUP, CLUSTERS, "UPDATE", Some(_)) => &[Operation::Update],
+        (CLUSTER_GROUP, CLUSTERS, "DELETE", _) => &[Operation::Delete],
+        (CSR_GROUP, CSRS, "CREATE", None) => &[Operation::Request],
+        (CSR_GROUP, CSRS, "UPDATE", Some("approval")) => &[Operation::Approve],
+        _ => &[Operation::Admit],
+    }
 }
 
 /// Whether an update accepts a cluster that was not accepted before.
@@ -292,4 +299,13 @@ pub fn admission_request(request: &Request<'_>, object: Option<&Value>) -> Value
 pub fn cluster_of<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     let named = request.cluster.as_ref().map(|cluster| cluster.name.as_str()).filter(|name| !name.is_empty());
     named.or_else(|| cluster_of_csr(request.csr.as_ref()?))
+}
+
+/// The user whose wish a question is: of a certificate request whoever asked for it, of an acceptance whoever asked for
+/// the certificate where that is known, of all else whoever makes the API request.
+pub fn asking_user<'r>(request: &'r Request<'_>) -> &'r str {
+    match &request.csr {
+        Some(csr) => asked_by(csr),
+        None => &request.creator.as_ref().unwrap_or(&request.requester).username,
+    }
 }

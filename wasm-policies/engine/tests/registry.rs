@@ -1,0 +1,201 @@
+//! The registry: which policy decides in a place, and how others take it over.
+
+mod support;
+
+use std::sync::Arc;
+
+use ocm_policy_abi::{Csr, Operation, Request, Requester, Verdict};
+use ocm_policy_engine::{
+    Ceiling, Deadline, Engine, Evaluated, Fault, NoEvidence, Operations, Policy, Registry, compile_here, evaluate,
+};
+use support::{Guest, ask, engine, policy, request};
+
+fn verdict(asked: &Evaluated) -> Result<Verdict, Fault> {
+    asked.outcome().result.clone().map(|decision| decision.verdict)
+}
+
+const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
+
+/// A policy for a place.
+fn placed(engine: &Engine, place: &str, guest: &Guest) -> Result<Arc<Policy>, Fault> {
+    let ceiling = Ceiling::default();
+    Policy::load_as(place, engine, &compile_here(&guest.module(), "{}", &ceiling)?, &ceiling, &[])
+}
+
+#[test]
+fn a_bad_module_never_disturbs_the_good_one() {
+    let engine = engine();
+    let registry = Registry::default();
+    let proof = |_: &_| Ok(());
+    let install = |place: &str, policy| registry.install(registry.begin(place), policy, proof);
+    install("gate", placed(&engine, "gate", &Guest::default())).unwrap();
+    let asked = |registry: &Registry| ask(registry, "c").asked().iter().map(verdict).collect::<Vec<_>>();
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
+
+    let bad = policy(&engine, b"\0asm");
+    assert!(install("gate", bad).is_err());
+    let denying = || placed(&engine, "gate", &Guest::answering(DENY));
+    let failed = Fault::Load("its own test cases fail".to_owned());
+    assert_eq!(registry.install(registry.begin("gate"), denying(), |_| Err(failed.clone())), Err(failed.clone()));
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow)], "the good one stays");
+
+    install("gate", denying()).unwrap();
+    assert_eq!(asked(&registry), [Ok(Verdict::Deny)]);
+    registry.roll_back("gate", Operations::Keep).unwrap();
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow)]);
+
+    // A place that never held anything is closed, not open.
+    assert!(install("second", Err(failed.clone())).is_err());
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow), Err(failed)]);
+    assert!(registry.remove("second") && !registry.remove("second"));
+}
+
+#[test]
+fn a_place_keeps_what_it_judges_and_who_speaks_there() {
+    let engine = engine();
+    let registry = Registry::default();
+    let judging = |operations: &str| {
+        let manifest = format!(
+            r#"{{"contract":"ocm:policy@0.1.0","name":"other","version":"1.0.0","operations":[{operations}]}}"#
+        );
+        placed(&engine, "gate", &Guest { manifest, ..Guest::answering(DENY) })
+    };
+    let install = |installation, policy| registry.install(installation, policy, |_| Ok(()));
+    install(registry.begin("gate"), judging(r#""create","update""#)).unwrap();
+    // Not under the name that the module claims.
+    assert_eq!(ask(&registry, "c").asked()[0].outcome().policy.name, "gate");
+    assert!(install(registry.begin("elsewhere"), judging(r#""create""#)).is_err(), "loaded for another place");
+    assert!(registry.remove("elsewhere"));
+
+    for fewer in [r#""create""#, r#""delete","create""#, ""] {
+        let fault = install(registry.begin("gate"), judging(fewer)).unwrap_err();
+        assert!(matches!(&fault, Fault::Load(why) if why.contains("asked")), "{fault}");
+        assert!(registry.propose("gate", judging(fewer).unwrap(), 10_000, Operations::Keep).is_err());
+    }
+    assert_eq!(ask(&registry, "c").asked().len(), 1, "the place still answers");
+    install(registry.begin("gate").operations(Operations::MayShrink), judging(r#""delete""#)).unwrap();
+    assert_eq!(ask(&registry, "c").asked().len(), 0);
+    assert!(registry.roll_back("gate", Operations::Keep).is_err(), "nobody would be asked about deletions");
+    registry.roll_back("gate", Operations::MayShrink).unwrap();
+    assert_eq!(ask(&registry, "c").asked().len(), 1);
+    assert!(
+        install(
+            registry.begin("new"),
+            placed(
+                &engine,
+                "new",
+                &Guest { manifest: Guest::manifest("n", "").replace(r#""create","update""#, ""), ..Guest::default() }
+            )
+        )
+        .is_err()
+    );
+}
+
+#[test]
+fn an_older_installation_never_replaces_a_newer_one() {
+    let engine = engine();
+    let registry = Registry::default();
+    let (first, second) = (registry.begin("gate"), registry.begin("gate"));
+    registry.install(second, placed(&engine, "gate", &Guest::answering(DENY)), |_| Ok(())).unwrap();
+    let late = registry.install(first, placed(&engine, "gate", &Guest::default()), |_| Ok(()));
+    assert!(matches!(&late, Err(Fault::Load(why)) if why.contains("newer")), "{late:?}");
+    assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny));
+}
+
+#[test]
+fn candidates_are_compared_and_decide_for_their_share() {
+    let engine = engine();
+    let registry = Registry::default();
+    registry.install(registry.begin("gate"), placed(&engine, "gate", &Guest::default()), |_| Ok(())).unwrap();
+    let candidate = placed(&engine, "gate", &Guest::answering(DENY)).unwrap();
+    let propose = |place: &str, share| registry.propose(place, candidate.clone(), share, Operations::Keep);
+    assert!(propose("gate", 0).is_ok() && propose("none", 0).is_err());
+    let denied = |share: u16| {
+        propose("gate", share).unwrap();
+        let names = (0..200).map(|number| format!("cluster-{number}"));
+        names.filter(|name| verdict(&ask(&registry, name).asked()[0]) == Ok(Verdict::Deny)).collect::<Vec<_>>()
+    };
+    assert_eq!(denied(0), Vec::<String>::new(), "a shadow decides nothing");
+    let compare = || ask(&registry, "c").compare(&Deadline::NONE);
+    assert_eq!(compare().len(), 1);
+    let (some, more) = (denied(2_000), denied(6_000));
+    assert!(!some.is_empty() && some.len() < more.len() && more.len() < 200);
+    assert!(some.iter().all(|name| more.contains(name)), "whoever was in stays in");
+    assert_eq!(denied(10_000).len(), 200);
+    let differences = compare();
+    let results =
+        differences.iter().map(|it| (it.active.result.is_ok(), it.active != it.candidate)).collect::<Vec<_>>();
+    assert_eq!(results, [(true, true)], "also where the candidate has decided");
+    assert!(registry.promote("gate") && compare().is_empty());
+    assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny));
+    assert!(registry.roll_back("gate", Operations::Keep).is_ok() && !registry.withdraw("gate"));
+}
+
+#[test]
+fn a_cluster_and_its_certificate_request_go_to_the_same_version() {
+    let (engine, registry) = (engine(), Registry::default());
+    let both = |answer: &str| Guest {
+        manifest: Guest::manifest("gate", "").replace(r#""update"]"#, r#""request"]"#),
+        ..Guest::answering(answer)
+    };
+    registry
+        .install(registry.begin("gate"), placed(&engine, "gate", &both(r#"{"verdict":"allow"}"#)), |_| Ok(()))
+        .unwrap();
+    let candidate = placed(&engine, "gate", &both(DENY)).unwrap();
+    registry.propose("gate", candidate, 5_000, Operations::Keep).unwrap();
+    let denied =
+        |request| verdict(&evaluate(&registry, request, &NoEvidence, &Deadline::NONE).asked()[0]) == Ok(Verdict::Deny);
+    let csr = |cluster: &str, object: Option<&str>| {
+        let mut csr = Csr { name: object.map(|name| name.to_owned().into()), ..Csr::default() };
+        csr.labels.insert("open-cluster-management.io/cluster-name", cluster.to_owned().into());
+        Request { csr: Some(csr), ..Request::new(Operation::Request, Requester::default()) }
+    };
+    let mut seen = [0, 0];
+    for n in 0..100 {
+        let cluster = format!("c{n}");
+        let chosen = denied(request(&cluster));
+        seen[usize::from(chosen)] += 1;
+        // Whatever the request's object is called, and before it is called anything.
+        for object in [None, Some("a"), Some("b")] {
+            assert_eq!(denied(csr(&cluster, object)), chosen, "{cluster} {object:?}");
+        }
+    }
+    assert!(seen[0] > 25 && seen[1] > 25, "{seen:?}");
+}
+
+#[test]
+fn what_was_removed_stays_removed_and_no_candidate_outlives_what_it_was_compared_with() {
+    let (engine, registry) = (engine(), Registry::default());
+    let install = |installation, policy| registry.install(installation, policy, |_| Ok(()));
+    let (slow, broken) = (registry.begin("gate"), registry.begin("gate"));
+    install(registry.begin("gate"), placed(&engine, "gate", &Guest::default())).unwrap();
+    assert!(registry.remove("gate"));
+    assert!(install(slow, placed(&engine, "gate", &Guest::default())).is_err());
+    assert!(install(broken, Err(Fault::Load("broken".to_owned()))).is_err());
+    assert!(registry.slots().is_empty(), "neither back nor closed");
+
+    install(registry.begin("gate"), placed(&engine, "gate", &Guest::default())).unwrap();
+    install(registry.begin("gate"), placed(&engine, "gate", &Guest::answering(DENY))).unwrap();
+    let candidate = placed(&engine, "gate", &Guest::default()).unwrap();
+    registry.propose("gate", candidate, 0, Operations::Keep).unwrap();
+    registry.roll_back("gate", Operations::Keep).unwrap();
+    assert!(!registry.promote("gate"));
+}
+
+#[test]
+fn whoever_does_not_judge_has_no_opinion_to_compare() {
+    let (engine, registry) = (engine(), Registry::default());
+    let evidence = r#","evidence":[{"name":"q","source":{"kind":"clusters"},"fields":[]}]"#;
+    let other = Guest {
+        manifest: Guest::manifest("gate", evidence).replace(r#"["create","update"]"#, r#"["update"]"#),
+        ..Guest::default()
+    };
+    registry.install(registry.begin("gate"), placed(&engine, "gate", &other), |_| Ok(())).unwrap();
+    let silent = Guest::answering(r#"{"verdict":"no-opinion"}"#);
+    registry.propose("gate", placed(&engine, "gate", &silent).unwrap(), 0, Operations::MayShrink).unwrap();
+    assert_eq!(ask(&registry, "c").compare(&Deadline::NONE), []);
+    registry
+        .propose("gate", placed(&engine, "gate", &Guest::answering(DENY)).unwrap(), 0, Operations::MayShrink)
+        .unwrap();
+    assert_eq!(ask(&registry, "c").compare(&Deadline::NONE).len(), 1);
+}
