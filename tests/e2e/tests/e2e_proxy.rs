@@ -24,7 +24,11 @@ const ROWS: &[Row] = &[
     (&[("HTTPS_PROXY", "http://127.0.0.1:P")], None, "https://hub.example"),
     (&[("https_proxy", "http://127.0.0.1:P")], None, "https://hub.example:6443"),
     (&[("HTTPS_PROXY", "127.0.0.1:P")], None, "https://hub.example:6443"),
-    (&[("HTTPS_PROXY", "http://me:s%40t@127.0.0.1:P")], None, "https://hub.example:6443"),
+    (&[("HTTPS_PROXY", "http://me:s3cr%40t@127.0.0.1:P")], None, "https://hub.example:6443"),
+    (&[("HTTPS_PROXY", "http://me@127.0.0.1:P")], None, "https://hub.example:6443"),
+    (&[("HTTPS_PROXY", "https://me:s3cr%40t@127.0.0.1:T")], None, "https://hub.example:6443"),
+    (&[("HTTPS_PROXY", "socks5://me:s3cr%40t@127.0.0.1:S")], None, "https://hub.example:6443"),
+    (&[("HTTPS_PROXY", "socks5://me@127.0.0.1:S")], None, "https://hub.example"),
     (&[("HTTP_PROXY", "http://127.0.0.1:P")], None, "https://hub.example:6443"),
     (&[("HTTP_PROXY", "http://127.0.0.1:P")], None, "http://hub.example:8080"),
     (&[("ALL_PROXY", "http://127.0.0.1:P")], None, "https://hub.example:6443"),
@@ -61,6 +65,10 @@ const ROWS: &[Row] = &[
     (&[("NO_PROXY", "*")], Some("http://127.0.0.1:P"), "https://hub.example:6443"),
     (&[("HTTPS_PROXY", "http://127.0.0.1:P")], Some("socks5://127.0.0.1:S"), "https://hub.example:6443"),
     (&[], Some("https://127.0.0.1:T"), "https://hub.example:6443"),
+    (&[], Some("http://me:s3cr%40t@127.0.0.1:P"), "https://hub.example:6443"),
+    (&[], Some("https://me:s3cr%40t@127.0.0.1:T"), "https://hub.example:6443"),
+    (&[], Some("socks5://me:s3cr%40t@127.0.0.1:S"), "https://hub.example:6443"),
+    (&[], Some("socks5://me:s3cr%40t@127.0.0.1:S"), "https://[fd00::70]:6443"),
 ];
 
 #[test]
@@ -121,6 +129,8 @@ fn compare() {
         let way = |file: &std::path::Path, words: &[&str]| {
             let run = cli.run_file(file, words);
             assert_ne!(run.exit, 0, "there is no server: {run}");
+            let shown = run.stdout.contains("s3cr") || run.stderr.contains("s3cr");
+            assert!(!shown || file == kubectl, "a password is shown: {run}");
             std::mem::take(&mut *seen.lock().expect("nobody panics"))
         };
         let theirs = way(kubectl, &["get", "--raw", "/api", "--request-timeout", "10s"]);
@@ -132,7 +142,7 @@ fn compare() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     // A test whose proxies nobody reaches would agree too.
-    for kind in ["http ", "https ", "socks5 "] {
+    for kind in ["http ", "https ", "socks5 ", "socks5 me:s3cr@t ", "socks5 me: "] {
         assert!(ways.iter().any(|way| way.starts_with(kind)), "{ways:?}");
     }
 }
@@ -191,17 +201,39 @@ fn secure(stream: TcpStream, note: Note<'_>) -> std::io::Result<()> {
     http("https", StreamOwned::new(connection, stream), note)
 }
 
-/// RFC 1928, as far as a request for a name.
+/// RFC 1928 and 1929, as far as a request. Who offers a user name and a password is asked for them.
 fn socks(mut stream: TcpStream, note: Note<'_>) -> std::io::Result<()> {
-    let mut greeting = [0; 2];
-    stream.read_exact(&mut greeting)?;
-    stream.read_exact(&mut vec![0; greeting[1].into()])?;
-    stream.write_all(&[5, 0])?;
-    let mut request = [0; 5];
+    let text = |stream: &mut TcpStream| -> std::io::Result<Vec<u8>> {
+        let mut length = [0];
+        stream.read_exact(&mut length)?;
+        let mut bytes = vec![0; length[0].into()];
+        stream.read_exact(&mut bytes).map(|()| bytes)
+    };
+    let mut byte = [0];
+    stream.read_exact(&mut byte)?;
+    let mut way = "socks5 ".to_owned();
+    if text(&mut stream)?.contains(&2) {
+        stream.write_all(&[5, 2])?;
+        stream.read_exact(&mut byte)?;
+        for end in [":", " "] {
+            way += &(String::from_utf8_lossy(&text(&mut stream)?).into_owned() + end);
+        }
+        stream.write_all(&[1, 0])?;
+    } else {
+        stream.write_all(&[5, 0])?;
+    }
+    let mut request = [0; 4];
     stream.read_exact(&mut request)?;
-    let mut rest = vec![0; usize::from(request[4]) + 2];
-    stream.read_exact(&mut rest)?;
-    let (name, port) = rest.split_at(rest.len() - 2);
-    note(format!("socks5 {}:{}", String::from_utf8_lossy(name), u16::from_be_bytes([port[0], port[1]])));
+    let host = match request[3] {
+        1 | 4 => {
+            let mut address = vec![0; if request[3] == 1 { 4 } else { 16 }];
+            stream.read_exact(&mut address)?;
+            format!("{address:?}")
+        }
+        _ => String::from_utf8_lossy(&text(&mut stream)?).into_owned(),
+    };
+    let mut port = [0; 2];
+    stream.read_exact(&mut port)?;
+    note(format!("{way}{host}:{}", u16::from_be_bytes(port)));
     stream.write_all(&[5, 1, 0, 1, 0, 0, 0, 0, 0, 0])
 }

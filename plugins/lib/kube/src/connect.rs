@@ -15,6 +15,7 @@ use crate::credentials;
 use crate::explain::explain;
 use crate::kubeconfig::{self, Chosen};
 use crate::middleware::Middleware;
+use crate::socks;
 
 /// A server that does not answer the TCP handshake for so long is not going to serve a command-line tool.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -90,7 +91,7 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         |cause: &dyn std::fmt::Display| Failure::new(Reason::Kubeconfig, format!("{of} cannot be used")).because(cause);
     let seen = ExecAuthCluster::try_from(&entry).map_err(|error| unusable(&error))?;
     let refreshed = credentials::resolve(&mut user, &seen).await?;
-    let config = config(entry, user, namespace, seen.certificate_authority_data, &unusable)?;
+    let (config, proxy) = config(entry, user, namespace, seen.certificate_authority_data, &unusable)?;
     let mut cluster = Cluster {
         context,
         server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
@@ -105,12 +106,15 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
     let middleware = Middleware::new(connection.request_timeout, refreshed, narrator);
     let failed =
         |error: kube::Error| explain(&error).context(format!("cannot use the credentials of {}", cluster.label()));
-    let builder = ClientBuilder::try_from(config).map_err(failed)?;
-    cluster.client = builder.with_layer(&middleware).build();
+    let client = match proxy.filter(Proxy::is_socks) {
+        Some(proxy) => socks::client(proxy, &config, &middleware),
+        None => ClientBuilder::try_from(config).map(|builder| builder.with_layer(&middleware).build()),
+    };
+    cluster.client = client.map_err(failed)?;
     Ok(cluster)
 }
 
-/// The client's configuration. Put together here and not by the client's own loader, which would choose the proxy by
+/// The client's configuration and its proxy. Put together here and not by the client's own loader, which would choose the proxy by
 /// rules that are not kubectl's.
 fn config(
     entry: ClusterEntry,
@@ -118,15 +122,18 @@ fn config(
     namespace: Option<String>,
     ca: Option<Vec<u8>>,
     unusable: &dyn Fn(&dyn std::fmt::Display) -> Failure,
-) -> Result<Config, Failure> {
+) -> Result<(Config, Option<Proxy>), Failure> {
     let server = entry.server.filter(|server| !server.is_empty());
     let server = server.ok_or_else(|| unusable(&"its cluster has no server"))?;
     let url: Uri = server.parse().map_err(|error| unusable(&format!("{server:?} is not a URL: {error}")))?;
     let mut config = Config::new(url);
-    config.proxy_url = match entry.proxy_url.filter(|proxy| !proxy.is_empty()) {
-        Some(proxy) => Some(proxy_uri(&proxy).map_err(|error| unusable(&format!("its proxy-url: {error}")))?),
+    let unusable_proxy = |error: UnusableProxy| unusable(&format!("its proxy-url: {error}"));
+    let proxy = match entry.proxy_url.filter(|proxy| !proxy.is_empty()) {
+        Some(proxy) => Some(Proxy::parse(&proxy).map_err(unusable_proxy)?),
         None => environment_proxy(&config.cluster_url)?,
     };
+    let uri = proxy.as_ref().map(|proxy| proxy.url().parse());
+    config.proxy_url = uri.transpose().map_err(|_| unusable_proxy(UnusableProxy::NotAUrl))?;
     if let Some(ca) = ca {
         config.root_cert = Some(ocm_core::certificate::from_pem(&ca).map_err(|error| unusable(&error))?);
     }
@@ -138,24 +145,18 @@ fn config(
     config.disable_compression = entry.disable_compression.unwrap_or_default();
     config.tls_server_name = entry.tls_server_name.filter(|name| !name.is_empty());
     config.auth_info = user;
-    Ok(config)
+    Ok((config, proxy))
 }
 
 /// The proxy that the environment names for a server.
-fn environment_proxy(url: &Uri) -> Result<Option<Uri>, Failure> {
+fn environment_proxy(url: &Uri) -> Result<Option<Proxy>, Failure> {
     let is_https = url.scheme_str() != Some("http");
     let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let port = url.port_u16().unwrap_or(if is_https { 443 } else { 80 });
-    let found = proxy::from_environment(is_https, host, port);
-    let uri = found.and_then(|proxy| proxy.map(|proxy| proxy_uri(proxy.url())).transpose());
-    uri.map_err(|error| {
+    proxy::from_environment(is_https, host, port).map_err(|error| {
         let variable = if is_https { "HTTPS_PROXY" } else { "HTTP_PROXY" };
         Failure::new(Reason::Kubeconfig, format!("the proxy of {variable} cannot be used")).because(error)
     })
-}
-
-fn proxy_uri(proxy: &str) -> Result<Uri, UnusableProxy> {
-    Proxy::parse(proxy)?.url().parse().map_err(|_| UnusableProxy::NotAUrl)
 }
 
 /// Stands in a [`Cluster`] until its client is built; no request ever reaches it.

@@ -15,6 +15,7 @@ mod credentials;
 mod explain;
 mod kubeconfig;
 mod middleware;
+mod socks;
 mod untyped;
 pub mod wait;
 

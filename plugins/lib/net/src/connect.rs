@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Uri;
-use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::TokioIo;
 use ocm_core::{Failure, Reason};
 use rustls::client::WebPkiServerVerifier;
@@ -20,6 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tower_service::Service as _;
 
 use crate::proxy::Proxy;
+use crate::socks;
 use crate::{Endpoint, tls_failure};
 
 fn provider() -> Arc<CryptoProvider> {
@@ -112,27 +113,25 @@ async fn direct(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream,
 /// Asks a proxy for a tunnel (`CONNECT`, RFC 9110 section 9.3.6, or SOCKS 5, RFC 1928); it resolves the name.
 async fn through(endpoint: &Endpoint, proxy: &Proxy, authorities: &[Vec<u8>]) -> Result<Box<dyn Stream>, Failure> {
     let address = proxy.address();
-    let by = address.authority().map(ToString::to_string).unwrap_or_default();
     let refused = |what: &str, cause: &dyn std::fmt::Display| {
-        unreachable(endpoint, &format!("the proxy {by} {what}"), cause)
+        unreachable(endpoint, &format!("the proxy {proxy} {what}"), cause)
             .hint("check HTTPS_PROXY; addresses that need no proxy belong into NO_PROXY")
     };
-    let host = address.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    let scheme = address.scheme_str().unwrap_or_default();
-    let port = address.port_u16().unwrap_or(match scheme {
-        "https" => 443,
-        "socks5" => 1080,
-        _ => 80,
-    });
+    let (host, port) = proxy.host_and_port();
     let mut stream: Box<dyn Stream> = match direct(endpoint, host, port).await {
         Ok(stream) => Box::new(stream),
         Err(failure) => return Err(refused("cannot be reached", &failure.causes.join(": "))),
     };
-    if scheme == "https" {
+    if address.scheme_str() == Some("https") {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| refused("cannot be used", &error))?;
         let connector = TlsConnector::from(Arc::new(client_config(proxy_verifier(authorities)?)?));
         let secure = connector.connect(name, stream).await;
         stream = Box::new(secure.map_err(|error| refused("is not trusted", &error))?);
+    }
+    if proxy.is_socks() {
+        let (credentials, host, port) = (proxy.intercept().raw_auth(), &endpoint.host, endpoint.port);
+        let granted = socks::connect(&mut stream, credentials, host, port).await;
+        return granted.map(|()| stream).map_err(|error| refused("does not let it through", &error));
     }
     let target = endpoint.to_string().parse().map_err(|error| refused("cannot be asked", &error))?;
     let mut stream = Some(TokioIo::new(stream));
@@ -140,20 +139,12 @@ async fn through(endpoint: &Endpoint, proxy: &Proxy, authorities: &[Vec<u8>]) ->
         let stream = stream.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
         std::future::ready(stream)
     });
-    let tunnelled = if scheme == "socks5" {
-        let mut socks = SocksV5::new(address.clone(), once);
-        if let Some((user, password)) = proxy.intercept().raw_auth() {
-            socks = socks.with_auth(user.to_owned(), password.to_owned());
-        }
-        socks.call(target).await.map_err(|error| refused("does not let it through", &causes(&error)))?
-    } else {
-        let mut tunnel = Tunnel::new(address.clone(), once);
-        if let Some(auth) = proxy.intercept().basic_auth() {
-            tunnel = tunnel.with_auth(auth.clone());
-        }
-        tunnel.call(target).await.map_err(|error| refused("does not let it through", &causes(&error)))?
-    };
-    Ok(tunnelled.into_inner())
+    let mut tunnel = Tunnel::new(address.clone(), once);
+    if let Some(auth) = proxy.intercept().basic_auth() {
+        tunnel = tunnel.with_auth(auth.clone());
+    }
+    let tunnelled = tunnel.call(target).await;
+    Ok(tunnelled.map_err(|error| refused("does not let it through", &causes(&error)))?.into_inner())
 }
 
 fn proxy_verifier(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, Failure> {

@@ -10,9 +10,11 @@ mod connect;
 mod endpoint;
 mod learn;
 pub mod proxy;
+mod socks;
 mod tls_error;
 
 pub use connect::verify;
 pub use endpoint::Endpoint;
 pub use learn::{Learned, Source, learn};
+pub use socks::SocksError;
 pub use tls_error::{TlsError, tls_failure};

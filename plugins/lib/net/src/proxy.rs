@@ -3,10 +3,14 @@
 //! The crates that read these variables follow curl: they take `ALL_PROXY`, know no ports in `NO_PROXY` and proxy
 //! loopback addresses. With them our commands would take another way than kubectl on the same machine.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use ipnet::IpNet;
+use tokio::net::TcpStream;
+
+use crate::socks::{self, SocksError};
 
 /// Why a connection cannot go through a proxy that was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,8 +23,8 @@ pub enum UnusableProxy {
     Scheme,
 }
 
-/// A proxy that connections can go through.
-#[derive(Clone, Debug)]
+/// A proxy that connections can go through. It prints without credentials.
+#[derive(Clone)]
 pub struct Proxy {
     /// The URL, with credentials if it has some.
     url: String,
@@ -41,12 +45,18 @@ impl Proxy {
             "https" => "https",
             _ => return Err(UnusableProxy::Scheme),
         };
-        let url = format!("{scheme}://{rest}");
+        // A user name alone has an empty password.
+        let url = match rest.split_once('@') {
+            Some((user, rest)) if !user.contains([':', '/']) => format!("{scheme}://{user}:@{rest}"),
+            _ => format!("{scheme}://{rest}"),
+        };
         // It takes credentials out of the URL; which servers it is for was decided before.
         let matcher = Matcher::builder().all(url.clone()).build();
         let any = http::Uri::from_static("https://any");
         match matcher.intercept(&any) {
-            Some(intercept) if url.parse::<http::Uri>().is_ok() => Ok(Self { url, intercept }),
+            Some(intercept) if url.parse::<http::Uri>().is_ok() && has_port(intercept.uri()) => {
+                Ok(Self { url, intercept })
+            }
             _ => Err(UnusableProxy::NotAUrl),
         }
     }
@@ -54,6 +64,22 @@ impl Proxy {
     /// The URL, with credentials if it has some.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Host and port, without credentials.
+    fn authority(&self) -> &str {
+        self.address().authority().map_or("", http::uri::Authority::as_str)
+    }
+
+    /// Host, without brackets, and port.
+    pub(crate) fn host_and_port(&self) -> (&str, u16) {
+        let address = self.address();
+        let port = address.port_u16().unwrap_or(match address.scheme_str() {
+            Some("https") => 443,
+            Some("socks5") => 1080,
+            _ => 80,
+        });
+        (without_brackets(address.host().unwrap_or_default()), port)
     }
 
     /// The URL without credentials.
@@ -64,6 +90,44 @@ impl Proxy {
     pub(crate) fn intercept(&self) -> &Intercept {
         &self.intercept
     }
+
+    /// Whether it speaks SOCKS.
+    pub fn is_socks(&self) -> bool {
+        self.address().scheme_str() == Some("socks5")
+    }
+
+    /// Opens a connection to a server through this proxy, which speaks SOCKS and resolves the name.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or does not let it through.
+    pub async fn socks(&self, host: &str, port: u16) -> Result<TcpStream, SocksError> {
+        let mut stream = TcpStream::connect(self.host_and_port()).await.map_err(SocksError::Unreachable)?;
+        socks::connect(&mut stream, self.intercept.raw_auth(), without_brackets(host), port).await?;
+        Ok(stream)
+    }
+}
+
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.authority())
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proxy({})", self.authority())
+    }
+}
+
+/// Whether what stands behind the host is a port, or nothing.
+fn has_port(url: &http::Uri) -> bool {
+    let nothing = |authority: &http::uri::Authority| authority.as_str().trim_end_matches(':') == authority.host();
+    url.port_u16().is_some() || url.authority().is_some_and(nothing)
+}
+
+/// An IPv6 address as a URL has it, without its brackets.
+fn without_brackets(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// What this process's environment says of a server: the proxy, or none when it is dialled directly.
@@ -257,6 +321,12 @@ mod tests {
         assert_eq!(Proxy::parse("ftp://me:secret@p").unwrap_err(), UnusableProxy::Scheme);
         assert_eq!(Proxy::parse("http://").unwrap_err(), UnusableProxy::NotAUrl);
         assert_eq!(Proxy::parse("http://a b").unwrap_err(), UnusableProxy::NotAUrl);
+        assert_eq!(Proxy::parse("http://p:port").unwrap_err(), UnusableProxy::NotAUrl);
+        assert!(["http://p:", "http://[fd00::1]", "http://[fd00::1]:1"].iter().all(|url| Proxy::parse(url).is_ok()));
         assert_eq!(Proxy::parse("SOCKS5H://p:1").unwrap().url(), "socks5://p:1");
+        let proxy = Proxy::parse("socks5://me:secret@p").unwrap();
+        assert_eq!((proxy.to_string(), format!("{proxy:?}")), ("p".to_owned(), "Proxy(p)".to_owned()));
+        assert_eq!(proxy.host_and_port(), ("p", 1080));
+        assert_eq!(Proxy::parse("http://me@p").unwrap().url(), "http://me:@p");
     }
 }
