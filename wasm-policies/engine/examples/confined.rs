@@ -25,6 +25,10 @@ fn main() -> std::io::Result<()> {
     println!("starts programs: {}", word(Command::new(&own).spawn().is_ok()));
     println!("has what it inherited: {}", word(is_open(inherited)));
     println!("starts threads: {}", word(std::thread::spawn(|| 1).join().is_ok()));
+    // The test stops this process, and lets it go on.
+    println!("sleeps");
+    let slept = std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_secs(1))).join();
+    println!("sleeps on after a stop: {}", word(slept.is_ok()));
     Ok(())
 }
 

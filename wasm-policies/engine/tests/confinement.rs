@@ -4,20 +4,34 @@
 mod support;
 
 use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use ocm_policy_engine::{Ceiling, Compiler, Fault};
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use support::{Guest, compiler, program};
 
 #[test]
 fn the_process_that_compiles_can_compute_and_nothing_else() {
     let file = File::open("/proc/self/exe").unwrap();
     fcntl_setfd(&file, FdFlags::empty()).unwrap();
-    let told = Command::new(program("confined")).arg(file.as_raw_fd().to_string()).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
+    let mut command = Command::new(program("confined"));
+    let mut confined = command.arg(file.as_raw_fd().to_string()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = Vec::new();
+    for line in BufReader::new(confined.stdout.take().unwrap()).lines() {
+        lines.push(line.unwrap());
+        if lines.last().is_some_and(|line| line == "sleeps") {
+            std::thread::sleep(Duration::from_millis(300));
+            for signal in [Signal::STOP, Signal::CONT] {
+                kill_process(Pid::from_child(&confined), signal).unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+    confined.wait().unwrap();
     assert_eq!(
         lines,
         [
@@ -28,14 +42,14 @@ fn the_process_that_compiles_can_compute_and_nothing_else() {
             "starts programs: no",
             "has what it inherited: no",
             "starts threads: yes",
+            "sleeps",
+            "sleeps on after a stop: yes",
         ]
     );
 }
 
 #[test]
 fn it_dies_with_whoever_started_it() {
-    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-    use std::io::{BufRead as _, BufReader, Write as _};
     // A shell starts it, tells its number, and waits; it itself waits for a module that never comes to its end.
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
@@ -44,7 +58,7 @@ fn it_dies_with_whoever_started_it() {
         pipe = pipe.display(),
         program = program("compiler").display()
     );
-    let mut shell = Command::new("/bin/sh").args(["-c", &script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut shell = Command::new("/bin/sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let pid = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
