@@ -355,6 +355,8 @@ pub enum Value<'r> {
     Text(&'r str),
     #[component(name = "json")]
     Json(String),
+    #[component(name = "texts")]
+    Texts(Vec<&'r str>),
 }
 
 impl<'r> From<&'r Json> for Value<'r> {
@@ -363,6 +365,10 @@ impl<'r> From<&'r Json> for Value<'r> {
             Json::Null => Self::Absent,
             Json::Bool(truth) => Self::Boolean(*truth),
             Json::String(text) => Self::Text(text),
+            Json::Array(items) => match items.iter().map(Json::as_str).collect() {
+                Some(texts) => Self::Texts(texts),
+                None => Self::Json(value.to_string()),
+            },
             other => other.as_i64().map_or_else(|| Self::Json(other.to_string()), Self::Integer),
         }
     }
@@ -605,6 +611,8 @@ pub enum Fact {
     Text(String),
     #[component(name = "json")]
     Json(String),
+    #[component(name = "texts")]
+    Texts(Vec<String>),
 }
 
 impl TryFrom<Fact> for Json {
@@ -616,6 +624,7 @@ impl TryFrom<Fact> for Json {
             Fact::Boolean(truth) => truth.into(),
             Fact::Integer(number) => number.into(),
             Fact::Text(text) => text.into(),
+            Fact::Texts(texts) => texts.into(),
             Fact::Json(json) => {
                 serde_json::from_str(&json).map_err(|_| Fault::Malformed("a fact is no JSON".to_owned()))?
             }

@@ -429,6 +429,7 @@ union ValueOf<'a> {
     boolean: u8,
     integer: i64,
     text: std::mem::ManuallyDrop<Str<'a>>,
+    texts: std::mem::ManuallyDrop<List<'a, Str<'a>>>,
 }
 
 impl<'a> From<&'a Value<'a>> for Json {
@@ -440,6 +441,7 @@ impl<'a> From<&'a Value<'a>> for Json {
                 1 => Self::Bool(value.of.boolean != 0),
                 2 => value.of.integer.into(),
                 3 => value.of.text.get().into(),
+                5 => Self::Array(value.of.texts.slice().iter().map(|text| text.get().into()).collect()),
                 _ => match serde_json::from_str(value.of.text.get()) {
                     Ok(json) => json,
                     // The policy cannot know what it decides about: it ends here, which is an error and never an allow.
@@ -820,7 +822,7 @@ mod tests {
             }
         }
         assert!(ours.is_empty(), "the contract has no {ours:?}");
-        let values = ["absent", "boolean", "integer", "text", "json"];
+        let values = ["absent", "boolean", "integer", "text", "json", "texts"];
         let edits = [
             "set-label",
             "remove-label",
@@ -869,6 +871,7 @@ mod tests {
                 value(2, ValueOf { integer: -5 }),
                 value(3, kept("t")),
                 value(4, kept("[1.5]")),
+                value(5, ValueOf { texts: std::mem::ManuallyDrop::new(List::given(vec![text("a"), text("")])) }),
             ]),
             complete: 0,
         };
@@ -951,7 +954,7 @@ mod tests {
         assert_eq!((&*table.revision, table.complete), ("9", true));
         let row = &table.rows[0];
         assert_eq!((row.namespace.as_deref(), &*row.name, row.complete), (Some("ns"), "row", false));
-        assert_eq!(serde_json::to_string(&row.values).unwrap(), r#"[null,true,-5,"t",[1.5]]"#);
+        assert_eq!(serde_json::to_string(&row.values).unwrap(), r#"[null,true,-5,"t",[1.5],["a",""]]"#);
         assert_eq!(request.evidence("others"), None);
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use ocm_policy_sdk::rules::claim::{self, Claimant, Facts, Holder, Namespace, State};
 use ocm_policy_sdk::rules::csr::{Content, Csr, Key, Settings, Signature};
-use ocm_policy_sdk::rules::identity::{CREDENTIAL_ID, Requester};
+use ocm_policy_sdk::rules::identity::Requester;
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{Cluster, EvidenceSource, ManifestBuilder, Request, Row, Table, time};
 
@@ -21,7 +21,7 @@ const NAME: &str = "/metadata/name";
 const LABEL: &str = "/metadata/labels/open-cluster-management.io~1cluster-name";
 const CREATED: &str = "/metadata/creationTimestamp";
 
-/// Of a cluster, in the order of [`cluster`].
+/// Of a cluster, in the order of [`Evidence::holder`].
 const CLUSTER_FIELDS: [&str; 7] = [
     "/spec/hubAcceptsClient",
     "/metadata/deletionTimestamp",
@@ -32,8 +32,8 @@ const CLUSTER_FIELDS: [&str; 7] = [
     "/metadata/annotations/kubectl-ocm~1creator-credential",
 ];
 
-/// Of a certificate request, in the order of [`with_claimant`].
-const CSR_FIELDS: [&str; 18] = [
+/// Of a certificate request, in the order of [`claimant`]: single values, which need no reading.
+const CSR_FIELDS: [&str; 22] = [
     "/state",
     "/decided",
     "/spkiSha256",
@@ -43,14 +43,18 @@ const CSR_FIELDS: [&str; 18] = [
     "/signer",
     "/usages",
     "/lifetimeSeconds",
-    "/requester",
+    "/requester/username",
+    "/requester/uid",
+    "/requester/groups",
+    "/requester/extra/authentication.kubernetes.io~1credential-id",
     "/unreadable",
     "/commonNames",
     "/organizations",
     "/otherAttributes",
     "/alternativeNames",
     "/extensions",
-    "/key",
+    "/key/algorithm",
+    "/key/bits",
     "/signature",
 ];
 
@@ -183,7 +187,10 @@ fn claimant<'r>(row: &'r Row<'_>, name: &str, settings: &Settings) -> Option<Cla
         signer,
         usages,
         lifetime,
-        requester,
+        user,
+        uid,
+        groups,
+        credential_ids,
         unreadable,
         common_names,
         organizations,
@@ -191,6 +198,7 @@ fn claimant<'r>(row: &'r Row<'_>, name: &str, settings: &Settings) -> Option<Cla
         alternative_names,
         extensions,
         algorithm,
+        bits,
         signature,
     ] = &row.values[..]
     else {
@@ -203,18 +211,17 @@ fn claimant<'r>(row: &'r Row<'_>, name: &str, settings: &Settings) -> Option<Cla
         "Failed" => State::Failed,
         _ => State::Pending,
     };
-    let groups = texts(&requester["groups"]);
-    let credential_ids = texts(&requester["extra"][CREDENTIAL_ID]);
+    let [groups, credential_ids] = [groups, credential_ids].map(texts);
     let [usages, common_names, organizations, other_attributes, alternative_names, extensions] =
         [usages, common_names, organizations, other_attributes, alternative_names, extensions].map(texts);
-    let bits = algorithm["bits"].as_u64().and_then(|bits| u32::try_from(bits).ok());
+    let bits = bits.as_u64().and_then(|bits| u32::try_from(bits).ok());
     let content = Content {
         common_names: &common_names[..],
         organizations: &organizations,
         other_attributes: &other_attributes,
         alternative_names: &alternative_names,
         extensions: &extensions,
-        key: Key::of(text(&algorithm["algorithm"]), bits.unwrap_or_default()),
+        key: Key::of(text(algorithm), bits.unwrap_or_default()),
         signature: match signature.as_str() {
             Some("valid") => Signature::Valid,
             Some("invalid") => Signature::Invalid,
@@ -228,12 +235,7 @@ fn claimant<'r>(row: &'r Row<'_>, name: &str, settings: &Settings) -> Option<Cla
         signer: text(signer),
         usages: &usages,
         lifetime_seconds: lifetime.as_i64(),
-        requester: Requester {
-            user: text(&requester["username"]),
-            uid: requester["uid"].as_str(),
-            groups: &groups,
-            credential_ids: &credential_ids,
-        },
+        requester: Requester { user: text(user), uid: uid.as_str(), groups: &groups, credential_ids: &credential_ids },
         content: unreadable.as_str().map_or(Ok(content), Err),
     };
     claim::claimant(&csr, text(key), state, name, settings)
