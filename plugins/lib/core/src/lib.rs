@@ -30,6 +30,7 @@ pub mod reconcile;
 pub mod registration;
 pub mod release;
 pub mod remedy;
+pub mod tls;
 pub mod token;
 pub mod workload;
 

@@ -4,8 +4,6 @@
 //! Every authority that goes to an agent was seen to vouch for the very address that goes with it, wherever that
 //! address can be reached from here.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::config::Kubeconfig;
@@ -16,6 +14,8 @@ use ocm_net::Endpoint;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
+use crate::observe::tls;
+
 /// Namespace of what everybody may read.
 const PUBLIC: &str = "kube-public";
 /// ConfigMap in it with a kubeconfig without credentials.
@@ -24,8 +24,6 @@ const CLUSTER_INFO: &str = "cluster-info";
 const ROOT_CA: &str = "kube-root-ca.crt";
 /// Where `CLUSTER_INFO` is fetched without credentials.
 pub const CLUSTER_INFO_PATH: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
-/// How long one handshake may take.
-pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// What the user said about the address.
 #[derive(Clone, Debug, Default)]
@@ -92,8 +90,7 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
         .hint(Remedy::HubAddress));
     }
     if !wish.ca.is_empty() {
-        let seen = vouches(&endpoint, &wish.ca, &server, hub, narrator).await?;
-        return Ok(Place { address: place(server, &endpoint, &wish.ca, seen).await, seen });
+        return place(server, &endpoint, &wish.ca, hub, narrator).await;
     }
     let mut candidates: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut propose = |ca: Vec<Vec<u8>>| {
@@ -108,10 +105,8 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     }
     let mut trouble = None;
     for candidate in &candidates {
-        match vouches(&endpoint, candidate, &server, hub, narrator).await {
-            Ok(seen) => {
-                return Ok(Place { address: place(server, &endpoint, candidate, seen).await, seen });
-            }
+        match place(server.clone(), &endpoint, candidate, hub, narrator).await {
+            Ok(place) => return Ok(place),
             Err(failure) => trouble = trouble.or(Some(failure)),
         }
     }
@@ -125,48 +120,40 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     }
 }
 
-async fn place(server: String, endpoint: &Endpoint, ca: &[Vec<u8>], seen: bool) -> HubAddress {
-    let ca = if seen { vouching(endpoint, ca).await } else { ca.to_vec() };
-    HubAddress { server, ca, ..HubAddress::default() }
+/// The address with those of the authorities that were seen to vouch for it. What cannot be reached from here may still be
+/// reachable for agents.
+async fn place(
+    server: String,
+    endpoint: &Endpoint,
+    ca: &[Vec<u8>],
+    hub: &Cluster,
+    narrator: &dyn Narrator,
+) -> Result<Place, Failure> {
+    let at = |server, ca, seen| Place { address: HubAddress { server, ca, ..HubAddress::default() }, seen };
+    match vouching(endpoint, ca).await {
+        Ok(vouching) => Ok(at(server, vouching, true)),
+        Err(failure) if failure.reason == Reason::Unreachable && (server != hub.server || hub.proxy.is_some()) => {
+            narrator
+                .tell(Event::warning(format!("agents are told to dial {server}, which cannot be checked: {failure}")));
+            Ok(at(server, ca.to_vec(), false))
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
-/// Of a file with several authorities those that vouch for the address: the others may be of other hubs. All of them if
-/// none does alone.
-pub async fn vouching(endpoint: &Endpoint, ca: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    if ca.len() < 2 {
-        return ca.to_vec();
-    }
-    let each = ca.iter().map(async |certificate| {
-        let vouches = ocm_net::verify(endpoint, std::slice::from_ref(certificate), HANDSHAKE).await.is_ok();
-        vouches.then(|| certificate.clone())
-    });
-    let vouching: Vec<Vec<u8>> = futures::future::join_all(each).await.into_iter().flatten().collect();
-    if vouching.is_empty() { ca.to_vec() } else { vouching }
+/// Of a file with several authorities those that vouch for the address: the others may be of other hubs.
+///
+/// # Errors
+/// [`Reason::Unreachable`]; or [`Reason::Tls`] when they do not, all together.
+pub async fn vouching(endpoint: &Endpoint, ca: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Failure> {
+    let facts = tls::observe(endpoint, ca).await.map_err(|error| error.failure(endpoint))?;
+    facts.vouching().map_err(|fault| fault.failure(endpoint))
 }
 
 /// The UID of a cluster's namespace `kube-system`, which no other cluster has; none where it may not be read.
 pub async fn uid(cluster: &Cluster) -> Option<String> {
     let api: Api<Namespace> = Api::all(cluster.client.clone());
     api.get_metadata_opt("kube-system").await.ok()??.metadata.uid
-}
-
-/// Whether `ca` was seen to vouch for the address. What cannot be reached from here may still be reachable for agents.
-async fn vouches(
-    endpoint: &Endpoint,
-    ca: &[Vec<u8>],
-    server: &str,
-    hub: &Cluster,
-    narrator: &dyn Narrator,
-) -> Result<bool, Failure> {
-    match ocm_net::verify(endpoint, ca, HANDSHAKE).await {
-        Ok(()) => Ok(true),
-        Err(failure) if failure.reason == Reason::Unreachable && (server != hub.server || hub.proxy.is_some()) => {
-            narrator
-                .tell(Event::warning(format!("agents are told to dial {server}, which cannot be checked: {failure}")));
-            Ok(false)
-        }
-        Err(failure) => Err(failure),
-    }
 }
 
 /// The address and authority that a hub publishes; none if it does not.

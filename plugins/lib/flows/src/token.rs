@@ -22,7 +22,8 @@ use ocm_kube::apply::{self, FIELD_MANAGER};
 use ocm_net::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::hub::{self, AddressWish, HANDSHAKE, Place};
+use crate::hub::{self, AddressWish, Place};
+use crate::observe::tls;
 
 /// What kind of token is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -226,7 +227,8 @@ async fn line(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Res
     let endpoint = Endpoint::parse(&server, None)?;
     let pins: Vec<Pin> = ca.iter().filter_map(|certificate| Pin::of(certificate)).collect();
     let learned = pins.is_empty()
-        || (seen && ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await.is_ok());
+        || (seen
+            && ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, tls::HANDSHAKE).await.is_ok());
     Ok(Ticket { token: String::new(), server, pins, ca: if learned { Vec::new() } else { ca } })
 }
 

@@ -1,4 +1,4 @@
-//! Handshakes, and their troubles as sentences.
+//! Handshakes, and what goes wrong in them.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Uri;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::TokioIo;
+use ocm_core::tls::{TlsError, TlsFault};
 use ocm_core::{Failure, Reason};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -19,53 +20,176 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service as _;
 
-use crate::proxy::Proxy;
+use crate::Endpoint;
+use crate::proxy::{Proxy, UnusableProxy};
 use crate::socks;
-use crate::{Endpoint, tls_failure};
+use crate::tls_error::fault;
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Makes a whole handshake and verifies the server with these authorities: issuer, name and time. Nothing else is
-/// sent; the connection is closed at once.
+/// What a server presents in a handshake.
+///
+/// The server has proved that it holds the key of its certificate: a judgement of the chain is one of the connection.
+#[derive(Clone, Debug)]
+pub struct Presented {
+    endpoint: Endpoint,
+    /// The proxy that the connection went through, without credentials.
+    pub proxy: Option<String>,
+    /// Its certificates in DER, its own first.
+    pub chain: Vec<Vec<u8>>,
+}
+
+/// Makes a whole handshake and notes what the server presents, whoever vouches for it. Nothing else is sent; the
+/// connection is closed at once. The TLS connection to an https proxy is trusted by `authorities`, or by those of the
+/// system where there are none, as kubectl does it.
 ///
 /// # Errors
-/// [`Reason::Unreachable`] or [`Reason::Tls`], with a sentence of its own for each trouble.
-pub async fn verify(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Duration) -> Result<(), Failure> {
-    let verifier = verifier(authorities)?;
-    open(endpoint, verifier, authorities, limit).await.map(drop)
+/// Why there was no handshake.
+pub async fn present(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Duration) -> Result<Presented, ConnectError> {
+    let recorder = Recorder::new();
+    let Opened { proxy, .. } = open(endpoint, recorder.clone(), authorities, limit).await?;
+    Ok(Presented { endpoint: endpoint.clone(), proxy, chain: recorder.chain() })
+}
+
+impl Presented {
+    /// Whether these authorities vouch for the server: issuer, name and time.
+    ///
+    /// # Errors
+    /// Why they do not.
+    pub fn verify(&self, authorities: &[Vec<u8>]) -> Result<(), TlsFault> {
+        verify_chain(&self.endpoint, &self.chain, authorities)
+    }
 }
 
 /// The usual verifier, for these authorities.
-pub(crate) fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifier>, Failure> {
+fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifier>, TlsFault> {
+    let unusable = |cause: String| TlsFault { kind: TlsError::UnusableAuthority, cause };
     let mut roots = RootCertStore::empty();
     for authority in authorities {
-        roots
-            .add(CertificateDer::from(authority.as_slice()))
-            .map_err(|error| Failure::new(Reason::Tls, "a CA certificate cannot be used").because(error))?;
+        roots.add(CertificateDer::from(authority.as_slice())).map_err(|error| unusable(error.to_string()))?;
     }
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
-        .build()
-        .map_err(|error| Failure::new(Reason::Tls, "there is no CA certificate to verify with").because(error))
+    let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+    built.map_err(|error| unusable(error.to_string()))
 }
 
-/// Verifies a recorded chain as [`verify`] would have done: issuer, name and time.
-pub(crate) fn verify_chain(endpoint: &Endpoint, chain: &[Vec<u8>], authorities: &[Vec<u8>]) -> Result<(), Failure> {
+/// Verifies a recorded chain: issuer, name and time.
+pub(crate) fn verify_chain(endpoint: &Endpoint, chain: &[Vec<u8>], authorities: &[Vec<u8>]) -> Result<(), TlsFault> {
     let verifier = verifier(authorities)?;
     let chain: Vec<CertificateDer<'_>> = chain.iter().map(|der| CertificateDer::from(der.as_slice())).collect();
     let Some((leaf, intermediates)) = chain.split_first() else {
-        return Err(Failure::new(Reason::Tls, format!("{endpoint} presented no certificate")));
+        return Err(fault(&Error::NoCertificatesPresented));
     };
     match verifier.verify_server_cert(leaf, intermediates, &endpoint.name, &[], UnixTime::now()) {
         Ok(_) => Ok(()),
-        Err(error) => Err(tls_failure(endpoint, &error)),
+        Err(error) => Err(fault(&error)),
+    }
+}
+
+/// Why there is no TLS connection to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectError {
+    /// The environment names a proxy that cannot be used.
+    UnusableProxy(UnusableProxy),
+    /// The proxy on the way does not let it through.
+    Proxy {
+        /// Its address, without credentials.
+        address: String,
+        /// What about it.
+        fault: ProxyFault,
+        /// The cause.
+        cause: String,
+    },
+    /// Its name cannot be resolved.
+    Unresolved(String),
+    /// Nobody listens there.
+    Refused(String),
+    /// There is no way there.
+    NoRoute(String),
+    /// It does not answer in this time.
+    Unanswered(Duration),
+    /// The connection failed or broke.
+    Failed(String),
+    /// The connection broke in the handshake.
+    Broken(String),
+    /// It closed the connection in the handshake.
+    Closed(String),
+    /// The handshake failed.
+    Tls(TlsFault),
+    /// This side cannot speak TLS.
+    Setup(String),
+}
+
+/// What is wrong with a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyFault {
+    /// It cannot be reached.
+    Unreachable,
+    /// Its certificate is not trusted.
+    Untrusted,
+    /// It refuses.
+    Refuses,
+    /// Its name cannot be one of a certificate.
+    Unusable,
+    /// It cannot be asked for this server.
+    Unaskable,
+}
+
+impl ConnectError {
+    /// It as a failure about this server.
+    pub fn failure(&self, endpoint: &Endpoint) -> Failure {
+        const NETWORK: &str = "check network, VPN and firewall";
+        let unreachable = |what: &str, cause: &dyn std::fmt::Display| {
+            Failure::new(Reason::Unreachable, format!("{endpoint} cannot be reached: {what}")).because(cause)
+        };
+        match self {
+            Self::UnusableProxy(error) => unreachable("the proxy of HTTPS_PROXY cannot be used", error),
+            Self::Proxy { address, fault, cause } => {
+                let what = match fault {
+                    ProxyFault::Unreachable => "cannot be reached",
+                    ProxyFault::Untrusted => "is not trusted",
+                    ProxyFault::Refuses => "does not let it through",
+                    ProxyFault::Unusable => "cannot be used",
+                    ProxyFault::Unaskable => "cannot be asked",
+                };
+                unreachable(&format!("the proxy {address} {what}"), cause)
+                    .hint("check HTTPS_PROXY; addresses that need no proxy belong into NO_PROXY")
+            }
+            Self::Unresolved(cause) => {
+                unreachable("its name cannot be resolved", cause).hint("check the host name and the DNS")
+            }
+            Self::Refused(cause) => {
+                unreachable("connection refused", cause).hint("is the API server up, and is the port right?")
+            }
+            Self::NoRoute(cause) => unreachable("no route to host", cause).hint(NETWORK),
+            Self::Unanswered(limit) => {
+                let cause = format!("nothing within {}", ocm_core::duration::human(*limit));
+                unreachable("it does not answer", &cause).hint(NETWORK)
+            }
+            Self::Failed(cause) => unreachable("the connection failed", cause).hint(NETWORK),
+            Self::Broken(cause) => unreachable("the connection broke", cause),
+            Self::Closed(cause) => {
+                Failure::new(Reason::Tls, format!("{endpoint} closed the connection instead of speaking TLS"))
+                    .because(cause)
+            }
+            Self::Tls(fault) => fault.failure(endpoint),
+            Self::Setup(cause) => Failure::other("TLS cannot be set up").because(cause),
+        }
     }
 }
 
 /// A connection: plain, or TLS to a proxy.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A connection after its handshake.
+pub(crate) struct Opened {
+    /// The connection.
+    pub(crate) stream: TlsStream<Box<dyn Stream>>,
+    /// The proxy that it goes through, without credentials.
+    pub(crate) proxy: Option<String>,
+}
 
 /// Connects and shakes hands within `limit`. The TLS connection to an https proxy is trusted by `authorities`, or by
 /// those of the system where there are none, as kubectl does it.
@@ -74,66 +198,65 @@ pub(crate) async fn open(
     verifier: Arc<dyn ServerCertVerifier>,
     authorities: &[Vec<u8>],
     limit: Duration,
-) -> Result<TlsStream<Box<dyn Stream>>, Failure> {
-    let proxy =
-        endpoint.proxy().map_err(|error| unreachable(endpoint, "the proxy of HTTPS_PROXY cannot be used", error))?;
+) -> Result<Opened, ConnectError> {
+    let proxy = endpoint.proxy().map_err(ConnectError::UnusableProxy)?;
     let work = async {
-        let stream = match proxy {
-            Some(proxy) => through(endpoint, &proxy, authorities).await?,
-            None => Box::new(direct(endpoint, &endpoint.host, endpoint.port).await?),
+        let stream = match &proxy {
+            Some(proxy) => through(endpoint, proxy, authorities).await?,
+            None => Box::new(direct(&endpoint.host, endpoint.port).await?),
         };
         let connector = TlsConnector::from(Arc::new(client_config(verifier)?));
-        connector.connect(endpoint.name.clone(), stream).await.map_err(|error| handshake(endpoint, error))
+        let stream = connector.connect(endpoint.name.clone(), stream).await.map_err(handshake)?;
+        Ok(Opened { stream, proxy: proxy.map(|proxy| proxy.to_string()) })
     };
-    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
-        Err(unreachable(endpoint, "it does not answer", format!("nothing within {}", ocm_core::duration::human(limit)))
-            .hint("check network, VPN and firewall"))
-    })
+    tokio::time::timeout(limit, work).await.unwrap_or(Err(ConnectError::Unanswered(limit)))
 }
 
-fn client_config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, Failure> {
+fn client_config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, ConnectError> {
     Ok(ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::other("TLS cannot be set up").because(error))?
+        .map_err(|error| ConnectError::Setup(error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth())
 }
 
-async fn direct(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream, Failure> {
-    let addresses: Vec<_> = tokio::net::lookup_host((host, port))
-        .await
-        .map_err(|error| {
-            unreachable(endpoint, "its name cannot be resolved", error).hint("check the host name and the DNS")
-        })?
-        .collect();
-    TcpStream::connect(addresses.as_slice()).await.map_err(|error| tcp(endpoint, error))
+async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let addresses = tokio::net::lookup_host((host, port)).await;
+    let addresses: Vec<_> = addresses.map_err(|error| ConnectError::Unresolved(error.to_string()))?.collect();
+    TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
+        let kind = match error.kind() {
+            io::ErrorKind::ConnectionRefused => ConnectError::Refused,
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => ConnectError::NoRoute,
+            _ => ConnectError::Failed,
+        };
+        kind(error.to_string())
+    })
 }
 
 /// Asks a proxy for a tunnel (`CONNECT`, RFC 9110 section 9.3.6, or SOCKS 5, RFC 1928); it resolves the name.
-async fn through(endpoint: &Endpoint, proxy: &Proxy, authorities: &[Vec<u8>]) -> Result<Box<dyn Stream>, Failure> {
+async fn through(endpoint: &Endpoint, proxy: &Proxy, authorities: &[Vec<u8>]) -> Result<Box<dyn Stream>, ConnectError> {
     let address = proxy.address();
-    let refused = |what: &str, cause: &dyn std::fmt::Display| {
-        unreachable(endpoint, &format!("the proxy {proxy} {what}"), cause)
-            .hint("check HTTPS_PROXY; addresses that need no proxy belong into NO_PROXY")
-    };
+    let refused = |fault: ProxyFault, cause: String| ConnectError::Proxy { address: proxy.to_string(), fault, cause };
     let (host, port) = proxy.host_and_port();
-    let mut stream: Box<dyn Stream> = match direct(endpoint, host, port).await {
+    let mut stream: Box<dyn Stream> = match direct(host, port).await {
         Ok(stream) => Box::new(stream),
-        Err(failure) => return Err(refused("cannot be reached", &failure.causes.join(": "))),
+        Err(error) => return Err(refused(ProxyFault::Unreachable, error.failure(endpoint).causes.join(": "))),
     };
     if address.scheme_str() == Some("https") {
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| refused("cannot be used", &error))?;
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|error| refused(ProxyFault::Unusable, error.to_string()))?;
         let connector = TlsConnector::from(Arc::new(client_config(proxy_verifier(authorities)?)?));
         let secure = connector.connect(name, stream).await;
-        stream = Box::new(secure.map_err(|error| refused("is not trusted", &error))?);
+        stream = Box::new(secure.map_err(|error| refused(ProxyFault::Untrusted, error.to_string()))?);
     }
     if proxy.is_socks() {
         let (credentials, host, port) = (proxy.intercept().raw_auth(), &endpoint.host, endpoint.port);
         let granted = socks::connect(&mut stream, credentials, host, port).await;
-        return granted.map(|()| stream).map_err(|error| refused("does not let it through", &error));
+        return granted.map(|()| stream).map_err(|error| refused(ProxyFault::Refuses, error.to_string()));
     }
-    let target = endpoint.to_string().parse().map_err(|error| refused("cannot be asked", &error))?;
+    let target = endpoint.to_string().parse::<Uri>();
+    let target = target.map_err(|error| refused(ProxyFault::Unaskable, error.to_string()))?;
     let mut stream = Some(TokioIo::new(stream));
     let once = tower::service_fn(move |_: Uri| {
         let stream = stream.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
@@ -144,15 +267,15 @@ async fn through(endpoint: &Endpoint, proxy: &Proxy, authorities: &[Vec<u8>]) ->
         tunnel = tunnel.with_auth(auth.clone());
     }
     let tunnelled = tunnel.call(target).await;
-    Ok(tunnelled.map_err(|error| refused("does not let it through", &causes(&error)))?.into_inner())
+    Ok(tunnelled.map_err(|error| refused(ProxyFault::Refuses, causes(&error)))?.into_inner())
 }
 
-fn proxy_verifier(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
+fn proxy_verifier(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
     if !authorities.is_empty() {
-        return Ok(verifier(authorities)?);
+        return Ok(verifier(authorities).map_err(ConnectError::Tls)?);
     }
     let system = rustls_platform_verifier::Verifier::new(provider());
-    Ok(Arc::new(system.map_err(|error| Failure::new(Reason::Tls, "the system's CAs cannot be used").because(error))?))
+    Ok(Arc::new(system.map_err(|error| ConnectError::Setup(format!("the system's CAs cannot be used: {error}")))?))
 }
 
 /// An error with everything behind it.
@@ -160,30 +283,11 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn unreachable(endpoint: &Endpoint, what: &str, cause: impl std::fmt::Display) -> Failure {
-    Failure::new(Reason::Unreachable, format!("{endpoint} cannot be reached: {what}")).because(cause)
-}
-
-fn tcp(endpoint: &Endpoint, error: io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            unreachable(endpoint, "connection refused", error).hint("is the API server up, and is the port right?")
-        }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            unreachable(endpoint, "no route to host", error).hint("check network, VPN and firewall")
-        }
-        _ => unreachable(endpoint, "the connection failed", error).hint("check network, VPN and firewall"),
-    }
-}
-
-fn handshake(endpoint: &Endpoint, error: io::Error) -> Failure {
+fn handshake(error: io::Error) -> ConnectError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-        Some(error) => tls_failure(endpoint, error),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Failure::new(Reason::Tls, format!("{endpoint} closed the connection instead of speaking TLS"))
-                .because(error)
-        }
-        None => unreachable(endpoint, "the connection broke", error),
+        Some(error) => ConnectError::Tls(fault(error)),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => ConnectError::Closed(error.to_string()),
+        None => ConnectError::Broken(error.to_string()),
     }
 }
 

@@ -54,7 +54,8 @@ pub async fn learn(
     limit: Duration,
 ) -> Result<Learned, Failure> {
     let recorder = Recorder::new();
-    let mut stream = open(endpoint, recorder.clone(), &[], limit).await?;
+    let opened = open(endpoint, recorder.clone(), &[], limit).await;
+    let mut stream = opened.map_err(|error| error.failure(endpoint))?.stream;
     let chain = recorder.chain();
     if let Some(authorities) = judge(endpoint, &chain, &chain, pins)? {
         return Ok(Learned { authorities, source: Source::Handshake });
@@ -100,8 +101,8 @@ fn judge(
     if pinned.is_empty() {
         return Ok(None);
     }
-    verify_chain(endpoint, chain, &pinned).map_err(|failure| {
-        Failure { hints: Vec::new(), ..failure }
+    verify_chain(endpoint, chain, &pinned).map_err(|fault| {
+        Failure { hints: Vec::new(), ..fault.failure(endpoint) }
             .context(format!("the CA with the pinned key does not vouch for {endpoint}"))
             .hint(Remedy::TokenForAddress)
     })?;

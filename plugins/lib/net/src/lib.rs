@@ -2,7 +2,7 @@
 //! check that one does. No credential ever travels on them.
 //!
 //! ```text
-//! Endpoint ─▶ verify(authorities)     whole handshake, then closed
+//! Endpoint ─▶ present                 what it presents, and which authorities vouch for it
 //!          ─▶ learn(pins, candidates) an authority with a pinned key that vouches for the server
 //! ```
 
@@ -13,8 +13,8 @@ pub mod proxy;
 mod socks;
 mod tls_error;
 
-pub use connect::verify;
+pub use connect::{ConnectError, Presented, ProxyFault, present};
 pub use endpoint::Endpoint;
 pub use learn::{Learned, Source, learn};
 pub use socks::SocksError;
-pub use tls_error::{TlsError, tls_failure};
+pub use tls_error::tls_failure;

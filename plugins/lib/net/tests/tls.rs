@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_core::pin::Pin;
+use ocm_core::tls::TlsError;
 use ocm_core::{Failure, Reason};
-use ocm_net::{Endpoint, Source, learn, verify};
+use ocm_net::{ConnectError, Endpoint, Source, learn, present};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -108,6 +109,30 @@ fn unpack(mut body: &[u8]) -> Vec<Vec<u8>> {
 
 async fn learned(address: SocketAddr, pin: Pin) -> Result<ocm_net::Learned, Failure> {
     learn(&endpoint(address), &[pin], "/public", unpack, LIMIT).await
+}
+
+/// Whether these authorities vouch for what the server presents.
+async fn verify(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Duration) -> Result<(), Failure> {
+    let presented = present(endpoint, authorities, limit).await.map_err(|error| error.failure(endpoint))?;
+    presented.verify(authorities).map_err(|fault| fault.failure(endpoint))
+}
+
+#[tokio::test]
+async fn what_a_server_presents_is_seen_whoever_vouches_for_it() {
+    let ca = Authority::new("hub");
+    let (leaf, key) = ca.sign("else.example", |_| {});
+    let chain = vec![leaf, ca.der.clone()];
+    let address = serve(chain.clone(), key, Then::Publishes, Vec::new()).await;
+    let presented = present(&endpoint(address), &[], LIMIT).await.unwrap();
+    assert_eq!((presented.chain.clone(), presented.proxy.clone()), (chain, None));
+    let kind = |authorities: &[Vec<u8>]| presented.verify(authorities).unwrap_err().kind;
+    assert_eq!(kind(&[ca.der]), TlsError::WrongName);
+    assert_eq!(kind(&[Authority::new("other").der]), TlsError::UnknownIssuer);
+    assert_eq!(kind(&[]), TlsError::UnusableAuthority);
+    assert_eq!(kind(&[b"no certificate".to_vec()]), TlsError::UnusableAuthority);
+
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    assert!(matches!(present(&endpoint(closed), &[], LIMIT).await, Err(ConnectError::Refused(_))));
 }
 
 #[tokio::test]

@@ -12,7 +12,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Request;
 use super::session::{Access, HubSession, dial, dial_unverified};
-use crate::hub::{self, AddressWish, CLUSTER_INFO_PATH, HANDSHAKE};
+use crate::hub::{self, AddressWish, CLUSTER_INFO_PATH};
+use crate::observe::tls::HANDSHAKE;
 
 /// How the hub is reached.
 #[derive(Clone)]
@@ -102,7 +103,7 @@ pub(super) async fn narrow(known: &mut HubAddress, wanted: &HubAddress) {
         && !known.is_at(&wanted.server)
         && let Ok(endpoint) = Endpoint::parse(&known.server, None)
     {
-        known.ca = hub::vouching(&endpoint, &known.ca).await;
+        known.ca = hub::vouching(&endpoint, &known.ca).await.unwrap_or_else(|_| known.ca.clone());
     }
 }
 
@@ -119,8 +120,7 @@ async fn authority(endpoint: &Endpoint, trust: &Trust, narrator: &dyn Narrator) 
                     .hint("take both from the same line: kubectl ocm token create"));
             }
         }
-        ocm_net::verify(endpoint, &trusted, HANDSHAKE).await?;
-        return Ok(hub::vouching(endpoint, &trusted).await);
+        return hub::vouching(endpoint, &trusted).await;
     }
     if !pins.is_empty() {
         let learned = ocm_net::learn(endpoint, pins, CLUSTER_INFO_PATH, hub::published, HANDSHAKE).await?;
@@ -157,8 +157,8 @@ async fn published_authority(
     let mut candidates = vec![info.map(|info| info.ca).unwrap_or_default()];
     candidates.push(hub::root_ca(&hub).await.unwrap_or_default());
     for candidate in candidates.into_iter().filter(|candidate| !candidate.is_empty()) {
-        if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
-            return Ok(hub::vouching(endpoint, &candidate).await);
+        if let Ok(vouching) = hub::vouching(endpoint, &candidate).await {
+            return Ok(vouching);
         }
     }
     narrator.tell(Event::note(format!("agents verify {endpoint} with the authorities of their own system")));
@@ -177,8 +177,8 @@ async fn unverified_authority(
     let hub = dial_unverified(address, token.clone(), narrator).await?;
     let info = hub::cluster_info(&hub).await?.map(|info| info.ca).unwrap_or_default();
     for candidate in [info, hub::root_ca(&hub).await?].into_iter().filter(|candidate| !candidate.is_empty()) {
-        if ocm_net::verify(endpoint, &candidate, HANDSHAKE).await.is_ok() {
-            return Ok(hub::vouching(endpoint, &candidate).await);
+        if let Ok(vouching) = hub::vouching(endpoint, &candidate).await {
+            return Ok(vouching);
         }
     }
     Err(Failure::new(

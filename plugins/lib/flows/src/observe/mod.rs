@@ -3,3 +3,4 @@
 pub mod hub;
 pub mod managed;
 pub mod registration;
+pub mod tls;
