@@ -4,15 +4,26 @@ use ocm_cli::{Format, PlanView, Ui};
 use ocm_core::phase::Phase;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::join::Joined;
+use ocm_flows::join::{Joined, TrustedBy};
 use serde_json::{Map, json};
 
 /// What the hub's object is called where objects are echoed.
 const REFERENCE: &str = "managedcluster.cluster.open-cluster-management.io";
 
+/// Why the hub is believed to be the hub, in one word.
+fn word(trusted_by: TrustedBy) -> &'static str {
+    match trusted_by {
+        TrustedBy::Kubeconfig => "Kubeconfig",
+        TrustedBy::Pin => "Pin",
+        TrustedBy::Ca => "CA",
+        TrustedBy::System => "System",
+        TrustedBy::Nothing => "Nothing",
+    }
+}
+
 /// What it came to.
 pub(crate) fn finish(view: &PlanView, ui: &Ui, name: &str, joined: Joined) -> Result<Exit, Failure> {
-    let Joined { hub, before, plan, applied, followed } = joined;
+    let Joined { hub, trusted_by, before, plan, applied, followed } = joined;
     match view.mode() {
         Mode::Render => return view.manifests(&plan),
         Mode::Diff => return view.diff(&applied),
@@ -31,6 +42,7 @@ pub(crate) fn finish(view: &PlanView, ui: &Ui, name: &str, joined: Joined) -> Re
     let mut members = Map::new();
     members.insert("managedCluster".to_owned(), json!(name));
     members.insert("hub".to_owned(), json!(hub.server));
+    members.insert("hubTrustedBy".to_owned(), json!(word(trusted_by)));
     members.insert("phase".to_owned(), json!(phase.map(|phase| phase.to_string())));
     members.insert("state".to_owned(), json!(state));
     view.document(members)?;

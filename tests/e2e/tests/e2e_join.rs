@@ -195,6 +195,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     let said = render(&["--dry-run=server", "--output=json"]);
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
     assert_eq!((&document["dryRun"], &document["changed"]), (&"server".into(), &true.into()), "{said:?}");
+    assert_eq!(document["hubTrustedBy"], if ticket.ca.is_some() { "CA" } else { "Pin" }, "{said:?}");
     let klusterlet = document["objects"].as_array().and_then(|all| all.last()).expect("objects");
     assert_eq!(
         klusterlet,

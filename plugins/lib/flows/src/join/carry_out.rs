@@ -13,7 +13,8 @@ use ocm_core::{Event, Failure, Narrator, Plan, Silent};
 use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
-use super::{Way, follow, on_hub, survey};
+use super::session::HubSession;
+use super::{TrustedBy, Way, follow, on_hub, survey};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -45,6 +46,8 @@ pub struct Request {
 pub struct Joined {
     /// The hub as the agents dial it.
     pub hub: HubAddress,
+    /// Why it is believed to be the hub.
+    pub trusted_by: TrustedBy,
     /// Whether it had joined before.
     pub before: bool,
     /// What was planned; empty if it had joined before, unless the plan is only rendered.
@@ -79,7 +82,8 @@ pub async fn join(
         false => Ok(None),
     };
     let Prepared { hub, plan, joined, .. } = prepared;
-    Ok(Joined { hub: hub.address, before: joined, plan, applied, followed })
+    let HubSession { address, trusted_by, .. } = hub;
+    Ok(Joined { hub: address, trusted_by, before: joined, plan, applied, followed })
 }
 
 /// Makes the token, if one is missing, and changes both clusters.

@@ -17,4 +17,4 @@ mod session;
 mod survey;
 
 pub use carry_out::{Joined, Request, join};
-pub use reach::{Trust, Way, is_itself};
+pub use reach::{Trust, TrustedBy, Way, is_itself};

@@ -47,13 +47,45 @@ pub struct Trust {
     pub skip: bool,
 }
 
+/// Why the hub was believed to be the hub in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustedBy {
+    /// The user's own kubeconfig of it.
+    Kubeconfig,
+    /// The key of its CA was given.
+    Pin,
+    /// Its CA was given.
+    Ca,
+    /// The authorities of this machine's system vouch for it.
+    System,
+    /// Nothing: the user typed that verification be skipped.
+    Nothing,
+}
+
+impl Trust {
+    /// What of it decides.
+    fn by(&self) -> TrustedBy {
+        match self {
+            Self { skip: true, .. } => TrustedBy::Nothing,
+            Self { ca, .. } if !ca.is_empty() => TrustedBy::Ca,
+            Self { pins, .. } if !pins.is_empty() => TrustedBy::Pin,
+            Self { .. } => TrustedBy::System,
+        }
+    }
+}
+
 /// Finds the hub and who vouches for it.
 pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Result<HubSession, Failure> {
     match &request.way {
         Way::Seat { hub, address } => {
             let (place, uid) = futures::join!(hub::address(hub, address, narrator.as_ref()), hub::uid(hub));
+            let trusted_by = match () {
+                () if !address.ca.is_empty() => TrustedBy::Ca,
+                () if hub.insecure => TrustedBy::Nothing,
+                () => TrustedBy::Kubeconfig,
+            };
             let address = HubAddress { uid, ..place?.address };
-            Ok(HubSession { address, access: Access::Admin((**hub).clone()) })
+            Ok(HubSession { address, trusted_by, access: Access::Admin((**hub).clone()) })
         }
         Way::Token { token, server, trust } => {
             token::check(token.expose_secret(), Timestamp::now())?;
@@ -76,7 +108,7 @@ pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Res
                 address = internal(address, token, narrator.clone()).await?;
             }
             let client = dial(&address, token.clone(), narrator).await?;
-            Ok(HubSession { address, access: Access::Token { token: token.clone(), client } })
+            Ok(HubSession { address, trusted_by: trust.by(), access: Access::Token { token: token.clone(), client } })
         }
     }
 }
@@ -197,4 +229,21 @@ async fn internal(
     let hub = dial(&address, token.clone(), narrator.clone()).await?;
     let wish = AddressWish { server: None, internal: true, ca: address.ca, unverified: false };
     Ok(hub::address(&hub, &wish, narrator.as_ref()).await?.address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_about_a_hub_decides_why_it_is_trusted() {
+        let pins = vec![format!("sha256:{}", "0".repeat(64)).parse().unwrap()];
+        let trust = Trust::default();
+        assert_eq!(trust.by(), TrustedBy::System);
+        let trust = Trust { pins, ..trust };
+        assert_eq!(trust.by(), TrustedBy::Pin);
+        let trust = Trust { ca: vec![Vec::new()], ..trust };
+        assert_eq!(trust.by(), TrustedBy::Ca);
+        assert_eq!(Trust { skip: true, ..trust }.by(), TrustedBy::Nothing);
+    }
 }

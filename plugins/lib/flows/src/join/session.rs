@@ -14,7 +14,7 @@ use ocm_kube::wait::{Look, until_changed};
 use ocm_kube::{Cluster, Connection, connect_to};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::on_hub;
+use super::{TrustedBy, on_hub};
 use crate::observe::registration;
 
 /// How long a request to the hub may take.
@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct HubSession {
     /// As agents dial and trust it.
     pub(super) address: HubAddress,
+    /// Why it is believed to be the hub.
+    pub(super) trusted_by: TrustedBy,
     /// With whose rights.
     pub(super) access: Access,
 }
