@@ -78,7 +78,8 @@ pub(crate) struct AcceptArgs {
     /// before, or registers with an AWS identity
     #[arg(long, conflicts_with_all = ["all_pending", "selector", "fingerprint"])]
     pub(crate) without_request: bool,
-    /// Accept clusters with the labels, taints, annotations and owners that they were registered with
+    /// Accept clusters with the labels, annotations, taints, finalizers, owners and lease duration that they were
+    /// registered with; a cluster set needs --cluster-set
     #[arg(long, conflicts_with_all = ["all_pending", "selector"])]
     pub(crate) as_registered: bool,
     /// A cluster set, besides default, that clusters may have registered into (repeatable)

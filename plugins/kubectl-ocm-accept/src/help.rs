@@ -10,7 +10,21 @@ pub(crate) fn words(cluster: &str, help: &Help) -> String {
         Help::NameKey(keys) => {
             format!("name the key that you mean: --fingerprint {}", keys.join(" or --fingerprint "))
         }
-        Help::Replace => "if the cluster was rebuilt or its agent lost its key, name it and add --replace".to_owned(),
+        Help::Replace { asks, holds } => {
+            let holds = match holds.as_slice() {
+                [] => "a key of which the hub has no request any more".to_owned(),
+                holds => holds.join(" and "),
+            };
+            let (asks, key) = match asks.as_slice() {
+                [] => ("a key that cannot be read".to_owned(), "KEY"),
+                [key] => (key.clone(), key.as_str()),
+                asks => (asks.join(" and "), "KEY"),
+            };
+            format!(
+                "the name is held with {holds}, and {asks} asks for it; if the cluster was rebuilt or its agent lost its \
+                 key: kubectl ocm accept {cluster} --replace --fingerprint {key}"
+            )
+        }
         Help::ReuseName(until) => {
             let until = until.map(|until| format!(" until {}", day(until))).unwrap_or_default();
             format!(

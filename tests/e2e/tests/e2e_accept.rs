@@ -900,9 +900,8 @@ fn who_labels_itself_is_not_selected() {
     };
     register("evil7", json!({"env": "prod"}));
     register("evil8", json!({"env": "prod", set: "prod"}));
-    // An administrator labels a cluster that waits.
-    hub.join("good");
-    sleep(Duration::from_millis(1100));
+    // An administrator labels a cluster that waits. The hub has put it into the default set.
+    register("good", json!({set: "default"}));
     hub.cluster.kubectl(&["label", "managedcluster", "good", "env=prod"]).expect("a label");
     let run = hub.accept(&["--selector", "env=prod", "--yes", "--output", "json"]);
     assert_eq!(run.code, 3, "{run:?}");

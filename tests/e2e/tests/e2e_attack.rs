@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, Hub, Who, connect, managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::Ticket;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, object, run};
@@ -345,4 +345,68 @@ fn find(value: &Value, key: &str) -> Option<String> {
         Value::Array(items) => items.iter().find_map(|value| find(value, key)),
         _ => None,
     }
+}
+
+/// What a client may claim about who wrote which field of an object that it creates.
+fn entry(manager: &str, time: &str, metadata: Value) -> Value {
+    json!({
+        "manager": manager, "operation": "Update", "apiVersion": "cluster.open-cluster-management.io/v1", "time": time,
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": metadata},
+    })
+}
+
+#[test]
+fn labels_that_a_cluster_brings_do_not_pass_for_an_administrators() {
+    let hub = Hub::start("attack-fields");
+    let clusters = |who| Api::<ManagedCluster>::all(hub.client(who));
+    let registers = |name: &str, manager: &str, labels: Value, entries: Vec<Value>| {
+        let object = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": name, "labels": labels, "managedFields": entries}, "spec": {"hubAcceptsClient": false},
+        });
+        let object = serde_json::from_value(object).expect("a cluster");
+        let params = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
+        hub.wait(clusters(Who::Bootstrap).create(&params, &object)).expect("the hub stores it");
+        hub.ask(&Ask::agent(name));
+    };
+    let touches = |name: &str, manager: &str, patch: Value| {
+        let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        hub.wait(clusters(Who::Admin).patch(name, &params, &Patch::Merge(patch))).expect("the hub stores it");
+    };
+    let env = || json!({"env": "prod", SET: "default"});
+    let own = |fields: Value| json!({"f:labels": {"f:env": fields}});
+    const LATER: &str = "2099-01-01T00:00:00Z";
+    // Its own entry goes into that of all old ones, which has a time to come.
+    let mut many: Vec<Value> = ('a'..='j')
+        .map(|manager| entry(&manager.to_string(), LATER, json!({"f:annotations": {format!("f:{manager}"): {}}})))
+        .collect();
+    // So that something is left that seems to be from the creation.
+    let mut past = entry("z", "2000-01-01T00:00:00Z", json!({"f:annotations": {"f:z": {}}}));
+    past["operation"] = json!("Apply");
+    many.push(past.clone());
+    registers("many", "x", env(), many);
+    // Others own the label, a part of it, or both.
+    let claims = [own(json!({})), own(json!({"f:x": {}})), own(json!({".": {}, "f:x": {}}))];
+    let claims = claims.into_iter().zip(["a", "b", "kubectl-label"]);
+    let claims = claims.map(|(fields, manager)| entry(manager, LATER, fields));
+    registers("claimed", "x", env(), claims.chain([past.clone()]).collect());
+    // Somebody of the same name changes something else.
+    registers("namesake", "kubectl-label", env(), vec![past.clone()]);
+    registers("controller", "registration", env(), vec![past]);
+    let taint =
+        json!({"key": "cluster.open-cluster-management.io/unreachable", "effect": "NoSelect", "timeAdded": null});
+    // An administrator labels what waits.
+    registers("right", "registration", json!({SET: "default"}), Vec::new());
+    // Times are told by the second.
+    sleep(Duration::from_millis(1100));
+    for name in ["many", "claimed", "namesake", "controller", "right"] {
+        touches(name, "registration", json!({"spec": {"taints": [taint]}}));
+        touches(name, "kubectl-label", json!({"metadata": {"labels": {"tier": "one"}}}));
+    }
+    touches("right", "kubectl-label", json!({"metadata": {"labels": {"env": "prod"}}}));
+
+    let run = hub.accept(&["--selector=env=prod", "--yes", "--output=json"]);
+    let codes = ["many", "claimed", "namesake", "controller", "right"].map(|name| run.reason(name));
+    assert_eq!(codes, ["Labels", "Labels", "Labels", "Labels", "Accepted"], "{run:?}");
+    assert_eq!(hub.accepted().into_iter().collect::<Vec<_>>(), ["right"]);
 }

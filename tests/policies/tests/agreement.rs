@@ -18,6 +18,7 @@ use ocm_core::csr::{Code, State};
 use ocm_policy_rules::evidence::{self, Budget};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_sdk::{Decision as Answer, Manifest, Operation, Policy, Request, Requester, Verdict};
+use ocm_rules::cluster::ACCEPTED_BY_HUB;
 use policy_cluster_hygiene::ClusterHygiene;
 use policy_csr_hygiene::CsrHygiene;
 use policy_name_claim::NameClaim;
@@ -39,15 +40,18 @@ enum Exception {
     Decided,
     /// A policy that finds a request wrong by itself looks no further; `accept` looks at the cluster first.
     WrongRequest,
+    /// A person accepted the cluster before; a selector does not tell `accept` for which key, policies are asked about one.
+    AcceptedBefore,
 }
 
-const EXCEPTIONS: [Exception; 6] = [
+const EXCEPTIONS: [Exception; 7] = [
     Exception::DeniedBefore,
     Exception::UsedNames,
     Exception::AfterHub,
     Exception::NoRequest,
     Exception::Decided,
     Exception::WrongRequest,
+    Exception::AcceptedBefore,
 ];
 
 /// What a policy has against something: the code of its rule.
@@ -139,7 +143,7 @@ impl Case<'_> {
     }
 
     /// The request that `accept` bases a refusal on: the newest that waits and is right; where there is none, the newest
-    /// that was approved in this registration, right before wrong ones; or else the newest that waits.
+    /// that was approved in this registration, right before wrong ones; or else the newest that waits, or was decided.
     fn decisive(&self) -> Option<usize> {
         let hub = self.hub;
         let request = |index: usize| &hub.csrs[index].request;
@@ -156,8 +160,11 @@ impl Case<'_> {
         });
         let granted: Vec<usize> = granted.collect();
         let right_of = |all: &[usize]| all.iter().copied().rfind(is_right);
-        let newest = || if granted.is_empty() { pending.last().or(decided.last()) } else { decided.last() };
-        right_of(&pending).or_else(|| right_of(&granted)).or_else(|| newest().copied())
+        let newest = || granted.last().or(pending.last()).or(decided.last()).copied();
+        // Whose agent joined and was denied since needs none of those that wait.
+        let denied = self.has_joined() && !self.is_accepted() && self.has("HubAcceptedManagedCluster", |_| true);
+        let pending_first = if denied { None } else { right_of(&pending) };
+        pending_first.or_else(|| right_of(&granted)).or_else(newest)
     }
 
     /// Asks about a request in both ways, which have to agree where both know the cluster.
@@ -183,9 +190,12 @@ impl Case<'_> {
             self.meet(Exception::UsedNames);
         }
         assert_eq!(claim, Codes::new(), "accept approves r{index}");
-        if accept && !self.has_joined() {
+        if (accept || !by_name || self.is_accepted_by_hub()) && !self.has_joined() {
             let mut brought = self.brought.clone();
             let cluster = self.hub.cluster.as_ref().expect("there is one");
+            if self.is_accepted_by_hub() && brought.remove(Code::Annotations.word()) {
+                self.meet(Exception::AfterHub);
+            }
             for (by_hub, code, field) in [
                 (ocm_rules::cluster::HUB_FINALIZERS, Code::Finalizers, "/metadata/finalizers/0"),
                 (ocm_rules::cluster::HUB_TAINTS, Code::Taints, "/spec/taints/0/key"),
@@ -199,15 +209,38 @@ impl Case<'_> {
         }
     }
 
+    /// Whether a person accepted a cluster that has not joined, and nobody named it.
+    fn is_accepted_in_bulk(&self) -> bool {
+        let by_person = self.is_accepted() && !self.is_accepted_by_hub();
+        self.hub.options.chosen == Chosen::InBulk && by_person && !self.has_joined()
+    }
+
+    fn is_accepted(&self) -> bool {
+        self.hub.cluster.as_ref().is_some_and(|cluster| cluster["spec"]["hubAcceptsClient"] == true)
+    }
+
+    fn is_accepted_by_hub(&self) -> bool {
+        let annotations = self.hub.cluster.as_ref().map(|cluster| &cluster["metadata"]["annotations"]);
+        annotations.is_some_and(|annotations| annotations.get(ACCEPTED_BY_HUB).is_some())
+    }
+
     fn has_joined(&self) -> bool {
+        self.has("ManagedClusterJoined", |status| status == "True")
+    }
+
+    /// Whether the cluster has a condition with such a status.
+    fn has(&self, kind: &str, status: fn(&Value) -> bool) -> bool {
         let conditions =
             self.hub.cluster.as_ref().and_then(|cluster| cluster.pointer("/status/conditions")?.as_array());
-        let joined = |known: &Value| known["type"] == "ManagedClusterJoined" && known["status"] == "True";
-        conditions.is_some_and(|conditions| conditions.iter().any(joined))
+        let is = |known: &Value| known["type"] == kind && status(&known["status"]);
+        conditions.is_some_and(|conditions| conditions.iter().any(is))
     }
 
     /// `accept` refuses the cluster.
     fn is_refused(&mut self, code: Code) {
+        if code == Code::NameTaken && self.is_accepted_in_bulk() {
+            return self.meet(Exception::AcceptedBefore);
+        }
         let pending = self.requests(|state| state == State::Pending);
         // None of those that wait gets through.
         for index in &pending {
@@ -236,11 +269,14 @@ impl Case<'_> {
         let pending = self.requests(|state| state == State::Pending);
         match decision {
             Decision::Act { stands_on: Some(index), accept, .. } => self.is_let_in(*index, *accept),
-            Decision::Act { stands_on: None, .. } | Decision::NoRequest => {
-                // Nothing waits that could be let in, right or wrong.
-                assert!(pending.is_empty(), "{pending:?}");
-            }
-            Decision::Settled { stray } => {
+            // Nothing waits that could be let in, right or wrong.
+            Decision::NoRequest => assert!(pending.is_empty(), "{pending:?}"),
+            // The agent holds a certificate; what waits is others'.
+            Decision::Act { stands_on: None, .. } | Decision::Settled { .. } => {
+                let stray = match decision {
+                    Decision::Settled { stray } => stray,
+                    _ => &pending,
+                };
                 for index in stray {
                     let [form, claim] = self.ask(*index);
                     assert!(
@@ -252,6 +288,9 @@ impl Case<'_> {
             Decision::Refused(refusal) => self.is_refused(refusal.code),
         }
         // And the other way round: what the policies let in, accept does, with the same key.
+        if self.is_accepted_in_bulk() {
+            return;
+        }
         for index in pending {
             let [form, claim] = self.ask(index);
             if form.is_empty() && claim.is_empty() && self.brought.is_empty() {

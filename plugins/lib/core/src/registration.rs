@@ -6,47 +6,43 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, OwnerRe
 use ocm_api::cluster::{ManagedCluster, TaintEffect};
 use ocm_rules::aws;
 use ocm_rules::cluster::{self, Cluster, Owner, Settings, Taint};
+use serde_json::{Value, json};
 
 use crate::csr::Violation;
 
-/// What whoever registered the cluster brought that only administrators give (rule M2). What was added since counts as
-/// an administrator's or the hub's: those who register clusters may create them, not change them.
+/// What whoever registered the cluster brought that only administrators give (rule M2), all of it. Labels, annotations
+/// and finalizers that somebody else is proven to have added since are no violation: those who register clusters may
+/// create them, not change them. Taints are one field whoever wrote them, and owners are nobody's afterthought.
 pub fn violations(object: &ManagedCluster, cluster_sets: &[String]) -> Vec<Violation> {
-    let brought = Brought::of(object);
-    let labels = brought.entries(object.metadata.labels.as_ref(), "f:labels");
-    let annotations = brought.entries(object.metadata.annotations.as_ref(), "f:annotations");
-    let owners: Vec<Owner<'_>> = match brought.has(&["f:metadata", "f:ownerReferences"]) {
-        true => object.metadata.owner_references.iter().flatten().map(owner).collect(),
-        false => Vec::new(),
-    };
+    let metadata = &object.metadata;
+    let later = Later::of(metadata.managed_fields.as_deref().unwrap_or_default());
+    let labels = brought(metadata.labels.as_ref(), |key| later.added("f:labels", &format!("f:{key}")));
+    let annotations = brought(metadata.annotations.as_ref(), |key| later.added("f:annotations", &format!("f:{key}")));
+    let finalizers = metadata.finalizers.iter().flatten();
+    let finalizers: Vec<&String> =
+        finalizers.filter(|name| !later.added("f:finalizers", &format!("v:{}", json!(name)))).collect();
+    let owners: Vec<Owner<'_>> = metadata.owner_references.iter().flatten().map(owner).collect();
     let effect = |effect: &TaintEffect| match effect {
         TaintEffect::NoSelect => "NoSelect",
         TaintEffect::PreferNoSelect => "PreferNoSelect",
         TaintEffect::NoSelectIfNew => "NoSelectIfNew",
         _ => "",
     };
-    let taints: Vec<Taint<'_>> = match brought.has(&["f:spec", "f:taints"]) {
-        true => object
-            .spec
-            .taints
-            .iter()
-            .map(|taint| Taint {
-                key: &taint.key,
-                value: taint.value.as_deref().unwrap_or_default(),
-                effect: effect(&taint.effect),
-            })
-            .collect(),
-        false => Vec::new(),
-    };
-    let finalizers = match brought.has(&["f:metadata", "f:finalizers"]) {
-        true => object.metadata.finalizers.as_deref().unwrap_or_default(),
-        false => &[],
-    };
+    let taints: Vec<Taint<'_>> = object
+        .spec
+        .taints
+        .iter()
+        .map(|taint| Taint {
+            key: &taint.key,
+            value: taint.value.as_deref().unwrap_or_default(),
+            effect: effect(&taint.effect),
+        })
+        .collect();
     let facts = Cluster {
-        name: object.metadata.name.as_deref().unwrap_or_default(),
+        name: metadata.name.as_deref().unwrap_or_default(),
         labels: &labels,
         annotations: &annotations,
-        finalizers,
+        finalizers: &finalizers,
         owners: &owners,
         taints: &taints,
         lease_duration_seconds: object.spec.lease_duration_seconds.map(i64::from),
@@ -79,36 +75,35 @@ fn owner(owner: &OwnerReference) -> Owner<'_> {
     }
 }
 
-/// Which fields were there when the object was created, as the API server recorded.
-struct Brought<'a> {
-    /// The fields of all who wrote in that second: of whoever created it, and perhaps of the hub's controllers.
-    creation: Vec<&'a serde_json::Value>,
+/// What of an object's metadata others than its creator are proven to have added.
+///
+/// Of `managedFields` a client chooses nearly everything when it creates an object: entries of any managers with any
+/// times, and the name of its own manager, whose entry takes a new time as soon as anybody of that name changes
+/// anything. With more than ten entries its own one even goes into another, with the time of a third. Two things it
+/// cannot do: whatever field is there at its creation, the API server takes from every entry but the one of that
+/// request; and whoever brings the first label also owns the map of labels itself (`.`), which nobody takes over. So an
+/// entry that owns a label and not the map is of somebody who found the map there. Whatever is not proven, such as what
+/// webhooks add, which no entry tells of, counts as brought.
+struct Later<'a>(Vec<&'a Value>);
+
+impl<'a> Later<'a> {
+    fn of(entries: &'a [ManagedFieldsEntry]) -> Self {
+        let of_object = |entry: &&ManagedFieldsEntry| entry.subresource.as_deref().unwrap_or_default().is_empty();
+        let fields = entries.iter().filter(of_object).filter_map(|entry| entry.fields_v1.as_ref());
+        Self(fields.filter_map(|fields| fields.0.get("f:metadata")).collect())
+    }
+
+    /// Whether somebody added this member to a map or list that was there.
+    fn added(&self, all: &str, member: &str) -> bool {
+        // What has members is owned itself only where it says so.
+        let owned =
+            |fields: &Value| matches!(fields, Value::Object(fields) if fields.is_empty() || fields.contains_key("."));
+        self.0.iter().filter_map(|fields| fields.get(all)).any(|all| !owned(all) && all.get(member).is_some_and(owned))
+    }
 }
 
-impl<'a> Brought<'a> {
-    fn of(object: &'a ManagedCluster) -> Self {
-        let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        let at_creation = |entry: &&ManagedFieldsEntry| {
-            entry.subresource.as_deref().unwrap_or_default().is_empty()
-                && entry.time.as_ref().map(|time| time.0) <= created
-        };
-        let entries = object.metadata.managed_fields.iter().flatten().filter(at_creation);
-        Self { creation: entries.filter_map(|entry| entry.fields_v1.as_ref().map(|fields| &fields.0)).collect() }
-    }
-
-    /// Whether a field was brought; where that is not known, it was.
-    fn has(&self, path: &[&str]) -> bool {
-        let has =
-            |fields: &&serde_json::Value| path.iter().try_fold(*fields, |fields, part| fields.get(part)).is_some();
-        // Who wrote again under the same name has a later entry only: then nobody knows what was brought.
-        self.creation.is_empty() || self.creation.iter().any(has)
-    }
-
-    fn entries(&self, all: Option<&'a BTreeMap<String, String>>, field: &str) -> Vec<(&'a str, &'a str)> {
-        all.into_iter()
-            .flatten()
-            .filter(|(key, _)| self.has(&["f:metadata", field, &format!("f:{key}")]))
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-            .collect()
-    }
+/// The entries of a map that are not proven to be added later.
+fn brought(all: Option<&BTreeMap<String, String>>, added: impl Fn(&str) -> bool) -> Vec<(&str, &str)> {
+    let all = all.into_iter().flatten().filter(|(key, _)| !added(key));
+    all.map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }

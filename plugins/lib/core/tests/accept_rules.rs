@@ -3,103 +3,12 @@
 mod common;
 
 use common::*;
-use csr_fixtures::{Fixture, Key, Kind};
+use csr_fixtures::Fixture;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use ocm_api::ManagedCluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_core::accept::{Chosen, Decision, Found, Help, Options, decide};
 use ocm_core::csr::{Code, Request, Settings};
 use ocm_rules::claim::Namespace;
-
-/// When the cluster was created.
-const REGISTERED: i64 = 100;
-
-fn cluster() -> ManagedCluster {
-    let mut cluster = ManagedCluster::default();
-    cluster.metadata.name = Some(CLUSTER.to_owned());
-    cluster.metadata.uid = Some("1".to_owned());
-    cluster.metadata.creation_timestamp = Some(Time(at(REGISTERED)));
-    cluster
-}
-
-fn accepted() -> ManagedCluster {
-    let mut cluster = cluster();
-    cluster.spec.hub_accepts_client = Some(true);
-    cluster
-}
-
-fn with_condition(mut cluster: ManagedCluster, kind: &str, status: &str, second: i64) -> ManagedCluster {
-    cluster.status.get_or_insert_default().conditions.push(Condition {
-        type_: kind.to_owned(),
-        status: status.to_owned(),
-        last_transition_time: Time(at(second)),
-        message: String::new(),
-        observed_generation: None,
-        reason: "Because".to_owned(),
-    });
-    cluster
-}
-
-/// A cluster whose agent joined at this time.
-fn joined(second: i64) -> ManagedCluster {
-    with_condition(accepted(), "ManagedClusterJoined", "True", second)
-}
-
-/// A cluster that joined and was denied then.
-fn denied() -> ManagedCluster {
-    let mut cluster = with_condition(joined(120), "HubAcceptedManagedCluster", "False", 130);
-    cluster.spec.hub_accepts_client = Some(false);
-    cluster
-}
-
-/// The right request with a key.
-fn asks(name: &str, created: i64, key: &Key) -> CertificateSigningRequest {
-    object(name, created, &Fixture::agent(CLUSTER, "a1").key(key).pem())
-}
-
-fn concluded(mut object: CertificateSigningRequest, kind: &str) -> CertificateSigningRequest {
-    conclude(&mut object, kind);
-    object
-}
-
-fn labelled(mut object: CertificateSigningRequest, key: &str, value: &str) -> CertificateSigningRequest {
-    object.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
-    object
-}
-
-fn decide_with(cluster: &ManagedCluster, objects: &[CertificateSigningRequest], options: &Options) -> Decision {
-    let requests: Vec<Request> = objects.iter().map(Request::read).collect();
-    decide(CLUSTER, &Found { cluster: Some(cluster), requests: &requests, ..Found::default() }, options)
-}
-
-fn decided(cluster: &ManagedCluster, objects: &[CertificateSigningRequest]) -> Decision {
-    decide_with(cluster, objects, &Options::default())
-}
-
-/// Approves the request of this index and accepts the cluster.
-fn lets_in(index: usize) -> Decision {
-    Decision::Act { approve: Some(index), stands_on: Some(index), accept: true }
-}
-
-#[track_caller]
-fn assert_refused(decision: &Decision, code: Code) {
-    match decision {
-        Decision::Refused(refusal) => assert_eq!(refusal.code, code, "{refusal:?}"),
-        other => panic!("{other:?} instead of {code}"),
-    }
-}
-
-fn naming(key: &Key) -> Options {
-    Options { fingerprint: Some(key.fingerprint()), ..Options::default() }
-}
-
-fn replacing() -> Options {
-    Options { replace: true, ..Options::default() }
-}
-
-fn key() -> Key {
-    Key::new(Kind::P256)
-}
 
 #[test]
 fn a_right_request_lets_a_cluster_in() {
@@ -304,9 +213,21 @@ fn a_cluster_that_was_denied_after_it_joined_is_let_in_again_with_the_key_that_i
     assert_eq!(decided(&never, &[]), Decision::NoRequest);
     let forged = with_condition(cluster(), "ManagedClusterJoined", "True", 130);
     assert_eq!(decided(&forged, &[]), Decision::NoRequest);
-    // Its request was denied, or another key is involved.
-    assert_refused(&decided(&denied(), &[concluded(asks("r", 140, &key()), "Denied")]), Code::RequestDenied);
-    assert_refused(&decided(&denied(), &[asks("r", 140, &key())]), Code::NameTaken);
+    // What strangers ask for, or asked for, is no obstacle and gives them nothing.
+    assert_eq!(decided(&denied(), &[concluded(asks("r", 140, &key()), "Denied")]), with_what_it_has);
+    let stranger = asks("r", 140, &key());
+    assert_eq!(decided(&denied(), std::slice::from_ref(&stranger)), with_what_it_has);
+    let mine = key();
+    let own = concluded(asks("own", 110, &mine), "Approved");
+    let on_its_own = Decision::Act { approve: None, stands_on: Some(0), accept: true };
+    assert_eq!(decided(&denied(), &[own.clone(), stranger.clone()]), on_its_own);
+    assert_eq!(decided(&denied(), &[own.clone(), stranger.clone(), asks("again", 150, &mine)]), lets_in(2));
+    // Who names the stranger's key is told which keys there are.
+    let named = Options { fingerprint: Request::read(&stranger).fingerprint(), ..Options::default() };
+    let Decision::Refused(refusal) = decide_with(&denied(), &[own, stranger], &named) else { panic!("it is refused") };
+    let asks_for_it = named.fingerprint.into_iter().collect();
+    assert_eq!(refusal.help, Some(Help::Replace { asks: asks_for_it, holds: vec![mine.fingerprint()] }));
+    // Another key was approved since.
     let approved = concluded(asks("r", 140, &key()), "Approved");
     assert_refused(&decided(&denied(), std::slice::from_ref(&approved)), Code::NameTaken);
     let replaced = decide_with(&denied(), &[approved], &replacing());
@@ -406,52 +327,18 @@ fn a_cluster_without_a_request_is_accepted_only_when_that_is_said() {
     // Requests that break rules are not in its way; one that waits and is right is decided about as ever.
     let wrong = object("wrong", 120, &Fixture::agent(CLUSTER, "a1").organization("system:masters").pem());
     assert_eq!(decide_with(&cluster(), &[wrong], &without), act);
+    // One that was approved is an identity on the hub; whatever the user says, nothing is built on it.
+    let granted = concluded(asks("greedy", 120, &key()), "Approved");
+    let greedy = Fixture::agent(CLUSTER, "a1").organization("platform-admins").pem();
+    let granted = [CertificateSigningRequest { spec: object("greedy", 120, &greedy).spec, ..granted }];
+    assert_refused(&decided(&cluster(), &granted), Code::ForeignOrganization);
+    assert_refused(&decide_with(&cluster(), &granted, &without), Code::ForeignOrganization);
     let both = [asks("one", 110, &key()), asks("two", 120, &key())];
     assert_refused(&decide_with(&cluster(), &both, &without), Code::TwoKeys);
     assert_refused(
         &decide_with(&cluster(), &[concluded(asks("r", 110, &key()), "Denied")], &without),
         Code::RequestDenied,
     );
-}
-
-#[test]
-fn what_a_cluster_brings_is_judged() {
-    let request = asks("r", 110, &key());
-    let with = |change: &dyn Fn(&mut ManagedCluster), options: &Options| {
-        let mut cluster = cluster();
-        change(&mut cluster);
-        decide_with(&cluster, std::slice::from_ref(&request), options)
-    };
-    let label = |key: &'static str, value: &'static str| {
-        move |cluster: &mut ManagedCluster| {
-            cluster.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
-        }
-    };
-    let plain = Options::default();
-    const SET: &str = "cluster.open-cluster-management.io/clusterset";
-    assert_eq!(with(&label(SET, "default"), &plain), lets_in(0));
-    assert_refused(&with(&label(SET, "prod"), &plain), Code::ClusterSet);
-    assert_refused(&with(&label("env", "prod"), &plain), Code::Labels);
-    assert_refused(&with(&|cluster| cluster.spec.lease_duration_seconds = Some(0), &plain), Code::LeaseDuration);
-    let allowed = Options { cluster_sets: vec!["prod".to_owned()], ..Options::default() };
-    assert_eq!(with(&label(SET, "prod"), &allowed), lets_in(0));
-    let meant = Options { as_registered: true, ..Options::default() };
-    assert_eq!(with(&label("env", "prod"), &meant), lets_in(0));
-    // An administrator labelled it later: the API server recorded that.
-    let later = |cluster: &mut ManagedCluster| {
-        label("env", "prod")(cluster);
-        let entry = |second: i64, fields: serde_json::Value| {
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry {
-                time: Some(Time(at(second))),
-                fields_v1: Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1(fields)),
-                ..Default::default()
-            }
-        };
-        let labels = serde_json::json!({"f:metadata": {"f:labels": {"f:env": {}}}});
-        cluster.metadata.managed_fields =
-            Some(vec![entry(REGISTERED, serde_json::json!({"f:spec": {}})), entry(REGISTERED + 5, labels)]);
-    };
-    assert_eq!(with(&later, &plain), lets_in(0));
 }
 
 #[test]

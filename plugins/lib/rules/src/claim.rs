@@ -14,12 +14,22 @@ pub struct Holder {
     pub deleting: bool,
     /// Whether the hub accepts it.
     pub accepted: bool,
+    /// Whether the hub accepted it by itself, as it does for everybody where that is switched on: it has the annotation
+    /// [`ACCEPTED_BY_HUB`](crate::cluster::ACCEPTED_BY_HUB).
+    pub accepted_by_hub: bool,
     /// Whether the hub has acted on an acceptance of it: it has the condition `HubAcceptedManagedCluster`, true or not.
     pub accepted_before: bool,
     /// Whether its agent joined.
     pub joined: bool,
     /// When its agent joined, where that is known.
     pub joined_at: Option<i64>,
+}
+
+impl Holder {
+    /// Whether somebody decided that the hub accepts it.
+    pub fn accepted_by_person(&self) -> bool {
+        self.accepted && !self.accepted_by_hub
+    }
 }
 
 /// What the hub has under the name of a cluster before it is accepted: a namespace of that name becomes its agent's.
@@ -140,7 +150,8 @@ pub fn is_since(holder: &Holder, at: Option<i64>) -> bool {
 /// another key, so only somebody who means this very cluster lets it in.
 pub fn denied<'a>(holder: &Holder, mut claimants: impl Iterator<Item = Claimant<'a>>) -> Option<Violation> {
     let denied = |claimant: Claimant<'_>| matches!(claimant.state, State::Denied { at } if is_since(holder, at));
-    (!holder.accepted && claimants.any(denied))
+    let let_in = holder.accepted_by_person() || (holder.accepted && holder.joined);
+    (!let_in && claimants.any(denied))
         .then(|| Violation::new(Code::DeniedBefore, "spec.request", "a request for its name was denied"))
 }
 
@@ -152,8 +163,8 @@ pub fn rivals<'a>(
 ) -> Option<Violation> {
     let granted = |claimant: Claimant<'_>| is_key(&claimant, key) && is_of_registration(holder, claimant.state);
     taken(holder, key, claimants.clone()).or_else(|| {
-        // Anybody who may register clusters may ask for the name of an accepted one, whose key is known.
-        let holds = holder.accepted && claimants.clone().any(granted);
+        // Anybody who may register clusters may ask for the name of one whose key is known: it is accepted, or was.
+        let holds = (holder.accepted || holder.joined) && claimants.clone().any(granted);
         if holds { None } else { contested(key, claimants) }
     })
 }
@@ -266,6 +277,7 @@ mod tests {
         created: Some(100),
         deleting: false,
         accepted: false,
+        accepted_by_hub: false,
         accepted_before: false,
         joined: false,
         joined_at: None,
@@ -351,6 +363,9 @@ mod tests {
         assert_eq!(code(NEW, None), Some(Code::DeniedBefore));
         assert_eq!(code(NEW, Some(99)), None, "another registration's");
         assert_eq!(code(Holder { accepted: true, ..NEW }, Some(100)), None, "somebody let it in");
+        let by_hub = Holder { accepted: true, accepted_by_hub: true, ..NEW };
+        assert_eq!(code(by_hub, Some(100)), Some(Code::DeniedBefore), "nobody let it in");
+        assert_eq!(code(Holder { accepted_by_hub: true, ..JOINED }, Some(100)), None, "its key is known");
         assert_eq!(rivals_of(&NEW, &[denied_at(Some(100))]), None, "it has no certificate, and does not wait");
     }
 
@@ -366,6 +381,11 @@ mod tests {
     fn strangers_do_not_keep_the_holder_from_asking_again() {
         let asked = [granted("k1", 110), pending("k2")];
         assert_eq!(rivals_of(&JOINED, &asked), None);
+        assert_eq!(
+            rivals_of(&Holder { accepted: false, accepted_before: true, ..JOINED }, &asked),
+            None,
+            "denied since"
+        );
         assert_eq!(rivals_of(&Holder { accepted: true, ..NEW }, &asked), None);
         assert_eq!(rivals_of(&NEW, &asked), Some(Code::TwoKeys), "nobody let the first one in");
         let earlier = [granted("k1", 90), pending("k2")];

@@ -13,6 +13,8 @@ pub const HUB_FINALIZERS: &[&str] =
 /// Taints that the hub itself puts on ManagedClusters.
 pub const HUB_TAINTS: &[&str] =
     &["cluster.open-cluster-management.io/unavailable", "cluster.open-cluster-management.io/unreachable"];
+/// Annotation that the hub itself puts on a ManagedCluster that it accepts without asking anybody.
+pub const ACCEPTED_BY_HUB: &str = "open-cluster-management.io/automatically-accepted-on";
 
 /// A ManagedCluster.
 #[derive(Debug)]
@@ -100,7 +102,8 @@ pub struct Settings {
     pub min_lease_seconds: i64,
     /// Longest lease.
     pub max_lease_seconds: i64,
-    /// Whether the hub's own controllers may have written since: their finalizers and taints are then no violation.
+    /// Whether the hub's own controllers may have written since: their finalizers, taints and annotation are then no
+    /// violation.
     pub after_hub: bool,
 }
 
@@ -182,9 +185,10 @@ pub fn registration<S: AsRef<str>>(cluster: &Cluster<'_, S>, settings: &Settings
     };
     let labels = &mut keys(cluster.labels).filter(|key| *key != CLUSTER_SET && !grants(&settings.labels, key));
     none_of(Code::Labels, "metadata.labels", "labels", labels);
-    let annotations = &mut keys(cluster.annotations).filter(|key| !grants(&settings.annotations, key));
-    none_of(Code::Annotations, "metadata.annotations", "annotations", annotations);
     let ours = |known: &[&str], key: &str| settings.after_hub && known.contains(&key);
+    let annotations = &mut keys(cluster.annotations)
+        .filter(|key| !grants(&settings.annotations, key) && !ours(&[ACCEPTED_BY_HUB], key));
+    none_of(Code::Annotations, "metadata.annotations", "annotations", annotations);
     let taints = &mut cluster.taints.iter().map(|taint| taint.key).filter(|key| !ours(HUB_TAINTS, key));
     none_of(Code::Taints, "spec.taints", "taints", taints);
     let finalizers = &mut cluster.finalizers.iter().map(AsRef::as_ref).filter(|key| !ours(HUB_FINALIZERS, key));
@@ -273,8 +277,13 @@ mod tests {
             assert_eq!(codes(&registration(&cluster, &settings)), [code]);
         }
         let later = Settings { after_hub: true, cluster_sets: vec!["prod".to_owned()], ..settings };
-        let by_hub =
-            Cluster { labels: &[(CLUSTER_SET, "prod")], taints: &[taint], finalizers: HUB_FINALIZERS, ..PLAIN };
+        let by_hub = Cluster {
+            labels: &[(CLUSTER_SET, "prod")],
+            annotations: &[(ACCEPTED_BY_HUB, "2026-01-01T00:00:00Z")],
+            taints: &[taint],
+            finalizers: HUB_FINALIZERS,
+            ..PLAIN
+        };
         assert_eq!(registration(&by_hub, &later), []);
     }
 

@@ -235,6 +235,7 @@ fn cluster(name: &str, random: &mut Random) -> Value {
                 "agent.open-cluster-management.io/managed-cluster-iam-role-suffix": "7f8141296c75f2871e3d030f85c35692",
             });
         }
+        13 | 14 => metadata["annotations"] = json!({ocm_rules::cluster::ACCEPTED_BY_HUB: time(101)}),
         _ => {}
     }
     let mut conditions = Vec::new();

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use ocm_policy_sdk::rules::claim::{self, Claimant, Facts, Holder, Namespace, State};
+use ocm_policy_sdk::rules::cluster::ACCEPTED_BY_HUB;
 use ocm_policy_sdk::rules::csr::{Content, Csr, Key, Settings, Signature};
 use ocm_policy_sdk::rules::identity::Requester;
 use ocm_policy_sdk::serde_json::Value;
@@ -22,7 +23,7 @@ const LABEL: &str = "/metadata/labels/open-cluster-management.io~1cluster-name";
 const CREATED: &str = "/metadata/creationTimestamp";
 
 /// Of a cluster, in the order of [`Evidence::holder`].
-const CLUSTER_FIELDS: [&str; 7] = [
+const CLUSTER_FIELDS: [&str; 8] = [
     "/spec/hubAcceptsClient",
     "/metadata/deletionTimestamp",
     CREATED,
@@ -30,6 +31,7 @@ const CLUSTER_FIELDS: [&str; 7] = [
     "/status/conditions/[type=ManagedClusterJoined]/status",
     "/status/conditions/[type=ManagedClusterJoined]/lastTransitionTime",
     "/metadata/annotations/kubectl-ocm~1creator-credential",
+    "/metadata/annotations/open-cluster-management.io~1automatically-accepted-on",
 ];
 
 /// Of a certificate request, in the order of [`claimant`]: single values, which need no reading.
@@ -114,18 +116,23 @@ impl<'r, 'a> Evidence<'r, 'a> {
     pub(crate) fn holder(&self) -> Option<Holder> {
         if let Some(cluster) = self.request.cluster() {
             // Agents write their conditions, and a fact may be behind those that were left out.
-            if cluster.truncated.iter().any(|cut| cut == "conditions") {
-                self.lacks("the conditions of the cluster");
+            for (member, what) in
+                [("conditions", "the conditions of the cluster"), ("annotations", "the annotations of the cluster")]
+            {
+                if cluster.truncated.iter().any(|cut| cut == member) {
+                    self.lacks(what);
+                }
             }
             return Some(holder(cluster));
         }
         let values = &self.row(CLUSTERS, self.name)?.values;
-        let [accepted, deleted, created, hub_accepted, joined, joined_at, _] = &values[..] else { return None };
+        let [accepted, deleted, created, hub_accepted, joined, joined_at, _, by_hub] = &values[..] else { return None };
         let joined = joined.as_str() == Some("True");
         Some(Holder {
             created: moment(created),
             deleting: !deleted.is_null(),
             accepted: accepted.as_bool().unwrap_or(false),
+            accepted_by_hub: !by_hub.is_null(),
             accepted_before: !hub_accepted.is_null(),
             joined,
             joined_at: moment(joined_at).filter(|_| joined),
@@ -168,6 +175,7 @@ fn holder(cluster: &Cluster<'_>) -> Holder {
         created: cluster.created,
         deleting: cluster.deleting,
         accepted: cluster.accepted,
+        accepted_by_hub: cluster.annotations.get(ACCEPTED_BY_HUB).is_some(),
         accepted_before: condition("HubAcceptedManagedCluster").is_some(),
         joined: joined.is_some(),
         joined_at: joined.and_then(|known| known.since),

@@ -2,11 +2,13 @@
 
 #![allow(dead_code, reason = "each test program takes what it needs")]
 
-use csr_fixtures::Fixture;
+use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
+use ocm_api::ManagedCluster;
+use ocm_core::accept::{Decision, Found, Options, decide};
 use ocm_core::csr::{Code, Request, Settings};
 
 /// The cluster of all tests.
@@ -92,4 +94,105 @@ pub fn codes(object: &CertificateSigningRequest) -> Vec<Code> {
 /// Every rule that an object breaks for the cluster.
 pub fn codes_with(object: &CertificateSigningRequest, settings: &Settings) -> Vec<Code> {
     Request::read(object).violations(CLUSTER, settings).into_iter().map(|violation| violation.code).collect()
+}
+
+/// When the cluster was created.
+pub const REGISTERED: i64 = 100;
+
+/// A cluster that has registered.
+pub fn cluster() -> ManagedCluster {
+    let mut cluster = ManagedCluster::default();
+    cluster.metadata.name = Some(CLUSTER.to_owned());
+    cluster.metadata.uid = Some("1".to_owned());
+    cluster.metadata.creation_timestamp = Some(Time(at(REGISTERED)));
+    cluster
+}
+
+/// One that the hub accepts.
+pub fn accepted() -> ManagedCluster {
+    let mut cluster = cluster();
+    cluster.spec.hub_accepts_client = Some(true);
+    cluster
+}
+
+/// With one condition more.
+pub fn with_condition(mut cluster: ManagedCluster, kind: &str, status: &str, second: i64) -> ManagedCluster {
+    cluster.status.get_or_insert_default().conditions.push(Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        last_transition_time: Time(at(second)),
+        message: String::new(),
+        observed_generation: None,
+        reason: "Because".to_owned(),
+    });
+    cluster
+}
+
+/// A cluster whose agent joined at this time.
+pub fn joined(second: i64) -> ManagedCluster {
+    with_condition(accepted(), "ManagedClusterJoined", "True", second)
+}
+
+/// A cluster that joined and was denied then.
+pub fn denied() -> ManagedCluster {
+    let mut cluster = with_condition(joined(120), "HubAcceptedManagedCluster", "False", 130);
+    cluster.spec.hub_accepts_client = Some(false);
+    cluster
+}
+
+/// The right request with a key.
+pub fn asks(name: &str, created: i64, key: &Key) -> CertificateSigningRequest {
+    object(name, created, &Fixture::agent(CLUSTER, "a1").key(key).pem())
+}
+
+/// A request with one condition more.
+pub fn concluded(mut object: CertificateSigningRequest, kind: &str) -> CertificateSigningRequest {
+    conclude(&mut object, kind);
+    object
+}
+
+/// A request with one label more.
+pub fn labelled(mut object: CertificateSigningRequest, key: &str, value: &str) -> CertificateSigningRequest {
+    object.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+    object
+}
+
+/// What is decided with these options.
+pub fn decide_with(cluster: &ManagedCluster, objects: &[CertificateSigningRequest], options: &Options) -> Decision {
+    let requests: Vec<Request> = objects.iter().map(Request::read).collect();
+    decide(CLUSTER, &Found { cluster: Some(cluster), requests: &requests, ..Found::default() }, options)
+}
+
+/// What is decided.
+pub fn decided(cluster: &ManagedCluster, objects: &[CertificateSigningRequest]) -> Decision {
+    decide_with(cluster, objects, &Options::default())
+}
+
+/// Approves the request of this index and accepts the cluster.
+pub fn lets_in(index: usize) -> Decision {
+    Decision::Act { approve: Some(index), stands_on: Some(index), accept: true }
+}
+
+/// Demands a refusal with this code.
+#[track_caller]
+pub fn assert_refused(decision: &Decision, code: Code) {
+    match decision {
+        Decision::Refused(refusal) => assert_eq!(refusal.code, code, "{refusal:?}"),
+        other => panic!("{other:?} instead of {code}"),
+    }
+}
+
+/// Somebody names this key.
+pub fn naming(key: &Key) -> Options {
+    Options { fingerprint: Some(key.fingerprint()), ..Options::default() }
+}
+
+/// Somebody gives the name away.
+pub fn replacing() -> Options {
+    Options { replace: true, ..Options::default() }
+}
+
+/// A new key.
+pub fn key() -> Key {
+    Key::new(Kind::P256)
 }

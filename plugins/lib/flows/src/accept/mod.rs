@@ -4,7 +4,7 @@ mod carry_out;
 mod deny;
 mod wait;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::ManagedCluster;
@@ -69,6 +69,18 @@ impl Candidate {
         let Decision::Settled { stray } = &self.decision else { return Vec::new() };
         let requests = stray.iter().filter_map(|index| self.requests.get(*index));
         requests.map(|(request, _)| (request.name.clone(), request.fingerprint())).collect()
+    }
+
+    /// The keys of those who ask for the name, and the ones that were approved for it.
+    fn keys_of_others(&self) -> (Vec<String>, Vec<String>) {
+        let asks = self.stray().into_iter().filter_map(|(_, key)| key).collect::<BTreeSet<_>>();
+        let granted = |request: &&Request| {
+            matches!(request.state, State::Approved | State::Issued) && request.facts().is_first_of(&self.name)
+        };
+        let holds = self.requests.iter().map(|(request, _)| request).filter(granted);
+        let holds: BTreeSet<String> =
+            holds.filter_map(Request::fingerprint).filter(|key| !asks.contains(key)).collect();
+        (asks.into_iter().collect(), holds.into_iter().collect())
     }
 
     fn is_accepted(&self) -> bool {
@@ -254,7 +266,8 @@ fn row(candidate: &Candidate) -> Row {
         }
         Decision::Settled { .. } => {
             let detail = "requests that are not its own ask for its name; they were left alone";
-            (Outcome::AlreadyAccepted, detail.to_owned(), Some(Help::Replace))
+            let (asks, holds) = candidate.keys_of_others();
+            (Outcome::AlreadyAccepted, detail.to_owned(), Some(Help::Replace { asks, holds }))
         }
         Decision::NoRequest => {
             let detail = "the hub has no request of its agent: it has not asked, or what was approved is gone";

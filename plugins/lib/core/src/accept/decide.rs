@@ -1,10 +1,4 @@
-//! Whether a cluster may be accepted, and with which certificate request.
-//!
-//! ```text
-//! ManagedCluster ─┐
-//! its requests ───┼─▶ decide ─▶ Act { approve, accept } | Settled { stray } | NoRequest | Refused { code, detail, help }
-//! its namespace ──┘
-//! ```
+//! The decision: which request, if any, and whether something stands in the way.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +7,9 @@ use ocm_api::Condition;
 use ocm_api::cluster::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_rules::claim::{self, Claimant, Holder, Namespace};
-use ocm_rules::cluster::{self as content};
+use ocm_rules::cluster as content;
 
+use super::outcome::{Decision, Help, Refusal};
 use crate::csr::{Code, Request, Settings, State, Violation};
 use crate::{name, registration};
 
@@ -64,87 +59,6 @@ pub struct Found<'a> {
     pub bound_accounts: &'a [String],
 }
 
-/// What is to be done for one cluster.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// Approve this request, if any, and then accept the cluster, if it is not yet.
-    Act {
-        /// Index of the request to approve; none if an approved one is there already.
-        approve: Option<usize>,
-        /// Index of the request that the decision is based on: the one to approve, or the approved one. None if the
-        /// cluster joined before it was denied, so that its agent holds a certificate already, or if the user accepts
-        /// it without a request.
-        stands_on: Option<usize>,
-        /// Whether `hubAcceptsClient` is still to be set.
-        accept: bool,
-    },
-    /// It is accepted already and nothing of its own waits for approval.
-    Settled {
-        /// Indexes of pending requests for its name that are not its own, or that break a rule.
-        stray: Vec<usize>,
-    },
-    /// The agent has not asked yet, or what it asked for is gone.
-    NoRequest,
-    /// It is not accepted.
-    Refused(Refusal),
-}
-
-/// Why a cluster is not accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The stable word.
-    pub code: Code,
-    /// What was found.
-    pub detail: String,
-    /// What would help.
-    pub help: Option<Help>,
-}
-
-/// What would help. How to type it is the business of the commands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Help {
-    /// To name the key that is meant: these are there.
-    NameKey(Vec<String>),
-    /// To give the name to the key that asks.
-    Replace,
-    /// To use the name again; until then certificates of the former holder may be valid.
-    ReuseName(Option<Timestamp>),
-    /// To accept the cluster without a request.
-    WithoutRequest,
-    /// To accept what the cluster was registered with.
-    AsRegistered,
-    /// To allow clusters of this set.
-    ClusterSet(String),
-    /// To let this user register clusters.
-    Requester(String),
-    /// To allow longer lifetimes.
-    Lifetime,
-    /// To look at a request.
-    Request(String),
-    /// To delete a request, so that the agent asks again.
-    AskAgain(String),
-    /// To name the cluster.
-    ByName(String),
-    /// To join the cluster under another name.
-    OtherName,
-    /// To look at the agent, or to wait for it.
-    Agent,
-    /// To look at it again and repeat the command.
-    Again,
-}
-
-impl Refusal {
-    fn new(code: Code, detail: impl Into<String>, help: impl Into<Option<Help>>) -> Self {
-        Self { code, detail: detail.into(), help: help.into() }
-    }
-}
-
-impl From<Refusal> for Decision {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
 /// A request with its index among all that were found.
 type Indexed<'a> = (usize, &'a Request);
 
@@ -180,15 +94,15 @@ pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
 }
 
 /// What is decided about.
-struct Case<'a> {
-    name: &'a str,
-    cluster: &'a ManagedCluster,
-    holder: Holder,
-    facts: claim::Facts<'a>,
-    options: &'a Options,
+pub(super) struct Case<'a> {
+    pub(super) name: &'a str,
+    pub(super) cluster: &'a ManagedCluster,
+    pub(super) holder: Holder,
+    pub(super) facts: claim::Facts<'a>,
+    pub(super) options: &'a Options,
     /// Those of the options, with everybody who may ask.
-    settings: Settings,
-    requests: Vec<Indexed<'a>>,
+    pub(super) settings: Settings,
+    pub(super) requests: Vec<Indexed<'a>>,
 }
 
 impl<'a> Case<'a> {
@@ -206,7 +120,7 @@ impl<'a> Case<'a> {
     }
 
     /// All requests that say something about who holds the name.
-    fn claimants(&self) -> impl Iterator<Item = Claimant<'a>> + Clone {
+    pub(super) fn claimants(&self) -> impl Iterator<Item = Claimant<'a>> + Clone {
         self.requests.iter().filter_map(|(_, request)| self.claimant(request))
     }
 
@@ -216,7 +130,7 @@ impl<'a> Case<'a> {
     }
 
     /// Requests that were approved in this registration and whose certificates are identities on the hub.
-    fn granted_now(&self) -> impl Iterator<Item = Indexed<'a>> {
+    pub(super) fn granted_now(&self) -> impl Iterator<Item = Indexed<'a>> {
         let now = |claimant: Claimant<'_>| claim::is_of_registration(&self.holder, claimant.state);
         self.requests.iter().copied().filter(move |(_, request)| self.claimant(request).is_some_and(now))
     }
@@ -248,15 +162,19 @@ impl<'a> Case<'a> {
 
     fn with_any_key(&self) -> Decision {
         let right: Vec<Indexed<'a>> = self.pending().filter(|(_, request)| self.is_right(request)).collect();
-        // A cluster that is accepted and whose key is known needs nothing. Anybody who may register clusters may ask
-        // for its name.
-        let has_key = self.holder.joined || self.granted_now().next().is_some();
-        if self.holder.accepted && has_key && !self.options.replace {
+        // A cluster whose key is known, as it is accepted or was, needs nothing of what others ask for. Anybody who may
+        // register clusters may ask for its name.
+        let is_known = self.holder.joined || (self.holder.accepted && self.granted_now().next().is_some());
+        if is_known && !self.options.replace {
             let own = right.iter().filter(|(_, request)| self.rivals(request).is_none());
-            return match own.max_by_key(|(_, request)| request.created) {
-                Some((index, _)) => self.approve(*index),
-                None => Decision::Settled { stray: self.pending().map(|(index, _)| index).collect() },
-            };
+            match own.max_by_key(|(_, request)| request.created) {
+                Some((index, _)) => return self.approve(*index),
+                None if self.holder.accepted => {
+                    return Decision::Settled { stray: self.pending().map(|(index, _)| index).collect() };
+                }
+                None if self.holder.accepted_before => return self.without_pending(&|_| true),
+                None => {}
+            }
         }
         if right.is_empty() {
             if self.holder.accepted {
@@ -298,14 +216,28 @@ impl<'a> Case<'a> {
             (true, Some(_)) => None,
         };
         let Some(Violation { code, detail, .. }) = violation else { return self.approve(index) };
-        // Where nobody has joined, a person can still choose either key.
-        let chosen = self.holder.joined || self.holder.accepted || self.options.fingerprint.is_some();
         let help = match code {
-            Code::NameTaken if chosen => Help::Replace,
-            Code::NameTaken => Help::NameKey(keys(self.granted_now().chain(candidates.iter().copied()))),
+            Code::NameTaken if self.options.fingerprint.is_some() => self.replace(request),
+            Code::NameTaken => self.taken(candidates.iter().copied(), request),
             _ => Help::NameKey(keys(candidates.iter().copied())),
         };
         Refusal::new(code, detail, help).into()
+    }
+
+    /// What helps where another key than the one of `request` holds the name. Where nobody has joined, a person can still
+    /// choose either.
+    fn taken(&self, candidates: impl Iterator<Item = Indexed<'a>>, request: &Request) -> Help {
+        match self.holder.joined || self.holder.accepted {
+            true => self.replace(request),
+            false => Help::NameKey(keys(self.granted_now().chain(candidates))),
+        }
+    }
+
+    fn replace(&self, request: &Request) -> Help {
+        let asks: Vec<String> = request.fingerprint().into_iter().collect();
+        let mut holds = keys(self.granted_now());
+        holds.retain(|key| !asks.contains(key));
+        Help::Replace { asks, holds }
     }
 
     fn approve(&self, index: usize) -> Decision {
@@ -332,9 +264,20 @@ impl<'a> Case<'a> {
                 && let Some(violation) = self.rivals(request)
             {
                 let detail = format!("request {}: {}", request.name, violation.detail);
-                return Refusal::new(violation.code, detail, Help::Replace).into();
+                let candidates = right.iter().copied();
+                return Refusal::new(violation.code, detail, self.taken(candidates, request)).into();
             }
             return act(Some(*index));
+        }
+        // Whatever the user says: what was approved is somebody's identity, and broke a rule.
+        let newest = granted.iter().max_by_key(|(_, request)| request.created);
+        if let Some(refusal) = newest.and_then(|(_, request)| self.approved_wrongly(request)) {
+            return refusal.into();
+        }
+        // Somebody let it in once and then denied it: its agent has a certificate and asks for no other. What was denied
+        // since is a stranger's, or what the agent can do without.
+        if self.options.fingerprint.is_none() && self.holder.accepted_before && self.holder.joined {
+            return act(None);
         }
         let decided = self.requests.iter().filter(|(_, request)| {
             let now = claim::is_since(&self.holder, millis(request.decided));
@@ -349,20 +292,16 @@ impl<'a> Case<'a> {
                 let detail = format!("request {} was approved, but its signer failed", request.name);
                 return Refusal::new(Code::RequestFailed, detail, Help::Request(request.name.clone())).into();
             }
+            // For a signer whose certificates are no identity on the hub, or with another's name.
             Some((_, request)) if !self.options.without_request => {
-                if let Some(violation) = self.violations(request).into_iter().next() {
-                    let detail = format!("request {}, approved by somebody else: {}", request.name, violation.detail);
-                    return Refusal::new(violation.code, detail, help_for(violation.code, request)).into();
+                if let Some(refusal) = self.approved_wrongly(request) {
+                    return refusal.into();
                 }
             }
             _ => {}
         }
         if self.options.fingerprint.is_some() {
             return Decision::NoRequest;
-        }
-        // Somebody let it in once and then denied it: its agent has a certificate and asks for no other.
-        if self.holder.accepted_before && self.holder.joined && granted.is_empty() {
-            return act(None);
         }
         if let Some(identity) = registration::aws_identity(self.cluster) {
             return match identity {
@@ -377,50 +316,11 @@ impl<'a> Case<'a> {
         if self.options.without_request { act(None) } else { Decision::NoRequest }
     }
 
-    /// What still keeps a cluster out that would be let in.
-    fn admit(&self, decision: Decision) -> Decision {
-        let Decision::Act { accept, .. } = decision else { return decision };
-        if accept
-            && self.options.chosen == Chosen::InBulk
-            && let Some(violation) =
-                claim::standing(Some(&self.holder)).or_else(|| claim::denied(&self.holder, self.claimants()))
-        {
-            let help = Help::ByName(self.name.to_owned());
-            return Refusal::new(violation.code, violation.detail, help).into();
-        }
-        if self.holder.joined {
-            return decision;
-        }
-        if !self.options.reuse_name
-            && let Some(violation) = claim::used_before(&self.holder, &self.facts, self.claimants())
-        {
-            return Refusal::new(violation.code, violation.detail, Help::ReuseName(self.old_certificates_end())).into();
-        }
-        if accept
-            && !self.options.as_registered
-            && let Some(violation) =
-                registration::violations(self.cluster, &self.options.cluster_sets).into_iter().next()
-        {
-            let help = match violation.code {
-                Code::ClusterSet => {
-                    let labels = self.cluster.metadata.labels.as_ref();
-                    Help::ClusterSet(
-                        labels.and_then(|labels| labels.get(content::CLUSTER_SET)).cloned().unwrap_or_default(),
-                    )
-                }
-                _ => Help::AsRegistered,
-            };
-            let detail = format!("whoever registered it brought what only administrators give: {}", violation.detail);
-            return Refusal::new(violation.code, detail, help).into();
-        }
-        decision
-    }
-
-    /// Until when certificates of the former holder may be valid: the last one was given before this registration.
-    fn old_certificates_end(&self) -> Option<Timestamp> {
-        let longest = self.options.settings.max_lifetime_seconds.max(self.options.settings.signer_default_seconds);
-        let created = self.cluster.metadata.creation_timestamp.as_ref()?.0;
-        created.checked_add(jiff::SignedDuration::from_secs(longest)).ok()
+    /// Why nothing is built on a request that was approved, if it breaks a rule.
+    fn approved_wrongly(&self, request: &Request) -> Option<Refusal> {
+        let Violation { code, detail, .. } = self.violations(request).into_iter().next()?;
+        let detail = format!("request {}, approved by somebody else: {detail}", request.name);
+        Some(Refusal::new(code, detail, help_for(code, request)))
     }
 }
 
@@ -431,6 +331,11 @@ fn holder(cluster: &ManagedCluster) -> Holder {
         created: millis(cluster.metadata.creation_timestamp.as_ref().map(|time| time.0)),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
         accepted: cluster.spec.hub_accepts_client.unwrap_or_default(),
+        accepted_by_hub: cluster
+            .metadata
+            .annotations
+            .as_ref()
+            .is_some_and(|annotations| annotations.contains_key(content::ACCEPTED_BY_HUB)),
         accepted_before: conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some(),
         joined: joined.is_some(),
         joined_at: millis(joined.map(|condition| condition.last_transition_time.0)),

@@ -1,0 +1,14 @@
+//! Whether a cluster may be accepted, and with which certificate request.
+//!
+//! ```text
+//! ManagedCluster ─┐
+//! its requests ───┼─▶ decide ─▶ Act { approve, accept } | Settled { stray } | NoRequest | Refused { code, detail, help }
+//! its namespace ──┘
+//! ```
+
+mod admit;
+mod decide;
+mod outcome;
+
+pub use decide::{Chosen, Found, Options, decide};
+pub use outcome::{Decision, Help, Refusal};
