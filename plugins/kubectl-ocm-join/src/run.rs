@@ -12,8 +12,8 @@ use ocm_core::join::gates::GATES;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::{CertificateLife, Settings};
 use ocm_core::{Event, Exit, Failure, Narrator, certificate, duration};
-use ocm_flows::hub::AddressWish;
-use ocm_flows::join::{self, Request, Trust, Way};
+use ocm_flows::hub::AddressOptions;
+use ocm_flows::join::{self, HubAccess, Request, Trust};
 use ocm_kube::{Connection, HubArgs, connect};
 use secrecy::SecretString;
 
@@ -75,9 +75,9 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let connection = client.connection()?;
     let token = token(hub_token, hub_token_file)?;
     let typed = Typed { token, server: hub_apiserver, trust, internal };
-    let way = typed.way(&hub, &connection, &ui).await?;
-    let from_one_seat = matches!(way, Way::Seat { .. });
-    if accept && !from_one_seat {
+    let access = typed.access(&hub, &connection, &ui).await?;
+    let has_hub_kubeconfig = matches!(access, HubAccess::Kubeconfig { .. });
+    if accept && !has_hub_kubeconfig {
         return Err(Failure::usage(
             "--accept needs the hub's kubeconfig: only an administrator of the hub accepts clusters",
         )
@@ -90,7 +90,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         WaitArg::Registered | WaitArg::Usual => Goal::Registered,
     });
     let managed = connect(&connection, ui.clone()).await?;
-    if join::is_itself(&managed, &way).await {
+    if join::is_itself(&managed, &access).await {
         let sentence = format!("{} is the hub itself", managed.label());
         if itself || !view.mode().changes() {
             ui.tell(Event::note(sentence));
@@ -104,7 +104,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     }
     let request = Request {
         settings,
-        way,
+        access,
         mode: view.mode(),
         accept: accept.then(AcceptOptions::default),
         wait: goal,
@@ -125,8 +125,8 @@ struct Typed {
 }
 
 impl Typed {
-    /// Which of the two ways in was meant.
-    async fn way(self, hub: &HubArgs, plain: &Connection, ui: &Arc<Ui>) -> Result<Way, Failure> {
+    /// Which of the two ways to the hub was meant.
+    async fn access(self, hub: &HubArgs, plain: &Connection, ui: &Arc<Ui>) -> Result<HubAccess, Failure> {
         let Self { token, server, trust, internal } = self;
         match (token, hub.is_given()) {
             (Some(_), true) => Err(Failure::usage("a token and the hub's kubeconfig are two different ways in")
@@ -138,7 +138,7 @@ impl Typed {
                 let server = server.ok_or_else(|| {
                     Failure::usage("--hub-token needs --hub-apiserver URL: a token does not say where its hub is")
                 })?;
-                Ok(Way::Token { token: SecretString::from(token), server, trust })
+                Ok(HubAccess::Token { token: SecretString::from(token), server, trust })
             }
             (None, true) => {
                 if !trust.pins.is_empty() {
@@ -146,8 +146,8 @@ impl Typed {
                         .hint("with access to both clusters the hub's kubeconfig says how it is verified"));
                 }
                 let hub = connect(&hub.connection(plain), ui.clone()).await?;
-                let address = AddressWish { server, internal, ca: trust.ca, unverified: trust.skip };
-                Ok(Way::Seat { hub: Box::new(hub), address })
+                let address = AddressOptions { server, internal, ca: trust.ca, unverified: trust.skip };
+                Ok(HubAccess::Kubeconfig { hub: Box::new(hub), address })
             }
         }
     }

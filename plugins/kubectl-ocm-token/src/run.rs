@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ocm_cli::Ui;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate, duration};
-use ocm_flows::hub::AddressWish;
-use ocm_flows::token::{self, Kind, Revoked, Wish};
+use ocm_flows::hub::AddressOptions;
+use ocm_flows::token::{self, Kind, Request, Revoked};
 use ocm_kube::{Cluster, connect};
 
 use crate::args::{CreateArgs, KindArg, LineArgs, ListArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
@@ -47,7 +47,7 @@ fn shape(args: LineArgs, unverified: bool) -> Result<Shape, Failure> {
         }
         None => Vec::new(),
     };
-    let address = AddressWish { server: hub_apiserver, internal: force_internal_endpoint_lookup, ca, unverified };
+    let address = AddressOptions { server: hub_apiserver, internal: force_internal_endpoint_lookup, ca, unverified };
     Ok(Shape { address, format, token_only, file: output_file, output: output.output })
 }
 
@@ -71,9 +71,9 @@ async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -
         Some(text) => duration::parse(&text).map_err(|error| Failure::usage(format!("--ttl: {error}")))?,
         None => usual,
     };
-    let wish = Wish { kind, ttl, description, cluster_sets, address: shape.address.clone() };
+    let request = Request { kind, ttl, description, cluster_sets, address: shape.address.clone() };
     if DryRun::from(dry_run) != DryRun::No {
-        token::check(&hub, &wish).await?;
+        token::check(&hub, &request).await?;
         ui.tell(Event::note(format!(
             "a token for {} would be made ({}); nothing was changed",
             duration::human(ttl),
@@ -81,7 +81,7 @@ async fn create(args: CreateArgs, hub: Cluster, unverified: bool, ui: Arc<Ui>) -
         )));
         return Ok(Exit::Ok);
     }
-    let minted = token::create(&hub, &wish, ui.as_ref()).await?;
+    let minted = token::create(&hub, &request, ui.as_ref()).await?;
     view::minted(&ui, &minted, &shape)
 }
 

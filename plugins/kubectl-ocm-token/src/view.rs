@@ -8,7 +8,7 @@ use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::duration::human;
 use ocm_core::token::Kept;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate};
-use ocm_flows::hub::AddressWish;
+use ocm_flows::hub::AddressOptions;
 use ocm_flows::token::{Minted, Revoked};
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ use crate::args::LineFormat;
 
 /// How the line is made and where it goes.
 pub(crate) struct Shape {
-    pub(crate) address: AddressWish,
+    pub(crate) address: AddressOptions,
     pub(crate) format: LineFormat,
     pub(crate) token_only: bool,
     pub(crate) file: Option<PathBuf>,

@@ -141,7 +141,7 @@ fn commands_overlapped(scene: &Scene) -> Result<Duration, String> {
         let mut install = vec!["kubectl", "ocm", "install", "hub", "--context", &scene.hub];
         install.extend(scene.bundle.as_deref().map_or_else(Vec::new, |bundle| vec!["--bundle-version", bundle]));
         scene.run(&install)?;
-        each(|one| scene.join_from_one_seat(one))?;
+        each(|one| scene.join_with_both_kubeconfigs(one))?;
         scene.available(&managed())
     })?;
     Ok(took)

@@ -188,7 +188,7 @@ fn parent(file: &Path) -> &Path {
     file.parent().unwrap_or(file)
 }
 
-/// The first cluster joins with a token, as somebody without access to the hub would; the others from one seat.
+/// The first cluster joins with a token, as somebody without access to the hub would; the others with both kubeconfigs.
 fn play(scene: &Scene, managed: &[Managed]) -> Result<(), String> {
     println!("\n# A hub");
     scene.install()?;
@@ -199,7 +199,7 @@ fn play(scene: &Scene, managed: &[Managed]) -> Result<(), String> {
         scene.accept(first)?;
         for other in others {
             println!("\n# Whoever has access to both does all of it at once");
-            scene.join_from_one_seat(other)?;
+            scene.join_with_both_kubeconfigs(other)?;
         }
         println!("\n# Where they stand");
         scene.available(managed)?;

@@ -163,7 +163,7 @@ impl Scene {
     ///
     /// # Errors
     /// When the command fails.
-    pub fn join_from_one_seat(&self, managed: &Managed) -> Result<(), String> {
+    pub fn join_with_both_kubeconfigs(&self, managed: &Managed) -> Result<(), String> {
         let mut words = vec!["kubectl", "ocm", "join", &managed.name, "--context", &managed.context];
         words.extend(["--hub-context", &self.hub, "--accept"]);
         words.extend(self.release());

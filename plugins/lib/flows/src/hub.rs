@@ -27,7 +27,7 @@ pub const CLUSTER_INFO_PATH: &str = "/api/v1/namespaces/kube-public/configmaps/c
 
 /// What the user said about the address.
 #[derive(Clone, Debug, Default)]
-pub struct AddressWish {
+pub struct AddressOptions {
     /// The address that agents dial; none: the kubeconfig's.
     pub server: Option<String>,
     /// Prefer the address that the hub publishes for use inside its network.
@@ -40,21 +40,25 @@ pub struct AddressWish {
 
 /// Where agents find the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FoundAddress {
     /// The address and who vouches for it.
     pub address: HubAddress,
-    /// Whether it could be reached from here, and so was seen to be vouched for.
-    pub seen: bool,
+    /// Whether it could be reached from here, and so was checked to be vouched for.
+    pub is_checked: bool,
 }
 
-/// Where agents find the hub, seen from somebody who holds its kubeconfig.
+/// Where agents find the hub, as somebody sees it who holds its kubeconfig.
 ///
 /// # Errors
 /// When the address cannot be used by agents, or nothing that we hold vouches for it.
-pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<Place, Failure> {
-    if hub.insecure && wish.ca.is_empty() {
+pub async fn address(
+    hub: &Cluster,
+    options: &AddressOptions,
+    narrator: &dyn Narrator,
+) -> Result<FoundAddress, Failure> {
+    if hub.insecure && options.ca.is_empty() {
         let sentence = format!("{} is not verified: its kubeconfig says insecure-skip-tls-verify", hub.label());
-        if !wish.unverified {
+        if !options.unverified {
             return Err(Failure::new(Reason::Tls, format!("{sentence}; nothing was changed"))
                 .because("the CA that it tells would be pinned and given to agents, whoever answered")
                 .hint(Remedy::HubCa)
@@ -62,11 +66,11 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
         }
         narrator.tell(Event::warning(format!("{sentence}; whoever answers there can put another hub in its place")));
     }
-    let given = wish.server.clone().unwrap_or_else(|| hub.server.clone());
+    let given = options.server.clone().unwrap_or_else(|| hub.server.clone());
     let mut endpoint = Endpoint::parse(&given, None)?;
     let mut server = given;
     let mut published = None;
-    if wish.internal || (wish.server.is_none() && endpoint.is_loopback()) {
+    if options.internal || (options.server.is_none() && endpoint.is_loopback()) {
         published = cluster_info(hub).await?;
         let usable = published.as_ref().and_then(|info| Endpoint::parse(&info.server, None).ok().zip(Some(info)));
         match usable.filter(|(endpoint, _)| !endpoint.is_loopback()) {
@@ -75,7 +79,7 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
                     .tell(Event::note(format!("agents dial {}, the address in kube-public/cluster-info", info.server)));
                 (endpoint, server) = (found, info.server.clone());
             }
-            None if wish.internal => {
+            None if options.internal => {
                 return Err(Failure::new(Reason::NotFound, "the hub publishes no address for use inside its network")
                     .because("kube-public/cluster-info is not there or names none")
                     .hint(Remedy::HubAddress));
@@ -89,8 +93,8 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
         ))
         .hint(Remedy::HubAddress));
     }
-    if !wish.ca.is_empty() {
-        return place(server, &endpoint, &wish.ca, hub, narrator).await;
+    if !options.ca.is_empty() {
+        return checked(server, &endpoint, &options.ca, hub, narrator).await;
     }
     let mut candidates: Vec<Vec<Vec<u8>>> = Vec::new();
     let mut propose = |ca: Vec<Vec<u8>>| {
@@ -105,31 +109,34 @@ pub async fn address(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator)
     }
     let mut trouble = None;
     for candidate in &candidates {
-        match place(server.clone(), &endpoint, candidate, hub, narrator).await {
-            Ok(place) => return Ok(place),
+        match checked(server.clone(), &endpoint, candidate, hub, narrator).await {
+            Ok(found) => return Ok(found),
             Err(failure) => trouble = trouble.or(Some(failure)),
         }
     }
     match trouble {
         // The kubeconfig trusts what the system trusts, and so can the agents.
         _ if hub.ca.is_none() && !hub.insecure && server == hub.server => {
-            Ok(Place { address: HubAddress { server, ..HubAddress::default() }, seen: true })
+            Ok(FoundAddress { address: HubAddress { server, ..HubAddress::default() }, is_checked: true })
         }
         Some(failure) => Err(failure.hint(Remedy::HubCa)),
         None => Err(Failure::new(Reason::Tls, format!("no CA is known that vouches for {server}")).hint(Remedy::HubCa)),
     }
 }
 
-/// The address with those of the authorities that were seen to vouch for it. What cannot be reached from here may still be
-/// reachable for agents.
-async fn place(
+/// The address with those of the authorities that were seen to vouch for it. What cannot be reached from here may still
+/// be reachable for agents.
+async fn checked(
     server: String,
     endpoint: &Endpoint,
     ca: &[Vec<u8>],
     hub: &Cluster,
     narrator: &dyn Narrator,
-) -> Result<Place, Failure> {
-    let at = |server, ca, seen| Place { address: HubAddress { server, ca, ..HubAddress::default() }, seen };
+) -> Result<FoundAddress, Failure> {
+    let at = |server, ca, is_checked| FoundAddress {
+        address: HubAddress { server, ca, ..HubAddress::default() },
+        is_checked,
+    };
     match vouching(endpoint, ca).await {
         Ok(vouching) => Ok(at(server, vouching, true)),
         Err(failure) if failure.reason == Reason::Unreachable && (server != hub.server || hub.proxy.is_some()) => {

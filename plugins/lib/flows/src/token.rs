@@ -22,7 +22,7 @@ use ocm_kube::apply::{self, FIELD_MANAGER};
 use ocm_net::Endpoint;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::hub::{self, AddressWish, Place};
+use crate::hub::{self, AddressOptions, FoundAddress};
 use crate::observe::tls;
 
 /// What kind of token is wanted.
@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// What kind of token, for how long, for which address.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Request {
     /// The kind.
     pub kind: Kind,
     /// For how long.
@@ -47,7 +47,7 @@ pub struct Wish {
     /// Sets besides `default` that clusters may be registered into with a bootstrap token.
     pub cluster_sets: Vec<String>,
     /// The hub's address.
-    pub address: AddressWish,
+    pub address: AddressOptions,
 }
 
 /// A token and all that belongs to it.
@@ -70,22 +70,23 @@ const SHORTEST: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// When the hub refuses, or no address can be given to agents. Nothing was made then.
-pub async fn create(hub: &Cluster, wish: &Wish, narrator: &dyn Narrator) -> Result<Minted, Failure> {
-    check(hub, wish).await?;
-    let line = line(hub, &wish.address, narrator).await?;
-    let (token, expires, user, id) = match wish.kind {
+pub async fn create(hub: &Cluster, request: &Request, narrator: &dyn Narrator) -> Result<Minted, Failure> {
+    check(hub, request).await?;
+    let line = line(hub, &request.address, narrator).await?;
+    let (token, expires, user, id) = match request.kind {
         Kind::ServiceAccount => {
-            let (token, expires) = service_account_token(hub, wish.ttl).await?;
+            let (token, expires) = service_account_token(hub, request.ttl).await?;
             (token, Some(expires), identity::BOOTSTRAP_USER.to_owned(), None)
         }
         Kind::Bootstrap => {
             apply::one(hub, &token::token_binding(), DryRun::No).await?;
-            for object in wish.cluster_sets.iter().flat_map(|set| token::cluster_set_rights(set)) {
+            for object in request.cluster_sets.iter().flat_map(|set| token::cluster_set_rights(set)) {
                 grant(hub, &object).await?;
             }
-            let expires = token::to_the_second(Timestamp::now() + wish.ttl);
+            let expires = token::to_the_second(Timestamp::now() + request.ttl);
             let token = draw()?;
-            apply::one(hub, &token.manifest(Some(expires), &wish.description, &wish.cluster_sets), DryRun::No).await?;
+            apply::one(hub, &token.manifest(Some(expires), &request.description, &request.cluster_sets), DryRun::No)
+                .await?;
             (token.reveal(), Some(expires), bootstrap::token_user(&token.id), Some(token.id))
         }
     };
@@ -96,10 +97,10 @@ pub async fn create(hub: &Cluster, wish: &Wish, narrator: &dyn Narrator) -> Resu
 ///
 /// # Errors
 /// A usage failure for a life that no token can have; [`Reason::Forbidden`]; [`Reason::NotFound`] on what is no hub.
-pub async fn check(hub: &Cluster, wish: &Wish) -> Result<(), Failure> {
-    match wish.kind {
+pub async fn check(hub: &Cluster, request: &Request) -> Result<(), Failure> {
+    match request.kind {
         Kind::ServiceAccount => {
-            if wish.ttl < SHORTEST {
+            if request.ttl < SHORTEST {
                 return Err(Failure::usage("a service account's token lives for ten minutes at least")
                     .hint(Remedy::BootstrapToken));
             }
@@ -110,7 +111,7 @@ pub async fn check(hub: &Cluster, wish: &Wish) -> Result<(), Failure> {
             }
         }
         Kind::Bootstrap => {
-            if wish.ttl.is_zero() {
+            if request.ttl.is_zero() {
                 return Err(Failure::usage("a token that has expired already helps nobody"));
             }
             let rbac = |verb| Right::new(verb, "rbac.authorization.k8s.io", "clusterrolebindings");
@@ -121,10 +122,10 @@ pub async fn check(hub: &Cluster, wish: &Wish) -> Result<(), Failure> {
             let mut rights = rights.to_vec();
             let role = Right::new("get", "rbac.authorization.k8s.io", "clusterroles").on(bootstrap::CLUSTER_ROLE);
             rights.push(role);
-            if !wish.cluster_sets.is_empty() {
+            if !request.cluster_sets.is_empty() {
                 rights.push(Right::new("create", "rbac.authorization.k8s.io", "clusterroles"));
             }
-            for set in &wish.cluster_sets {
+            for set in &request.cluster_sets {
                 // Nobody can grant what they do not hold.
                 rights.push(
                     Right::new("create", "cluster.open-cluster-management.io", "managedclustersets/join").on(set),
@@ -222,12 +223,13 @@ fn draw() -> Result<BootstrapToken, Failure> {
 
 /// Everything of a ticket but its token. The authority's certificate goes along only where a joiner who knows its key
 /// could not learn it from the hub.
-async fn line(hub: &Cluster, wish: &AddressWish, narrator: &dyn Narrator) -> Result<Ticket, Failure> {
-    let Place { address: HubAddress { server, ca, .. }, seen } = hub::address(hub, wish, narrator).await?;
+async fn line(hub: &Cluster, options: &AddressOptions, narrator: &dyn Narrator) -> Result<Ticket, Failure> {
+    let FoundAddress { address: HubAddress { server, ca, .. }, is_checked } =
+        hub::address(hub, options, narrator).await?;
     let endpoint = Endpoint::parse(&server, None)?;
     let pins: Vec<Pin> = ca.iter().filter_map(|certificate| Pin::of(certificate)).collect();
     let learned = pins.is_empty()
-        || (seen
+        || (is_checked
             && ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, tls::HANDSHAKE).await.is_ok());
     Ok(Ticket { token: String::new(), server, pins, ca: if learned { Vec::new() } else { ca } })
 }
@@ -249,7 +251,12 @@ pub async fn list(hub: &Cluster) -> Result<Vec<Kept>, Failure> {
 ///
 /// # Errors
 /// [`Reason::NotFound`]; [`Reason::Refused`] for a token that registers no clusters.
-pub async fn show(hub: &Cluster, id: &str, address: &AddressWish, narrator: &dyn Narrator) -> Result<Minted, Failure> {
+pub async fn show(
+    hub: &Cluster,
+    id: &str,
+    address: &AddressOptions,
+    narrator: &dyn Narrator,
+) -> Result<Minted, Failure> {
     let id = identifier(id)?;
     let found = find(hub, id).await?;
     let Some((secret, kept)) = found else {

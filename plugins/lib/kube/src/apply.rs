@@ -12,8 +12,8 @@ use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
 use serde_json::Value;
 
 use crate::Cluster;
-use crate::changes::{Changes, named};
-use crate::wait::{Look, until_changed};
+use crate::triggers::{Triggers, named};
+use crate::wait::{Check, until_triggered};
 
 pub use ocm_core::reconcile::FIELD_MANAGER;
 
@@ -135,11 +135,11 @@ async fn established(cluster: &Cluster, applied: &Applied, narrator: &dyn Narrat
     }
     let doing = format!("waiting until the cluster serves {}", definition.name());
     let deadline = Instant::now() + Duration::from_secs(60);
-    let changes = Changes::default().of(api(cluster, definition), named(definition.name()));
-    until_changed(&doing, deadline, Duration::from_millis(500), changes, narrator, async || {
+    let triggers = Triggers::default().of(api(cluster, definition), named(definition.name()));
+    until_triggered(&doing, deadline, Duration::from_millis(500), triggers, narrator, async || {
         let live = read(cluster, definition).await?.unwrap_or_default();
-        let not_yet = || Look::NotYet("not established yet".to_owned());
-        Ok(if is_established(definition, &live)? { Look::Ready(()) } else { not_yet() })
+        let not_yet = || Check::NotYet("not established yet".to_owned());
+        Ok(if is_established(definition, &live)? { Check::Ready(()) } else { not_yet() })
     })
     .await
 }

@@ -9,13 +9,13 @@
 pub mod access;
 pub mod apply;
 mod args;
-pub mod changes;
 mod connect;
 mod credentials;
 mod explain;
 mod kubeconfig;
 mod middleware;
 mod socks;
+pub mod triggers;
 mod untyped;
 pub mod wait;
 

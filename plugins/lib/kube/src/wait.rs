@@ -5,58 +5,59 @@ use std::time::{Duration, Instant};
 use ocm_core::duration::human;
 use ocm_core::{Event, Failure, Narrator, Reason};
 
-use crate::changes::Changes;
+use crate::triggers::Triggers;
 
-/// What one look at the cluster found.
-pub enum Look<T> {
+/// What one check of the cluster found.
+pub enum Check<T> {
     /// It came true.
     Ready(T),
     /// Not yet, and what holds it up.
     NotYet(String),
-    /// Not yet, and no watch tells when: it is looked at again soon.
+    /// Not yet, and no watch tells when: it is checked again soon.
     Unwatched(String),
 }
 
-/// How long pauses become while looks fail.
+/// How long pauses become while checks fail.
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
-/// How long before the deadline the last look is.
+/// How long before the deadline the last check is.
 const LAST: Duration = Duration::from_millis(500);
 
-/// Looks until it is ready or `deadline` has passed. Between looks it sleeps `pause`.
+/// Checks until it is ready or `deadline` has passed. Between checks it sleeps `pause`.
 ///
-/// Transient failures of a look (no connection, a busy server) count as "not yet" and are told; after each, the pause is
-/// longer. A look that has no answer at the deadline ends there, so it must only read.
+/// Transient failures of a check (no connection, a busy server) count as "not yet" and are told; after each, the pause is
+/// longer. A check that has no answer at the deadline ends there, so it must only read.
 ///
 /// # Errors
-/// [`Reason::TimedOut`], with what held it up last; or the first failure of a look that does not pass by itself.
+/// [`Reason::TimedOut`], with what held it up last; or the first failure of a check that does not pass by itself.
 pub async fn until<T, F>(
     doing: &str,
     deadline: Instant,
     pause: Duration,
     narrator: &dyn Narrator,
-    look: F,
+    check: F,
 ) -> Result<T, Failure>
 where
-    F: AsyncFnMut() -> Result<Look<T>, Failure>,
+    F: AsyncFnMut() -> Result<Check<T>, Failure>,
 {
-    until_changed(doing, deadline, pause, Changes::default(), narrator, look).await
+    until_triggered(doing, deadline, pause, Triggers::default(), narrator, check).await
 }
 
-/// The same, but it looks again as soon as one of the `changes` comes. While they tell everything, pauses are longer.
+/// The same, but it checks again as soon as one of the `triggers` tells of a change. While they tell everything, pauses
+/// are longer.
 ///
 /// # Errors
 /// As [`until`].
-pub async fn until_changed<T, F>(
+pub async fn until_triggered<T, F>(
     doing: &str,
     deadline: Instant,
     pause: Duration,
-    mut changes: Changes,
+    mut triggers: Triggers,
     narrator: &dyn Narrator,
-    mut look: F,
+    mut check: F,
 ) -> Result<T, Failure>
 where
-    F: AsyncFnMut() -> Result<Look<T>, Failure>,
+    F: AsyncFnMut() -> Result<Check<T>, Failure>,
 {
     let started = Instant::now();
     narrator.tell(Event::now(doing));
@@ -64,10 +65,10 @@ where
     let last = LAST.min(pause);
     loop {
         let mut watched = true;
-        match tokio::time::timeout_at(deadline.into(), look()).await {
-            Ok(Ok(Look::Ready(value))) => return Ok(value),
-            Ok(Ok(Look::NotYet(why))) => (because, next) = (why, pause),
-            Ok(Ok(Look::Unwatched(why))) => (because, next, watched) = (why, pause, false),
+        match tokio::time::timeout_at(deadline.into(), check()).await {
+            Ok(Ok(Check::Ready(value))) => return Ok(value),
+            Ok(Ok(Check::NotYet(why))) => (because, next) = (why, pause),
+            Ok(Ok(Check::Unwatched(why))) => (because, next, watched) = (why, pause, false),
             Ok(Err(failure)) if failure.reason.is_transient() => {
                 (because, next) = (failure.to_string(), (next * 2).min(LONGEST_PAUSE.max(pause)));
                 watched = false;
@@ -87,8 +88,8 @@ where
         });
         let latest = deadline - last;
         match watched {
-            true => changes.wait(next, latest.into()).await,
-            false => changes.wait_briefly(next, latest.into()).await,
+            true => triggers.wait(next, latest.into()).await,
+            false => triggers.wait_briefly(next, latest.into()).await,
         }
     }
 }

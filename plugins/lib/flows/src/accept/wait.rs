@@ -14,7 +14,7 @@ use ocm_core::accept::{Decision, Found, Options, Refusal, decide};
 use ocm_core::csr::{Code, Request};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
-use ocm_kube::wait::{Look, until};
+use ocm_kube::wait::{Check, until};
 use tokio::time::timeout_at;
 
 use super::carry_out::{LONGEST_PAUSE, one};
@@ -318,9 +318,9 @@ pub async fn when_asked(
     let candidate = until(&doing, deadline, PAUSE, narrator.as_ref(), async || {
         let found = survey(hub, &scope, options).await?.into_iter().next();
         Ok(match found {
-            Some(candidate) if !may_come(&candidate.decision) => Look::Ready(candidate),
-            Some(candidate) => Look::NotYet(row(&candidate).detail),
-            None => Look::NotYet(String::new()),
+            Some(candidate) if !may_come(&candidate.decision) => Check::Ready(candidate),
+            Some(candidate) => Check::NotYet(row(&candidate).detail),
+            None => Check::NotYet(String::new()),
         })
     })
     .await?;

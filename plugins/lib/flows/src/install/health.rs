@@ -6,11 +6,11 @@ use ocm_api::names::namespaces;
 use ocm_core::install::health::{Finding, judge};
 use ocm_core::{Failure, Narrator};
 use ocm_kube::Cluster;
-use ocm_kube::wait::{Look, until_changed};
+use ocm_kube::wait::{Check, until_triggered};
 
-use crate::observe::hub::{changes, observe};
+use crate::observe::hub::{observe, triggers};
 
-/// Time between two looks where no watch says when to look.
+/// Time between two checks where no watch says when to check.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Waits until the hub is usable: its operator, its conditions, every Deployment, and every webhook with an answer.
@@ -26,15 +26,15 @@ pub(super) async fn usable(
     let deadline = Instant::now() + timeout;
     let again = "what was applied stays: mend it and run the same command again, it goes on from there";
     let doing = "waiting for the hub to be usable";
-    until_changed(doing, deadline, PAUSE, changes(cluster, hub), narrator, async || {
+    until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
         let facts = observe(cluster, hub).await?;
         let findings = judge(&facts);
-        let Some(first) = findings.first() else { return Ok(Look::Ready(())) };
+        let Some(first) = findings.first() else { return Ok(Check::Ready(())) };
         // Nothing tells when the API server asks a webhook, or when it answers; nor of a hub that runs elsewhere.
         let is_answer = matches!(first, Finding::NotAsked(_) | Finding::Unanswered { .. });
         match is_answer || facts.namespace != namespaces::HUB {
-            true => Ok(Look::Unwatched(first.to_string())),
-            false => Ok(Look::NotYet(first.to_string())),
+            true => Ok(Check::Unwatched(first.to_string())),
+            false => Ok(Check::NotYet(first.to_string())),
         }
     })
     .await

@@ -14,7 +14,7 @@ use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
 use super::session::HubSession;
-use super::{TrustedBy, Way, follow, on_hub, survey};
+use super::{HubAccess, TrustedBy, follow, on_hub, survey};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -26,7 +26,7 @@ pub struct Request {
     /// What the join is to come to.
     pub settings: Settings,
     /// How the hub is reached.
-    pub way: Way,
+    pub access: HubAccess,
     /// What is done with the plan.
     pub mode: Mode,
     /// Accept the cluster too; only with access to both clusters.

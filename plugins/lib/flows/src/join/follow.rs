@@ -11,17 +11,17 @@ use ocm_core::managed::Asked;
 use ocm_core::phase::Phase;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
-use ocm_kube::changes::Changes;
-use ocm_kube::wait::{Look, until_changed};
+use ocm_kube::triggers::Triggers;
+use ocm_kube::wait::{Check, until_triggered};
 use tokio::time::timeout_at;
 
 use super::on_hub;
 use super::survey::{self, Survey};
 use crate::observe::{managed, registration};
 
-/// Time between two looks where no watch says when to look: a token that registers clusters may not watch them.
+/// Time between two checks where no watch says when to check: a token that registers clusters may not watch them.
 const PAUSE: Duration = Duration::from_millis(700);
-/// How often the hub is asked whether it still takes the agent's token, and leases are looked at.
+/// How often the hub is asked whether it still takes the agent's token, and leases are checked.
 const SOMETIMES: Duration = Duration::from_millis(2500);
 
 /// The request of the agent itself.
@@ -52,7 +52,7 @@ impl Follower<'_> {
     pub(super) async fn until(&self, goal: Goal, deadline: Instant, narrator: &dyn Narrator) -> Result<Phase, Failure> {
         let started = Instant::now();
         let expected = Expected { name: self.name, goal, credential: &self.credential };
-        let mut changes = self.changes();
+        let mut triggers = self.triggers();
         let mut told_to_accept = false;
         let mut last: Option<Wait> = None;
         let mut sometimes = started + SOMETIMES;
@@ -102,7 +102,7 @@ impl Follower<'_> {
                     }
                     narrator.tell(Event::blocked(wait.doing.clone(), wait.because.clone()));
                     last = Some(wait);
-                    changes.wait(PAUSE, (deadline - PAUSE).into()).await;
+                    triggers.wait(PAUSE, (deadline - PAUSE).into()).await;
                 }
             }
         }
@@ -121,8 +121,8 @@ impl Follower<'_> {
         let name = self.name;
         let doing = format!("waiting for the certificate request of the agent of {name}");
         let mut strangers = String::new();
-        let changes = self.changes();
-        let found = until_changed(&doing, deadline, PAUSE, changes, narrator, async || {
+        let triggers = self.triggers();
+        let found = until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
             let (agent, requests, cluster) = futures::join!(
                 managed::identity(self.managed, &self.survey.names.namespace),
                 registration::requests(admin, name),
@@ -145,10 +145,10 @@ impl Follower<'_> {
                         request.state == State::Pending && request.fingerprint().as_ref() == Some(&key)
                     };
                     let settled = accepted && !requests.iter().any(asks);
-                    Ok(Look::Ready(OwnRequest { key, settled }))
+                    Ok(Check::Ready(OwnRequest { key, settled }))
                 }
-                OwnKey::NotYet if strangers.is_empty() => Ok(Look::NotYet(String::new())),
-                OwnKey::NotYet => Ok(Look::NotYet(format!("others ask in its name: {strangers}"))),
+                OwnKey::NotYet if strangers.is_empty() => Ok(Check::NotYet(String::new())),
+                OwnKey::NotYet => Ok(Check::NotYet(format!("others ask in its name: {strangers}"))),
                 OwnKey::Unclear(why) => Err(Failure::refused(format!(
                     "which key is that of the agent of {name} cannot be told, so nothing was approved"
                 ))
@@ -176,12 +176,12 @@ impl Follower<'_> {
         }
     }
 
-    /// What a look depends on, as far as we may watch it.
-    fn changes(&self) -> Changes {
-        managed::changes(self.managed, &self.survey.names).and(registration::changes(self.hub, self.name))
+    /// What a snapshot depends on, as far as we may watch it.
+    fn triggers(&self) -> Triggers {
+        managed::triggers(self.managed, &self.survey.names).and(registration::triggers(self.hub, self.name))
     }
 
-    /// One look at both clusters.
+    /// What both clusters show just now.
     async fn snapshot(&self, sometimes: bool) -> Snapshot {
         let names = &self.survey.names;
         let (managed, hub) =

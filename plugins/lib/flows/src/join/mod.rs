@@ -1,10 +1,10 @@
 //! `join`: find the hub and its authority, look at both clusters, plan, apply, and follow the agent.
 //!
 //! ```text
-//! Way ─▶ reach (hub, address, authority) ─▶ survey (managed cluster) ─▶ belonging
-//!                                                   │
-//!           preflight on both sides, nothing touched ┴─▶ plan ─▶ render · diff · dry run
-//!                                                         └──▶ token ─▶ apply ─▶ follow
+//! HubAccess ─▶ reach (hub, address, authority) ─▶ survey (managed cluster) ─▶ belonging
+//!                                                         │
+//!                 preflight on both sides, nothing touched ┴─▶ plan ─▶ render · diff · dry run
+//!                                                               └──▶ token ─▶ apply ─▶ follow
 //! ```
 
 mod carry_out;
@@ -17,4 +17,4 @@ mod session;
 mod survey;
 
 pub use carry_out::{Joined, Request, join};
-pub use reach::{Trust, TrustedBy, Way, is_itself};
+pub use reach::{HubAccess, Trust, TrustedBy, is_itself};

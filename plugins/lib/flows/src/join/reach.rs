@@ -12,12 +12,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Request;
 use super::session::{Access, HubSession, dial, dial_unverified};
-use crate::hub::{self, AddressWish, CLUSTER_INFO_PATH};
+use crate::hub::{self, AddressOptions, CLUSTER_INFO_PATH};
 use crate::observe::tls::HANDSHAKE;
 
 /// How the hub is reached.
 #[derive(Clone)]
-pub enum Way {
+pub enum HubAccess {
     /// With a token that somebody else made.
     Token {
         /// The token.
@@ -28,11 +28,11 @@ pub enum Way {
         trust: Trust,
     },
     /// With access to both clusters: the user holds the hub's kubeconfig too.
-    Seat {
+    Kubeconfig {
         /// The hub.
         hub: Box<Cluster>,
         /// Where agents find it.
-        address: AddressWish,
+        address: AddressOptions,
     },
 }
 
@@ -76,18 +76,18 @@ impl Trust {
 
 /// Finds the hub and who vouches for it.
 pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Result<HubSession, Failure> {
-    match &request.way {
-        Way::Seat { hub, address } => {
-            let (place, uid) = futures::join!(hub::address(hub, address, narrator.as_ref()), hub::uid(hub));
+    match &request.access {
+        HubAccess::Kubeconfig { hub, address } => {
+            let (found, uid) = futures::join!(hub::address(hub, address, narrator.as_ref()), hub::uid(hub));
             let trusted_by = match () {
                 () if !address.ca.is_empty() => TrustedBy::Ca,
                 () if hub.insecure => TrustedBy::Nothing,
                 () => TrustedBy::Kubeconfig,
             };
-            let address = HubAddress { uid, ..place?.address };
+            let address = HubAddress { uid, ..found?.address };
             Ok(HubSession { address, trusted_by, access: Access::Admin((**hub).clone()) })
         }
-        Way::Token { token, server, trust } => {
+        HubAccess::Token { token, server, trust } => {
             token::check(token.expose_secret(), Timestamp::now())?;
             let endpoint = Endpoint::parse(server, None)?;
             if endpoint.is_loopback() && !request.internal {
@@ -114,11 +114,11 @@ pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Res
 }
 
 /// Whether the cluster that is to join is the hub: it has the hub's address, or is the same cluster under another one.
-pub async fn is_itself(managed: &Cluster, way: &Way) -> bool {
-    match way {
-        Way::Token { server, .. } => at(&managed.server).is_at(server),
-        Way::Seat { hub, .. } if at(&managed.server).is_at(&hub.server) => true,
-        Way::Seat { hub, .. } => {
+pub async fn is_itself(managed: &Cluster, access: &HubAccess) -> bool {
+    match access {
+        HubAccess::Token { server, .. } => at(&managed.server).is_at(server),
+        HubAccess::Kubeconfig { hub, .. } if at(&managed.server).is_at(&hub.server) => true,
+        HubAccess::Kubeconfig { hub, .. } => {
             let (own, other) = futures::join!(hub::uid(managed), hub::uid(hub));
             own.is_some() && own == other
         }
@@ -139,7 +139,7 @@ pub(super) async fn narrow(known: &mut HubAddress, wanted: &HubAddress) {
     }
 }
 
-/// The certificates that vouch for the endpoint, as the user wishes to trust it; empty: the system's.
+/// The certificates that vouch for the endpoint, as the user said to trust it; empty: the system's.
 async fn authority(endpoint: &Endpoint, trust: &Trust, narrator: &dyn Narrator) -> Result<Vec<Vec<u8>>, Failure> {
     let Trust { pins, ca, skip: _ } = trust;
     if !ca.is_empty() {
@@ -227,8 +227,8 @@ async fn internal(
     narrator: Arc<dyn Narrator>,
 ) -> Result<HubAddress, Failure> {
     let hub = dial(&address, token.clone(), narrator.clone()).await?;
-    let wish = AddressWish { server: None, internal: true, ca: address.ca, unverified: false };
-    Ok(hub::address(&hub, &wish, narrator.as_ref()).await?.address)
+    let options = AddressOptions { server: None, internal: true, ca: address.ca, unverified: false };
+    Ok(hub::address(&hub, &options, narrator.as_ref()).await?.address)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use kube::{Api, Resource};
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::{Failure, Narrator, Reason, Remedy, Role, certificate};
-use ocm_kube::changes::{Changes, named};
-use ocm_kube::wait::{Look, until_changed};
+use ocm_kube::triggers::{Triggers, named};
+use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, Connection, connect_to};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -97,13 +97,13 @@ impl HubSession {
         let client = self.client();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.client.clone());
         let definition = format!("{}.{}", ManagedCluster::plural(&()), ManagedCluster::group(&()));
-        let changes = Changes::default().of(definitions, named(&definition));
+        let triggers = Triggers::default().of(definitions, named(&definition));
         let doing = format!("waiting for the hub at {} to start", self.address.server);
         let because = "its operator has not made it serve managed clusters yet";
-        until_changed(&doing, Instant::now() + timeout, PAUSE, changes, narrator, async || {
+        until_triggered(&doing, Instant::now() + timeout, PAUSE, triggers, narrator, async || {
             // The watch wakes it, but the API server may say a moment later only that it serves the kind.
             let ready = serves::<ManagedCluster>(client).await?;
-            Ok(if ready { Look::Ready(()) } else { Look::Unwatched(because.to_owned()) })
+            Ok(if ready { Check::Ready(()) } else { Check::Unwatched(because.to_owned()) })
         })
         .await
         .map_err(|failure| failure.hint(Remedy::HubStart))

@@ -15,7 +15,7 @@ use ocm_core::join::lease::{StaleLease, stale};
 use ocm_core::join::state::{Found, own};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
-use ocm_kube::wait::{Look, until};
+use ocm_kube::wait::{Check, until};
 use serde_json::Value;
 
 use crate::hub;
@@ -128,16 +128,16 @@ pub(super) async fn old_namespace_gone(
     let doing = format!("waiting until namespace {name} of the earlier agent is gone");
     until(&doing, Instant::now() + timeout, Duration::from_secs(1), narrator, async || {
         let found = api.get_opt(name).await.map_err(|error| managed.explain("read the agent's namespace", error))?;
-        let Some(found) = found else { return Ok(Look::Ready(())) };
+        let Some(found) = found else { return Ok(Check::Ready(())) };
         if found.metadata.deletion_timestamp.is_none() {
-            return Ok(Look::Ready(()));
+            return Ok(Check::Ready(()));
         }
         let conditions = found.status.and_then(|status| status.conditions).unwrap_or_default();
         let holds_up = |condition: &&NamespaceCondition| {
             condition.status == "True" && REMAINING.contains(&condition.type_.as_str())
         };
         let remaining = conditions.iter().find(holds_up);
-        Ok(Look::NotYet(remaining.and_then(|condition| condition.message.clone()).unwrap_or_default()))
+        Ok(Check::NotYet(remaining.and_then(|condition| condition.message.clone()).unwrap_or_default()))
     })
     .await
 }

@@ -14,13 +14,13 @@ use ocm_core::install::health::{self, Answer, HubFacts, Probe, WebhookFacts};
 use ocm_core::join::lease::stale_holder;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
-use ocm_kube::changes::{Changes, named};
+use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::{Cluster, explain};
 use serde_json::{Value, json};
 
 use crate::workload;
 
-/// Looks at the hub whose ClusterManager has this name. Its webhooks are asked only where nothing else is missing: they
+/// Reads the hub whose ClusterManager has this name. Its webhooks are asked only where nothing else is missing: they
 /// could not answer before.
 ///
 /// # Errors
@@ -46,14 +46,14 @@ pub async fn observe(cluster: &Cluster, name: &str) -> Result<HubFacts, Failure>
     Ok(facts)
 }
 
-/// Changes of what [`observe`] looks at, but for the answers of webhooks.
-pub fn changes(cluster: &Cluster, hub: &str) -> Changes {
+/// Changes of what [`observe`] reads, but for the answers of webhooks.
+pub fn triggers(cluster: &Cluster, hub: &str) -> Triggers {
     let client = || cluster.client.clone();
     let managers: Api<ClusterManager> = Api::all(client());
     let endpoints: Api<EndpointSlice> = Api::namespaced(client(), namespaces::HUB);
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client());
-    Changes::default()
+    Triggers::default()
         .of(workload::deployments(cluster, namespaces::OPERATOR), named(operators::CLUSTER_MANAGER))
         .of(managers, named(hub))
         .of(workload::deployments(cluster, namespaces::HUB), WatchParams::default())

@@ -14,7 +14,7 @@ use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
-use ocm_kube::changes::{Changes, named};
+use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::{Cluster, explain};
 
 use crate::{hub, workload};
@@ -41,7 +41,7 @@ impl Names {
     }
 }
 
-/// Looks at everything that a cluster shows of its agent.
+/// Reads everything that a cluster shows of its agent.
 pub async fn observe(managed: &Cluster, names: &Names) -> ManagedFacts {
     let klusterlets: Api<Klusterlet> = Api::all(managed.client.clone());
     let (operator, (klusterlet, agents), identity) = futures::join!(
@@ -60,11 +60,11 @@ pub async fn observe(managed: &Cluster, names: &Names) -> ManagedFacts {
     ManagedFacts { operator, klusterlet, agents, identity }
 }
 
-/// Changes of what [`observe`] looks at. Why pods are not ready may change without them.
-pub fn changes(managed: &Cluster, names: &Names) -> Changes {
+/// Changes of what [`observe`] reads. Why pods are not ready may change without them.
+pub fn triggers(managed: &Cluster, names: &Names) -> Triggers {
     let klusterlets: Api<Klusterlet> = Api::all(managed.client.clone());
     let secrets: Api<Secret> = Api::namespaced(managed.client.clone(), &names.namespace);
-    Changes::default()
+    Triggers::default()
         .of(workload::deployments(managed, namespaces::OPERATOR), named(operators::KLUSTERLET))
         .of(klusterlets, named(&names.klusterlet))
         .of(workload::deployments(managed, &names.namespace), WatchParams::default())

@@ -10,9 +10,9 @@ use ocm_core::csr::Request;
 use ocm_core::managed::{Asked, RegistrationFacts};
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
-use ocm_kube::changes::{Changes, named};
+use ocm_kube::triggers::{Triggers, named};
 
-/// Looks at everything that a hub shows of the cluster.
+/// Reads everything that a hub shows of the cluster.
 pub async fn observe(hub: &Cluster, name: &str) -> RegistrationFacts {
     let leases: Api<Lease> = Api::namespaced(hub.client.clone(), name);
     let (cluster, requests, lease) =
@@ -21,12 +21,12 @@ pub async fn observe(hub: &Cluster, name: &str) -> RegistrationFacts {
     RegistrationFacts { cluster, requests, lease }
 }
 
-/// Changes of what [`observe`] looks at.
-pub fn changes(hub: &Cluster, name: &str) -> Changes {
+/// Changes of what [`observe`] reads.
+pub fn triggers(hub: &Cluster, name: &str) -> Triggers {
     let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
     let leases: Api<Lease> = Api::namespaced(hub.client.clone(), name);
     let requests: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    Changes::default()
+    Triggers::default()
         .of(clusters, named(name))
         .of(leases, named(names::MANAGED_CLUSTER_LEASE))
         .of(requests, WatchParams::default().labels(&of_cluster(name)))

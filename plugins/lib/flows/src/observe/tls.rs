@@ -9,7 +9,7 @@ use ocm_net::{ConnectError, Endpoint, present};
 /// How long one handshake may take.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Looks at what a server presents, and whether these authorities vouch for it, together and each alone: one handshake.
+/// Reads what a server presents, and whether these authorities vouch for it, together and each alone: one handshake.
 ///
 /// # Errors
 /// Why there was no handshake.

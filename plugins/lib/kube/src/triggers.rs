@@ -1,4 +1,5 @@
-//! Watches that end the pauses of a wait: it need not ask all the time.
+//! Watches that trigger the next check of a wait: it need not ask all the time. What changed is not told; that is for
+//! the watch of a flow.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// A watch only says when to observe again. One that may not be made, or ends, is no error: as long as one is missing the
 /// pauses are short.
 #[derive(Default)]
-pub struct Changes {
+pub struct Triggers {
     watches: SelectAll<BoxStream<'static, Told>>,
     /// How many watches there should be.
     wanted: usize,
@@ -44,7 +45,7 @@ enum Told {
     Ended,
 }
 
-impl Changes {
+impl Triggers {
     /// Watches objects too, of a kind or, with a field selector, a single one.
     #[must_use]
     pub fn of<K>(mut self, api: Api<K>, params: WatchParams) -> Self
@@ -149,19 +150,19 @@ pub fn named(name: &str) -> WatchParams {
 mod tests {
     use super::*;
 
-    fn changes(told: &[Told]) -> Changes {
-        let mut changes = Changes::default();
-        changes.add(stream::iter(told.to_vec()).chain(stream::pending()));
-        changes
+    fn triggers(told: &[Told]) -> Triggers {
+        let mut triggers = Triggers::default();
+        triggers.add(stream::iter(told.to_vec()).chain(stream::pending()));
+        triggers
     }
 
     const PAUSE: Duration = Duration::from_millis(200);
     const LONG: Duration = Duration::from_millis(600);
 
     /// Whether the pause is over before the short one, after that, or after the long one.
-    async fn waited(changes: &mut Changes) -> &'static str {
+    async fn waited(triggers: &mut Triggers) -> &'static str {
         let begun = Instant::now();
-        changes.until(PAUSE, LONG, begun + Duration::from_secs(3600)).await;
+        triggers.until(PAUSE, LONG, begun + Duration::from_secs(3600)).await;
         match begun.elapsed() {
             elapsed if elapsed < PAUSE => "changed",
             elapsed if elapsed < LONG => "short",
@@ -171,33 +172,33 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_ends_the_pause_and_those_beside_it_do_not_end_the_next() {
-        let mut changes = changes(&[Told::Begun, Told::Changed, Told::Changed, Told::Changed]);
-        assert_eq!(waited(&mut changes).await, "changed");
-        assert_eq!(waited(&mut changes).await, "long");
+        let mut triggers = triggers(&[Told::Begun, Told::Changed, Told::Changed, Told::Changed]);
+        assert_eq!(waited(&mut triggers).await, "changed");
+        assert_eq!(waited(&mut triggers).await, "long");
     }
 
     #[tokio::test]
     async fn the_pause_is_long_only_while_every_change_is_told() {
-        assert_eq!(waited(&mut changes(&[Told::Begun])).await, "long");
+        assert_eq!(waited(&mut triggers(&[Told::Begun])).await, "long");
         for told in [&[][..], &[Told::Begun, Told::Ended]] {
-            assert_eq!(waited(&mut changes(told)).await, "short", "{told:?}");
+            assert_eq!(waited(&mut triggers(told)).await, "short", "{told:?}");
         }
-        assert_eq!(waited(&mut Changes::default()).await, "short");
-        assert_eq!(waited(&mut changes(&[Told::Begun]).and(changes(&[]))).await, "short");
-        assert_eq!(waited(&mut changes(&[Told::Begun]).and(changes(&[Told::Begun]))).await, "long");
+        assert_eq!(waited(&mut Triggers::default()).await, "short");
+        assert_eq!(waited(&mut triggers(&[Told::Begun]).and(triggers(&[]))).await, "short");
+        assert_eq!(waited(&mut triggers(&[Told::Begun]).and(triggers(&[Told::Begun]))).await, "long");
     }
 
     #[tokio::test]
     async fn what_cannot_be_watched_is_asked_for_in_short_pauses() {
         let begun = Instant::now();
-        changes(&[Told::Begun]).wait_briefly(PAUSE, begun + WATCHED).await;
+        triggers(&[Told::Begun]).wait_briefly(PAUSE, begun + WATCHED).await;
         assert!(begun.elapsed() < WATCHED);
     }
 
     #[tokio::test]
     async fn no_pause_goes_past_the_end() {
         let begun = Instant::now();
-        changes(&[Told::Begun]).wait(LONG, begun + PAUSE).await;
+        triggers(&[Told::Begun]).wait(LONG, begun + PAUSE).await;
         assert!(begun.elapsed() < LONG);
     }
 }
