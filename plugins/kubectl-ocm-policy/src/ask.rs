@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Decision, Edit, Manifest, TaintEffect};
 use ocm_policy_engine::{
-    Deadline, Fault, Final, NoEvidence, Operations, Policy, Question, Registry, evaluate, evaluate_question,
+    Deadline, Final, NoEvidence, Operations, Policy, PolicyError, Question, Registry, evaluate, evaluate_question,
 };
 
 use crate::requests::Asked;
@@ -36,7 +36,7 @@ impl Policies {
     ///
     /// # Errors
     /// When the registry does not take it.
-    pub(crate) fn add(&mut self, file: &Path, policy: Arc<Policy>) -> Result<(), Fault> {
+    pub(crate) fn add(&mut self, file: &Path, policy: Arc<Policy>) -> Result<(), PolicyError> {
         let place = policy.manifest().name.clone();
         // Here nobody relies on what it is asked about.
         let installation = self.registry.begin(&place).operations(Operations::MayShrink);
@@ -69,7 +69,7 @@ impl Policies {
     ///
     /// # Errors
     /// When a recorded request cannot be read.
-    pub(crate) fn evaluate(&self, asked: &Asked) -> Result<Final, Fault> {
+    pub(crate) fn evaluate(&self, asked: &Asked) -> Result<Final, PolicyError> {
         match &asked.recorded {
             Some(text) => self.again(text),
             None => Ok(evaluate(&self.registry, asked.request.clone(), asked, &Deadline::NONE)),
@@ -80,14 +80,14 @@ impl Policies {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) fn again(&self, request: &str) -> Result<Final, Fault> {
+    pub(crate) fn again(&self, request: &str) -> Result<Final, PolicyError> {
         let question = Question::recorded(request)?;
         Ok(evaluate_question(&self.registry, question, &NoEvidence, &Deadline::NONE))
     }
 }
 
 /// The word for what came of asking.
-pub(crate) fn word(result: &Result<Decision, Fault>) -> &'static str {
+pub(crate) fn word(result: &Result<Decision, PolicyError>) -> &'static str {
     result.as_ref().map_or("error", |decision| decision.verdict.word())
 }
 

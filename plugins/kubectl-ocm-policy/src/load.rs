@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
-use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, annotate};
+use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, annotate};
 
 use crate::args::{KindArgs, PoliciesArgs};
 use crate::ask::Policies;
@@ -47,13 +47,13 @@ impl Loader {
     pub(crate) fn new(ui: &Ui) -> Result<Self, Failure> {
         let cannot = |error: &dyn std::fmt::Display| Failure::other("policies cannot be run here").because(error);
         let own = std::env::current_exe().map_err(|error| cannot(&error))?;
-        let engine = Engine::new(&EngineSettings::default()).map_err(|fault| cannot(&fault))?;
+        let engine = Engine::new(&EngineSettings::default()).map_err(|error| cannot(&error))?;
         let compiler = Compiler::process(own, [COMPILE.to_owned()]);
         Ok(Self { engine, compiler, cache: cache(ui), ceiling: Ceiling::default() })
     }
 
     /// Compiles a module, or takes it from the cache.
-    pub(crate) fn artifact(&self, module: &[u8], settings: &str) -> Result<Artifact, Fault> {
+    pub(crate) fn artifact(&self, module: &[u8], settings: &str) -> Result<Artifact, PolicyError> {
         match &self.cache {
             Some(cache) => cache.artifact(&self.compiler, module, settings, &self.ceiling),
             None => self.compiler.compile(module, settings, &self.ceiling),
@@ -61,7 +61,7 @@ impl Loader {
     }
 
     /// What a module says of itself, whichever settings it needs.
-    pub(crate) fn describe(&self, module: &[u8]) -> Result<Manifest, Fault> {
+    pub(crate) fn describe(&self, module: &[u8]) -> Result<Manifest, PolicyError> {
         self.compiler.describe(module, &self.ceiling)
     }
 
@@ -71,7 +71,7 @@ impl Loader {
         module: &[u8],
         settings: &str,
         place: impl FnOnce(&str) -> String,
-    ) -> Result<Arc<Policy>, Fault> {
+    ) -> Result<Arc<Policy>, PolicyError> {
         let artifact = self.artifact(module, settings)?;
         let manifest = &artifact.header().manifest;
         // Here nobody is the administrator, so the manifest alone says what the policy may change.
@@ -84,7 +84,7 @@ impl Loader {
         let module = module(file, *kind)?;
         self.policy(&module, settings, |name| policies.place(name))
             .and_then(|policy| policies.add(file, policy))
-            .map_err(|fault| refused(file, &fault))
+            .map_err(|error| refused(file, &error))
     }
 
     /// Makes policies of words of the command line.
@@ -99,10 +99,10 @@ impl Loader {
 }
 
 /// Why a file is no policy.
-pub(crate) fn refused(file: &Path, fault: &Fault) -> Failure {
-    let failure = Failure::other(format!("{}: {fault}", file.display()));
-    match fault {
-        Fault::Settings(_) => failure.hint(format!(
+pub(crate) fn refused(file: &Path, error: &PolicyError) -> Failure {
+    let failure = Failure::other(format!("{}: {error}", file.display()));
+    match error {
+        PolicyError::Settings(_) => failure.hint(format!(
             "kubectl ocm policy inspect {} shows which settings it takes; give them with --settings",
             file.display()
         )),

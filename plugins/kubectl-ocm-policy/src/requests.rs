@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_core::Failure;
 use ocm_policy_abi::{EvidenceSource, Manifest, Map, OBLIGATIONS, Operation, Query, Request, Requester, Table, Text};
-use ocm_policy_engine::{Deadline, EvidenceReader, Fault};
+use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
 use ocm_policy_rules::evidence::{self, Budget};
 use ocm_policy_rules::review::{self, Asking};
 use serde::Deserialize as _;
@@ -35,11 +35,17 @@ struct Answer {
 }
 
 impl EvidenceReader for Asked {
-    fn table(&self, policy: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, Fault> {
+    fn table(
+        &self,
+        policy: &str,
+        query: &Query,
+        _: &Request<'_>,
+        _: &Deadline,
+    ) -> Result<Arc<Table<'static>>, PolicyError> {
         let found = self.answers.iter().find(|answer| answer.policy == policy && answer.query == *query);
         found
             .map(|answer| answer.table.clone())
-            .ok_or_else(|| Fault::Evidence(format!("the evidence {:?} is missing", query.name)))
+            .ok_or_else(|| PolicyError::Evidence(format!("the evidence {:?} is missing", query.name)))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ocm_policy_abi::Verdict;
-use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Fault, Policy, Question, compile_here};
+use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Policy, PolicyError, Question, compile_here};
 use serde_json::{Value, json};
 
 #[path = "../tests/support/asked.rs"]
@@ -28,14 +28,14 @@ fn main() -> ExitCode {
     }
     match measure() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            eprintln!("error: {fault}");
+        Err(error) => {
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn measure() -> Result<(), Fault> {
+fn measure() -> Result<(), PolicyError> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let engine = Engine::new(&EngineSettings::default())?;
     let prefix = json!({"prefix": "prod-"});
@@ -54,14 +54,14 @@ fn measure() -> Result<(), Fault> {
 }
 
 /// The median in microseconds.
-fn decide(engine: &Engine, what: &str, module: &[u8], settings: &Value) -> Result<f64, Fault> {
+fn decide(engine: &Engine, what: &str, module: &[u8], settings: &Value) -> Result<f64, PolicyError> {
     let ceiling = Ceiling::default();
     let artifact = compile_here(module, &settings.to_string(), &ceiling)?;
     let policy: Arc<Policy> = Policy::load(engine, &artifact, &ceiling, &[])?;
     let question = Question::new(asked::request("prod-1", &json!({"region": "eu", "env": "prod"})));
     let first = policy.decide(&question).outcome.clone();
     if first.result.as_ref().map(|decision| decision.verdict) != Ok(Verdict::Allow) {
-        return Err(Fault::Malformed(format!("{what} does not allow: {:?}", first.result)));
+        return Err(PolicyError::Malformed(format!("{what} does not allow: {:?}", first.result)));
     }
     let mut times: Vec<f64> = (0..MANY)
         .map(|_| {

@@ -50,14 +50,14 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<(), String> {
-    let engine = Engine::new(&EngineSettings::default()).map_err(|fault| fault.to_string())?;
+    let engine = Engine::new(&EngineSettings::default()).map_err(|error| error.to_string())?;
     let names = support::names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut policies = Vec::new();
     for ours in support::ours(&names) {
-        let made = support::compiled(&ours.module, &ours.settings()).map_err(|fault| fault.to_string())?;
+        let made = support::compiled(&ours.module, &ours.settings()).map_err(|error| error.to_string())?;
         let loaded = Policy::load(&engine, &made, &Ceiling::default(), &made.header().manifest.edits);
-        policies.push(loaded.map_err(|fault| fault.to_string())?);
+        policies.push(loaded.map_err(|error| error.to_string())?);
     }
     for clusters in [10, 10_000] {
         println!("\na hub with {clusters} clusters");
@@ -159,7 +159,7 @@ impl Hub {
         };
         let question = Question::new(Request { evidence: tables(), ..request.clone() });
         let first = policy.decide(&question).outcome.clone();
-        let decision = first.result.map_err(|fault| format!("{}: {fault}", manifest.name))?;
+        let decision = first.result.map_err(|error| format!("{}: {error}", manifest.name))?;
         let gathered = times(|| drop(tables()));
         let decided = times(|| drop(policy.decide(&question)));
         let target = if manifest.name == "name-claim" { NAME_CLAIM } else { TARGET };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use ocm_policy_abi::Request;
-use ocm_policy_engine::{Ceiling, Engine, Fault, Policy, Question};
+use ocm_policy_engine::{Ceiling, Engine, Policy, PolicyError, Question};
 use ocm_policy_testing::run_suite;
 use serde::Deserialize as _;
 use support::Ours;
@@ -22,8 +22,8 @@ fn configure(engine: &Engine, ours: &Ours, settings: &str) -> Result<Arc<Policy>
         assert_eq!(made.header().settings_for_instances, None, "{}: no snapshot was taken of {settings}", ours.name);
         Policy::load(engine, &made, &ceiling, &made.header().manifest.edits)
     });
-    made.map_err(|fault| match fault {
-        Fault::Settings(why) => why,
+    made.map_err(|error| match error {
+        PolicyError::Settings(why) => why,
         other => panic!("{} with {settings}: {other}", ours.name),
     })
 }
@@ -35,7 +35,7 @@ fn failures(ours: &Ours, configured: &Configured) -> Vec<String> {
     let Some(manifest) = configured.values().find_map(|made| made.as_ref().ok()).map(|policy| policy.manifest()) else {
         return vec!["it refuses all settings of its test cases".to_owned()];
     };
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut failures = run_suite(&suite, manifest, |settings, request| {
         let policy = configured[settings].as_ref().map_err(|why| vec![why.clone()])?;
         let value = serde_json::from_str(request).expect("a test case is JSON");
@@ -50,14 +50,14 @@ fn failures(ours: &Ours, configured: &Configured) -> Vec<String> {
         };
         let first = policy.decide(&question).outcome.clone();
         if policy.decide(&question).outcome != first {
-            faults.push(format!("it decides in two ways about {request}"));
+            errors.push(format!("it decides in two ways about {request}"));
         }
         match first.result {
             Ok(decision) => Ok(serde_json::to_string(&decision).expect("a decision can be written")),
-            Err(fault) => Ok(format!("no decision, but {}: {fault}", fault.code())),
+            Err(error) => Ok(format!("no decision, but {}: {error}", error.code())),
         }
     });
-    failures.extend(faults);
+    failures.extend(errors);
     failures
 }
 

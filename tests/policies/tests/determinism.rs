@@ -214,14 +214,14 @@ impl Hub {
                 let outcome = &answered.outcome;
                 let answer = match &outcome.result {
                     Ok(decision) => serde_json::to_string(decision).expect("a decision can be written"),
-                    Err(fault) => fault.to_string(),
+                    Err(error) => error.to_string(),
                 };
                 // A policy that judges objects is not asked where a change has left none.
                 let asked = question.text_for(policy.manifest()).unwrap_or_default();
                 // Writing to a string does not fail.
                 let _ = writeln!(told, "{number} {} {asked}\n{answer} {}", policy.manifest().name, outcome.fuel);
                 let word =
-                    outcome.result.as_ref().map_or_else(|fault| fault.code(), |decision| decision.verdict.word());
+                    outcome.result.as_ref().map_or_else(|error| error.code(), |decision| decision.verdict.word());
                 *self.answers.entry((policy.manifest().name.clone(), word)).or_default() += 1;
             }
         }

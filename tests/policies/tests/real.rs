@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use ocm_policy_abi::{Decision, Edit, Operation, Row, Table, Verdict};
 use ocm_policy_engine::{
-    Ceiling, Engine, EngineSettings, Fault, Kind, Outcome, Policy, Question, annotate, compile_here,
+    Ceiling, Engine, EngineSettings, Kind, Outcome, Policy, PolicyError, Question, annotate, compile_here,
 };
 use ocm_policy_rules::Bounds;
 use ocm_policy_rules::adapt;
@@ -26,7 +26,7 @@ fn cache() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-fn load(module: &[u8], settings: &Value) -> Result<Arc<Policy>, Fault> {
+fn load(module: &[u8], settings: &Value) -> Result<Arc<Policy>, PolicyError> {
     let artifact = compile_here(module, &settings.to_string(), &Ceiling::default())?;
     Policy::load(&ENGINE, &artifact, &Ceiling::default(), &artifact.header().manifest.edits)
 }
@@ -57,7 +57,7 @@ fn a_go_program() {
         (Verdict::Deny, "dev-1 does not begin with prod-")
     );
     assert_ne!(allowed.audit["drawn"], denied.audit["drawn"], "other requests, other numbers");
-    for (way, fault) in [
+    for (way, error) in [
         ("panic", "exit"),
         ("exit", "exit"),
         ("loop", "out-of-fuel"),
@@ -65,7 +65,7 @@ fn a_go_program() {
         ("print", "too-large"),
     ] {
         let outcome = ask(&with(json!({"prefix": "", "break": way})), &question("prod-1"));
-        assert_eq!(outcome.result.map_err(|fault| fault.code()).map(|d| d.verdict), Err(fault), "{way}");
+        assert_eq!(outcome.result.map_err(|error| error.code()).map(|d| d.verdict), Err(error), "{way}");
     }
     let slept = ask(&with(json!({"prefix": "", "break": "sleep"})), &question("prod-1"));
     assert_eq!(slept.result.expect("an hour is over at once").verdict, Verdict::Allow);
@@ -77,7 +77,7 @@ fn a_rust_program() {
     assert!(policy.manifest().name.starts_with("wasi-command-"));
     assert_eq!(ask(&policy, &question("prod-1")).result.expect("it decides").verdict, Verdict::Allow);
     assert_eq!(ask(&policy, &question("dev-1")).result.expect("it decides").verdict, Verdict::Deny);
-    let Err(Fault::Trap(said)) = ask(&policy, &question("panic please")).result else { panic!("no trap") };
+    let Err(PolicyError::Trap(said)) = ask(&policy, &question("panic please")).result else { panic!("no trap") };
     assert!(said.contains("as was asked"), "{said}");
 }
 
@@ -121,12 +121,14 @@ fn a_kubewarden_policy_judges_its_settings_and_may_not_ask() {
     let [called, program] = kubewarden(cache());
     for module in [&called, &program] {
         let refused = load(module, &json!({"prefix": ""})).err();
-        assert_eq!(refused, Some(Fault::Settings("the prefix must not be empty".to_owned())));
+        assert_eq!(refused, Some(PolicyError::Settings("the prefix must not be empty".to_owned())));
         let wrong = load(module, &json!({"prefix": 5})).err().expect("it is refused").to_string();
         assert!(wrong.contains("it cannot judge its settings"), "{wrong}");
     }
     let policy = load(&called, &json!({"prefix": "prod-", "look_up": true})).expect("it can be loaded");
-    let Err(Fault::HostCall(name)) = ask(&policy, &question("prod-1")).result else { panic!("it was not denied") };
+    let Err(PolicyError::HostCall(name)) = ask(&policy, &question("prod-1")).result else {
+        panic!("it was not denied")
+    };
     assert_eq!(name, "net/v1/dns_lookup_host");
 }
 
@@ -225,10 +227,10 @@ fn a_template_with_an_inventory_decides_as_opa_does() {
         assert_eq!(theirs.reasons.len(), violations, "{verb} {labels} {image}");
         // Without the table there is no answer, with it there is the one of OPA.
         let missing = ask(&policy, &Question::new(request.clone())).result;
-        assert_eq!(missing.map_err(|fault| fault.code()).map(|d| d.verdict), Err("evidence"));
+        assert_eq!(missing.map_err(|error| error.code()).map(|d| d.verdict), Err("evidence"));
         request.evidence.insert("v1-namespace", Table { complete: false, ..table.clone() });
         let cut = ask(&policy, &Question::new(request.clone())).result;
-        assert_eq!(cut.map_err(|fault| fault.code()).map(|d| d.verdict), Err("evidence"));
+        assert_eq!(cut.map_err(|error| error.code()).map(|d| d.verdict), Err("evidence"));
         request.evidence.insert("v1-namespace", table);
         // A set has no order.
         let sorted = |mut decision: Decision| {
@@ -245,5 +247,5 @@ fn rego_that_wants_the_network_is_refused() {
     let (module, _) = policy_tests::rego(cache(), "network.rego", "ocm/allow");
     let refused = load(&module, &json!({})).err();
     let why = "it needs built-in functions that are not there: http.send";
-    assert_eq!(refused, Some(Fault::Load(why.to_owned())));
+    assert_eq!(refused, Some(PolicyError::Load(why.to_owned())));
 }

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use ocm_policy_abi::{EditGrant, Query, Request, Row, Stage, Table};
-use ocm_policy_engine::{Ceiling, Deadline, EvidenceReader, Fault, Final, Policy, Registry, evaluate};
+use ocm_policy_engine::{Ceiling, Deadline, EvidenceReader, Final, Policy, PolicyError, Registry, evaluate};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Answer, edits};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 struct Hub;
 
 impl EvidenceReader for Hub {
-    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, Fault> {
+    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, PolicyError> {
         let entry = json!({"labels": {"env": "prod"}, "clusterSet": "eu"}).to_string();
         let row = Row { namespace: None, name: "eu-1".into(), values: vec![json!(entry)], complete: true };
         let rows = if query.name == "inventory" { vec![row] } else { Vec::new() };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use ocm_policy_engine::{
-    Cache, Ceiling, Compiler, Deadline, Engine, EngineSettings, Fault, NoEvidence, Policy, Question, Registry,
+    Cache, Ceiling, Compiler, Deadline, Engine, EngineSettings, NoEvidence, Policy, PolicyError, Question, Registry,
     compile_here, evaluate,
 };
 use ocm_policy_sdk::guest as native;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<(), String> {
-    let said = |fault: Fault| fault.to_string();
+    let said = |error: PolicyError| error.to_string();
     println!("Building the policy; the first time takes a minute.");
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern"])?;
     let module = fs::read(&modules[0]).map_err(|error| format!("{}: {error}", modules[0].display()))?;
@@ -105,7 +105,7 @@ fn measure() -> Result<(), String> {
 
 /// Many policies: what each adds to a question, how long each takes to load, and what all of them occupy.
 fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
-    let said = |fault: Fault| fault.to_string();
+    let said = |error: PolicyError| error.to_string();
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let cache = Cache::open(folder.path().join("cache")).map_err(|error| error.to_string())?;
     for number in 0..50 {
@@ -161,7 +161,7 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
 
 /// A quick policy while 64 others loop until their budget ends.
 fn neighbours(ceiling: &Ceiling) -> Result<(), String> {
-    let said = |fault: Fault| fault.to_string();
+    let said = |error: PolicyError| error.to_string();
     let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
     let load = |decide: &str| {
         let artifact = compile_here(&Guest::deciding(decide).module(), "{}", ceiling).map_err(said)?;

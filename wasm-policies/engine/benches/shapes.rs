@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use ocm_policy_abi::Verdict;
-use ocm_policy_engine::{Ceiling, Engine, EngineSettings, Fault, Limits, Policy, Question, compile_here, componentize};
+use ocm_policy_engine::{
+    Ceiling, Engine, EngineSettings, Limits, Policy, PolicyError, Question, compile_here, componentize,
+};
 use ocm_policy_rules::{Bounds, read_decision};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, TypedFunc, WasmStr};
 use wasmtime::{Store, StoreLimits, StoreLimitsBuilder};
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(many: usize) -> Result<(), String> {
-    let said = |fault: Fault| fault.to_string();
+    let said = |error: PolicyError| error.to_string();
     println!("Building both policies; the first time takes a minute.");
     let records_module = read(&cli_tests::guests(&cli_tests::target(), &["name-pattern"])?[0])?;
     let texts_module = texts_guest()?;
@@ -177,7 +179,7 @@ impl Texts {
         let answer = answer.to_str(&*store).map_err(told)?;
         read_decision(answer.as_bytes(), &Bounds::default())
             .map(|decision| decision.verdict)
-            .map_err(|fault| fault.to_string())
+            .map_err(|error| error.to_string())
     }
 
     fn once(&self, text: &Arc<str>) -> Result<(Verdict, u64), String> {

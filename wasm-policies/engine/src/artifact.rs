@@ -3,11 +3,11 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::config;
-use crate::module::Kind;
+use crate::module::{Kind, WORLD};
 
 /// What an artifact is of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,19 +42,19 @@ pub struct Artifact {
 pub(crate) const MOST_CODE: usize = 64 << 20;
 
 /// Why a module with too much machine code is refused.
-pub(crate) fn too_much_code() -> Fault {
-    Fault::Load(format!("it cannot be compiled: its machine code is larger than {} MiB", MOST_CODE >> 20))
+pub(crate) fn too_much_code() -> PolicyError {
+    PolicyError::Load(format!("it cannot be compiled: its machine code is larger than {} MiB", MOST_CODE >> 20))
 }
 
 const MAGIC: &[u8; 8] = b"ocmpol02";
 
 impl Artifact {
-    pub(crate) fn new(header: Header, code: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn new(header: Header, code: &[u8]) -> Result<Self, PolicyError> {
         if code.len() > MOST_CODE {
             return Err(too_much_code());
         }
         let json = serde_json::to_vec(&header)
-            .map_err(|error| Fault::Load(format!("its manifest cannot be kept: {error}")))?;
+            .map_err(|error| PolicyError::Load(format!("its manifest cannot be kept: {error}")))?;
         let mut bytes = Vec::with_capacity(MAGIC.len() + 4 + json.len() + code.len());
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&u32::try_from(json.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -98,6 +98,8 @@ impl Artifact {
 /// Tells engines and versions of this crate apart whose code is not interchangeable.
 pub(crate) fn compatibility() -> String {
     let mut hasher = DefaultHasher::new();
+    // Core modules become components of the contract when they are compiled.
+    WORLD.hash(&mut hasher);
     if let Ok(engine) = wasmtime::Engine::new(&config()) {
         engine.precompile_compatibility_hash().hash(&mut hasher);
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 use crate::deadline::Deadline;
 
@@ -49,7 +49,7 @@ impl Concurrency {
     }
 
     /// Takes the lane of a quick policy, or a place; waits for either.
-    pub(crate) fn enter<'c>(&'c self, lane: Option<&'c Lane>, deadline: &Deadline) -> Result<Permit<'c>, Fault> {
+    pub(crate) fn enter<'c>(&'c self, lane: Option<&'c Lane>, deadline: &Deadline) -> Result<Permit<'c>, PolicyError> {
         if let Some(permit) = self.lane(lane) {
             return Ok(permit);
         }
@@ -60,15 +60,15 @@ impl Concurrency {
         if self.waiting.fetch_add(1, Ordering::SeqCst) >= self.most_waiting {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Fault::Overloaded(format!("{} others wait already", self.most_waiting)));
+            return Err(PolicyError::Overloaded(format!("{} others wait already", self.most_waiting)));
         }
         let permit = loop {
             // Looked at after this thread counts as waiting: whoever gives a lane back now wakes it.
             if let Some(permit) = self.lane(lane).or_else(|| self.place(&mut free)) {
                 break Ok(permit);
             }
-            if let Err(fault) = deadline.check() {
-                break Err(fault);
+            if let Err(error) = deadline.check() {
+                break Err(error);
             }
             free = match deadline.next_check() {
                 None => self.freed.wait(free).unwrap_or_else(PoisonError::into_inner),
@@ -80,7 +80,7 @@ impl Concurrency {
     }
 
     /// Waits until something was given back, which may be what is missing, but not for long.
-    pub(crate) fn pause(&self, deadline: &Deadline) -> Result<(), Fault> {
+    pub(crate) fn pause(&self, deadline: &Deadline) -> Result<(), PolicyError> {
         const SHORT: Duration = Duration::from_millis(2);
         deadline.check()?;
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -184,7 +184,7 @@ mod tests {
         let concurrency = Concurrency::new(1, 1);
         let held = concurrency.enter(None, &Deadline::NONE).unwrap();
         let soon = Deadline::after(Duration::from_millis(1));
-        assert_eq!(concurrency.enter(None, &soon).err(), Some(Fault::DeadlineExceeded));
+        assert_eq!(concurrency.enter(None, &soon).err(), Some(PolicyError::DeadlineExceeded));
         let cancellation = Cancellation::default();
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| concurrency.enter(None, &Deadline::NONE.or_cancelled(&cancellation)).err());
@@ -192,9 +192,9 @@ mod tests {
                 std::thread::yield_now();
             }
             let refused = concurrency.enter(None, &Deadline::NONE).err();
-            assert_eq!(refused, Some(Fault::Overloaded("1 others wait already".to_owned())));
+            assert_eq!(refused, Some(PolicyError::Overloaded("1 others wait already".to_owned())));
             cancellation.cancel();
-            assert_eq!(waits.join().unwrap(), Some(Fault::DeadlineExceeded));
+            assert_eq!(waits.join().unwrap(), Some(PolicyError::DeadlineExceeded));
         });
         drop(held);
         assert!(concurrency.enter(None, &Deadline::NONE).is_ok());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 /// How often a policy that runs is told that nobody waits for its answer any more.
 const NOTICE: Duration = Duration::from_millis(10);
@@ -46,11 +46,11 @@ impl Deadline {
     /// Whether there is still somebody to answer to.
     ///
     /// # Errors
-    /// [`Fault::DeadlineExceeded`] if not.
-    pub fn check(&self) -> Result<(), Fault> {
+    /// [`PolicyError::DeadlineExceeded`] if not.
+    pub fn check(&self) -> Result<(), PolicyError> {
         let cancelled = self.cancellation.as_ref().is_some_and(|cancellation| cancellation.0.load(Ordering::Relaxed));
         if cancelled || self.at.is_some_and(|at| Instant::now() >= at) {
-            return Err(Fault::DeadlineExceeded);
+            return Err(PolicyError::DeadlineExceeded);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wasmtime::{Config, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 use crate::background::Background;
 use crate::concurrency::Concurrency;
@@ -117,16 +117,16 @@ impl Engine {
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly at all.
-    pub fn new(settings: &EngineSettings) -> Result<Self, Fault> {
+    pub fn new(settings: &EngineSettings) -> Result<Self, PolicyError> {
         let most_waiting = usize::try_from(settings.instances / 2).unwrap_or(usize::MAX).max(1);
         let shard = |_| {
             let engine = wasmtime_engine(settings)?;
             let (waiting, spent) = (AtomicUsize::new(0), AtomicUsize::new(0));
             Ok(Shard { engine, waiting, most_waiting, spent, most_spent: most_waiting / 2 })
         };
-        let shards = (0..settings.shards.max(1)).map(shard).collect::<Result<Box<[Shard]>, Fault>>()?;
+        let shards = (0..settings.shards.max(1)).map(shard).collect::<Result<Box<[Shard]>, PolicyError>>()?;
         let background = Background::start(shards.iter().map(|shard| shard.engine.clone()).collect())
-            .map_err(|error| Fault::Load(format!("no thread can be started: {error}")))?;
+            .map_err(|error| PolicyError::Load(format!("no thread can be started: {error}")))?;
         let concurrency = Concurrency::new(settings.slow_decisions, settings.queue);
         Ok(Self(Arc::new(Inner { shards, concurrency, background })))
     }
@@ -173,7 +173,7 @@ impl Engine {
 }
 
 /// What a shard runs its policies with.
-fn wasmtime_engine(settings: &EngineSettings) -> Result<wasmtime::Engine, Fault> {
+fn wasmtime_engine(settings: &EngineSettings) -> Result<wasmtime::Engine, PolicyError> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(settings.instances)
         .total_core_instances(settings.instances * 2)
@@ -194,7 +194,7 @@ fn wasmtime_engine(settings: &EngineSettings) -> Result<wasmtime::Engine, Fault>
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     wasmtime::Engine::new(&config)
         .or_else(|_| wasmtime::Engine::new(&self::config()))
-        .map_err(|error| Fault::Load(format!("WebAssembly cannot be run here: {error:#}")))
+        .map_err(|error| PolicyError::Load(format!("WebAssembly cannot be run here: {error:#}")))
 }
 
 /// What code is compiled for: equal in the process that compiles and in the one that runs.
@@ -218,7 +218,7 @@ pub(crate) fn config() -> Config {
 }
 
 /// An engine that compiles and runs what has to be run for that.
-pub(crate) fn compiling() -> Result<wasmtime::Engine, Fault> {
+pub(crate) fn compiling() -> Result<wasmtime::Engine, PolicyError> {
     wasmtime::Engine::new(&config())
-        .map_err(|error| Fault::Load(format!("WebAssembly cannot be compiled here: {error:#}")))
+        .map_err(|error| PolicyError::Load(format!("WebAssembly cannot be compiled here: {error:#}")))
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ocm_policy_abi::{Decision, Query, Request, Table};
 use ocm_policy_rules::record::Record;
-use ocm_policy_rules::{Combined, Fault, Outcome, PolicyId, conclude};
+use ocm_policy_rules::{Combined, Outcome, PolicyError, PolicyId, conclude};
 use serde_json::Value;
 
 use crate::deadline::Deadline;
@@ -26,7 +26,7 @@ pub trait EvidenceReader: Sync {
         query: &Query,
         request: &Request<'_>,
         deadline: &Deadline,
-    ) -> Result<Arc<Table<'static>>, Fault>;
+    ) -> Result<Arc<Table<'static>>, PolicyError>;
 }
 
 /// For policies that ask for nothing: every query is an error.
@@ -34,8 +34,8 @@ pub trait EvidenceReader: Sync {
 pub struct NoEvidence;
 
 impl EvidenceReader for NoEvidence {
-    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, Fault> {
-        Err(Fault::Evidence(format!("the evidence {:?} is missing", query.name)))
+    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, PolicyError> {
+        Err(PolicyError::Evidence(format!("the evidence {:?} is missing", query.name)))
     }
 }
 
@@ -149,9 +149,9 @@ pub fn evaluate_question(
                 }
                 By::Policy(policy.clone(), policy.decide_before(&question, deadline))
             }
-            Err(fault) => By::Nobody(Outcome {
+            Err(error) => By::Nobody(Outcome {
                 policy: PolicyId { name: place.clone(), version: String::new() },
-                result: Err(fault.clone()),
+                result: Err(error.clone()),
                 fuel: 0,
             }),
         };

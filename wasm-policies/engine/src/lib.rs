@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A policy can compute and nothing else. It has no clock, no randomness and no network unless an administrator grants a
-//! host call, every decision is made by an instance that has made no other, and whatever goes wrong is a [`Fault`], which
+//! host call, every decision is made by an instance that has made no other, and whatever goes wrong is a [`PolicyError`], which
 //! never allows anything. This crate knows no cluster and no clock either: what a decision depends on is handed in, and
 //! time passes when [`Engine::tick`] is called.
 
@@ -39,7 +39,7 @@ pub use engine::{Engine, EngineLoad, EngineSettings};
 pub use evaluate::{Difference, Evaluated, EvidenceReader, Final, NoEvidence, evaluate, evaluate_question};
 pub use limits::{Ceiling, Limits};
 pub use module::{Inspection, Kind, Shape, ShapeLimits, annotate, componentize, inspect};
-pub use ocm_policy_rules::{Fault, Outcome};
+pub use ocm_policy_rules::{Outcome, PolicyError};
 pub use policy::{Answered, Policy};
 pub use question::Question;
 pub use registry::{Installation, Operations, Registry, Slot};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ocm_policy_abi::{EditGrant, Manifest, Operation};
 use ocm_policy_rules::record::{self, Circumstances, Record};
-use ocm_policy_rules::{Fault, Outcome, PolicyId};
+use ocm_policy_rules::{Outcome, PolicyError, PolicyId};
 
 use crate::artifact::{Artifact, Header};
 use crate::background::Replenish;
@@ -104,7 +104,7 @@ impl Policy {
         artifact: &Artifact,
         ceiling: &Ceiling,
         edits: &[EditGrant],
-    ) -> Result<Arc<Self>, Fault> {
+    ) -> Result<Arc<Self>, PolicyError> {
         Self::load_as(&artifact.header().manifest.name, engine, artifact, ceiling, edits)
     }
 
@@ -119,7 +119,7 @@ impl Policy {
         artifact: &Artifact,
         ceiling: &Ceiling,
         edits: &[EditGrant],
-    ) -> Result<Arc<Self>, Fault> {
+    ) -> Result<Arc<Self>, PolicyError> {
         let mut header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
         let claimed_name = std::mem::replace(&mut header.manifest.name, place.to_owned());
@@ -196,7 +196,7 @@ impl Policy {
     ///
     /// # Errors
     /// When it could not have been asked: a table or an object is missing.
-    pub fn record(&self, question: &Question, outcome: &Outcome, micros: u64) -> Result<Record, Fault> {
+    pub fn record(&self, question: &Question, outcome: &Outcome, micros: u64) -> Result<Record, PolicyError> {
         let request = question.text_for(self.manifest())?;
         let Limits { fuel, ticks, memory_bytes, table_elements, host_bytes } = self.limits;
         let circumstances = Circumstances {
@@ -216,7 +216,7 @@ impl Policy {
         deadline: &Deadline,
         spent: &mut Option<(usize, Box<dyn Ready>)>,
         fuel: &mut u64,
-    ) -> Result<ocm_policy_abi::Decision, Fault> {
+    ) -> Result<ocm_policy_abi::Decision, PolicyError> {
         deadline.check()?;
         let own = self.engine.own_shard();
         let waits = self.take(own);
@@ -224,11 +224,11 @@ impl Policy {
         let quick = self.pace.is_quick() && (waits.is_some() || !self.prepares_with_guest_code());
         let permit = match self.engine.concurrency().enter(quick.then_some(&self.bays[own].lane), deadline) {
             Ok(permit) => permit,
-            Err(fault) => {
+            Err(error) => {
                 if let Some((shard, ready)) = waits {
                     self.put(shard, ready);
                 }
-                return Err(fault);
+                return Err(error);
             }
         };
         let (shard, mut ready) = match waits {
@@ -246,7 +246,7 @@ impl Policy {
         *fuel = ready.fuel_used();
         *spent = Some((shard, ready));
         self.pace.took(match result {
-            Err(Fault::TimedOut | Fault::DeadlineExceeded) => u64::MAX,
+            Err(PolicyError::TimedOut | PolicyError::DeadlineExceeded) => u64::MAX,
             _ => *fuel,
         });
         drop(permit);
@@ -272,7 +272,7 @@ impl Policy {
     }
 
     /// Makes an instance. Where no room is left for one, it waits until another one was taken apart.
-    fn prepare_when_free(&self, shard: usize, deadline: &Deadline) -> Result<Box<dyn Ready>, Fault> {
+    fn prepare_when_free(&self, shard: usize, deadline: &Deadline) -> Result<Box<dyn Ready>, PolicyError> {
         /// Without a deadline of the question, nobody waits for longer.
         const LONGEST: Duration = Duration::from_secs(2);
         let longest = Deadline::after(LONGEST);
@@ -282,8 +282,8 @@ impl Policy {
                 limits.ticks = limits.ticks.min(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).max(1);
             }
             match self.prepare(shard, &limits) {
-                Err(fault @ Fault::Overloaded(_)) => longest.check().map_err(|_| fault)?,
-                Err(Fault::TimedOut) if deadline.check().is_err() => return Err(Fault::DeadlineExceeded),
+                Err(error @ PolicyError::Overloaded(_)) => longest.check().map_err(|_| error)?,
+                Err(PolicyError::TimedOut) if deadline.check().is_err() => return Err(PolicyError::DeadlineExceeded),
                 made => return made,
             }
             self.engine.concurrency().pause(deadline)?;
@@ -291,7 +291,7 @@ impl Policy {
     }
 
     /// Makes an instance in a shard. The first one there brings the code with it.
-    fn prepare(&self, shard: usize, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+    fn prepare(&self, shard: usize, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         let (engine, bay) = (&self.engine.shards()[shard].engine, &self.bays[shard]);
         let program = match bay.program.get() {
             Some(program) => program,

@@ -7,7 +7,7 @@ use ocm_policy_abi::{Manifest, Map, Operation, Query, Request, Table};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use ocm_policy_rules::adapt;
 use ocm_policy_rules::review::admission_request;
 
@@ -36,7 +36,7 @@ pub struct Question {
 struct Answered {
     policy: String,
     query: Query,
-    answer: Result<Arc<Table<'static>>, Fault>,
+    answer: Result<Arc<Table<'static>>, PolicyError>,
 }
 
 /// A table that a policy gets.
@@ -67,8 +67,9 @@ impl Question {
     ///
     /// # Errors
     /// When it is no request.
-    pub fn recorded(request: &str) -> Result<Self, Fault> {
-        let read = |error: serde_json::Error| Fault::Malformed(format!("the recorded request cannot be read: {error}"));
+    pub fn recorded(request: &str) -> Result<Self, PolicyError> {
+        let read =
+            |error: serde_json::Error| PolicyError::Malformed(format!("the recorded request cannot be read: {error}"));
         let value: Value = serde_json::from_str(request).map_err(read)?;
         let question = Self::new(Request::deserialize(value).map_err(read)?);
         Ok(Self { recorded: Some(request.into()), ..question })
@@ -80,7 +81,7 @@ impl Question {
     }
 
     /// Adds what the hub answers to a query of a policy. That policy gets it and no other.
-    pub(crate) fn answer(&mut self, policy: &str, query: &Query, answer: Result<Arc<Table<'static>>, Fault>) {
+    pub(crate) fn answer(&mut self, policy: &str, query: &Query, answer: Result<Arc<Table<'static>>, PolicyError>) {
         self.answers.push(Answered { policy: policy.to_owned(), query: query.clone(), answer });
     }
 
@@ -130,7 +131,7 @@ impl Question {
     ///
     /// # Errors
     /// When an object is missing: rules about it would be silent.
-    fn admitted(&self) -> Result<Value, Fault> {
+    fn admitted(&self) -> Result<Value, PolicyError> {
         let (object, previous) = (self.given_object(), self.given_previous());
         let verb = self.request.resource.as_ref().map_or("CREATE", |resource| &*resource.operation);
         self.missing_object(verb).map_or(Ok(()), |what| Err(no_object(what)))?;
@@ -141,7 +142,7 @@ impl Question {
     }
 
     /// A text that is made once.
-    fn once(&self, key: &str, make: impl FnOnce() -> Result<String, Fault>) -> Result<Arc<str>, Fault> {
+    fn once(&self, key: &str, make: impl FnOnce() -> Result<String, PolicyError>) -> Result<Arc<str>, PolicyError> {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = texts.get(key) {
             return Ok(text.clone());
@@ -152,12 +153,12 @@ impl Question {
     }
 
     /// The request in the words of an admission review, for policies of other contracts.
-    pub(crate) fn admission(&self) -> Result<Arc<str>, Fault> {
+    pub(crate) fn admission(&self) -> Result<Arc<str>, PolicyError> {
         self.once("admission", || Ok(self.admitted()?.to_string()))
     }
 
     /// The same for Gatekeeper, whose templates find a deleted object as the object.
-    fn gatekeeper_review(&self) -> Result<Arc<str>, Fault> {
+    fn gatekeeper_review(&self) -> Result<Arc<str>, PolicyError> {
         self.once("gatekeeper", || {
             let mut review = self.admitted()?;
             if review["operation"] == "DELETE" {
@@ -171,7 +172,7 @@ impl Question {
     ///
     /// # Errors
     /// When a table is missing, cut off or of another form.
-    pub(crate) fn inventory(&self, manifest: &Manifest) -> Result<Option<Value>, Fault> {
+    pub(crate) fn inventory(&self, manifest: &Manifest) -> Result<Option<Value>, PolicyError> {
         if manifest.evidence.is_empty() {
             return Ok(None);
         }
@@ -180,19 +181,22 @@ impl Question {
             let found = tables.iter().find(|found| found.name == query.name).map(|found| found.table);
             found.ok_or_else(|| no_table(query))
         };
-        let tables =
-            manifest.evidence.iter().map(|query| Ok((query, table(query)?))).collect::<Result<Vec<_>, Fault>>()?;
+        let tables = manifest
+            .evidence
+            .iter()
+            .map(|query| Ok((query, table(query)?)))
+            .collect::<Result<Vec<_>, PolicyError>>()?;
         adapt::inventory(tables).map(Some)
     }
 
     /// What a Kubewarden policy with these settings is given: [`ocm_policy_rules::adapt::kubewarden_input`] without
     /// writing the request anew for each policy.
-    pub(crate) fn kubewarden_input(&self, settings: &str) -> Result<String, Fault> {
+    pub(crate) fn kubewarden_input(&self, settings: &str) -> Result<String, PolicyError> {
         Ok(format!("{{\"request\":{},\"settings\":{settings}}}", self.admission()?))
     }
 
     /// What a Gatekeeper template with these parameters is given, likewise.
-    pub(crate) fn gatekeeper_input(&self, parameters: &str) -> Result<String, Fault> {
+    pub(crate) fn gatekeeper_input(&self, parameters: &str) -> Result<String, PolicyError> {
         Ok(format!("{{\"review\":{},\"parameters\":{parameters}}}", self.gatekeeper_review()?))
     }
 
@@ -200,12 +204,12 @@ impl Question {
     ///
     /// # Errors
     /// When one is missing, or has other columns than the query asks for: a policy reads columns by their numbers.
-    fn tables<'q>(&'q self, manifest: &'q Manifest) -> Result<Vec<Found<'q>>, Fault> {
+    fn tables<'q>(&'q self, manifest: &'q Manifest) -> Result<Vec<Found<'q>>, PolicyError> {
         let find = |query: &'q Query| {
             let answered = |one: &&Answered| one.policy == manifest.name && one.query == *query;
             let table = match self.answers.iter().find(answered) {
                 Some(Answered { answer: Ok(table), .. }) => &**table,
-                Some(Answered { answer: Err(fault), .. }) => return Some(Err(fault.clone())),
+                Some(Answered { answer: Err(error), .. }) => return Some(Err(error.clone())),
                 None => match self.own_evidence(&manifest.name, query) {
                     Some(table) => table,
                     // What was asked without it once is asked without it again.
@@ -219,7 +223,7 @@ impl Question {
     }
 
     /// The state of the hub that the evidence of a policy is of, the same for all its tables; none: it gets no evidence.
-    pub(crate) fn revision(&self, manifest: &Manifest) -> Result<Option<String>, Fault> {
+    pub(crate) fn revision(&self, manifest: &Manifest) -> Result<Option<String>, PolicyError> {
         Ok(self.tables(manifest)?.first().map(|found| found.table.revision.to_string()))
     }
 
@@ -228,7 +232,7 @@ impl Question {
     /// # Errors
     /// When it needs a table or an object that the asker does not have: deciding without would be deciding something
     /// else.
-    pub(crate) fn records_for<'q>(&'q self, manifest: &'q Manifest) -> Result<wit_types::Request<'q>, Fault> {
+    pub(crate) fn records_for<'q>(&'q self, manifest: &'q Manifest) -> Result<wit_types::Request<'q>, PolicyError> {
         self.has_objects_for(manifest)?;
         let evidence = self.tables(manifest)?.into_iter().map(|found| (found.name, found.table)).collect();
         let [object, previous_object] = if manifest.wants_object { self.objects() } else { [None; 2] };
@@ -237,7 +241,7 @@ impl Question {
 
     /// Whether the objects are there that a policy with this manifest judges. A request that is about no object of the
     /// API has none.
-    fn has_objects_for(&self, manifest: &Manifest) -> Result<(), Fault> {
+    fn has_objects_for(&self, manifest: &Manifest) -> Result<(), PolicyError> {
         let Some(resource) = &self.request.resource else { return Ok(()) };
         if !manifest.wants_object || self.recorded.is_some() {
             return Ok(());
@@ -266,7 +270,7 @@ impl Question {
     ///
     /// # Errors
     /// When it needs a table or an object that the asker does not have.
-    pub fn text_for(&self, manifest: &Manifest) -> Result<Arc<str>, Fault> {
+    pub fn text_for(&self, manifest: &Manifest) -> Result<Arc<str>, PolicyError> {
         if let Some(recorded) = &self.recorded {
             return Ok(recorded.clone());
         }
@@ -288,27 +292,27 @@ impl Question {
             request.previous_object.clone_from(&self.previous_object);
         }
         let text: Arc<str> = serde_json::to_string(&request)
-            .map_err(|error| Fault::Malformed(format!("the request cannot be written: {error}")))?
+            .map_err(|error| PolicyError::Malformed(format!("the request cannot be written: {error}")))?
             .into();
         texts.insert(key, text.clone());
         Ok(text)
     }
 }
 
-fn no_table(query: &Query) -> Fault {
-    Fault::Evidence(format!("the evidence {:?} is missing", query.name))
+fn no_table(query: &Query) -> PolicyError {
+    PolicyError::Evidence(format!("the evidence {:?} is missing", query.name))
 }
 
-fn no_object(what: &str) -> Fault {
-    Fault::Evidence(format!("{what} is missing, and the policy judges whole objects"))
+fn no_object(what: &str) -> PolicyError {
+    PolicyError::Evidence(format!("{what} is missing, and the policy judges whole objects"))
 }
 
 /// Whether every row has a value for each column of the query.
-fn fits(table: &Table<'_>, query: &Query) -> Result<(), Fault> {
+fn fits(table: &Table<'_>, query: &Query) -> Result<(), PolicyError> {
     let wanted = query.columns();
     match table.rows.iter().find(|row| row.values.len() != wanted) {
         None => Ok(()),
-        Some(row) => Err(Fault::Evidence(format!(
+        Some(row) => Err(PolicyError::Evidence(format!(
             "the evidence {:?} has {} values in the row {:?}, and {wanted} are asked for",
             query.name,
             row.values.len(),
@@ -403,7 +407,7 @@ mod tests {
                 ..Request::new(operation, ocm_policy_abi::Requester::default())
             });
             let made = [question.kubewarden_input("{}"), question.gatekeeper_input("{}")];
-            made.map(|made| made.map(drop).map_err(|fault| fault.code()))
+            made.map(|made| made.map(drop).map_err(|error| error.code()))
         };
         let (there, refused) = ([Ok(()), Ok(())], [Err("evidence"), Err("evidence")]);
         let some = || Some(json!({"a": 1}));

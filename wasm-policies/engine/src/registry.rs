@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use ocm_policy_abi::{Operation, Request};
-use ocm_policy_rules::{Fault, canary, review};
+use ocm_policy_rules::{PolicyError, canary, review};
 
 use crate::policy::Policy;
 
 /// One place in the registry.
 #[derive(Clone)]
 pub struct Slot {
-    /// The policy in force. One that could not be loaded answers everything with its fault: a gate that is missing is
+    /// The policy in force. One that could not be loaded answers everything with its error: a gate that is missing is
     /// closed.
-    pub active: Result<Arc<Policy>, Fault>,
+    pub active: Result<Arc<Policy>, PolicyError>,
     /// The one before, for going back.
     pub former: Option<Arc<Policy>>,
     /// One that is being tried, and for which share of the clusters it decides, in hundredths of a percent.
@@ -91,9 +91,9 @@ impl Registry {
     pub fn install(
         &self,
         installation: Installation,
-        policy: Result<Arc<Policy>, Fault>,
-        proof: impl FnOnce(&Arc<Policy>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        policy: Result<Arc<Policy>, PolicyError>,
+        proof: impl FnOnce(&Arc<Policy>) -> Result<(), PolicyError>,
+    ) -> Result<(), PolicyError> {
         let Installation { place, generation, operations } = installation;
         let proven = policy.and_then(|policy| proof(&policy).map(|()| policy));
         self.change(|slots| {
@@ -101,7 +101,7 @@ impl Registry {
             let accepted = proven.and_then(|policy| {
                 belongs(&policy, &place)?;
                 if before.map(|slot| slot.generation).or_else(|| self.removed(&place)) > Some(generation) {
-                    return Err(Fault::Load(format!("something newer was put into the place {place} meanwhile")));
+                    return Err(PolicyError::Load(format!("something newer was put into the place {place} meanwhile")));
                 }
                 keeps(&policy, before, operations)?;
                 Ok(policy)
@@ -113,12 +113,12 @@ impl Registry {
                     slots.insert(place, Slot { active: Ok(policy), former, candidate: None, generation });
                     Ok(())
                 }
-                Err(fault) => {
+                Err(error) => {
                     if self.removed(&place) < Some(generation) {
-                        let closed = Slot { active: Err(fault.clone()), former: None, candidate: None, generation };
+                        let closed = Slot { active: Err(error.clone()), former: None, candidate: None, generation };
                         slots.entry(place).or_insert(closed);
                     }
-                    Err(fault)
+                    Err(error)
                 }
             }
         })
@@ -128,12 +128,14 @@ impl Registry {
     ///
     /// # Errors
     /// When there is none, or it judges less than the one in force.
-    pub fn roll_back(&self, place: &str, operations: Operations) -> Result<(), Fault> {
+    pub fn roll_back(&self, place: &str, operations: Operations) -> Result<(), PolicyError> {
         let generation = self.generation();
         self.change(|slots| {
             let slot = slots.get_mut(place).ok_or_else(|| nothing(place))?;
-            let former =
-                slot.former.clone().ok_or_else(|| Fault::Load(format!("nothing was in force in {place} before")))?;
+            let former = slot
+                .former
+                .clone()
+                .ok_or_else(|| PolicyError::Load(format!("nothing was in force in {place} before")))?;
             keeps(&former, Some(slot), operations)?;
             slot.former = std::mem::replace(&mut slot.active, Ok(former)).ok();
             // It was compared with what was in force; this may judge more.
@@ -148,7 +150,13 @@ impl Registry {
     ///
     /// # Errors
     /// When there is no such place, the policy was loaded for another one, or it judges less than the one in force.
-    pub fn propose(&self, place: &str, policy: Arc<Policy>, share: u16, operations: Operations) -> Result<(), Fault> {
+    pub fn propose(
+        &self,
+        place: &str,
+        policy: Arc<Policy>,
+        share: u16,
+        operations: Operations,
+    ) -> Result<(), PolicyError> {
         self.change(|slots| {
             let slot = slots.get_mut(place).ok_or_else(|| nothing(place))?;
             belongs(&policy, place)?;
@@ -196,23 +204,27 @@ impl Registry {
     }
 }
 
-fn nothing(place: &str) -> Fault {
-    Fault::Load(format!("there is no place {place}"))
+fn nothing(place: &str) -> PolicyError {
+    PolicyError::Load(format!("there is no place {place}"))
 }
 
 /// Whether a policy speaks in the name of this place.
-fn belongs(policy: &Policy, place: &str) -> Result<(), Fault> {
+fn belongs(policy: &Policy, place: &str) -> Result<(), PolicyError> {
     let own = &policy.manifest().name;
-    if own == place { Ok(()) } else { Err(Fault::Load(format!("it was loaded for the place {own}, not for {place}"))) }
+    if own == place {
+        Ok(())
+    } else {
+        Err(PolicyError::Load(format!("it was loaded for the place {own}, not for {place}")))
+    }
 }
 
 /// Whether a policy judges something, and all that was judged in a place before.
-fn keeps(policy: &Policy, before: Option<&Slot>, operations: Operations) -> Result<(), Fault> {
+fn keeps(policy: &Policy, before: Option<&Slot>, operations: Operations) -> Result<(), PolicyError> {
     if operations == Operations::MayShrink {
         return Ok(());
     }
     if policy.manifest().operations.is_empty() {
-        return Err(Fault::Load("it judges no operation at all, so it would never be asked".to_owned()));
+        return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
     }
     let Some(Ok(active)) = before.map(|slot| &slot.active) else { return Ok(()) };
     let lost = active.manifest().operations.iter().filter(|operation| !policy.judges(**operation));
@@ -220,13 +232,13 @@ fn keeps(policy: &Policy, before: Option<&Slot>, operations: Operations) -> Resu
     if lost.is_empty() {
         return Ok(());
     }
-    Err(Fault::Load(format!("it would no longer be asked about {}, as the policy in force is", lost.join(", "))))
+    Err(PolicyError::Load(format!("it would no longer be asked about {}, as the policy in force is", lost.join(", "))))
 }
 
 impl Slot {
     /// Who decides in this place about a request. Where no cluster is named, the object or the requester stands for it,
     /// so that a canary sees such requests as well.
-    pub(crate) fn chosen(&self, place: &str, request: &Request<'_>) -> Result<&Arc<Policy>, &Fault> {
+    pub(crate) fn chosen(&self, place: &str, request: &Request<'_>) -> Result<&Arc<Policy>, &PolicyError> {
         let Some((candidate, share)) = &self.candidate else { return self.active.as_ref() };
         let previous = || Some(request.previous.as_ref()?.name.as_str());
         // Of a certificate request as well: its object's name is whatever the requester chooses.

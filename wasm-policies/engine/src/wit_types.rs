@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ocm_policy_abi as abi;
 use ocm_policy_abi::{Map, Text};
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use serde_json::Value as Json;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
@@ -553,9 +553,9 @@ pub enum Edit {
 }
 
 impl TryFrom<Edit> for abi::Edit {
-    type Error = Fault;
+    type Error = PolicyError;
 
-    fn try_from(edit: Edit) -> Result<Self, Fault> {
+    fn try_from(edit: Edit) -> Result<Self, PolicyError> {
         Ok(match edit {
             Edit::SetLabel(Pair { key, value }) => Self::SetLabel { key, value },
             Edit::RemoveLabel(key) => Self::RemoveLabel { key },
@@ -563,7 +563,7 @@ impl TryFrom<Edit> for abi::Edit {
             Edit::RemoveAnnotation(key) => Self::RemoveAnnotation { key },
             Edit::AddTaint(NewTaint { key, value, effect }) => {
                 let effect = abi::TaintEffect::of(&effect)
-                    .ok_or_else(|| Fault::Malformed("the effect of a taint is not known".to_owned()))?;
+                    .ok_or_else(|| PolicyError::Malformed("the effect of a taint is not known".to_owned()))?;
                 Self::AddTaint { key, value, effect }
             }
             Edit::RemoveTaint(key) => Self::RemoveTaint { key },
@@ -616,9 +616,9 @@ pub enum Fact {
 }
 
 impl TryFrom<Fact> for Json {
-    type Error = Fault;
+    type Error = PolicyError;
 
-    fn try_from(fact: Fact) -> Result<Self, Fault> {
+    fn try_from(fact: Fact) -> Result<Self, PolicyError> {
         Ok(match fact {
             Fact::Absent => Self::Null,
             Fact::Boolean(truth) => truth.into(),
@@ -626,30 +626,34 @@ impl TryFrom<Fact> for Json {
             Fact::Text(text) => text.into(),
             Fact::Texts(texts) => texts.into(),
             Fact::Json(json) => {
-                serde_json::from_str(&json).map_err(|_| Fault::Malformed("a fact is no JSON".to_owned()))?
+                serde_json::from_str(&json).map_err(|_| PolicyError::Malformed("a fact is no JSON".to_owned()))?
             }
         })
     }
 }
 
 /// A map of pairs. Which of two equal keys should count, nobody can say.
-fn map(what: &str, pairs: Vec<Pair>) -> Result<BTreeMap<String, String>, Fault> {
+fn map(what: &str, pairs: Vec<Pair>) -> Result<BTreeMap<String, String>, PolicyError> {
     let many = pairs.len();
     let map: BTreeMap<String, String> = pairs.into_iter().map(|Pair { key, value }| (key, value)).collect();
-    if map.len() == many { Ok(map) } else { Err(Fault::Malformed(format!("a key stands twice among the {what}"))) }
+    if map.len() == many {
+        Ok(map)
+    } else {
+        Err(PolicyError::Malformed(format!("a key stands twice among the {what}")))
+    }
 }
 
-fn facts_of(facts: Vec<(String, Fact)>) -> Result<BTreeMap<String, Json>, Fault> {
+fn facts_of(facts: Vec<(String, Fact)>) -> Result<BTreeMap<String, Json>, PolicyError> {
     let many = facts.len();
     let map: BTreeMap<_, _> =
-        facts.into_iter().map(|(name, fact)| Ok((name, fact.try_into()?))).collect::<Result<_, Fault>>()?;
-    if map.len() == many { Ok(map) } else { Err(Fault::Malformed("a fact is told twice".to_owned())) }
+        facts.into_iter().map(|(name, fact)| Ok((name, fact.try_into()?))).collect::<Result<_, PolicyError>>()?;
+    if map.len() == many { Ok(map) } else { Err(PolicyError::Malformed("a fact is told twice".to_owned())) }
 }
 
 impl TryFrom<Decision> for abi::Decision {
-    type Error = Fault;
+    type Error = PolicyError;
 
-    fn try_from(decision: Decision) -> Result<Self, Fault> {
+    fn try_from(decision: Decision) -> Result<Self, PolicyError> {
         let Decision { verdict, ask_again_seconds, reasons, warnings, edits, obligations, audit, more } = decision;
         let reason = |Reason { code, message, field }| abi::Reason { code, message, field };
         let obligation = |Obligation { name, within_seconds, params }| {
@@ -665,8 +669,8 @@ impl TryFrom<Decision> for abi::Decision {
             ask_again_seconds,
             reasons: reasons.into_iter().map(reason).collect(),
             warnings,
-            edits: edits.into_iter().map(abi::Edit::try_from).collect::<Result<_, Fault>>()?,
-            obligations: obligations.into_iter().map(obligation).collect::<Result<_, Fault>>()?,
+            edits: edits.into_iter().map(abi::Edit::try_from).collect::<Result<_, PolicyError>>()?,
+            obligations: obligations.into_iter().map(obligation).collect::<Result<_, PolicyError>>()?,
             audit: map("audit entries", audit)?,
             more: facts_of(more)?,
         })

@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ocm_policy_engine::{Ceiling, Compiler, Fault};
+use ocm_policy_engine::{Ceiling, Compiler, PolicyError};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use support::{Guest, compiler, program};
@@ -91,6 +91,6 @@ fn a_compiler_that_answers_without_end_is_ended() {
     let Compiler::Process { cpu_seconds, memory_bytes, .. } = compiler() else { unreachable!() };
     let arguments = vec!["-c".to_owned(), "cat /dev/zero".to_owned()];
     let endless = Compiler::Process { program: "/bin/sh".into(), arguments, cpu_seconds, memory_bytes };
-    let fault = endless.compile(&module, "{}", &Ceiling::default()).err();
-    assert!(matches!(&fault, Some(Fault::Load(why)) if why.contains("64 MiB")), "{fault:?}");
+    let error = endless.compile(&module, "{}", &Ceiling::default()).err();
+    assert!(matches!(&error, Some(PolicyError::Load(why)) if why.contains("64 MiB")), "{error:?}");
 }

@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use ocm_policy_abi::{EditGrant, Verdict};
-use ocm_policy_engine::{Cache, CacheError, Ceiling, Compiler, Engine, EngineSettings, Fault, Policy, compile_here};
+use ocm_policy_engine::{
+    Cache, CacheError, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, compile_here,
+};
 use support::{ANSWER, Guest, compiler, engine, policy, question};
 
 const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
@@ -51,7 +53,7 @@ fn settings_become_part_of_the_code() {
     let policy = Policy::load(&engine, &broken, &ceiling, &[]).unwrap();
     assert!(policy.decide(&question("c")).outcome.result.is_err(), "the settings are in the answer now");
     assert_ne!(artifact.header().settings_digest, broken.header().settings_digest);
-    assert!(matches!(compile_here(&guest.module(), "{", &ceiling), Err(Fault::Load(_))), "settings are JSON");
+    assert!(matches!(compile_here(&guest.module(), "{", &ceiling), Err(PolicyError::Load(_))), "settings are JSON");
 }
 
 #[test]
@@ -102,12 +104,12 @@ fn a_process_of_its_own_compiles_the_same() {
     assert_eq!(here.header(), there.header());
     assert!(Policy::load(&engine(), &there, &ceiling, &[]).is_ok());
     let missing = Compiler::process("/nowhere/compiler", []);
-    assert!(matches!(missing.compile(&module, "{}", &ceiling), Err(Fault::Load(_))));
+    assert!(matches!(missing.compile(&module, "{}", &ceiling), Err(PolicyError::Load(_))));
     let silent = Compiler::process("/bin/true", []);
-    assert!(matches!(silent.compile(&module, "{}", &ceiling), Err(Fault::Load(_))));
+    assert!(matches!(silent.compile(&module, "{}", &ceiling), Err(PolicyError::Load(_))));
     let refused =
         compiler().compile(&Guest { configure: "unreachable".to_owned(), ..Guest::default() }.module(), "{}", &ceiling);
-    assert!(matches!(refused, Err(Fault::Trap(_))), "what the process says is what is said");
+    assert!(matches!(refused, Err(PolicyError::Trap(_))), "what the process says is what is said");
 }
 
 #[test]
@@ -279,7 +281,7 @@ fn edits_need_the_manifest_and_the_administrator() {
     };
     let grant = r#","edits":[{"edit":"label","key":"team"}]"#;
     assert_eq!(asked(grant, &[label("team")]), Ok(1));
-    assert!(matches!(asked(grant, &[]), Err(Fault::EditRefused(_))));
-    assert!(matches!(asked(grant, &[label("other")]), Err(Fault::EditRefused(_))));
-    assert!(matches!(asked("", &[label("team")]), Err(Fault::EditRefused(_))));
+    assert!(matches!(asked(grant, &[]), Err(PolicyError::EditRefused(_))));
+    assert!(matches!(asked(grant, &[label("other")]), Err(PolicyError::EditRefused(_))));
+    assert!(matches!(asked("", &[label("team")]), Err(PolicyError::EditRefused(_))));
 }

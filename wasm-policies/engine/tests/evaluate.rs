@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ocm_policy_abi::{EditGrant, Query, Request, Resource, Row, Table, Verdict};
 use ocm_policy_engine::{
-    Ceiling, Deadline, Engine, EvidenceReader, Fault, NoEvidence, Operations, Policy, Registry, compile_here, evaluate,
+    Ceiling, Deadline, Engine, EvidenceReader, NoEvidence, Operations, Policy, PolicyError, Registry, compile_here,
+    evaluate,
 };
 use ocm_policy_rules::Answer;
 use serde_json::json;
@@ -40,7 +41,7 @@ struct OneCluster {
 }
 
 impl EvidenceReader for OneCluster {
-    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, Fault> {
+    fn table(&self, _: &str, query: &Query, _: &Request<'_>, _: &Deadline) -> Result<Arc<Table<'static>>, PolicyError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let values = query.fields.iter().skip(self.missing).map(|field| json!(field)).collect();
         let row = Row { namespace: None, name: "c1".into(), values, complete: true };
@@ -80,7 +81,7 @@ fn evidence_that_is_missing_or_of_another_form_is_an_error() {
     install(&registry, "p", placed(&engine, "p", &asking(&["/a", "/b"]), "{}"));
     for hub in [&NoEvidence as &dyn EvidenceReader, &OneCluster { missing: 1, ..OneCluster::default() }] {
         let answer = evaluate(&registry, request("c"), hub, &Deadline::NONE);
-        assert_eq!((answer.answer.verdict, answer.answer.errors[0].fault.code()), (Answer::Error, "evidence"));
+        assert_eq!((answer.answer.verdict, answer.answer.errors[0].error.code()), (Answer::Error, "evidence"));
         assert!(answer.records().is_empty(), "it could not be asked");
     }
     // Tables that come with a request are found by name, and have to fit as well.
@@ -125,7 +126,7 @@ fn what_the_hub_cannot_carry_out_is_no_allow() {
     let object = json!({"metadata": {"name": "c", "annotations": {"old": "x".repeat(256 << 10)}}});
     full.object = Some(object);
     let answer = evaluate(&registry, full, &NoEvidence, &Deadline::NONE).answer;
-    assert_eq!((answer.verdict, answer.errors[0].fault.code(), answer.patch.len()), (Answer::Error, "edit-refused", 0));
+    assert_eq!((answer.verdict, answer.errors[0].error.code(), answer.patch.len()), (Answer::Error, "edit-refused", 0));
 
     let oblige =
         |name: &str| Guest::answering(&format!(r#"{{"verdict":"allow","obligations":[{{"name":"{name}"}}]}}"#));
@@ -133,7 +134,7 @@ fn what_the_hub_cannot_carry_out_is_no_allow() {
     let mut knows = request("c");
     knows.obligations = vec!["expire-acceptance".into()];
     let answer = evaluate(&registry, knows.clone(), &NoEvidence, &Deadline::NONE).answer;
-    assert_eq!((answer.verdict, answer.errors[0].fault.code()), (Answer::Error, "unknown-obligation"));
+    assert_eq!((answer.verdict, answer.errors[0].error.code()), (Answer::Error, "unknown-obligation"));
     install(&registry, "p", placed(&engine, "p", &oblige("expire-acceptance"), "{}"));
     let answer = evaluate(&registry, knows, &NoEvidence, &Deadline::NONE).answer;
     assert_eq!((answer.verdict, answer.due().count()), (Answer::Allow, 1));

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use ocm_policy_abi::{Operation, Request, Verdict};
 use ocm_policy_engine::{
-    Artifact, Ceiling, Engine, EngineSettings, Fault, Kind, Outcome, Policy, Question, annotate, compile_here,
+    Artifact, Ceiling, Engine, EngineSettings, Kind, Outcome, Policy, PolicyError, Question, annotate, compile_here,
 };
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     Engine::new(&EngineSettings { instances: 32, ..EngineSettings::default() }).expect("it runs here")
 });
 
-fn compile(wat: &str, settings: &str) -> Result<Artifact, Fault> {
+fn compile(wat: &str, settings: &str) -> Result<Artifact, PolicyError> {
     compile_here(&wat::parse_str(wat).expect("the module can be written"), settings, &Ceiling::default())
 }
 
@@ -24,7 +24,7 @@ fn policy(wat: &str) -> Arc<Policy> {
 /// Why a module cannot be used.
 fn refusal(wat: &str) -> String {
     match compile(wat, "{}") {
-        Err(Fault::Load(why)) => why,
+        Err(PolicyError::Load(why)) => why,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it is not refused"),
     }
@@ -59,7 +59,7 @@ fn verdict(wat: &str) -> Verdict {
     ask(&policy(wat)).result.expect("there is a decision").verdict
 }
 
-fn fault(wat: &str) -> Fault {
+fn policy_error(wat: &str) -> PolicyError {
     ask(&policy(wat)).result.expect_err("there is no decision")
 }
 
@@ -157,9 +157,9 @@ const CAN_I: &str = "(call $host (i32.const 400) (i32.const 10) (i32.const 400) 
 
 #[test]
 fn a_denied_host_call_never_allows() {
-    let denied = Fault::HostCall("kubernetes/can_i".to_owned());
+    let denied = PolicyError::HostCall("kubernetes/can_i".to_owned());
     // It swallows the error and accepts.
-    assert_eq!(fault(&wapc(&format!("(drop {CAN_I}) {ACCEPT}"))), denied);
+    assert_eq!(policy_error(&wapc(&format!("(drop {CAN_I}) {ACCEPT}"))), denied);
     // It was told so: with an error, and no response.
     let told = format!(
         "(if {CAN_I} (then (unreachable)))
@@ -168,9 +168,9 @@ fn a_denied_host_call_never_allows() {
          (call $host_error (i32.const 1000))
          (if (i32.eqz (i32.load (i32.const 1000))) (then (unreachable))) {ACCEPT}"
     );
-    assert_eq!(fault(&wapc(&told)), denied);
+    assert_eq!(policy_error(&wapc(&told)), denied);
     // It gives up.
-    assert_eq!(fault(&wapc(&format!("(drop {CAN_I}) (unreachable)"))), denied);
+    assert_eq!(policy_error(&wapc(&format!("(drop {CAN_I}) (unreachable)"))), denied);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn logging_is_granted() {
 }
 
 #[test]
-fn broken_wapc_policies_have_precise_faults() {
+fn broken_wapc_policies_have_precise_errors() {
     for (body, code) in [
         ("(loop $l (br $l)) (unreachable)", "out-of-fuel"),
         ("(unreachable)", "trap"),
@@ -210,15 +210,16 @@ fn broken_wapc_policies_have_precise_faults() {
         ("(call $exit (i32.const 3)) (i32.const 1)", "exit"),
         ("(call $exit (i32.const 0)) (i32.const 1)", "malformed"),
     ] {
-        assert_eq!(fault(&wapc(body)).code(), code, "{body}");
+        assert_eq!(policy_error(&wapc(body)).code(), code, "{body}");
     }
 }
 
 #[test]
 fn a_failing_wapc_policy_says_why() {
     let body = "(call $error (i32.const 400) (i32.const 10)) (i32.const 0)";
-    assert_eq!(fault(&wapc(body)), Fault::Trap("validate fails: kubernetes".to_owned()));
-    let Fault::Trap(said) = fault(&wapc("(call $log (i32.const 400) (i32.const 10)) (unreachable)")) else {
+    assert_eq!(policy_error(&wapc(body)), PolicyError::Trap("validate fails: kubernetes".to_owned()));
+    let PolicyError::Trap(said) = policy_error(&wapc("(call $log (i32.const 400) (i32.const 10)) (unreachable)"))
+    else {
         panic!("no trap")
     };
     assert!(said.ends_with("; it said: kubernetes"), "{said}");
@@ -228,7 +229,7 @@ fn a_failing_wapc_policy_says_why() {
 fn settings_are_judged_when_a_policy_is_loaded() {
     let module = wapc_with(ACCEPT, r#"{"valid":false,"message":"names must not be empty"}"#);
     let refused = compile(&module, "{}").err();
-    assert_eq!(refused, Some(Fault::Settings("names must not be empty".to_owned())));
+    assert_eq!(refused, Some(PolicyError::Settings("names must not be empty".to_owned())));
     assert!(refusal(&wapc_with(ACCEPT, "yes")).starts_with("it cannot judge its settings: "));
 }
 
@@ -252,7 +253,7 @@ fn the_metadata_of_kubewarden_counts() {
         "io.kubewarden.metadata",
         opa.to_string().as_bytes(),
     );
-    assert_eq!(compile_here(&module, "{}", &Ceiling::default()).err().map(|fault| fault.code()), Some("load"));
+    assert_eq!(compile_here(&module, "{}", &Ceiling::default()).err().map(|error| error.code()), Some("load"));
 }
 
 #[test]
@@ -266,7 +267,7 @@ fn a_manifest_in_the_module_counts_before_everything_else() {
     let policy = Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded");
     let outcome = ask(&policy);
     assert_eq!((outcome.policy.name.as_str(), outcome.fuel), ("mine", 1000));
-    assert_eq!(outcome.result, Err(Fault::OutOfFuel));
+    assert_eq!(outcome.result, Err(PolicyError::OutOfFuel));
 }
 
 // ── WASI commands ──
@@ -338,7 +339,7 @@ fn a_command_reads_the_request_and_its_settings() {
 }
 
 #[test]
-fn broken_commands_have_precise_faults() {
+fn broken_commands_have_precise_errors() {
     for (body, code) in [
         ("(loop $l (br $l))", "out-of-fuel"),
         ("(unreachable)", "trap"),
@@ -356,10 +357,10 @@ fn broken_commands_have_precise_faults() {
         ("(drop (call $random (i32.const -4) (i32.const 8)))", "trap"),
         ("(drop (memory.grow (i32.const 65000)))", "out-of-memory"),
     ] {
-        assert_eq!(fault(&command(body)).code(), code, "{body}");
+        assert_eq!(policy_error(&command(body)).code(), code, "{body}");
     }
-    assert_eq!(fault(&command("(call $exit (i32.const 7))")), Fault::Exit(7));
-    assert_eq!(fault(&command(&format!("{ALLOW} (call $exit (i32.const 1))"))), Fault::Exit(1));
+    assert_eq!(policy_error(&command("(call $exit (i32.const 7))")), PolicyError::Exit(7));
+    assert_eq!(policy_error(&command(&format!("{ALLOW} (call $exit (i32.const 1))"))), PolicyError::Exit(1));
 }
 
 #[test]
@@ -431,7 +432,7 @@ fn a_ceiling_that_was_lowered_is_told_when_the_policy_is_loaded() {
     low.most.memory_bytes = 1 << 17;
     match Policy::load(&ENGINE, &artifact, &low, &[]) {
         // Nothing runs before the request, so the memory itself is refused.
-        Err(Fault::Load(why)) => assert!(why.contains("memory"), "{why}"),
+        Err(PolicyError::Load(why)) => assert!(why.contains("memory"), "{why}"),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it is loaded"),
     }
@@ -461,7 +462,7 @@ fn a_command_describes_itself() {
     }
     assert!(refusal(&module("{]", "")).starts_with("its manifest cannot be read"));
     assert!(refusal(&module(&manifest.replace("0.1.0", "7.0.0"), "")).contains("ocm:policy@7.0.0"));
-    assert_eq!(header(&module(manifest, "(loop $l (br $l))")).unwrap_err(), Fault::OutOfFuel);
+    assert_eq!(header(&module(manifest, "(loop $l (br $l))")).unwrap_err(), PolicyError::OutOfFuel);
 }
 
 /// A Kubewarden policy of the other kind.
@@ -499,7 +500,7 @@ fn kubewarden_command(body: &str) -> Vec<u8> {
     )
 }
 
-fn ask_kubewarden_command(body: &str) -> Result<Verdict, Fault> {
+fn ask_kubewarden_command(body: &str) -> Result<Verdict, PolicyError> {
     let artifact = compile_here(&kubewarden_command(body), "{}", &Ceiling::default())?;
     assert_eq!(artifact.header().kind, Kind::KubewardenWasi);
     ask(&Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[])?).result.map(|decision| decision.verdict)
@@ -512,11 +513,11 @@ fn kubewarden_commands_are_asked_and_may_not_ask() {
     assert_eq!(ask_kubewarden_command("(call $print (i32.const 300) (i32.const 44))"), Ok(Verdict::Deny));
     let asking = "(drop (call $host (i32.const 0) (i32.const 0) (i32.const 400) (i32.const 10) (i32.const 420)
                   (i32.const 5) (i32.const 0) (i32.const 0)))";
-    let denied = Err(Fault::HostCall("kubernetes/can_i".to_owned()));
+    let denied = Err(PolicyError::HostCall("kubernetes/can_i".to_owned()));
     assert_eq!(ask_kubewarden_command(&format!("{asking} {accept}")), denied);
     assert_eq!(ask_kubewarden_command(&format!("{asking} (call $exit (i32.const 1))")), denied);
-    assert_eq!(ask_kubewarden_command("(call $exit (i32.const 1))"), Err(Fault::Exit(1)));
-    assert_eq!(ask_kubewarden_command("").map_err(|fault| fault.code()), Err("malformed"));
+    assert_eq!(ask_kubewarden_command("(call $exit (i32.const 1))"), Err(PolicyError::Exit(1)));
+    assert_eq!(ask_kubewarden_command("").map_err(|error| error.code()), Err("malformed"));
 }
 
 // ── Rego ──
@@ -566,7 +567,7 @@ fn rego_allows_and_denies() {
 }
 
 #[test]
-fn broken_rego_has_precise_faults() {
+fn broken_rego_has_precise_errors() {
     for (eval, code) in [
         ("(loop $l (br $l)) (unreachable)", "out-of-fuel"),
         ("(unreachable)", "trap"),
@@ -579,24 +580,27 @@ fn broken_rego_has_precise_faults() {
         ("(call $builtin3 (i32.const 9) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))", "host-call"),
         ("(drop (memory.grow (i32.const 65000))) (unreachable)", "out-of-memory"),
     ] {
-        assert_eq!(fault(&rego("", eval)).code(), code, "{eval}");
+        assert_eq!(policy_error(&rego("", eval)).code(), code, "{eval}");
     }
-    assert_eq!(fault(&rego("", "(call $abort (i32.const 500)) (unreachable)")), Fault::Trap("\"%v is %v\"".to_owned()));
+    assert_eq!(
+        policy_error(&rego("", "(call $abort (i32.const 500)) (unreachable)")),
+        PolicyError::Trap("\"%v is %v\"".to_owned())
+    );
 }
 
 #[test]
 fn rego_gets_the_built_in_functions_that_are_there() {
     let why = refusal(&rego(r#""http.send":4,"sprintf":3"#, OPEN));
     assert_eq!(why, "it needs built-in functions that are not there: http.send");
-    // What sprintf makes is written as JSON behind everything else: here it is no result, but shown in the fault.
+    // What sprintf makes is written as JSON behind everything else: here it is no result, but shown in the error.
     let sprintf =
         "(call $abort (call $builtin2 (i32.const 3) (i32.const 0) (i32.const 500) (i32.const 600))) (unreachable)";
-    let Fault::Trap(text) = fault(&rego(r#""sprintf":3"#, sprintf)) else { panic!("no trap") };
+    let PolicyError::Trap(text) = policy_error(&rego(r#""sprintf":3"#, sprintf)) else { panic!("no trap") };
     assert!(text.starts_with(r#""a is {\"b\", \"c\"}""#), "{text}");
     let wrong = "(call $builtin2 (i32.const 3) (i32.const 0) (i32.const 600) (i32.const 600))";
-    assert_eq!(fault(&rego(r#""sprintf":3"#, wrong)).code(), "trap");
+    assert_eq!(policy_error(&rego(r#""sprintf":3"#, wrong)).code(), "trap");
     let now = "(call $abort (call $builtin0 (i32.const 3) (i32.const 0))) (unreachable)";
-    let Fault::Trap(text) = fault(&rego(r#""time.now_ns":3"#, now)) else { panic!("no trap") };
+    let PolicyError::Trap(text) = policy_error(&rego(r#""time.now_ns":3"#, now)) else { panic!("no trap") };
     assert!(text.starts_with("1790000000000000000"), "{text}");
 }
 
@@ -637,7 +641,7 @@ fn gatekeeper_denies_by_violations() {
 }
 
 /// A module of Rego with these texts among its data, this metadata of Kubewarden, and these sections.
-fn declared(texts: &str, metadata: Option<Value>, sections: &[(&str, &str)]) -> Result<Artifact, Fault> {
+fn declared(texts: &str, metadata: Option<Value>, sections: &[(&str, &str)]) -> Result<Artifact, PolicyError> {
     let wat = rego("", OPEN);
     let wat = wat.replace("(func (export \"builtins\")", &format!("{} (func (export \"builtins\")", data(700, texts)));
     let mut module = wat::parse_str(wat).expect("it can be written");
@@ -663,10 +667,10 @@ fn template(resources: Option<Value>) -> Option<Value> {
 fn a_template_that_reads_an_inventory_must_ask_for_one() {
     let reads = "review\0inventory\0cluster\0";
     for silent in [template(None), template(Some(json!([]))), template(Some(Value::Null))] {
-        let Err(Fault::Load(why)) = declared(reads, silent, &[]) else { panic!("it is not refused") };
+        let Err(PolicyError::Load(why)) = declared(reads, silent, &[]) else { panic!("it is not refused") };
         assert!(why.contains("data.inventory") && why.contains("contextAwareResources"), "{why}");
     }
-    let Err(Fault::Load(why)) = declared(reads, None, &[("ocm-policy-kind", "gatekeeper")]) else {
+    let Err(PolicyError::Load(why)) = declared(reads, None, &[("ocm-policy-kind", "gatekeeper")]) else {
         panic!("not refused")
     };
     assert!(why.contains("data.inventory"), "{why}");
@@ -677,20 +681,20 @@ fn a_template_that_reads_an_inventory_must_ask_for_one() {
     assert_eq!(artifact.header().manifest.evidence.len(), 1);
     // Asked for and not given is an error, not an empty inventory.
     let policy = Policy::load(&ENGINE, &artifact, &Ceiling::default(), &[]).expect("it can be loaded");
-    let Err(fault) = ask(&policy).result else { panic!("it decides") };
-    assert!(fault.to_string().contains("v1-namespace"), "{fault}");
+    let Err(error) = ask(&policy).result else { panic!("it decides") };
+    assert!(error.to_string().contains("v1-namespace"), "{error}");
     let unstable = declared("_unstable\0namespace\0", template(None), &[]);
-    assert!(matches!(unstable, Err(Fault::Load(why)) if why.contains("_unstable")));
+    assert!(matches!(unstable, Err(PolicyError::Load(why)) if why.contains("_unstable")));
     let parts = json!({"contract": "ocm:policy@0.1.0", "name": "n", "version": "1.0.0", "operations": ["create"],
         "kind": "gatekeeper", "evidence": [{"name": "n", "source": {"kind": "namespaces"}, "fields": ["/metadata"]}]});
     let parts = declared(reads, None, &[("ocm-policy-manifest", &parts.to_string())]);
-    assert!(matches!(parts, Err(Fault::Load(why)) if why.contains("whole objects")));
+    assert!(matches!(parts, Err(PolicyError::Load(why)) if why.contains("whole objects")));
 }
 
 #[test]
 fn the_kind_of_a_module_can_be_declared() {
     let kind = |texts: &str, sections: &[(&str, &str)]| {
-        declared(texts, None, sections).map(|artifact| artifact.header().kind).map_err(|fault| fault.to_string())
+        declared(texts, None, sections).map(|artifact| artifact.header().kind).map_err(|error| error.to_string())
     };
     let manifest = |kind: &str| {
         json!({"contract": "ocm:policy@0.1.0", "name": "n", "version": "1.0.0", "operations": ["create"], "kind": kind})

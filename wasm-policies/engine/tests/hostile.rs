@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::Arc;
 
 use ocm_policy_abi::Verdict;
-use ocm_policy_engine::{Ceiling, Compiler, Engine, Fault, Policy, compile_here};
+use ocm_policy_engine::{Ceiling, Compiler, Engine, Policy, PolicyError, compile_here};
 use support::{ANSWER, ANSWER_TEXTS, Guest, compiler, engine, policy, question};
 
 /// Anonymous memory of this process in bytes.
@@ -18,45 +18,51 @@ fn resident() -> u64 {
 }
 
 /// Asks a policy and a harmless one beside it, several times.
-fn attack(engine: &Engine, hostile: &Arc<Policy>) -> Fault {
+fn attack(engine: &Engine, hostile: &Arc<Policy>) -> PolicyError {
     let harmless = policy(engine, &Guest::default().module()).expect("the harmless one loads");
     let before = resident();
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     for _ in 0..3 {
-        let fault = hostile.decide(&question("c")).outcome.result.clone().expect_err("the attack is no decision");
-        faults.push(fault);
+        let error = hostile.decide(&question("c")).outcome.result.clone().expect_err("the attack is no decision");
+        errors.push(error);
         let next = harmless.decide(&question("c")).outcome.result.clone();
         assert_eq!(next.map(|decision| decision.verdict), Ok(Verdict::Allow), "the next decision is right");
     }
     let grown = resident().saturating_sub(before);
     assert!(grown < 96 << 20, "the host grew by {} MiB", grown >> 20);
-    faults.dedup();
-    assert_eq!(faults.len(), 1, "the same attack ends in the same way: {faults:?}");
-    faults.remove(0)
+    errors.dedup();
+    assert_eq!(errors.len(), 1, "the same attack ends in the same way: {errors:?}");
+    errors.remove(0)
 }
 
-fn decides(guest: &Guest) -> Fault {
+fn decides(guest: &Guest) -> PolicyError {
     let engine = engine();
     let hostile = policy(&engine, &guest.module()).expect("it loads");
     attack(&engine, &hostile)
 }
 
-fn does_not_load(module: &[u8]) -> Fault {
+fn does_not_load(module: &[u8]) -> PolicyError {
     let engine = engine();
-    let fault = policy(&engine, module).err().expect("it does not load");
+    let error = policy(&engine, module).err().expect("it does not load");
     assert!(policy(&engine, &Guest::default().module()).is_ok(), "the next module loads");
-    fault
+    error
 }
 
 #[test]
 fn loops_end_with_the_fuel() {
     let endless = "(loop $l (br $l))";
-    assert_eq!(decides(&Guest::deciding(endless)), Fault::OutOfFuel);
+    assert_eq!(decides(&Guest::deciding(endless)), PolicyError::OutOfFuel);
     // Before any request, the most that anybody gets is the limit.
     let start = Guest { fields: format!("(func $s {endless}) (start $s)"), ..Guest::default() };
-    assert_eq!(does_not_load(&start.module()), Fault::OutOfFuel);
-    assert_eq!(does_not_load(&Guest { configure: endless.to_owned(), ..Guest::default() }.module()), Fault::OutOfFuel);
-    assert_eq!(does_not_load(&Guest { describe: endless.to_owned(), ..Guest::default() }.module()), Fault::OutOfFuel);
+    assert_eq!(does_not_load(&start.module()), PolicyError::OutOfFuel);
+    assert_eq!(
+        does_not_load(&Guest { configure: endless.to_owned(), ..Guest::default() }.module()),
+        PolicyError::OutOfFuel
+    );
+    assert_eq!(
+        does_not_load(&Guest { describe: endless.to_owned(), ..Guest::default() }.module()),
+        PolicyError::OutOfFuel
+    );
 }
 
 #[test]
@@ -69,28 +75,31 @@ fn time_is_a_limit_of_its_own() {
     let engine = engine();
     let artifact = compile_here(&guest.module(), "{}", &Ceiling::default()).unwrap();
     let hostile = Policy::load(&engine, &artifact, &ceiling, &[]).unwrap();
-    assert_eq!(attack(&engine, &hostile), Fault::TimedOut);
+    assert_eq!(attack(&engine, &hostile), PolicyError::TimedOut);
 }
 
 #[test]
 fn recursion_ends_with_the_stack() {
     let fields = "(func $deep (param i32) (result i32) (i32.add (call $deep (local.get 0)) (i32.const 1)))".to_owned();
     let guest = Guest { fields, ..Guest::deciding("(drop (call $deep (i32.const 1)))") };
-    assert_eq!(decides(&guest), Fault::StackExhausted);
+    assert_eq!(decides(&guest), PolicyError::StackExhausted);
 }
 
 #[test]
 fn memory_is_bounded() {
     let grow = "(loop $l (drop (memory.grow (i32.const 16))) (br $l))";
-    assert_eq!(decides(&Guest::deciding(grow)), Fault::OutOfMemory);
+    assert_eq!(decides(&Guest::deciding(grow)), PolicyError::OutOfMemory);
     let touch = "(drop (memory.grow (i32.const 200))) (memory.fill (i32.const 65536) (i32.const 1) (i32.const 13107200)) unreachable";
-    assert!(matches!(decides(&Guest::deciding(touch)), Fault::Trap(_)));
+    assert!(matches!(decides(&Guest::deciding(touch)), PolicyError::Trap(_)));
     let fields = "(table $t 1 funcref)".to_owned();
     let table = "(loop $l (drop (table.grow $t (ref.null func) (i32.const 4096))) (br $l))";
-    assert_eq!(decides(&Guest { fields, ..Guest::deciding(table) }), Fault::OutOfMemory);
+    assert_eq!(decides(&Guest { fields, ..Guest::deciding(table) }), PolicyError::OutOfMemory);
     for (pages, fields) in [(65_536, ""), (2_048, ""), (1, "(table 10000000 funcref)")] {
-        let fault = does_not_load(&Guest { pages, fields: fields.to_owned(), ..Guest::default() }.module());
-        assert!(matches!(fault, Fault::Load(_) | Fault::OutOfMemory | Fault::Malformed(_)), "{fault:?}");
+        let error = does_not_load(&Guest { pages, fields: fields.to_owned(), ..Guest::default() }.module());
+        assert!(
+            matches!(error, PolicyError::Load(_) | PolicyError::OutOfMemory | PolicyError::Malformed(_)),
+            "{error:?}"
+        );
     }
 }
 
@@ -98,40 +107,40 @@ fn memory_is_bounded() {
 fn thousands_of_instances_are_refused() {
     let instances = "(core instance (instantiate $m))".repeat(2_000);
     let component = wat::parse_str(format!("(component (core module $m) {instances})")).unwrap();
-    assert!(matches!(does_not_load(&component), Fault::Load(_)), "it is no policy");
+    assert!(matches!(does_not_load(&component), PolicyError::Load(_)), "it is no policy");
     let nested = "(core module)".repeat(1_000);
-    let fault = does_not_load(&wat::parse_str(format!("(component {nested})")).unwrap());
-    assert!(matches!(&fault, Fault::Load(text) if text.contains("nested modules")), "{fault:?}");
+    let error = does_not_load(&wat::parse_str(format!("(component {nested})")).unwrap());
+    assert!(matches!(&error, PolicyError::Load(text) if text.contains("nested modules")), "{error:?}");
 }
 
 const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
 
 /// Writes a number into the answer before it is given.
-fn patched(answer: &str, at: u32, number: u32) -> Fault {
+fn patched(answer: &str, at: u32, number: u32) -> PolicyError {
     let decide = format!("(i32.store (i32.const {at}) (i32.const {number}))");
     decides(&Guest { decide, ..Guest::answering(answer) })
 }
 
 #[test]
-fn answers_that_cannot_be_taken_are_faults() {
+fn answers_that_cannot_be_taken_are_errors() {
     // Beyond the end of the memory: the answer itself, a list, a text.
     let outside = Guest::deciding("(return (i32.const 65528))");
-    assert!(matches!(decides(&outside), Fault::Malformed(_) | Fault::Trap(_)));
+    assert!(matches!(decides(&outside), PolicyError::Malformed(_) | PolicyError::Trap(_)));
     let many = patched(DENY, ANSWER + 16, 1 << 30);
-    assert!(matches!(many, Fault::Malformed(_) | Fault::TooLarge(_)), "{many:?}");
+    assert!(matches!(many, PolicyError::Malformed(_) | PolicyError::TooLarge(_)), "{many:?}");
     let long = "(i32.store (i32.load (i32.const 8204)) (i32.const 65530))";
     let long = Guest { decide: long.to_owned(), ..Guest::answering(DENY) };
-    assert!(matches!(decides(&Guest { pages: 1, ..long }), Fault::Malformed(_)), "a text ends where memory ends");
+    assert!(matches!(decides(&Guest { pages: 1, ..long }), PolicyError::Malformed(_)), "a text ends where memory ends");
     // Not where such things may lie.
-    assert!(matches!(patched(DENY, ANSWER + 12, ANSWER_TEXTS + 1), Fault::Malformed(_)), "a list is aligned");
+    assert!(matches!(patched(DENY, ANSWER + 12, ANSWER_TEXTS + 1), PolicyError::Malformed(_)), "a list is aligned");
     // Words that the contract does not have.
     for (at, number) in [(ANSWER, 4), (ANSWER, 255), (ANSWER + 4, 2), (ANSWER + 4, 255)] {
-        let fault = patched(DENY, at, number);
-        assert!(matches!(fault, Fault::Malformed(_)), "{at}: {fault:?}");
+        let error = patched(DENY, at, number);
+        assert!(matches!(error, PolicyError::Malformed(_)), "{at}: {error:?}");
     }
     // Parts that do not fit each other.
-    let fault = patched(r#"{"verdict":"allow"}"#, ANSWER + 4, 1);
-    assert!(matches!(fault, Fault::Malformed(_)), "an allow does not ask again: {fault:?}");
+    let error = patched(r#"{"verdict":"allow"}"#, ANSWER + 4, 1);
+    assert!(matches!(error, PolicyError::Malformed(_)), "an allow does not ask again: {error:?}");
     let twice = r#"{"verdict":"allow","audit":{"ka":"1","kb":"2"}}"#;
     let same = Guest {
         // The second key is the first one.
@@ -141,14 +150,14 @@ fn answers_that_cannot_be_taken_are_faults() {
         ),
         ..Guest::answering(twice)
     };
-    let fault = decides(&same);
-    assert!(matches!(&fault, Fault::Malformed(text) if text.contains("twice")), "{fault:?}");
+    let error = decides(&same);
+    assert!(matches!(&error, PolicyError::Malformed(text) if text.contains("twice")), "{error:?}");
     // Not UTF-8.
-    assert!(matches!(patched(DENY, ANSWER_TEXTS, 0xff), Fault::Malformed(_)));
+    assert!(matches!(patched(DENY, ANSWER_TEXTS, 0xff), PolicyError::Malformed(_)));
 }
 
 #[test]
-fn answers_that_are_too_large_are_faults() {
+fn answers_that_are_too_large_are_errors() {
     // One warning, within the memory and far too long.
     let warning = format!(
         "(i32.store (i32.const {}) (i32.const 12288)) (i32.store (i32.const {}) (i32.const 1))
@@ -156,8 +165,8 @@ fn answers_that_are_too_large_are_faults() {
         ANSWER + 20,
         ANSWER + 24,
     );
-    let fault = decides(&Guest { pages: 100, ..Guest::deciding(&warning) });
-    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+    let error = decides(&Guest { pages: 100, ..Guest::deciding(&warning) });
+    assert!(matches!(error, PolicyError::TooLarge(_)), "{error:?}");
     // A hundred thousand warnings, each of them the same half megabyte.
     let warnings = format!(
         "(i32.store (i32.const {}) (i32.const 1048576)) (i32.store (i32.const {}) (i32.const 100000))
@@ -170,13 +179,13 @@ fn answers_that_are_too_large_are_faults() {
         ANSWER + 20,
         ANSWER + 24,
     );
-    let fault = decides(&Guest { pages: 32, ..Guest::deciding(&warnings) });
-    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+    let error = decides(&Guest { pages: 32, ..Guest::deciding(&warnings) });
+    assert!(matches!(error, PolicyError::TooLarge(_)), "{error:?}");
     // More of them than anybody reads, though each is short.
     let many = vec!["w"; 10_000];
     let answer = serde_json::json!({"verdict": "allow", "warnings": many}).to_string();
-    let fault = decides(&Guest { pages: 10, fields: String::new(), ..Guest::answering(&answer) });
-    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+    let error = decides(&Guest { pages: 10, fields: String::new(), ..Guest::answering(&answer) });
+    assert!(matches!(error, PolicyError::TooLarge(_)), "{error:?}");
 }
 
 #[test]
@@ -200,8 +209,8 @@ fn only_the_contract_is_the_contract() {
         (export "describe" (func $describe)) (export "configure" (func $configure)) (export "decide" (func $decide)))
       (export "ocm:policy/policy@0.1.0" (instance $policy)))"#;
     let manifest = format!("{:255}", Guest::manifest("guest", "")).replace('"', "\\\"");
-    let fault = does_not_load(&wat::parse_str(text.replace("MANIFEST", &manifest)).unwrap());
-    assert!(matches!(&fault, Fault::Load(text) if text.contains("not that of the contract")), "{fault:?}");
+    let error = does_not_load(&wat::parse_str(text.replace("MANIFEST", &manifest)).unwrap());
+    assert!(matches!(&error, PolicyError::Load(text) if text.contains("not that of the contract")), "{error:?}");
 }
 
 #[test]
@@ -217,20 +226,20 @@ fn lists_that_point_at_one_text_are_refused() {
           (local.set 0 (i32.add (local.get 0) (i32.const 1)))
           (br_if $l (i32.lt_u (local.get 0) (i32.const 65536))))";
     let before = resident();
-    let fault = does_not_load(&Guest { pages: 40, configure: configure.to_owned(), ..Guest::default() }.module());
-    assert!(matches!(fault, Fault::TooLarge(_)), "{fault:?}");
+    let error = does_not_load(&Guest { pages: 40, configure: configure.to_owned(), ..Guest::default() }.module());
+    assert!(matches!(error, PolicyError::TooLarge(_)), "{error:?}");
     assert!(resident().saturating_sub(before) < 96 << 20);
 }
 
 #[test]
-fn traps_are_faults() {
+fn traps_are_errors() {
     for (decide, word) in [
         ("unreachable", "unreachable"),
         ("(drop (i32.div_u (i32.const 1) (i32.const 0)))", "divide by zero"),
         ("(drop (i32.load (i32.const -8)))", "out of bounds"),
     ] {
-        let fault = decides(&Guest::deciding(decide));
-        assert!(matches!(&fault, Fault::Trap(text) if text.contains(word)), "{fault:?}");
+        let error = decides(&Guest::deciding(decide));
+        assert!(matches!(&error, PolicyError::Trap(text) if text.contains(word)), "{error:?}");
     }
 }
 
@@ -241,24 +250,24 @@ fn a_policy_imports_nothing() {
         r#"(module {fields} (memory (export "memory") 1)
            (func (export "ocm:policy/policy@0.1.0#decide") (param i32 i32) (result i32) unreachable))"#
     ));
-    assert!(matches!(does_not_load(&module.unwrap()), Fault::Load(_)));
+    assert!(matches!(does_not_load(&module.unwrap()), PolicyError::Load(_)));
     let component = wat::parse_str(
         r#"(component (import "wasi:clocks/wall-clock@0.2.0" (instance $c))
            (component $inner) (instance $i (instantiate $inner)) (export "ocm:policy/policy@0.1.0" (instance $i)))"#,
     );
-    let fault = does_not_load(&component.unwrap());
-    assert!(matches!(&fault, Fault::Load(_)), "{fault:?}");
+    let error = does_not_load(&component.unwrap());
+    assert!(matches!(&error, PolicyError::Load(_)), "{error:?}");
 }
 
 #[test]
 fn what_costs_too_much_to_compile_is_not_compiled() {
     // One function of a megabyte.
     let long = "(drop (i32.const 1))".repeat(400_000);
-    let fault = does_not_load(&Guest { fields: format!("(func {long})"), ..Guest::default() }.module());
-    assert!(matches!(&fault, Fault::Load(text) if text.contains("bytes in one function")), "{fault:?}");
+    let error = does_not_load(&Guest { fields: format!("(func {long})"), ..Guest::default() }.module());
+    assert!(matches!(&error, PolicyError::Load(text) if text.contains("bytes in one function")), "{error:?}");
     let many = "(func)".repeat(100_001);
-    let fault = does_not_load(&Guest { fields: many, ..Guest::default() }.module());
-    assert!(matches!(&fault, Fault::Load(text) if text.contains("functions")), "{fault:?}");
+    let error = does_not_load(&Guest { fields: many, ..Guest::default() }.module());
+    assert!(matches!(&error, PolicyError::Load(text) if text.contains("functions")), "{error:?}");
     // Below those limits, the kernel ends the process that compiles.
     let costly = "(func (param i32) (result i32) (local.get 0) ".to_owned()
         + &"(if (result i32) (then (i32.const 1)) (else (i32.const 2)))".repeat(20_000)
@@ -266,8 +275,8 @@ fn what_costs_too_much_to_compile_is_not_compiled() {
     let module = Guest { fields: costly.repeat(8), ..Guest::default() }.module();
     let Compiler::Process { program, arguments, memory_bytes, .. } = compiler() else { unreachable!() };
     let hasty = Compiler::Process { program, arguments, cpu_seconds: 1, memory_bytes };
-    let fault = hasty.compile(&module, "{}", &Ceiling::default()).err();
-    assert!(matches!(&fault, Some(Fault::Load(text)) if text.contains("processor time")), "{fault:?}");
+    let error = hasty.compile(&module, "{}", &Ceiling::default()).err();
+    assert!(matches!(&error, Some(PolicyError::Load(text)) if text.contains("processor time")), "{error:?}");
     assert!(hasty.compile(&Guest::default().module(), "{}", &Ceiling::default()).is_ok(), "the next one is compiled");
 }
 
@@ -310,10 +319,10 @@ fn what_a_process_answers_is_not_believed() {
         for script in scripts {
             let compiled = &compiled;
             scope.spawn(move || {
-                let fault = compiled(script, "{}").expect_err(script);
+                let error = compiled(script, "{}").expect_err(script);
                 assert!(
-                    matches!(&fault, Fault::Load(why) if why.contains("cannot be compiled")),
-                    "{script}: {fault:?}"
+                    matches!(&error, PolicyError::Load(why) if why.contains("cannot be compiled")),
+                    "{script}: {error:?}"
                 );
             });
         }

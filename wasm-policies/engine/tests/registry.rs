@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Csr, Operation, Request, Requester, Verdict};
 use ocm_policy_engine::{
-    Ceiling, Deadline, Engine, Evaluated, Fault, NoEvidence, Operations, Policy, Registry, compile_here, evaluate,
+    Ceiling, Deadline, Engine, Evaluated, NoEvidence, Operations, Policy, PolicyError, Registry, compile_here, evaluate,
 };
 use support::{Guest, ask, engine, policy, request};
 
-fn verdict(asked: &Evaluated) -> Result<Verdict, Fault> {
+fn verdict(asked: &Evaluated) -> Result<Verdict, PolicyError> {
     asked.outcome().result.clone().map(|decision| decision.verdict)
 }
 
 const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]}"#;
 
 /// A policy for a place.
-fn placed(engine: &Engine, place: &str, guest: &Guest) -> Result<Arc<Policy>, Fault> {
+fn placed(engine: &Engine, place: &str, guest: &Guest) -> Result<Arc<Policy>, PolicyError> {
     let ceiling = Ceiling::default();
     Policy::load_as(place, engine, &compile_here(&guest.module(), "{}", &ceiling)?, &ceiling, &[])
 }
@@ -35,7 +35,7 @@ fn a_bad_module_never_disturbs_the_good_one() {
     let bad = policy(&engine, b"\0asm");
     assert!(install("gate", bad).is_err());
     let denying = || placed(&engine, "gate", &Guest::answering(DENY));
-    let failed = Fault::Load("its own test cases fail".to_owned());
+    let failed = PolicyError::Load("its own test cases fail".to_owned());
     assert_eq!(registry.install(registry.begin("gate"), denying(), |_| Err(failed.clone())), Err(failed.clone()));
     assert_eq!(asked(&registry), [Ok(Verdict::Allow)], "the good one stays");
 
@@ -68,8 +68,8 @@ fn a_place_keeps_what_it_judges_and_who_speaks_there() {
     assert!(registry.remove("elsewhere"));
 
     for fewer in [r#""create""#, r#""delete","create""#, ""] {
-        let fault = install(registry.begin("gate"), judging(fewer)).unwrap_err();
-        assert!(matches!(&fault, Fault::Load(why) if why.contains("asked")), "{fault}");
+        let error = install(registry.begin("gate"), judging(fewer)).unwrap_err();
+        assert!(matches!(&error, PolicyError::Load(why) if why.contains("asked")), "{error}");
         assert!(registry.propose("gate", judging(fewer).unwrap(), 10_000, Operations::Keep).is_err());
     }
     assert_eq!(ask(&registry, "c").asked().len(), 1, "the place still answers");
@@ -98,7 +98,7 @@ fn an_older_installation_never_replaces_a_newer_one() {
     let (first, second) = (registry.begin("gate"), registry.begin("gate"));
     registry.install(second, placed(&engine, "gate", &Guest::answering(DENY)), |_| Ok(())).unwrap();
     let late = registry.install(first, placed(&engine, "gate", &Guest::default()), |_| Ok(()));
-    assert!(matches!(&late, Err(Fault::Load(why)) if why.contains("newer")), "{late:?}");
+    assert!(matches!(&late, Err(PolicyError::Load(why)) if why.contains("newer")), "{late:?}");
     assert_eq!(verdict(&ask(&registry, "c").asked()[0]), Ok(Verdict::Deny));
 }
 
@@ -171,7 +171,7 @@ fn what_was_removed_stays_removed_and_no_candidate_outlives_what_it_was_compared
     install(registry.begin("gate"), placed(&engine, "gate", &Guest::default())).unwrap();
     assert!(registry.remove("gate"));
     assert!(install(slow, placed(&engine, "gate", &Guest::default())).is_err());
-    assert!(install(broken, Err(Fault::Load("broken".to_owned()))).is_err());
+    assert!(install(broken, Err(PolicyError::Load("broken".to_owned()))).is_err());
     assert!(registry.slots().is_empty(), "neither back nor closed");
 
     install(registry.begin("gate"), placed(&engine, "gate", &Guest::default())).unwrap();

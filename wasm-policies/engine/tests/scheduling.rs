@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ocm_policy_engine::{
-    Cancellation, Ceiling, Deadline, Engine, EngineSettings, Fault, NoEvidence, Policy, Registry, compile_here,
+    Cancellation, Ceiling, Deadline, Engine, EngineSettings, NoEvidence, Policy, PolicyError, Registry, compile_here,
     evaluate,
 };
 use support::{Guest, ask, question, request};
@@ -49,7 +49,7 @@ fn while_busy<T>(engine: &Engine, work: impl FnOnce() -> T) -> T {
         cancellation.cancel();
         let ended = running.join().expect("it ends").result;
         let result = result.unwrap_or_else(|panic| resume_unwind(panic));
-        assert_eq!(ended, Err(Fault::DeadlineExceeded));
+        assert_eq!(ended, Err(PolicyError::DeadlineExceeded));
         result
     })
 }
@@ -74,7 +74,7 @@ fn instances_that_have_answered_never_keep_others_waiting_for_long() {
             })
             .collect();
         for caller in callers {
-            assert_eq!(caller.join().unwrap(), [Ok(()), Ok(()), Ok(()), Err(Fault::OutOfFuel)]);
+            assert_eq!(caller.join().unwrap(), [Ok(()), Ok(()), Ok(()), Err(PolicyError::OutOfFuel)]);
         }
     });
 }
@@ -90,7 +90,7 @@ fn the_first_decision_of_a_policy_needs_a_place_and_the_next_ones_do_not() {
         (known.decide(&question("c")).outcome.result.clone(), new)
     });
     assert!(known.is_ok());
-    assert_eq!(new, Err(Fault::DeadlineExceeded));
+    assert_eq!(new, Err(PolicyError::DeadlineExceeded));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_deadline_ends_a_policy_and_keeps_the_next_ones_from_being_asked() {
     let engine = engine(EngineSettings::default());
     let endless = without_end(&engine);
     let soon = Deadline::after(Duration::from_millis(30));
-    assert_eq!(endless.decide_before(&question("c"), &soon).outcome.result, Err(Fault::DeadlineExceeded));
+    assert_eq!(endless.decide_before(&question("c"), &soon).outcome.result, Err(PolicyError::DeadlineExceeded));
     let registry = Registry::default();
     for place in ["a", "b"] {
         registry.install(registry.begin(place), Ok(named(&engine, place, &Guest::default())), |_| Ok(())).unwrap();
@@ -123,7 +123,7 @@ fn a_deadline_ends_a_policy_and_keeps_the_next_ones_from_being_asked() {
     let answer = evaluate(&registry, request("c"), &NoEvidence, &soon);
     let outcomes: Vec<_> =
         answer.asked().iter().map(|one| (one.outcome().result.clone(), one.outcome().fuel)).collect();
-    assert_eq!(outcomes, [(Err(Fault::DeadlineExceeded), 0), (Err(Fault::DeadlineExceeded), 0)]);
+    assert_eq!(outcomes, [(Err(PolicyError::DeadlineExceeded), 0), (Err(PolicyError::DeadlineExceeded), 0)]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn the_queue_has_an_end() {
             thread::yield_now();
         }
         let refused = new.decide(&question("c")).outcome.result.clone();
-        assert!(matches!(refused, Err(Fault::Overloaded(_))), "{refused:?}");
+        assert!(matches!(refused, Err(PolicyError::Overloaded(_))), "{refused:?}");
         cancellation.cancel();
         running.join().unwrap();
     });
@@ -163,5 +163,5 @@ fn fuel_decides_and_not_how_busy_the_machine_is() {
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         outcome
     });
-    assert_eq!(outcome.result, Err(Fault::OutOfFuel));
+    assert_eq!(outcome.result, Err(PolicyError::OutOfFuel));
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::edits::{self, Conflict, merge};
-use crate::fault::Fault;
+use crate::error::PolicyError;
 use crate::json::canonical_of;
 use crate::outcome::Outcome;
 
@@ -51,7 +51,7 @@ impl Answer {
     }
 
     /// What one policy's outcome counts for; none: it has no opinion.
-    pub const fn of(result: &Result<Decision, Fault>) -> Option<Self> {
+    pub const fn of(result: &Result<Decision, PolicyError>) -> Option<Self> {
         match result {
             Err(_) => Some(Self::Error),
             Ok(Decision { verdict: Verdict::Deny, .. }) => Some(Self::Deny),
@@ -132,7 +132,7 @@ pub struct Problem {
     /// The policies.
     pub policies: Vec<String>,
     /// What went wrong.
-    pub fault: Fault,
+    pub error: PolicyError,
 }
 
 impl Combined {
@@ -159,11 +159,11 @@ pub fn conclude<O: Borrow<Outcome>>(outcomes: &[O], request: &Request<'_>, objec
         _ if combined.edits.is_empty() => Ok(Vec::new()),
         Some(object) => edits::render(object, &combined.edits).and_then(|patch| still_counts(patch, request)),
         None if request.resource.is_none() => Ok(Vec::new()),
-        None => Err(Fault::EditRefused("the object is missing".to_owned())),
+        None => Err(PolicyError::EditRefused("the object is missing".to_owned())),
     };
     match written {
         Ok(patch) => combined.patch = patch,
-        Err(fault) => {
+        Err(error) => {
             let edits = |outcome: &&Outcome| outcome.result.as_ref().is_ok_and(|decision| !decision.edits.is_empty());
             let outcomes = outcomes.iter().map(Borrow::borrow).filter(edits);
             let mut policies: Vec<String> = outcomes.map(|outcome: &Outcome| outcome.policy.name.clone()).collect();
@@ -172,7 +172,7 @@ pub fn conclude<O: Borrow<Outcome>>(outcomes: &[O], request: &Request<'_>, objec
             combined.verdict = Answer::Error;
             combined.edits.clear();
             combined.deciding.clone_from(&policies);
-            combined.errors.push(Problem { policies, fault });
+            combined.errors.push(Problem { policies, error });
         }
     }
     combined
@@ -180,12 +180,12 @@ pub fn conclude<O: Borrow<Outcome>>(outcomes: &[O], request: &Request<'_>, objec
 
 /// The patch, if it can still be applied: the API server takes none at the validating stage. There the edits have to
 /// be in the object already, by the mutating stage.
-fn still_counts(patch: Vec<Value>, request: &Request<'_>) -> Result<Vec<Value>, Fault> {
+fn still_counts(patch: Vec<Value>, request: &Request<'_>) -> Result<Vec<Value>, PolicyError> {
     let path =
         patch.first().and_then(|change| change["path"].as_str()).filter(|_| request.stage == Some(Stage::Validating));
     match path {
         Some(path) => {
-            Err(Fault::EditRefused(format!("{path}: nothing can be changed at the validating stage any more")))
+            Err(PolicyError::EditRefused(format!("{path}: nothing can be changed at the validating stage any more")))
         }
         None => Ok(patch),
     }
@@ -233,7 +233,7 @@ pub fn combine<O: Borrow<Outcome>>(outcomes: &[O]) -> Combined {
 fn tie(outcome: &Outcome) -> String {
     match &outcome.result {
         Ok(decision) => canonical_of(decision),
-        Err(fault) => canonical_of(fault),
+        Err(error) => canonical_of(error),
     }
 }
 
@@ -291,13 +291,14 @@ fn obligations(outcomes: &[&Outcome]) -> Vec<GivenObligation> {
 }
 
 fn problems(outcomes: &[&Outcome], conflicts: &[Conflict]) -> Vec<Problem> {
-    let faults = outcomes.iter().filter_map(|outcome| {
-        let fault = outcome.result.as_ref().err()?.clone();
-        Some(Problem { policies: vec![outcome.policy.name.clone()], fault })
+    let errors = outcomes.iter().filter_map(|outcome| {
+        let error = outcome.result.as_ref().err()?.clone();
+        Some(Problem { policies: vec![outcome.policy.name.clone()], error })
     });
-    let conflicts =
-        conflicts.iter().map(|conflict| Problem { policies: conflict.policies.to_vec(), fault: Fault::from(conflict) });
-    faults.chain(conflicts).collect()
+    let conflicts = conflicts
+        .iter()
+        .map(|conflict| Problem { policies: conflict.policies.to_vec(), error: PolicyError::from(conflict) });
+    errors.chain(conflicts).collect()
 }
 
 #[cfg(test)]
@@ -310,7 +311,7 @@ mod tests {
     use crate::edits::tests::{any_edit, label};
     use crate::outcome::PolicyId;
 
-    fn outcome(name: &str, result: Result<Decision, Fault>) -> Outcome {
+    fn outcome(name: &str, result: Result<Decision, PolicyError>) -> Outcome {
         Outcome { policy: PolicyId { name: name.into(), version: "1.0.0".into() }, result, fuel: 1 }
     }
 
@@ -326,7 +327,7 @@ mod tests {
     #[test]
     fn the_strongest_decides() {
         let all = [
-            outcome("broken", Err(Fault::OutOfFuel)),
+            outcome("broken", Err(PolicyError::OutOfFuel)),
             says("yes", Verdict::Allow),
             says("wait", Verdict::Hold),
             says("no", Verdict::Deny),
@@ -360,7 +361,7 @@ mod tests {
         assert_eq!((combined.verdict, &combined.edits[..]), (Answer::Error, &[][..]));
         assert_eq!(combined.deciding, ["p", "q"]);
         assert_eq!(
-            (&combined.errors[0].policies[..], combined.errors[0].fault.code()),
+            (&combined.errors[0].policies[..], combined.errors[0].error.code()),
             (&["p".to_owned(), "q".to_owned()][..], "edit-conflict")
         );
         // Whoever holds does not hide that two disagree; whoever denies does not need them to agree.
@@ -414,7 +415,7 @@ mod tests {
         // Each fits, and both do not.
         let both = [annotate("q", 40 << 10), annotate("p", 40 << 10), says("other", Verdict::Allow)];
         let large = conclude(&both, &request, Some(&object));
-        assert_eq!((large.verdict, large.errors[0].fault.code()), (Answer::Error, "edit-refused"));
+        assert_eq!((large.verdict, large.errors[0].error.code()), (Answer::Error, "edit-refused"));
         assert_eq!(
             (large.deciding.as_slice(), large.edits.len(), large.patch.len()),
             (&["p", "q"].map(str::to_owned)[..], 0, 0)
@@ -436,7 +437,7 @@ mod tests {
                 if verdict != Some(Verdict::Allow) {
                     edits.clear();
                 }
-                let result = verdict.ok_or(Fault::Exit(number as i32)).map(|verdict| Decision {
+                let result = verdict.ok_or(PolicyError::Exit(number as i32)).map(|verdict| Decision {
                     verdict,
                     edits,
                     ask_again_seconds: Some(number).filter(|_| verdict == Verdict::Hold),

@@ -10,14 +10,14 @@
 //! ```
 //!
 //! No clock, environment, network or threads: the time and the state of the hub are handed in as values. A broken
-//! policy is a [`Fault`], and no way leads from a fault to [`Answer::Allow`].
+//! policy is a [`PolicyError`], and no way leads from an error to [`Answer::Allow`].
 
 pub mod adapt;
 pub mod canary;
 pub mod combine;
 pub mod edits;
+mod error;
 pub mod evidence;
-mod fault;
 mod json;
 mod outcome;
 pub mod record;
@@ -26,6 +26,6 @@ pub mod syntax;
 mod validate;
 
 pub use combine::{Answer, Combined, combine, conclude};
-pub use fault::Fault;
+pub use error::PolicyError;
 pub use outcome::{Outcome, PolicyId};
 pub use validate::{Bounds, read_decision};

@@ -1,10 +1,10 @@
-//! What came of asking one policy: a decision that keeps to the rules, or a fault.
+//! What came of asking one policy: a decision that keeps to the rules, or an error.
 
 use ocm_policy_abi::{Decision, EditGrant, Request, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::edits;
-use crate::fault::Fault;
+use crate::error::PolicyError;
 
 /// Which policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,14 +21,14 @@ pub struct Outcome {
     /// Which policy.
     pub policy: PolicyId,
     /// What it decided, or why it did not.
-    pub result: Result<Decision, Fault>,
+    pub result: Result<Decision, PolicyError>,
     /// Fuel that it used.
     pub fuel: u64,
 }
 
 impl Outcome {
     /// The same outcome if its edits are permitted, see [`edits::check`], and the hub knows the obligations that it
-    /// wants to follow; otherwise the fault. A denial stands whatever else it says.
+    /// wants to follow; otherwise the error. A denial stands whatever else it says.
     #[must_use]
     pub fn permit(mut self, request: &Request<'_>, manifest: &[EditGrant], administrator: &[EditGrant]) -> Self {
         let Ok(decision) = &self.result else { return self };
@@ -36,10 +36,10 @@ impl Outcome {
             decision.obligations.iter().find(|wanted| !request.obligations.iter().any(|known| *known == *wanted.name));
         let refused = edits::check(&decision.edits, request, manifest, administrator).err().or_else(|| {
             let unknown = unknown.filter(|_| decision.verdict != Verdict::Deny)?;
-            Some(Fault::UnknownObligation(unknown.name.clone()))
+            Some(PolicyError::UnknownObligation(unknown.name.clone()))
         });
-        if let Some(fault) = refused {
-            self.result = Err(fault);
+        if let Some(error) = refused {
+            self.result = Err(error);
         }
         self
     }
@@ -61,7 +61,7 @@ mod tests {
             let policy = PolicyId::default();
             Outcome { policy, result: Ok(decision), fuel: 0 }.permit(request, &[], &[]).result.map(|made| made.verdict)
         };
-        let unknown = Err(Fault::UnknownObligation("expire-acceptance".to_owned()));
+        let unknown = Err(PolicyError::UnknownObligation("expire-acceptance".to_owned()));
         assert_eq!(ask(&request, Verdict::Allow), unknown);
         assert_eq!(ask(&request, Verdict::Hold), unknown);
         assert_eq!(ask(&request, Verdict::Deny), Ok(Verdict::Deny), "nothing turns a denial into less");

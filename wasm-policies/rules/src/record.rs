@@ -4,7 +4,7 @@ use ocm_policy_abi::{CONTRACT, Decision};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fault::Fault;
+use crate::error::PolicyError;
 use crate::json::{canonical, canonical_of, sha256_hex, step};
 use crate::outcome::{Outcome, PolicyId};
 
@@ -69,7 +69,7 @@ pub enum Answered {
     /// A decision.
     Decision(Decision),
     /// None.
-    Fault(Fault),
+    Error(PolicyError),
 }
 
 /// What the answer of a policy depended on, besides itself.
@@ -114,7 +114,7 @@ impl Record {
             limits,
             answer: match &outcome.result {
                 Ok(decision) => Answered::Decision(decision.clone()),
-                Err(fault) => Answered::Fault(fault.clone()),
+                Err(error) => Answered::Error(error.clone()),
             },
             fuel: outcome.fuel,
             settings,
@@ -212,9 +212,9 @@ mod tests {
         let slow = Record { micros: Some(9000), ..one.clone() };
         assert_eq!((one.digest(), one.replays_as(&slow)), (slow.digest(), Vec::new()));
         assert_ne!(one.canonical(), slow.canonical());
-        let other = Record { answer: Answered::Fault(Fault::OutOfFuel), fuel: 13, ..one.clone() };
+        let other = Record { answer: Answered::Error(PolicyError::OutOfFuel), fuel: 13, ..one.clone() };
         assert_ne!(one.digest(), other.digest());
         let at: Vec<_> = one.replays_as(&other).into_iter().map(|difference| difference.at).collect();
-        assert_eq!(at, ["/answer/decision", "/answer/fault", "/fuel"]);
+        assert_eq!(at, ["/answer/decision", "/answer/error", "/fuel"]);
     }
 }

@@ -6,7 +6,7 @@ use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::fault::{FAULT_BYTES, Fault};
+use crate::error::{ERROR_BYTES, PolicyError};
 use crate::json::shorten;
 use crate::{edits, syntax};
 
@@ -75,13 +75,13 @@ struct Shape {
 /// Reads a policy's answer.
 ///
 /// # Errors
-/// [`Fault::TooLarge`] or [`Fault::Malformed`]: nothing is guessed, cut or left out.
-pub fn read_decision(json: &[u8], bounds: &Bounds) -> Result<Decision, Fault> {
+/// [`PolicyError::TooLarge`] or [`PolicyError::Malformed`]: nothing is guessed, cut or left out.
+pub fn read_decision(json: &[u8], bounds: &Bounds) -> Result<Decision, PolicyError> {
     if json.len() > bounds.bytes {
-        return Err(Fault::TooLarge(format!("{} bytes, {} allowed", json.len(), bounds.bytes)));
+        return Err(PolicyError::TooLarge(format!("{} bytes, {} allowed", json.len(), bounds.bytes)));
     }
     // Errors quote what the policy wrote.
-    let malformed = |error: serde_json::Error| Fault::Malformed(shorten(&error.to_string(), FAULT_BYTES));
+    let malformed = |error: serde_json::Error| PolicyError::Malformed(shorten(&error.to_string(), ERROR_BYTES));
     let decision: Decision = serde_json::from_slice(json).map_err(malformed)?;
     // Serde takes a list for a struct as well, by position. Only words that are named are an answer.
     serde_json::from_slice::<Shape>(json).map_err(malformed)?;
@@ -93,8 +93,8 @@ impl Bounds {
     /// Checks a decision, wherever it came from: sizes, forms, and whether its parts fit each other.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`] or [`Fault::Malformed`].
-    pub fn check(&self, decision: &Decision) -> Result<(), Fault> {
+    /// [`PolicyError::TooLarge`] or [`PolicyError::Malformed`].
+    pub fn check(&self, decision: &Decision) -> Result<(), PolicyError> {
         at_most("reasons", decision.reasons.len(), self.reasons)?;
         at_most("warnings", decision.warnings.len(), self.warnings)?;
         at_most("edits", decision.edits.len(), self.edits)?;
@@ -123,7 +123,7 @@ impl Bounds {
         consistent(decision)
     }
 
-    fn check_reason(&self, reason: &Reason) -> Result<(), Fault> {
+    fn check_reason(&self, reason: &Reason) -> Result<(), PolicyError> {
         at_most("characters in the code of a reason", reason.code.len(), self.code)?;
         must(syntax::is_code(&reason.code), || {
             format!("the code of a reason, {:?}, is not in CamelCase, such as NameTaken", reason.code)
@@ -132,7 +132,7 @@ impl Bounds {
         reason.field.as_deref().map_or(Ok(()), |field| text("the field of a reason", field, self.field))
     }
 
-    fn check_obligation(&self, obligation: &Obligation) -> Result<(), Fault> {
+    fn check_obligation(&self, obligation: &Obligation) -> Result<(), PolicyError> {
         let what = "the name of an obligation";
         at_most(&format!("characters in {what}"), obligation.name.len(), self.code)?;
         must(syntax::is_kebab(&obligation.name), || format!("{what}, {:?}, is not in kebab-case", obligation.name))?;
@@ -145,7 +145,7 @@ impl Bounds {
     }
 }
 
-fn consistent(decision: &Decision) -> Result<(), Fault> {
+fn consistent(decision: &Decision) -> Result<(), PolicyError> {
     let verdict = decision.verdict;
     must(decision.edits.is_empty() || verdict == Verdict::Allow, || format!("edits with {}", verdict.word()))?;
     must(decision.ask_again_seconds.is_none() || verdict == Verdict::Hold, || {
@@ -157,13 +157,13 @@ fn consistent(decision: &Decision) -> Result<(), Fault> {
     })?;
     for (index, edit) in decision.edits.iter().enumerate() {
         if let Some(other) = decision.edits[..index].iter().find(|other| edits::clash(edit, other)) {
-            return Err(Fault::Malformed(format!("{} is edited in two ways", edits::target(other))));
+            return Err(PolicyError::Malformed(format!("{} is edited in two ways", edits::target(other))));
         }
     }
     Ok(())
 }
 
-fn check_edit(edit: &Edit) -> Result<(), Fault> {
+fn check_edit(edit: &Edit) -> Result<(), PolicyError> {
     let key_of = |key: &str| must(syntax::is_qualified_name(key), || format!("{key:?} is no key"));
     let value_of = |value: &str| must(syntax::is_label_value(value), || format!("{value:?} is no value of a label"));
     match edit {
@@ -183,21 +183,21 @@ fn check_edit(edit: &Edit) -> Result<(), Fault> {
     }
 }
 
-fn must(right: bool, wrong: impl FnOnce() -> String) -> Result<(), Fault> {
-    if right { Ok(()) } else { Err(Fault::Malformed(shorten(&wrong(), FAULT_BYTES))) }
+fn must(right: bool, wrong: impl FnOnce() -> String) -> Result<(), PolicyError> {
+    if right { Ok(()) } else { Err(PolicyError::Malformed(shorten(&wrong(), ERROR_BYTES))) }
 }
 
-fn at_most(what: &str, found: usize, allowed: usize) -> Result<(), Fault> {
-    if found <= allowed { Ok(()) } else { Err(Fault::TooLarge(format!("{found} {what}, {allowed} allowed"))) }
+fn at_most(what: &str, found: usize, allowed: usize) -> Result<(), PolicyError> {
+    if found <= allowed { Ok(()) } else { Err(PolicyError::TooLarge(format!("{found} {what}, {allowed} allowed"))) }
 }
 
 /// A text that is shown to people, in headers and on terminals: some characters, none of them a control character.
-fn text(what: &str, text: &str, bytes: usize) -> Result<(), Fault> {
+fn text(what: &str, text: &str, bytes: usize) -> Result<(), PolicyError> {
     must(!text.is_empty(), || format!("{what} is empty"))?;
     plain(what, text, bytes)
 }
 
-fn plain(what: &str, text: &str, bytes: usize) -> Result<(), Fault> {
+fn plain(what: &str, text: &str, bytes: usize) -> Result<(), PolicyError> {
     at_most(&format!("bytes in {what}"), text.len(), bytes)?;
     must(!text.chars().any(char::is_control), || format!("{what} holds a control character"))
 }
@@ -208,12 +208,12 @@ mod tests {
 
     use super::*;
 
-    fn read(json: &str) -> Result<Decision, Fault> {
+    fn read(json: &str) -> Result<Decision, PolicyError> {
         read_decision(json.as_bytes(), &Bounds::default())
     }
 
     fn code(json: &str) -> &'static str {
-        read(json).map_or_else(|fault| fault.code(), |_| "read")
+        read(json).map_or_else(|error| error.code(), |_| "read")
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ocm_policy_abi::{Decision, Edit, Obligation, Reason, Verdict};
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use serde::{Deserialize, Serialize};
 
 /// An answer in one word, with the one for no answer at all.
@@ -19,7 +19,7 @@ pub enum Word {
     Hold,
     /// Nothing to say.
     NoOpinion,
-    /// There is no decision, but a fault.
+    /// There is no decision, but an error.
     Error,
 }
 
@@ -72,9 +72,9 @@ pub struct Expect {
     /// When to ask again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_again_seconds: Option<u32>,
-    /// With `error`: the code of the fault.
+    /// With the verdict `error`: its code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<String>,
+    pub error: Option<String>,
     /// Instead of a verdict: the settings are refused, with a message that holds this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -144,13 +144,13 @@ impl Expect {
         match (self.verdict, &self.refused) {
             (None, None) => Err("it expects nothing: write `verdict: deny`, for instance, or `refused`".to_owned()),
             (Some(_), Some(_)) => Err("`refused` stands instead of `verdict`: keep one of them".to_owned()),
-            (None, Some(_)) if part.is_some() || self.fault.is_some() => {
+            (None, Some(_)) if part.is_some() || self.error.is_some() => {
                 Err("where the settings are refused there is no answer: leave out the other members".to_owned())
             }
             (Some(Word::Error), _) => part.map_or(Ok(()), |part| {
-                Err(format!("with `error` there is no decision: write `fault` instead of `{part}`"))
+                Err(format!("with the verdict `error` there is no decision: write `error` instead of `{part}`"))
             }),
-            _ if self.fault.is_some() => Err("`fault` goes with `verdict: error`".to_owned()),
+            _ if self.error.is_some() => Err("`error` goes with `verdict: error`".to_owned()),
             (Some(verdict), _) if verdict != Word::Hold && self.ask_again_seconds.is_some() => {
                 Err("`askAgainSeconds` goes with `verdict: hold`".to_owned())
             }
@@ -164,7 +164,7 @@ impl Expect {
     }
 
     /// Compares with what came. Nothing: it is as expected.
-    pub fn check(&self, got: &Result<Decision, Fault>) -> Vec<Mismatch> {
+    pub fn check(&self, got: &Result<Decision, PolicyError>) -> Vec<Mismatch> {
         if let Some(refused) = &self.refused {
             let word = word(got).word();
             return vec![Mismatch(format!("expected settings that are refused ({refused:?}), got {word}"))];
@@ -178,9 +178,9 @@ impl Expect {
         }
         let decision = match got {
             Ok(decision) => decision,
-            Err(fault) => {
-                if let Some(code) = self.fault.as_ref().filter(|code| *code != fault.code()) {
-                    mismatch(format!("the fault {code}"), format!("{} ({fault})", fault.code()));
+            Err(error) => {
+                if let Some(code) = self.error.as_ref().filter(|code| *code != error.code()) {
+                    mismatch(format!("the error {code}"), format!("{} ({error})", error.code()));
                 }
                 return wrong;
             }
@@ -235,14 +235,14 @@ impl Expect {
     /// What would have been right for what came, in the same detail: parts that were written are written again, and
     /// so are edits, because they change objects.
     #[must_use]
-    pub fn update(&self, got: &Result<Decision, Fault>) -> Self {
+    pub fn update(&self, got: &Result<Decision, PolicyError>) -> Self {
         if self.check(got).is_empty() {
             return self.clone();
         }
         let decision = match got {
             Ok(decision) => decision,
-            Err(fault) => {
-                return Self { verdict: Some(Word::Error), fault: Some(fault.code().to_owned()), ..Self::default() };
+            Err(error) => {
+                return Self { verdict: Some(Word::Error), error: Some(error.code().to_owned()), ..Self::default() };
             }
         };
         let known = self.reasons.as_deref().unwrap_or_default();
@@ -262,7 +262,7 @@ impl Expect {
             obligations: self.obligations.as_ref().map(|_| decision.obligations.clone()),
             audit: self.audit.as_ref().map(|_| decision.audit.clone()),
             ask_again_seconds: decision.ask_again_seconds,
-            fault: None,
+            error: None,
             refused: None,
         }
     }
@@ -294,13 +294,13 @@ fn all_fit(wanted: &[WantedReason], given: &[Reason]) -> bool {
     codes[0] == codes[1] && place(wanted, &given.iter().collect::<Vec<_>>())
 }
 
-fn word(got: &Result<Decision, Fault>) -> Word {
+fn word(got: &Result<Decision, PolicyError>) -> Word {
     got.as_ref().map_or(Word::Error, |decision| decision.verdict.into())
 }
 
-fn tell(got: &Result<Decision, Fault>) -> String {
+fn tell(got: &Result<Decision, PolicyError>) -> String {
     match got {
-        Err(fault) => format!("error ({}: {fault})", fault.code()),
+        Err(error) => format!("error ({}: {error})", error.code()),
         Ok(decision) if decision.reasons.is_empty() => decision.verdict.word().to_owned(),
         Ok(decision) => {
             let reason = |reason: &Reason| match &reason.field {
@@ -336,11 +336,11 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    fn got(json: &str) -> Result<Decision, Fault> {
+    fn got(json: &str) -> Result<Decision, PolicyError> {
         Ok(serde_json::from_str(json).unwrap())
     }
 
-    fn wrong(wanted: &str, answer: &Result<Decision, Fault>) -> Vec<String> {
+    fn wrong(wanted: &str, answer: &Result<Decision, PolicyError>) -> Vec<String> {
         expect(wanted).check(answer).into_iter().map(|mismatch| mismatch.0).collect()
     }
 
@@ -388,10 +388,10 @@ mod tests {
             wrong(r#"{"verdict": "hold", "askAgainSeconds": 6}"#, &held),
             ["expected to be asked again after 6 s, got after 5 s"]
         );
-        let fault = Err(Fault::OutOfFuel);
-        assert!(wrong(r#"{"verdict": "error", "fault": "out-of-fuel"}"#, &fault).is_empty());
-        assert_eq!(wrong(r#"{"verdict": "error", "fault": "trap"}"#, &fault).len(), 1);
-        assert_eq!(wrong(r#"{"verdict": "deny", "reasons": ["A"]}"#, &fault).len(), 1);
+        let error = Err(PolicyError::OutOfFuel);
+        assert!(wrong(r#"{"verdict": "error", "error": "out-of-fuel"}"#, &error).is_empty());
+        assert_eq!(wrong(r#"{"verdict": "error", "error": "trap"}"#, &error).len(), 1);
+        assert_eq!(wrong(r#"{"verdict": "deny", "reasons": ["A"]}"#, &error).len(), 1);
     }
 
     #[test]
@@ -408,14 +408,14 @@ mod tests {
             "{}",
             r#"{"verdict": "allow", "refused": "x"}"#,
             r#"{"refused": "x", "reasons": []}"#,
-            r#"{"verdict": "deny", "fault": "trap"}"#,
+            r#"{"verdict": "deny", "error": "trap"}"#,
             r#"{"verdict": "error", "reasons": ["A"]}"#,
             r#"{"verdict": "deny", "askAgainSeconds": 5}"#,
             r#"{"verdict": "deny", "edits": [{"op": "remove-label", "key": "k"}]}"#,
         ] {
             assert!(expect(bad).sound().is_err(), "{bad}");
         }
-        assert_eq!(expect(r#"{"verdict": "error", "fault": "trap"}"#).sound(), Ok(()));
+        assert_eq!(expect(r#"{"verdict": "error", "error": "trap"}"#).sound(), Ok(()));
     }
 
     #[test]
@@ -427,8 +427,8 @@ mod tests {
         assert!(new.check(&denied).is_empty());
         assert_eq!(json(&new), r#"{"verdict":"deny","reasons":[{"code":"A","message":"m"},"B"],"warnings":[]}"#);
         assert_eq!(new.update(&denied), new);
-        let fault = Err(Fault::TimedOut);
-        assert!(old.update(&fault).check(&fault).is_empty());
+        let error = Err(PolicyError::TimedOut);
+        assert!(old.update(&error).check(&error).is_empty());
         let errors = ["no".to_owned()];
         assert!(old.update_refusal(&errors).check_refusal(&errors).is_empty());
     }

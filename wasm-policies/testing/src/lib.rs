@@ -1,7 +1,7 @@
 //! Test cases of policies: questions, and the answers that they have to get.
 //!
 //! ```text
-//! tests.yaml ─▶ Suite ─▶ Case { settings, request } ─▶ a policy ─▶ Result<Decision, Fault>
+//! tests.yaml ─▶ Suite ─▶ Case { settings, request } ─▶ a policy ─▶ Result<Decision, PolicyError>
 //!                            └── Expect ◀────────── check, update ──────────┘
 //! ```
 //!

@@ -74,7 +74,7 @@ fn render(expect: &Expect, indent: usize) -> Vec<String> {
     let Ok(Value::Object(members)) = serde_json::to_value(expect) else { return Vec::new() };
     // The order in which people write them; maps of JSON have none.
     const ORDER: [&str; 9] =
-        ["verdict", "fault", "refused", "askAgainSeconds", "reasons", "warnings", "edits", "obligations", "audit"];
+        ["verdict", "error", "refused", "askAgainSeconds", "reasons", "warnings", "edits", "obligations", "audit"];
     let pad = " ".repeat(indent);
     let mut lines = vec![format!("{pad}expect:")];
     for key in ORDER {
@@ -123,7 +123,7 @@ fn scalar(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use ocm_policy_abi::{Decision, Edit, Reason, Verdict};
-    use ocm_policy_rules::Fault;
+    use ocm_policy_rules::PolicyError;
 
     use super::*;
 
@@ -179,12 +179,12 @@ cases:
     request: {operation: create}
 "
         );
-        let fault = [(1, suite.cases[1].expect.update(&Err(Fault::OutOfFuel)))];
+        let error = [(1, suite.cases[1].expect.update(&Err(PolicyError::OutOfFuel)))];
         assert!(
             suite
-                .updated(FILE, &fault)
+                .updated(FILE, &error)
                 .unwrap()
-                .contains("    expect:\n      verdict: error\n      fault: out-of-fuel\n")
+                .contains("    expect:\n      verdict: error\n      error: out-of-fuel\n")
         );
         assert_eq!(suite.updated(FILE, &[]).unwrap(), FILE);
     }
@@ -193,7 +193,7 @@ cases:
     fn a_case_in_one_line_is_left_to_people() {
         let file = "cases:\n  - {name: n, request: {operation: create}, expect: {verdict: allow}}\n";
         let suite = Suite::read(file).unwrap();
-        let new = [(0, suite.cases[0].expect.update(&Err(Fault::TimedOut)))];
+        let new = [(0, suite.cases[0].expect.update(&Err(PolicyError::TimedOut)))];
         assert!(suite.updated(file, &new).unwrap_err().wrong.contains("line of its own"));
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
     let policies = loader.load_all(&policies)?;
     let asked = requests::read(&from, &policies.manifests())?;
     for asked in &asked {
-        let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
+        let answer = policies.evaluate(asked).map_err(|error| requests::wrong(&asked.source, error))?;
         if answer.asked().is_empty() {
             let why = format!("no policy has an opinion about {}", asked.request.operation.word());
             return Err(Failure::usage(format!("{}: there is nothing to measure", asked.source))
@@ -58,7 +58,7 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
                 "{}: {} gives no decision, and that is what is measured: {}",
                 asked.source,
                 problem.policies.join(", "),
-                problem.fault
+                problem.error
             )));
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn run(args: BenchArgs, ui: &Ui) -> Result<Exit, Failure> {
 }
 
 fn measure(policies: &Policies, asked: &[Asked], time: Duration, threads: u16) -> Measured {
-    // The first decisions fault pages in and fill the caches of the machine; a hub is past that.
+    // The first decisions error pages in and fill the caches of the machine; a hub is past that.
     for asked in asked.iter().cycle().take(200) {
         answer(policies, asked);
     }

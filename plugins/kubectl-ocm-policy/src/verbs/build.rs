@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
-use ocm_policy_engine::{Fault, Kind, annotate, componentize, digest, inspect};
+use ocm_policy_engine::{Kind, PolicyError, annotate, componentize, digest, inspect};
 use ocm_policy_rules::syntax::is_dns_label;
 use ocm_policy_testing::Suite;
 use serde_json::Value;
@@ -32,15 +32,15 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit,
         Language::Rego => rego(&dir, &work.0, children)?,
     };
     let made = annotated(&dir, module(&built, KindArgs { kind: None })?)?;
-    let cannot = |fault: &Fault| refused(&dir, fault);
-    let module = match inspect(&made).map_err(|fault| cannot(&fault))?.kind {
-        Kind::Core => componentize(&made).map_err(|fault| cannot(&fault))?,
+    let cannot = |error: &PolicyError| refused(&dir, error);
+    let module = match inspect(&made).map_err(|error| cannot(&error))?.kind {
+        Kind::Core => componentize(&made).map_err(|error| cannot(&error))?,
         _ => made,
     };
     // Loaded once, so that what comes out is a policy.
     ui.tell(Event::now("loading the module"));
     let settings = usual_settings(&dir);
-    let artifact = Loader::new(ui)?.artifact(&module, &settings).map_err(|fault| cannot(&fault))?;
+    let artifact = Loader::new(ui)?.artifact(&module, &settings).map_err(|error| cannot(&error))?;
     let manifest = &artifact.header().manifest;
     let file = match output_file {
         Some(file) => file,

@@ -3,7 +3,7 @@
 use ocm_cli::{Format, Ui, clean, document};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::{Decision, Manifest};
-use ocm_policy_engine::Fault;
+use ocm_policy_engine::PolicyError;
 use serde_json::{Value, json};
 
 use crate::args::DiffArgs;
@@ -12,7 +12,7 @@ use crate::load::{Loader, Source};
 use crate::requests::{self, Asked};
 use crate::verbs::run::reason;
 
-type Answer = Result<Decision, Fault>;
+type Answer = Result<Decision, PolicyError>;
 
 pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
     let DiffArgs { old, new, kind, requests: files, settings, asking, output } = args;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: DiffArgs, ui: &Ui) -> Result<Exit, Failure> {
 
 /// None: the policy is not asked about such questions.
 fn answer(policies: &Policies, asked: &Asked) -> Result<Option<Answer>, Failure> {
-    let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
+    let answer = policies.evaluate(asked).map_err(|error| requests::wrong(&asked.source, error))?;
     Ok(answer.asked().first().map(|one| one.outcome().result.clone()))
 }
 
@@ -66,7 +66,7 @@ fn answer(policies: &Policies, asked: &Asked) -> Result<Option<Answer>, Failure>
 fn lines(answer: Option<&Answer>) -> Vec<String> {
     match answer {
         None => vec!["not asked".to_owned()],
-        Some(Err(fault)) => vec![format!("error {}: {fault}", fault.code())],
+        Some(Err(error)) => vec![format!("error {}: {error}", error.code())],
         Some(Ok(decision)) => {
             let mut lines = vec![decision.verdict.word().to_owned()];
             lines.extend(decision.reasons.iter().map(reason));
@@ -84,6 +84,6 @@ fn value(answer: Option<&Answer>) -> Value {
     match answer {
         None => Value::Null,
         Some(Ok(decision)) => json!({ "decision": decision }),
-        Some(Err(fault)) => json!({ "fault": fault }),
+        Some(Err(error)) => json!({ "error": error }),
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn run(args: ExplainArgs, ui: &Ui) -> Result<Exit, Failure> {
     let asked = requests::read(&from, &policies.manifests())?;
     let mut documents = Vec::new();
     for (index, asked) in asked.iter().enumerate() {
-        let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
+        let answer = policies.evaluate(asked).map_err(|error| requests::wrong(&asked.source, error))?;
         match output.output {
             Format::Json | Format::Yaml => documents.push(whole(asked, &answer, &policies)),
             Format::Name => ui.line(answer.answer.verdict.word()),
@@ -50,7 +50,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
                 decision.reasons.iter().map(|given| if wide { reason(given) } else { given.code.clone() }).collect(),
                 decision.edits.iter().map(ask::edit).collect(),
             ),
-            Err(fault) => (vec![if wide { fault.to_string() } else { fault.code().to_owned() }], Vec::new()),
+            Err(error) => (vec![if wide { error.to_string() } else { error.code().to_owned() }], Vec::new()),
         };
         table.row([
             one.place(),
@@ -71,7 +71,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
         text += &format!("  {}\n", clean(&reason(&given.reason)));
     }
     for problem in &combined.errors {
-        text += &format!("  {}: {}\n", problem.fault.code(), clean(&problem.fault.to_string()));
+        text += &format!("  {}: {}\n", problem.error.code(), clean(&problem.error.to_string()));
     }
     text
 }
@@ -103,7 +103,7 @@ fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
             });
             match &outcome.result {
                 Ok(decision) => shown["decision"] = json!(decision),
-                Err(fault) => shown["fault"] = json!(fault),
+                Err(error) => shown["error"] = json!(error),
             }
             shown
         })

@@ -24,14 +24,14 @@ struct Seen {
     granted: Option<Limits>,
     /// Why it cannot be loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<String>,
+    error: Option<String>,
 }
 
 pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
     let InspectArgs { module: file, kind, settings: given, output } = args;
     let bytes = module(&file, kind)?;
     let given = given.as_deref().map(settings).transpose()?;
-    let inspection = ocm_policy_engine::inspect(&bytes).map_err(|fault| refused(&file, &fault))?;
+    let inspection = ocm_policy_engine::inspect(&bytes).map_err(|error| refused(&file, &error))?;
     let loader = Loader::new(ui)?;
     // Settings that were given are tried; without any it is enough that it tells what it needs.
     let made = match given {
@@ -44,7 +44,7 @@ pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
         inspection,
         granted: manifest.as_ref().map(|manifest| loader.ceiling.grant(&manifest.limits)),
         manifest,
-        fault: made.as_ref().err().map(ToString::to_string),
+        error: made.as_ref().err().map(ToString::to_string),
     };
     match output.output {
         format @ (Format::Json | Format::Yaml) => ui.out(&document(format, &seen)?),
@@ -56,13 +56,13 @@ pub(crate) fn run(args: InspectArgs, ui: &Ui) -> Result<Exit, Failure> {
     }
     match made {
         Ok(_) => Ok(Exit::Ok),
-        Err(fault) => Err(refused(&file, &fault)),
+        Err(error) => Err(refused(&file, &error)),
     }
 }
 
 /// Names and values, as `kubectl describe` has them.
 fn table(seen: &Seen, wide: bool) -> String {
-    let Seen { file, inspection, manifest, granted, fault } = seen;
+    let Seen { file, inspection, manifest, granted, error } = seen;
     let mut text = String::new();
     let mut row = |name: &str, value: &str| {
         // Writing to a string does not fail.
@@ -114,8 +114,8 @@ fn table(seen: &Seen, wide: bool) -> String {
             row("Time:", &format!("{} ms", granted.ticks));
         }
     }
-    if let Some(fault) = fault {
-        row("Fault:", fault);
+    if let Some(error) = error {
+        row("PolicyError:", error);
     }
     text
 }

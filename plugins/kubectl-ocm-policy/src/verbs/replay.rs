@@ -48,7 +48,7 @@ pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
                     loader
                         .policy(module, &record.settings, place)
                         .and_then(|policy| one.add(file, policy))
-                        .map_err(|fault| refused(file, &fault))?;
+                        .map_err(|error| refused(file, &error))?;
                     entry.insert(one)
                 }
             };
@@ -115,7 +115,7 @@ fn candidates(
         let of_it = records.iter().find(|(_, record)| record.module_sha256 == digest);
         let name = match of_it {
             Some((_, record)) => record.policy.name.clone(),
-            None => loader.describe(&module).map_err(|fault| refused(&file, &fault))?.name,
+            None => loader.describe(&module).map_err(|error| refused(&file, &error))?.name,
         };
         candidates.push(Candidate { file, module, digest, name });
     }
@@ -130,7 +130,7 @@ fn which(candidates: &[Candidate], record: &Record) -> Option<usize> {
 
 fn again(policies: &Policies, record: &Record, place: &str) -> Result<Record, Failure> {
     let cannot = |why: &dyn std::fmt::Display| Failure::usage(format!("{place} cannot be asked again")).because(why);
-    let answer = policies.again(&record.request).map_err(|fault| cannot(&fault))?;
+    let answer = policies.again(&record.request).map_err(|error| cannot(&error))?;
     let made = answer.records().pop();
     made.ok_or_else(|| cannot(&format_args!("the policy does not judge {}", answer.request().operation.word())))
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Failure> {
     let mut documents = Vec::new();
     let mut lines = String::new();
     for asked in &asked {
-        let answer = policies.evaluate(asked).map_err(|fault| requests::wrong(&asked.source, fault))?;
+        let answer = policies.evaluate(asked).map_err(|error| requests::wrong(&asked.source, error))?;
         for place in answer.not_asked() {
             ui.tell(Event::note(format!(
                 "{place} has no opinion about {} and was not asked",
@@ -87,8 +87,8 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
             "  {:<10} {} {}: {}",
             "error",
             problem.policies.join(", "),
-            problem.fault.code(),
-            problem.fault
+            problem.error.code(),
+            problem.error
         ));
     }
     for warning in &combined.warnings {
@@ -132,7 +132,7 @@ fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
             });
             match &one.outcome().result {
                 Ok(decision) => shown["decision"] = json!(decision),
-                Err(fault) => shown["fault"] = json!(fault),
+                Err(error) => shown["error"] = json!(error),
             }
             shown
         })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ocm_cli::{Table, Ui, clean};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::{Decision, Manifest};
-use ocm_policy_engine::{Fault, Outcome};
+use ocm_policy_engine::{Outcome, PolicyError};
 use ocm_policy_testing::{Case, Expect, Mismatch, Suite};
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ fn find_tests(module: &Path) -> Result<PathBuf, Failure> {
 
 fn results<'s>(loader: &Loader, file: &Path, bytes: &[u8], suite: &'s Suite) -> Results<'s> {
     // Compiled once for each of the settings.
-    let mut policies: HashMap<String, Result<Policies, Fault>> = HashMap::new();
+    let mut policies: HashMap<String, Result<Policies, PolicyError>> = HashMap::new();
     let mut manifest = None;
     let tested = suite
         .cases
@@ -132,9 +132,9 @@ fn results<'s>(loader: &Loader, file: &Path, bytes: &[u8], suite: &'s Suite) -> 
                         manifest.get_or_insert_with(|| own.clone());
                         one(case, policies, own)
                     }
-                    None => refused(case, &Fault::Load("it is not there".to_owned())),
+                    None => refused(case, &PolicyError::Load("it is not there".to_owned())),
                 },
-                Err(fault) => refused(case, fault),
+                Err(error) => refused(case, error),
             }
         })
         .collect();
@@ -143,14 +143,14 @@ fn results<'s>(loader: &Loader, file: &Path, bytes: &[u8], suite: &'s Suite) -> 
 }
 
 /// The settings were refused, or the module cannot be loaded.
-fn refused<'s>(case: &'s Case, fault: &Fault) -> Tested<'s> {
-    let (wrong, now) = match fault {
-        Fault::Settings(why) => {
+fn refused<'s>(case: &'s Case, error: &PolicyError) -> Tested<'s> {
+    let (wrong, now) = match error {
+        PolicyError::Settings(why) => {
             let errors = [why.clone()];
             (case.expect.check_refusal(&errors), case.expect.update_refusal(&errors))
         }
-        fault => {
-            let got = Err(fault.clone());
+        error => {
+            let got = Err(error.clone());
             (case.expect.check(&got), case.expect.update(&got))
         }
     };
@@ -168,7 +168,7 @@ fn one<'s>(case: &'s Case, policies: &Policies, manifest: &Manifest) -> Tested<'
     // As it is written: a case may well leave out what a hub would never leave out.
     let answer = match policies.again(&json!(request).to_string()) {
         Ok(answer) => answer,
-        Err(fault) => return refused(case, &fault),
+        Err(error) => return refused(case, &error),
     };
     let Some(asked) = answer.asked().first() else {
         let wrong = vec![format!("the policy is never asked about {}: its manifest does not say so", operation.word())];
@@ -252,7 +252,7 @@ fn json(results: &Results<'_>, tests: &Path) -> Value {
             if let Some(said) = &tested.said {
                 match &said.outcome.result {
                     Ok(decision) => case["decision"] = json!(decision),
-                    Err(fault) => case["fault"] = json!(fault),
+                    Err(error) => case["error"] = json!(error),
                 }
             }
             case

@@ -3,7 +3,7 @@
 use ocm_policy_abi::{Decision, Operation, Verdict};
 use ocm_policy_engine::{Ceiling, Policy, compile_here};
 use ocm_policy_rules::adapt::{self, Settings};
-use ocm_policy_rules::{Bounds, Fault, read_decision};
+use ocm_policy_rules::{Bounds, PolicyError, read_decision};
 use serde_json::{Value, json};
 
 use crate::guests::{Guest, engine, policy, question};
@@ -34,7 +34,7 @@ fn answers(part: &str, good: &[Value], mut read: impl FnMut(&[u8], Option<&Value
     fuzz(part, 20_000, make, |_, text| read(text, serde_json::from_slice(text).ok().as_ref()));
 }
 
-fn allows(decision: &Result<Decision, Fault>) -> bool {
+fn allows(decision: &Result<Decision, PolicyError>) -> bool {
     decision.as_ref().is_ok_and(|decision| decision.verdict == Verdict::Allow)
 }
 
@@ -363,7 +363,7 @@ fn damaged_answers_in_memory() {
         input.push(which as u8);
         input
     };
-    let (mut taken, mut faults) = (0, 0);
+    let (mut taken, mut errors) = (0, 0);
     fuzz("memory", 250, make, |_, input| {
         let (which, image) = input.split_last().expect("it says which one it was");
         let (whole, own) = &good[usize::from(*which)];
@@ -381,10 +381,10 @@ fn damaged_answers_in_memory() {
                 let lengths = [decision.reasons.len(), decision.warnings.len(), decision.edits.len()];
                 assert_eq!([16, 24, 32].map(|at| word(image, at)), lengths);
             }
-            Err(_) => faults += 1,
+            Err(_) => errors += 1,
         }
         assert!(next.decide(&question("prod-1")).outcome.result.is_ok(), "the next policy decides");
     });
-    crate::say(&format!("memory: {taken} taken, {faults} faults"));
-    assert!(taken > 0 && faults > 0, "{taken} taken, {faults} faults");
+    crate::say(&format!("memory: {taken} taken, {errors} errors"));
+    assert!(taken > 0 && errors > 0, "{taken} taken, {errors} errors");
 }

@@ -62,7 +62,7 @@ fn modules(part: &str, module: &[u8], other: &[u8], usually: u64, some: usize) {
     let ceiling = Ceiling::default();
     let whole =
         compiled(module, "{}").and_then(|made| Policy::load(&engine, &made, &ceiling, &made.header().manifest.edits));
-    let whole = whole.unwrap_or_else(|fault| panic!("{part}: {fault}"));
+    let whole = whole.unwrap_or_else(|error| panic!("{part}: {error}"));
     assert!(whole.decide(&question("prod-1")).outcome.result.is_ok(), "{part}: the undamaged one decides");
     let (mut refused, mut valid, mut asked) = (0, 0, 0);
     // Whoever wants more wants more of them compiled.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Fault};
+use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, PolicyError};
 use ocm_policy_testing::Suite;
 
 /// A policy of this workspace.
@@ -58,7 +58,7 @@ pub fn ours(names: &[&str]) -> Vec<Ours> {
 
 /// A policy with settings, compiled. Without optimisation Cranelift takes seconds for each, so what was compiled is kept
 /// for the next run and the other programs, in the cache that hubs use.
-pub fn compiled(module: &[u8], settings: &str) -> Result<Artifact, Fault> {
+pub fn compiled(module: &[u8], settings: &str) -> Result<Artifact, PolicyError> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
     let cache = Cache::open(folder).expect("there is a folder for it");
     cache.artifact(&Compiler::Here, module, settings, &Ceiling::default())

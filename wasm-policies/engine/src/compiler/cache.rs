@@ -19,7 +19,7 @@ use crate::artifact::{Artifact, compatibility};
 use crate::compiler::process::Compiler;
 use crate::digest::digest;
 use crate::limits::Ceiling;
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 /// Why a folder cannot hold a cache.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +106,7 @@ impl Cache {
         module: &[u8],
         settings: &str,
         ceiling: &Ceiling,
-    ) -> Result<Artifact, Fault> {
+    ) -> Result<Artifact, PolicyError> {
         let name = self.name(module, settings, ceiling);
         if let Some(artifact) = self.get(&name) {
             return Ok(artifact);

@@ -1,7 +1,7 @@
 //! From a module to an artifact, in this process.
 
 use ocm_policy_abi::{CONTRACT, Manifest};
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use ocm_policy_rules::adapt::KUBEWARDEN_CONTRACT;
 use wasmtime::Module;
 use wasmtime::component::Component;
@@ -13,7 +13,7 @@ use crate::engine::compiling;
 use crate::limits::Ceiling;
 use crate::module::{Anatomy, Kind, ShapeLimits, anatomy, check_shape, componentize, prune, starts_with_guest_code};
 use crate::runtime::component::{Exports, configure, decide, describe, link};
-use crate::runtime::errors::fault;
+use crate::runtime::errors::policy_error;
 use crate::runtime::foreign::{check_inputs, examine};
 use crate::runtime::opa;
 use crate::runtime::store::{fill, store};
@@ -22,10 +22,10 @@ use crate::runtime::store::{fill, store};
 ///
 /// # Errors
 /// As [`Compiler::compile`](crate::Compiler::compile).
-pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, Fault> {
+pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, PolicyError> {
     check_shape(module, &ShapeLimits::default())?;
     serde_json::from_str::<serde::de::IgnoredAny>(settings)
-        .map_err(|error| Fault::Load(format!("the settings are no JSON: {error}")))?;
+        .map_err(|error| PolicyError::Load(format!("the settings are no JSON: {error}")))?;
     let anatomy = anatomy(module)?;
     let kind = Kind::of(&anatomy)?;
     let engine = compiling()?;
@@ -39,7 +39,7 @@ pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<
         _ => &[CONTRACT],
     };
     if !known.contains(&manifest.contract.as_str()) {
-        return Err(Fault::Load(format!(
+        return Err(PolicyError::Load(format!(
             "it was written for the contract {:?}, and this engine knows {CONTRACT}",
             manifest.contract
         )));
@@ -57,7 +57,7 @@ pub fn compile_here(module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<
 }
 
 /// What a module says of itself, asked in this process.
-pub(super) fn describe_here(module: &[u8], ceiling: &Ceiling) -> Result<Manifest, Fault> {
+pub(super) fn describe_here(module: &[u8], ceiling: &Ceiling) -> Result<Manifest, PolicyError> {
     check_shape(module, &ShapeLimits::default())?;
     let anatomy = anatomy(module)?;
     let kind = Kind::of(&anatomy)?;
@@ -68,10 +68,10 @@ pub(super) fn describe_here(module: &[u8], ceiling: &Ceiling) -> Result<Manifest
         // These have no settings before they decide, or say themselves which they need.
         _ => return Ok(foreign(&engine, module, kind, &anatomy, "{}", ceiling)?.0),
     };
-    let component = component.map_err(|error| Fault::Load(format!("it cannot be compiled: {error:#}")))?;
+    let component = component.map_err(|error| PolicyError::Load(format!("it cannot be compiled: {error:#}")))?;
     let exports = Exports::find(&component)?;
     let mut store = store(&engine, &ceiling.most, ())?;
-    let instance = link(&engine, &component)?.instantiate(&mut store).map_err(fault)?;
+    let instance = link(&engine, &component)?.instantiate(&mut store).map_err(policy_error)?;
     describe(&mut store, &instance, &exports)
 }
 
@@ -85,8 +85,8 @@ fn foreign(
     anatomy: &Anatomy<'_>,
     settings: &str,
     ceiling: &Ceiling,
-) -> Result<Made, Fault> {
-    let cannot = |error: wasmtime::Error| Fault::Load(format!("it cannot be compiled: {error:#}"));
+) -> Result<Made, PolicyError> {
+    let cannot = |error: wasmtime::Error| PolicyError::Load(format!("it cannot be compiled: {error:#}"));
     let (code, settings) = match kind {
         Kind::Opa | Kind::Gatekeeper => (
             Module::from_binary(engine, &opa::own_memory(module)?).map_err(cannot)?,
@@ -103,15 +103,15 @@ fn foreign(
 
 /// A component of our contract. The memory that `configure` leaves behind becomes part of the code, so that no decision
 /// reads the settings again.
-fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Made, Fault> {
+fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Made, PolicyError> {
     let limits = ceiling.most;
-    let cannot = |error: wasmtime::Error| Fault::Load(format!("it cannot be compiled: {error:#}"));
+    let cannot = |error: wasmtime::Error| PolicyError::Load(format!("it cannot be compiled: {error:#}"));
     // Refuse what cannot be a policy before the more expensive steps.
     let plain = Component::from_binary(engine, module).map_err(cannot)?;
     let exports = Exports::find(&plain)?;
     let pre = link(engine, &plain)?;
     let mut first = store(engine, &limits, ())?;
-    let instance = pre.instantiate(&mut first).map_err(fault)?;
+    let instance = pre.instantiate(&mut first).map_err(policy_error)?;
     let manifest = describe(&mut first, &instance, &exports)?;
     fill(&mut first, &limits)?;
     configure(&mut first, &instance, &exports, settings)?;
@@ -120,7 +120,7 @@ fn component(engine: &wasmtime::Engine, module: &[u8], settings: &str, ceiling: 
     // Of some valid components Wizer makes one that is not.
     let compiled = snapshot(engine, module, settings, &limits).and_then(|mut with_settings| {
         if starts_with_guest_code(&with_settings) {
-            return Err(Fault::Load("it runs code when it starts".to_owned()));
+            return Err(PolicyError::Load("it runs code when it starts".to_owned()));
         }
         prune(&mut with_settings);
         engine.precompile_component(&with_settings).map_err(cannot)

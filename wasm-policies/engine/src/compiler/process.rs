@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 use crate::artifact::{Artifact, Header, MOST_CODE, too_much_code};
 use crate::compiler::local::{compile_here, describe_here};
@@ -53,7 +53,7 @@ impl Compiler {
     ///
     /// # Errors
     /// When the module is not one that decides, refuses the settings, or cannot be compiled within the limits.
-    pub fn compile(&self, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, Fault> {
+    pub fn compile(&self, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, PolicyError> {
         match self {
             Self::Here => compile_here(module, settings, ceiling),
             Self::Process { .. } => Artifact::from_bytes(self.order(module, Some(settings), ceiling)?)
@@ -61,7 +61,7 @@ impl Compiler {
                     let Header { module_digest, settings_digest, .. } = made.header();
                     *module_digest == digest(module) && *settings_digest == digest(settings.as_bytes())
                 })
-                .ok_or_else(|| Fault::Load("it cannot be compiled: what came back cannot be used".to_owned())),
+                .ok_or_else(|| PolicyError::Load("it cannot be compiled: what came back cannot be used".to_owned())),
         }
     }
 
@@ -69,17 +69,17 @@ impl Compiler {
     ///
     /// # Errors
     /// When it is not one that decides, or cannot be compiled within the limits.
-    pub fn describe(&self, module: &[u8], ceiling: &Ceiling) -> Result<Manifest, Fault> {
+    pub fn describe(&self, module: &[u8], ceiling: &Ceiling) -> Result<Manifest, PolicyError> {
         match self {
             Self::Here => describe_here(module, ceiling),
             Self::Process { .. } => serde_json::from_slice(&self.order(module, None, ceiling)?)
-                .map_err(|error| Fault::Load(format!("its manifest cannot be read: {error}"))),
+                .map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}"))),
         }
     }
 
     /// Has another process answer.
-    fn order(&self, module: &[u8], settings: Option<&str>, ceiling: &Ceiling) -> Result<Vec<u8>, Fault> {
-        let failed = |why: &dyn std::fmt::Display| Fault::Load(format!("it cannot be compiled: {why}"));
+    fn order(&self, module: &[u8], settings: Option<&str>, ceiling: &Ceiling) -> Result<Vec<u8>, PolicyError> {
+        let failed = |why: &dyn std::fmt::Display| PolicyError::Load(format!("it cannot be compiled: {why}"));
         let Self::Process { program, arguments, cpu_seconds, memory_bytes } = self else {
             return Err(failed(&"there is no other process"));
         };

@@ -4,14 +4,14 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use wasmtime::Store;
 use wasmtime::component::{Component, Instance, WasmList};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};
 
 use crate::limits::Limits;
 use crate::runtime::component::{Exports, configure, link};
-use crate::runtime::errors::fault;
+use crate::runtime::errors::policy_error;
 use crate::runtime::store::{Guarded, fill, store};
 
 /// A component that has been configured, as bytes.
@@ -20,22 +20,22 @@ pub(super) fn snapshot(
     module: &[u8],
     settings: &str,
     limits: &Limits,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, PolicyError> {
     let wizer = Wizer::new();
-    let (context, instrumented) = wizer.instrument_component(module).map_err(fault)?;
-    let component = Component::from_binary(engine, &instrumented).map_err(fault)?;
+    let (context, instrumented) = wizer.instrument_component(module).map_err(policy_error)?;
+    let component = Component::from_binary(engine, &instrumented).map_err(policy_error)?;
     let exports = Exports::find(&component)?;
     let pre = link(engine, &component)?;
     // Whole memories are read through the copy of answers.
     let limits = Limits { host_bytes: limits.memory_bytes * 2, ..*limits };
     let mut store = store(engine, &limits, ())?;
-    let instance = pre.instantiate(&mut store).map_err(fault)?;
+    let instance = pre.instantiate(&mut store).map_err(policy_error)?;
     fill(&mut store, &limits)?;
     configure(&mut store, &instance, &exports, settings)?;
     let mut state = State { store, instance, limits, failed: None };
-    let module = at_once(wizer.snapshot_component(&context, &mut state)).map_err(fault)?;
+    let module = at_once(wizer.snapshot_component(&context, &mut state)).map_err(policy_error)?;
     match state.failed {
-        Some(fault) => Err(fault),
+        Some(error) => Err(error),
         None => Ok(module),
     }
 }
@@ -46,7 +46,7 @@ struct State {
     instance: Instance,
     limits: Limits,
     /// What went wrong first: the trait has no way to say so.
-    failed: Option<Fault>,
+    failed: Option<PolicyError>,
 }
 
 impl State {
@@ -61,17 +61,17 @@ impl State {
     {
         let mut attempt = || {
             fill(&mut self.store, &self.limits)?;
-            let missing = || Fault::Load(format!("{interface}.{function} is missing"));
+            let missing = || PolicyError::Load(format!("{interface}.{function} is missing"));
             let interface = self.instance.get_export_index(&mut self.store, None, interface).ok_or_else(missing)?;
             let index =
                 self.instance.get_export_index(&mut self.store, Some(&interface), function).ok_or_else(missing)?;
-            let function = self.instance.get_typed_func::<(), (R,)>(&mut self.store, index).map_err(fault)?;
-            function.call(&mut self.store, ()).map_err(fault)
+            let function = self.instance.get_typed_func::<(), (R,)>(&mut self.store, index).map_err(policy_error)?;
+            function.call(&mut self.store, ()).map_err(policy_error)
         };
         match attempt() {
             Ok((answer,)) => take(&self.store, answer),
-            Err(fault) => {
-                self.failed.get_or_insert(fault);
+            Err(error) => {
+                self.failed.get_or_insert(error);
                 U::default()
             }
         }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 use crate::artifact::Artifact;
 use crate::compiler::confine::confine;
@@ -25,8 +25,8 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let order: Order = serde_json::from_slice(&order)?;
     if let Err(error) = confine(&order) {
         output.write_all(&[1])?;
-        let fault = Fault::Load(format!("this system cannot confine the process that compiles: {error}"));
-        return output.write_all(&serde_json::to_vec(&fault)?);
+        let error = PolicyError::Load(format!("this system cannot confine the process that compiles: {error}"));
+        return output.write_all(&serde_json::to_vec(&error)?);
     }
     let mut module = Vec::new();
     input.read_to_end(&mut module)?;
@@ -41,9 +41,9 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
             output.write_all(&[0])?;
             output.write_all(&bytes)
         }
-        Err(fault) => {
+        Err(error) => {
             output.write_all(&[1])?;
-            output.write_all(&serde_json::to_vec(&fault)?)
+            output.write_all(&serde_json::to_vec(&error)?)
         }
     }
 }

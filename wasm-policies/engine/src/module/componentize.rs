@@ -1,6 +1,6 @@
 //! From a core module of our contract to a component.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use wit_component::ComponentEncoder;
 
 /// The contract as `wasm-policies/wit` states it, in the encoding that modules carry in a custom section.
@@ -13,9 +13,9 @@ pub(crate) const SECTION: &str = "component-type:ocm:policy@0.1.0:gate:sdk";
 ///
 /// # Errors
 /// When its exports do not fit the contract, or it imports anything.
-pub fn componentize(module: &[u8]) -> Result<Vec<u8>, Fault> {
+pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PolicyError> {
     let refused =
-        |error: &dyn std::fmt::Display| Fault::Load(format!("this module cannot be made a component: {error}"));
+        |error: &dyn std::fmt::Display| PolicyError::Load(format!("this module cannot be made a component: {error}"));
     let has_world = wasmparser::Parser::new(0).parse_all(module).flatten().any(|payload| {
         matches!(payload, wasmparser::Payload::CustomSection(section) if section.name().starts_with("component-type"))
     });

@@ -1,6 +1,6 @@
 //! Inspecting a module without compiling it.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use serde::Serialize;
 
 use crate::digest::digest;
@@ -28,7 +28,7 @@ pub struct Inspection {
 ///
 /// # Errors
 /// When it is not valid, too large, or of no kind that decides.
-pub fn inspect(module: &[u8]) -> Result<Inspection, Fault> {
+pub fn inspect(module: &[u8]) -> Result<Inspection, PolicyError> {
     let shape = shape::check(module, &ShapeLimits::default())?;
     let anatomy = anatomy(module)?;
     let import = |(module, name): &(&str, &str)| match *name {

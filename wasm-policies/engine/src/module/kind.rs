@@ -1,7 +1,7 @@
 //! What sort of module a file holds, told from its content.
 
 use ocm_policy_abi::INTERFACE;
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use serde::{Deserialize, Serialize};
 
 use crate::module::sections::Anatomy;
@@ -52,7 +52,7 @@ impl Kind {
     ];
 
     /// What sort of module it is: what it is declared to be, or else what its content tells.
-    pub(crate) fn of(anatomy: &Anatomy<'_>) -> Result<Kind, Fault> {
+    pub(crate) fn of(anatomy: &Anatomy<'_>) -> Result<Kind, PolicyError> {
         let Some(declared) = anatomy.declared_kind()? else { return Self::told(anatomy) };
         let (fits, needs) = match declared {
             Self::Component | Self::Core => (Self::told(anatomy)? == declared, INTERFACE),
@@ -62,7 +62,7 @@ impl Kind {
         };
         match fits && anatomy.is_component == (declared == Self::Component) {
             true => Ok(declared),
-            false => Err(Fault::Load(format!(
+            false => Err(PolicyError::Load(format!(
                 "it is declared to be of the kind {}, and does not export {needs} as such modules do; it exports {}",
                 declared.word(),
                 anatomy.list()
@@ -71,10 +71,10 @@ impl Kind {
     }
 
     /// What the content of a module tells.
-    fn told(anatomy: &Anatomy<'_>) -> Result<Kind, Fault> {
+    fn told(anatomy: &Anatomy<'_>) -> Result<Kind, PolicyError> {
         if anatomy.is_component {
             if !anatomy.has(INTERFACE) {
-                return Err(Fault::Load(format!(
+                return Err(PolicyError::Load(format!(
                     "this component does not export {INTERFACE}; it exports {}",
                     anatomy.list()
                 )));
@@ -91,7 +91,7 @@ impl Kind {
             Some("opa") => return Ok(Kind::Opa),
             Some("gatekeeper") => return Ok(Kind::Gatekeeper),
             Some(other) => {
-                return Err(Fault::Load(format!(
+                return Err(PolicyError::Load(format!(
                     "this Kubewarden policy has the execution mode {other:?}, which is not supported"
                 )));
             }
@@ -106,7 +106,7 @@ impl Kind {
         if anatomy.has("_start") && anatomy.imports.iter().all(|(module, _)| *module == "wasi_snapshot_preview1") {
             return Ok(Kind::WasiCommand);
         }
-        Err(Fault::Load(format!(
+        Err(PolicyError::Load(format!(
             "this module is of no kind that decides: it exports neither {INTERFACE} nor __guest_call, opa_eval_ctx_new or _start; \
              it exports {}",
             anatomy.list()
@@ -116,24 +116,26 @@ impl Kind {
 
 impl Anatomy<'_> {
     /// Whether its kind is declared, by a section, its manifest or the metadata of Kubewarden.
-    pub(crate) fn declares_kind(&self) -> Result<bool, Fault> {
+    pub(crate) fn declares_kind(&self) -> Result<bool, PolicyError> {
         Ok(self.kubewarden.is_some() || self.declared_kind()?.is_some())
     }
 
     /// The kind that a section or the member `kind` of the manifest declares. `kubewarden` is either of its two.
-    fn declared_kind(&self) -> Result<Option<Kind>, Fault> {
+    fn declared_kind(&self) -> Result<Option<Kind>, PolicyError> {
         #[derive(Deserialize)]
         struct Named {
             #[serde(default)]
             kind: Option<String>,
         }
-        let unreadable = |error: serde_json::Error| Fault::Load(format!("its manifest cannot be read: {error}"));
+        let unreadable = |error: serde_json::Error| PolicyError::Load(format!("its manifest cannot be read: {error}"));
         let section = self.kind.map(|word| String::from_utf8_lossy(word).into_owned());
         let manifest = self.manifest.map(serde_json::from_slice::<Named>).transpose().map_err(unreadable)?;
         let manifest = manifest.and_then(|named| named.kind);
         let word = match (section, manifest) {
             (Some(section), Some(manifest)) if section != manifest => {
-                return Err(Fault::Load(format!("it is declared to be of the kinds {section:?} and {manifest:?}")));
+                return Err(PolicyError::Load(format!(
+                    "it is declared to be of the kinds {section:?} and {manifest:?}"
+                )));
             }
             (Some(word), _) | (None, Some(word)) => word,
             (None, None) => return Ok(None),
@@ -144,7 +146,7 @@ impl Anatomy<'_> {
         let known = Kind::ALL.into_iter().find(|kind| kind.word() == word);
         known.map(Some).ok_or_else(|| {
             let words = Kind::ALL.map(Kind::word).join(", ");
-            Fault::Load(format!("it is declared to be of the kind {word:?}; kinds are {words} and kubewarden"))
+            PolicyError::Load(format!("it is declared to be of the kind {word:?}; kinds are {words} and kubewarden"))
         })
     }
 }

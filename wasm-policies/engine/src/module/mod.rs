@@ -7,6 +7,7 @@ mod prune;
 mod sections;
 mod shape;
 
+pub(crate) use componentize::WORLD;
 pub use componentize::componentize;
 pub use inspect::{Inspection, inspect};
 pub use kind::Kind;

@@ -1,6 +1,6 @@
 //! The sections of a module: what its top level imports and exports, and the custom sections that matter here.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use wasm_encoder::{CustomSection, Section as _};
 use wasmparser::{Encoding, Parser, Payload};
 
@@ -40,8 +40,9 @@ pub(crate) struct Anatomy<'m> {
 }
 
 /// Looks at the top level of a module.
-pub(crate) fn anatomy(module: &[u8]) -> Result<Anatomy<'_>, Fault> {
-    let broken = |error: wasmparser::BinaryReaderError| Fault::Load(format!("this is no WebAssembly module: {error}"));
+pub(crate) fn anatomy(module: &[u8]) -> Result<Anatomy<'_>, PolicyError> {
+    let broken =
+        |error: wasmparser::BinaryReaderError| PolicyError::Load(format!("this is no WebAssembly module: {error}"));
     let mut anatomy = Anatomy::default();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(module) {

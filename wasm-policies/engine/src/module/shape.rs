@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 /// What a module may have.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +53,9 @@ pub struct Shape {
 ///
 /// # Errors
 /// When it is not valid, or larger in some way than it may be.
-pub(crate) fn check(module: &[u8], limits: &ShapeLimits) -> Result<Shape, Fault> {
+pub(crate) fn check(module: &[u8], limits: &ShapeLimits) -> Result<Shape, PolicyError> {
     let too_much = |what: &str, has: usize, may: usize| {
-        Err(Fault::Load(format!(
+        Err(PolicyError::Load(format!(
             "the module is refused before it is compiled: it has {has} {what}, and {may} are allowed"
         )))
     };
@@ -63,7 +63,8 @@ pub(crate) fn check(module: &[u8], limits: &ShapeLimits) -> Result<Shape, Fault>
         return too_much("bytes", module.len(), limits.bytes);
     }
     let mut shape = Shape { bytes: module.len(), ..Shape::default() };
-    let broken = |error: &wasmparser::BinaryReaderError| Fault::Load(format!("this is no WebAssembly module: {error}"));
+    let broken =
+        |error: &wasmparser::BinaryReaderError| PolicyError::Load(format!("this is no WebAssembly module: {error}"));
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(|error| broken(&error))? {
             Payload::CodeSectionEntry(body) => {

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ocm_policy_abi::{Decision, INTERFACE, Manifest};
-use ocm_policy_rules::{Bounds, Fault};
+use ocm_policy_rules::{Bounds, PolicyError};
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Func, Instance, InstancePre, Linker, TypedFunc, WasmStr};
 
 use crate::limits::Limits;
 use crate::question::Question;
-use crate::runtime::errors::{fault, sentences};
+use crate::runtime::errors::{policy_error, sentences};
 use crate::runtime::program::{Program, Ready};
 use crate::runtime::store::{Clock, Guarded, fill, fuel_used, store};
 use crate::wit_types;
@@ -30,8 +30,8 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    pub(crate) fn find(component: &Component) -> Result<Self, Fault> {
-        let missing = |what: &str| Fault::Load(format!("the component does not export {what}"));
+    pub(crate) fn find(component: &Component) -> Result<Self, PolicyError> {
+        let missing = |what: &str| PolicyError::Load(format!("the component does not export {what}"));
         let interface = component.get_export_index(None, INTERFACE).ok_or_else(|| missing(INTERFACE))?;
         let function = |name: &str| {
             component.get_export_index(Some(&interface), name).ok_or_else(|| missing(&format!("{INTERFACE}.{name}")))
@@ -41,12 +41,15 @@ impl Exports {
 }
 
 /// A component that can be instantiated, because it imports nothing.
-pub(crate) fn link(engine: &wasmtime::Engine, component: &Component) -> Result<InstancePre<Guarded<()>>, Fault> {
+pub(crate) fn link(engine: &wasmtime::Engine, component: &Component) -> Result<InstancePre<Guarded<()>>, PolicyError> {
     let imports: Vec<String> = component.component_type().imports(engine).map(|(name, _)| name.to_string()).collect();
     if !imports.is_empty() {
-        return Err(Fault::Load(format!("a policy must import nothing, and this one imports {}", imports.join(", "))));
+        return Err(PolicyError::Load(format!(
+            "a policy must import nothing, and this one imports {}",
+            imports.join(", ")
+        )));
     }
-    Linker::new(engine).instantiate_pre(component).map_err(fault)
+    Linker::new(engine).instantiate_pre(component).map_err(policy_error)
 }
 
 /// Asks a policy what it is.
@@ -54,11 +57,11 @@ pub(crate) fn describe(
     store: &mut Store<Guarded<()>>,
     instance: &Instance,
     exports: &Exports,
-) -> Result<Manifest, Fault> {
-    let describe: Describe = instance.get_typed_func(&mut *store, exports.describe).map_err(fault)?;
-    let (text,) = describe.call(&mut *store, ()).map_err(fault)?;
-    let text = text.to_str(&*store).map_err(fault)?;
-    serde_json::from_str(&text).map_err(|error| Fault::Load(format!("its manifest cannot be read: {error}")))
+) -> Result<Manifest, PolicyError> {
+    let describe: Describe = instance.get_typed_func(&mut *store, exports.describe).map_err(policy_error)?;
+    let (text,) = describe.call(&mut *store, ()).map_err(policy_error)?;
+    let text = text.to_str(&*store).map_err(policy_error)?;
+    serde_json::from_str(&text).map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}")))
 }
 
 /// Gives a policy its settings.
@@ -67,18 +70,22 @@ pub(crate) fn configure(
     instance: &Instance,
     exports: &Exports,
     settings: &str,
-) -> Result<(), Fault> {
-    let configure: Configure = instance.get_typed_func(&mut *store, exports.configure).map_err(fault)?;
-    let (answer,) = configure.call(&mut *store, (settings.to_owned(),)).map_err(fault)?;
-    answer.map_err(|errors| Fault::Settings(sentences(&errors)))
+) -> Result<(), PolicyError> {
+    let configure: Configure = instance.get_typed_func(&mut *store, exports.configure).map_err(policy_error)?;
+    let (answer,) = configure.call(&mut *store, (settings.to_owned(),)).map_err(policy_error)?;
+    answer.map_err(|errors| PolicyError::Settings(sentences(&errors)))
 }
 
 /// `decide` of an instance, if it is the one of the contract.
-pub(crate) fn decide(store: &mut Store<Guarded<()>>, instance: &Instance, exports: &Exports) -> Result<Func, Fault> {
+pub(crate) fn decide(
+    store: &mut Store<Guarded<()>>,
+    instance: &Instance,
+    exports: &Exports,
+) -> Result<Func, PolicyError> {
     let decide: Result<Decide<'_>, _> = instance.get_typed_func(&mut *store, exports.decide);
     decide
         .map(|decide| *decide.func())
-        .map_err(|error| Fault::Load(format!("its `decide` is not that of the contract: {error:#}")))
+        .map_err(|error| PolicyError::Load(format!("its `decide` is not that of the contract: {error:#}")))
 }
 
 /// Compiled code of a policy of our contract.
@@ -96,7 +103,7 @@ impl Loaded {
         engine: &wasmtime::Engine,
         component: &Component,
         settings: Option<String>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, PolicyError> {
         let exports = Exports::find(component)?;
         let pre = link(engine, component)?;
         Ok(Self { pre, exports, settings, checked: AtomicBool::new(false) })
@@ -110,9 +117,9 @@ impl Program for Loaded {
         self.settings.is_some()
     }
 
-    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         let mut store = store(engine, limits, ())?;
-        let instance = self.pre.instantiate(&mut store).map_err(fault)?;
+        let instance = self.pre.instantiate(&mut store).map_err(policy_error)?;
         if let Some(settings) = &self.settings {
             configure(&mut store, &instance, &self.exports, settings)?;
         }
@@ -124,7 +131,8 @@ impl Program for Loaded {
             self.checked.store(true, Ordering::Release);
             Some(decide)
         };
-        let decide = decide.ok_or_else(|| Fault::Load(format!("the component does not export {INTERFACE}.decide")))?;
+        let decide =
+            decide.ok_or_else(|| PolicyError::Load(format!("the component does not export {INTERFACE}.decide")))?;
         Ok(Box::new(Waiting { store, decide, fuel: 0 }))
     }
 }
@@ -138,21 +146,21 @@ struct Waiting {
 
 impl Ready for Waiting {
     #[expect(unsafe_code, reason = "the type of `decide` is compared once, not for each instance")]
-    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
+    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let request = question.records_for(manifest)?;
         fill(&mut self.store, limits)?;
         // SAFETY: the function is of this type.
         let decide: Decide<'_> = unsafe { TypedFunc::new_unchecked(self.decide) };
         let answer = decide.call(&mut self.store, (&request,));
         self.fuel = fuel_used(&self.store, limits);
-        let (answer,) = answer.map_err(fault)?;
+        let (answer,) = answer.map_err(policy_error)?;
         let decision = Decision::try_from(answer)?;
         let bounds = Bounds::default();
         bounds.check(&decision)?;
         // Measured as all other kinds of modules write it.
         match json_bytes(&decision) {
             bytes if bytes <= bounds.bytes => Ok(decision),
-            bytes => Err(Fault::TooLarge(format!("{bytes} bytes, {} allowed", bounds.bytes))),
+            bytes => Err(PolicyError::TooLarge(format!("{bytes} bytes, {} allowed", bounds.bytes))),
         }
     }
 

@@ -1,70 +1,70 @@
 //! What failed calls of guests mean.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use wasmtime::Trap;
 
 /// What a failed call means.
-pub(crate) fn fault(error: wasmtime::Error) -> Fault {
-    if let Some(fault) = error.downcast_ref::<Fault>() {
-        return fault.clone();
+pub(crate) fn policy_error(error: wasmtime::Error) -> PolicyError {
+    if let Some(error) = error.downcast_ref::<PolicyError>() {
+        return error.clone();
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return match trap {
-            Trap::OutOfFuel => Fault::OutOfFuel,
-            Trap::Interrupt => Fault::TimedOut,
-            Trap::StackOverflow => Fault::StackExhausted,
-            other => Fault::Trap(other.to_string()),
+            Trap::OutOfFuel => PolicyError::OutOfFuel,
+            Trap::Interrupt => PolicyError::TimedOut,
+            Trap::StackOverflow => PolicyError::StackExhausted,
+            other => PolicyError::Trap(other.to_string()),
         };
     }
     if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-        return Fault::Overloaded("no instance is free".to_owned());
+        return PolicyError::Overloaded("no instance is free".to_owned());
     }
     let text = format!("{error:#}");
     if text.contains("growing memory") || text.contains("growing table") {
-        return Fault::OutOfMemory;
+        return PolicyError::OutOfMemory;
     }
     if text.contains("hostcall") {
-        return Fault::TooLarge("it returns more than the host takes".to_owned());
+        return PolicyError::TooLarge("it returns more than the host takes".to_owned());
     }
-    Fault::Malformed(text)
+    PolicyError::Malformed(text)
 }
 
-/// The exit code of a module that ended itself. Not yet a fault: zero is none.
+/// The exit code of a module that ended itself. Not yet an error: zero is none.
 #[derive(Debug, thiserror::Error)]
 #[error("it ended with exit code {0}")]
 pub(crate) struct Exited(pub(crate) i32);
 
-/// A fault as the error of a host function; the guest stops.
-pub(crate) fn stop<T>(fault: Fault) -> wasmtime::Result<T> {
-    Err(wasmtime::Error::from(fault))
+/// Ends the guest with the error of a policy, from within a host function.
+pub(crate) fn stop<T>(error: PolicyError) -> wasmtime::Result<T> {
+    Err(wasmtime::Error::from(error))
 }
 
 /// How a call ended: `Ok(None)` where the module ended itself with zero.
-pub(crate) fn ended<T>(result: wasmtime::Result<T>) -> Result<Option<T>, Fault> {
+pub(crate) fn ended<T>(result: wasmtime::Result<T>) -> Result<Option<T>, PolicyError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) => match error.downcast_ref::<Exited>() {
             Some(Exited(0)) => Ok(None),
-            Some(Exited(code)) => Err(Fault::Exit(*code)),
-            None => Err(fault(error)),
+            Some(Exited(code)) => Err(PolicyError::Exit(*code)),
+            None => Err(policy_error(error)),
         },
     }
 }
 
 /// What keeps an instance from being made is no answer, but a reason why the policy cannot be loaded.
-pub(crate) fn unloadable(error: wasmtime::Error) -> Fault {
-    if error.is::<Fault>() || error.is::<Trap>() || error.is::<wasmtime::PoolConcurrencyLimitError>() {
-        return fault(error);
+pub(crate) fn unloadable(error: wasmtime::Error) -> PolicyError {
+    if error.is::<PolicyError>() || error.is::<Trap>() || error.is::<wasmtime::PoolConcurrencyLimitError>() {
+        return policy_error(error);
     }
     let text = format!("{error:#}");
     if text.contains("memory") && (text.contains("exceeds") || text.contains("limit")) {
-        return Fault::Load(format!("it starts with more memory than it may have: {text}"));
+        return PolicyError::Load(format!("it starts with more memory than it may have: {text}"));
     }
-    Fault::Load(text)
+    PolicyError::Load(text)
 }
 
-pub(crate) fn outside() -> Fault {
-    Fault::Trap("it points outside of its memory".to_owned())
+pub(crate) fn outside() -> PolicyError {
+    PolicyError::Trap("it points outside of its memory".to_owned())
 }
 
 /// What a module says, cut to what a message can hold.

@@ -1,7 +1,7 @@
 //! Modules of other contracts: what they say of themselves, and whether they can be used at all.
 
 use ocm_policy_abi::{CONTRACT, LimitsAsked, Manifest, Operation, ReasonDoc};
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use ocm_policy_rules::adapt::{self, Settings, kubewarden_manifest};
 use wasmparser::{Parser, Payload};
 use wasmtime::Module;
@@ -12,12 +12,12 @@ use crate::runtime::program::Program;
 use crate::runtime::{opa, wapc, wasi};
 
 /// Makes a program of a module that was compiled.
-pub(super) fn load(module: &Module, kind: Kind, settings: &str) -> Result<Box<dyn Program>, Fault> {
+pub(super) fn load(module: &Module, kind: Kind, settings: &str) -> Result<Box<dyn Program>, PolicyError> {
     Ok(match kind {
         Kind::KubewardenWapc => Box::new(wapc::Loaded::new(module, settings)?),
         Kind::KubewardenWasi | Kind::WasiCommand => Box::new(wasi::Loaded::new(module, kind, settings)?),
         Kind::Opa | Kind::Gatekeeper => Box::new(opa::Loaded::new(module, kind, settings)?),
-        Kind::Component | Kind::Core => return Err(Fault::Load("a component is no module".to_owned())),
+        Kind::Component | Kind::Core => return Err(PolicyError::Load("a component is no module".to_owned())),
     })
 }
 
@@ -31,12 +31,12 @@ pub(crate) fn examine(
     digest: &str,
     settings: &str,
     ceiling: &Ceiling,
-) -> Result<Manifest, Fault> {
+) -> Result<Manifest, PolicyError> {
     const PAGE: u64 = 1 << 16;
     let begins_with = module.resources_required().max_initial_memory_size.unwrap_or(0).saturating_mul(PAGE);
     let most = ceiling.most.memory_bytes;
     if begins_with > most {
-        return Err(Fault::Load(format!(
+        return Err(PolicyError::Load(format!(
             "it starts with {} MiB of memory, and no policy gets more than {} MiB",
             begins_with >> 20,
             most >> 20
@@ -51,7 +51,7 @@ pub(crate) fn examine(
             if anatomy.kubewarden.is_none() {
                 let version = program.protocol(engine, &limits)?;
                 if version != "v1" {
-                    return Err(Fault::Load(format!("protocol version {version:?} is not known")));
+                    return Err(PolicyError::Load(format!("protocol version {version:?} is not known")));
                 }
             }
             accepted(program.validate_settings(engine, &limits))?;
@@ -87,20 +87,20 @@ pub(crate) fn examine(
 /// Compiled Rego keeps every name that stands in its sources as a text of its own, so a template that reads
 /// `data.inventory` holds the word. One that uses the word for something else is refused as well until it asks for
 /// evidence; one that makes the name while it runs cannot be told from others.
-pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: &Manifest) -> Result<(), Fault> {
+pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: &Manifest) -> Result<(), PolicyError> {
     let texts = Texts::of(module)?;
     match kind {
-        Kind::Gatekeeper if manifest.evidence.is_empty() && texts.hold("inventory") => Err(Fault::Load(
+        Kind::Gatekeeper if manifest.evidence.is_empty() && texts.hold("inventory") => Err(PolicyError::Load(
             "it reads data.inventory and does not say which objects it needs to know; name them as \
              contextAwareResources in its metadata, or as evidence in manifest.yaml"
                 .to_owned(),
         )),
-        Kind::Gatekeeper if texts.hold("_unstable") => Err(Fault::Load(
+        Kind::Gatekeeper if texts.hold("_unstable") => Err(PolicyError::Load(
             "it reads input.review._unstable, which is not given here; a template finds namespaces in data.inventory"
                 .to_owned(),
         )),
         Kind::Opa if !declared && texts.hold("violation") && texts.hold("review") && texts.hold("parameters") => {
-            Err(Fault::Load(
+            Err(PolicyError::Load(
                 "it reads input.review and input.parameters, as templates of Gatekeeper do, and does not say that it \
                  is one; load it with --kind gatekeeper, or with --kind opa if it is none, or write kind: into \
                  manifest.yaml"
@@ -115,9 +115,9 @@ pub(crate) fn check_inputs(module: &[u8], kind: Kind, declared: bool, manifest: 
 struct Texts<'m>(Vec<&'m [u8]>);
 
 impl<'m> Texts<'m> {
-    fn of(module: &'m [u8]) -> Result<Self, Fault> {
+    fn of(module: &'m [u8]) -> Result<Self, PolicyError> {
         let broken =
-            |error: wasmparser::BinaryReaderError| Fault::Load(format!("this is no WebAssembly module: {error}"));
+            |error: wasmparser::BinaryReaderError| PolicyError::Load(format!("this is no WebAssembly module: {error}"));
         let mut found = Vec::new();
         for payload in Parser::new(0).parse_all(module) {
             if let Payload::DataSection(segments) = payload.map_err(broken)? {
@@ -135,15 +135,15 @@ impl<'m> Texts<'m> {
 }
 
 /// What stands in the module itself.
-fn written(kind: Kind, anatomy: &Anatomy<'_>) -> Result<Option<Manifest>, Fault> {
+fn written(kind: Kind, anatomy: &Anatomy<'_>) -> Result<Option<Manifest>, PolicyError> {
     if let Some(section) = anatomy.manifest {
         return serde_json::from_slice(section)
             .map(Some)
-            .map_err(|error| Fault::Load(format!("its manifest cannot be read: {error}")));
+            .map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}")));
     }
     match (kind, anatomy.kubewarden) {
         // They answer with a whole admission review, and nothing must be taken for an answer that is not understood.
-        (Kind::Opa, Some(_)) => Err(Fault::Load(
+        (Kind::Opa, Some(_)) => Err(PolicyError::Load(
             "this Kubewarden policy has the execution mode \"opa\", which is not supported; \"gatekeeper\" is"
                 .to_owned(),
         )),
@@ -203,11 +203,11 @@ fn asked(manifest: Option<&Manifest>, needs: LimitsAsked) -> LimitsAsked {
 }
 
 /// Settings that a policy does not take keep it from being loaded.
-fn accepted(answer: Result<Settings, Fault>) -> Result<(), Fault> {
+fn accepted(answer: Result<Settings, PolicyError>) -> Result<(), PolicyError> {
     match answer {
         Ok(Settings::Valid) => Ok(()),
-        Ok(Settings::Invalid(why)) => Err(Fault::Settings(why)),
-        Err(fault @ (Fault::Load(_) | Fault::Overloaded(_))) => Err(fault),
-        Err(fault) => Err(Fault::Load(format!("it cannot judge its settings: {fault}"))),
+        Ok(Settings::Invalid(why)) => Err(PolicyError::Settings(why)),
+        Err(error @ (PolicyError::Load(_) | PolicyError::Overloaded(_))) => Err(error),
+        Err(error) => Err(PolicyError::Load(format!("it cannot judge its settings: {error}"))),
     }
 }

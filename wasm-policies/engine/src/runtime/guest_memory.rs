@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use wasmtime::{Caller, Extern, Instance, Memory, Store};
 
 use crate::runtime::errors::{outside, stop};
@@ -12,7 +12,7 @@ use crate::runtime::store::{Guarded, charge, price};
 pub(crate) fn memory<T>(caller: &mut Caller<'_, T>) -> wasmtime::Result<Memory> {
     match caller.get_export("memory") {
         Some(Extern::Memory(memory)) => Ok(memory),
-        _ => stop(Fault::Load("it exports no memory".to_owned())),
+        _ => stop(PolicyError::Load("it exports no memory".to_owned())),
     }
 }
 
@@ -26,43 +26,43 @@ pub(crate) fn memory_and_host<'c, H: 'static>(
 }
 
 /// The memory of an instance.
-pub(crate) fn memory_of<T: 'static>(store: &mut Store<T>, instance: &Instance) -> Result<Memory, Fault> {
-    instance.get_memory(store, "memory").ok_or_else(|| Fault::Load("it exports no memory".to_owned()))
+pub(crate) fn memory_of<T: 'static>(store: &mut Store<T>, instance: &Instance) -> Result<Memory, PolicyError> {
+    instance.get_memory(store, "memory").ok_or_else(|| PolicyError::Load("it exports no memory".to_owned()))
 }
 
 /// A piece of a memory.
-pub(crate) fn piece(memory: &[u8], at: u32, length: u32) -> Result<&[u8], Fault> {
+pub(crate) fn piece(memory: &[u8], at: u32, length: u32) -> Result<&[u8], PolicyError> {
     let at = at as usize;
     at.checked_add(length as usize).and_then(|end| memory.get(at..end)).ok_or_else(outside)
 }
 
 /// A name in a memory. What is longer than any name is cut, and what is no UTF-8 is no name that anybody knows.
-pub(crate) fn name(memory: &[u8], at: u32, length: u32) -> Result<Cow<'_, str>, Fault> {
+pub(crate) fn name(memory: &[u8], at: u32, length: u32) -> Result<Cow<'_, str>, PolicyError> {
     let bytes = piece(memory, at, length)?;
     Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(256)]))
 }
 
 /// A piece of a memory, to be written.
-pub(crate) fn piece_mut(memory: &mut [u8], at: u32, length: u32) -> Result<&mut [u8], Fault> {
+pub(crate) fn piece_mut(memory: &mut [u8], at: u32, length: u32) -> Result<&mut [u8], PolicyError> {
     let at = at as usize;
     at.checked_add(length as usize).and_then(|end| memory.get_mut(at..end)).ok_or_else(outside)
 }
 
 /// Writes bytes into a memory.
-pub(crate) fn put(memory: &mut [u8], at: u32, bytes: &[u8]) -> Result<(), Fault> {
+pub(crate) fn put(memory: &mut [u8], at: u32, bytes: &[u8]) -> Result<(), PolicyError> {
     let length = u32::try_from(bytes.len()).map_err(|_| outside())?;
     piece_mut(memory, at, length)?.copy_from_slice(bytes);
     Ok(())
 }
 
 /// A number in a memory, as WebAssembly keeps it.
-pub(crate) fn number(memory: &[u8], at: u32) -> Result<u32, Fault> {
+pub(crate) fn number(memory: &[u8], at: u32) -> Result<u32, PolicyError> {
     let bytes = piece(memory, at, 4)?;
     bytes.try_into().map(u32::from_le_bytes).map_err(|_| outside())
 }
 
 /// A long number in a memory.
-pub(crate) fn long(memory: &[u8], at: u32) -> Result<u64, Fault> {
+pub(crate) fn long(memory: &[u8], at: u32) -> Result<u64, PolicyError> {
     let bytes = piece(memory, at, 8)?;
     bytes.try_into().map(u64::from_le_bytes).map_err(|_| outside())
 }
@@ -83,7 +83,7 @@ pub(crate) fn charged_text<T: 'static>(caller: &mut Caller<'_, T>, at: u32, most
                 return Ok(rest.get(..length + end).ok_or_else(outside)?.to_vec());
             }
             _ if length + next.len().min(STEP) > most => {
-                return stop(Fault::TooLarge(format!("more than {most} bytes")));
+                return stop(PolicyError::TooLarge(format!("more than {most} bytes")));
             }
             _ if next.len() <= STEP => return stop(outside()),
             _ => length += STEP,
@@ -92,11 +92,11 @@ pub(crate) fn charged_text<T: 'static>(caller: &mut Caller<'_, T>, at: u32, most
 }
 
 /// A text that ends with a zero byte.
-pub(crate) fn c_text(memory: &[u8], at: u32, most: usize) -> Result<&[u8], Fault> {
+pub(crate) fn c_text(memory: &[u8], at: u32, most: usize) -> Result<&[u8], PolicyError> {
     let rest = memory.get(at as usize..).ok_or_else(outside)?;
     match rest.iter().take(most.saturating_add(1)).position(|byte| *byte == 0) {
         Some(end) => Ok(&rest[..end]),
-        None if rest.len() > most => Err(Fault::TooLarge(format!("more than {most} bytes"))),
+        None if rest.len() > most => Err(PolicyError::TooLarge(format!("more than {most} bytes"))),
         None => Err(outside()),
     }
 }

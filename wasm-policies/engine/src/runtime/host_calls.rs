@@ -1,6 +1,6 @@
 //! What a guest may ask its host by name, and what it logs.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 /// What a guest says that does not decide: the beginning is kept for the case that it fails.
 #[derive(Default)]
@@ -15,11 +15,13 @@ impl GuestLog {
     }
 
     /// Adds to a trap what the guest said before.
-    pub(crate) fn explain(&self, fault: Fault) -> Fault {
+    pub(crate) fn explain(&self, error: PolicyError) -> PolicyError {
         let text = String::from_utf8_lossy(&self.0);
         let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        match fault {
-            Fault::Trap(trap) if !text.trim().is_empty() => Fault::Trap(format!("{trap}; it said: {}", text.trim())),
+        match error {
+            PolicyError::Trap(trap) if !text.trim().is_empty() => {
+                PolicyError::Trap(format!("{trap}; it said: {}", text.trim()))
+            }
             other => other,
         }
     }
@@ -50,8 +52,8 @@ impl HostCalls {
     }
 
     /// A policy that could not ask must not be understood as if it had been told something, whatever it answers.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
-        self.denied.clone().map_or(Ok(()), |name| Err(Fault::HostCall(name)))
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        self.denied.clone().map_or(Ok(()), |name| Err(PolicyError::HostCall(name)))
     }
 }
 
@@ -66,7 +68,7 @@ mod tests {
         assert_eq!(calls.check(), Ok(()));
         assert!(calls.answer("kubernetes", "can_i").is_err());
         assert!(calls.answer("net", "v1/dns_lookup_host").is_err());
-        assert_eq!(calls.check(), Err(Fault::HostCall("kubernetes/can_i".to_owned())));
+        assert_eq!(calls.check(), Err(PolicyError::HostCall("kubernetes/can_i".to_owned())));
     }
 
     #[test]
@@ -74,8 +76,10 @@ mod tests {
         let mut log = GuestLog::default();
         log.record(b"panicked at x\n");
         log.record(&[b'y'; 10_000]);
-        let Fault::Trap(text) = log.explain(Fault::Trap("unreachable".to_owned())) else { panic!("no trap") };
+        let PolicyError::Trap(text) = log.explain(PolicyError::Trap("unreachable".to_owned())) else {
+            panic!("no trap")
+        };
         assert!(text.starts_with("unreachable; it said: panicked at x ") && text.len() < 600, "{text}");
-        assert_eq!(log.explain(Fault::OutOfFuel), Fault::OutOfFuel);
+        assert_eq!(log.explain(PolicyError::OutOfFuel), PolicyError::OutOfFuel);
     }
 }

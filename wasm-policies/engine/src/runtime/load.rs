@@ -1,6 +1,6 @@
 //! From machine code to a program, by the kind of its module.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 
 use crate::artifact::Header;
 use crate::module::Kind;
@@ -9,7 +9,11 @@ use crate::runtime::program::Program;
 use crate::runtime::{component, foreign};
 
 /// Makes a program of machine code and what it is of.
-pub(crate) fn load(engine: &wasmtime::Engine, header: &Header, code: &MachineCode) -> Result<Box<dyn Program>, Fault> {
+pub(crate) fn load(
+    engine: &wasmtime::Engine,
+    header: &Header,
+    code: &MachineCode,
+) -> Result<Box<dyn Program>, PolicyError> {
     let Header { kind, settings_for_instances: settings, .. } = header;
     match kind {
         Kind::Component | Kind::Core => {

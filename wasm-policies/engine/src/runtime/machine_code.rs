@@ -1,10 +1,10 @@
 //! Machine code where the shards of an engine find it: in memory once, however many of them run it.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module, Result};
 
-use crate::runtime::errors::{fault, unloadable};
+use crate::runtime::errors::{policy_error, unloadable};
 
 /// Machine code that was made by `compile_here` of this version, in this process, in one that it started, or in an
 /// earlier one that put it into the cache, which authenticates what it gives back.
@@ -27,16 +27,16 @@ impl MachineCode {
     }
 
     #[expect(unsafe_code, reason = "machine code is run as it is")]
-    pub(crate) fn component(&self, engine: &Engine) -> Result<Component, Fault> {
+    pub(crate) fn component(&self, engine: &Engine) -> Result<Component, PolicyError> {
         // SAFETY: nobody but our compiler makes machine code, and nobody changes it.
         let (map, copy) = unsafe {
             (|path: &str| Component::deserialize_file(engine, path), |code: &[u8]| Component::deserialize(engine, code))
         };
-        self.load(map, copy).map_err(fault)
+        self.load(map, copy).map_err(policy_error)
     }
 
     #[expect(unsafe_code, reason = "machine code is run as it is")]
-    pub(crate) fn module(&self, engine: &Engine) -> Result<Module, Fault> {
+    pub(crate) fn module(&self, engine: &Engine) -> Result<Module, PolicyError> {
         // SAFETY: as above.
         let (map, copy) = unsafe {
             (|path: &str| Module::deserialize_file(engine, path), |code: &[u8]| Module::deserialize(engine, code))

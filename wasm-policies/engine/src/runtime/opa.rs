@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{gatekeeper_result, opa_result};
-use ocm_policy_rules::{Bounds, Fault};
+use ocm_policy_rules::{Bounds, PolicyError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_encoder::{
@@ -25,7 +25,7 @@ use wasmtime::{
 use crate::limits::Limits;
 use crate::module::Kind;
 use crate::question::Question;
-use crate::runtime::errors::{fault, sentences, stop, unloadable};
+use crate::runtime::errors::{policy_error, sentences, stop, unloadable};
 use crate::runtime::guest_memory::{c_text, charged_text, memory, memory_of, put};
 use crate::runtime::program::{Program, Ready};
 use crate::runtime::rego::Builtin;
@@ -37,8 +37,9 @@ const MODULE: &str = "env";
 pub(crate) type Builtins = BTreeMap<i32, Builtin>;
 
 /// Gives a module the memory that it wants to import, and lets it export that.
-pub(crate) fn own_memory(module: &[u8]) -> Result<Vec<u8>, Fault> {
-    let broken = |error: wasmparser::BinaryReaderError| Fault::Load(format!("this is no WebAssembly module: {error}"));
+pub(crate) fn own_memory(module: &[u8]) -> Result<Vec<u8>, PolicyError> {
+    let broken =
+        |error: wasmparser::BinaryReaderError| PolicyError::Load(format!("this is no WebAssembly module: {error}"));
     let mut out = wasm_encoder::Module::new();
     let mut wanted = None;
     let mut placed = false;
@@ -70,7 +71,7 @@ pub(crate) fn own_memory(module: &[u8]) -> Result<Vec<u8>, Fault> {
                         }
                         _ => {
                             let name = format!("{}.{}", import.module, import.name);
-                            return Err(Fault::Load(format!("it imports {name}, which Rego does not")));
+                            return Err(PolicyError::Load(format!("it imports {name}, which Rego does not")));
                         }
                     }
                 }
@@ -107,12 +108,12 @@ pub(crate) fn own_memory(module: &[u8]) -> Result<Vec<u8>, Fault> {
 }
 
 /// The data document and the settings of a policy, as they are kept with its code.
-pub(crate) fn documents(kind: Kind, section: Option<&[u8]>, settings: &str) -> Result<String, Fault> {
+pub(crate) fn documents(kind: Kind, section: Option<&[u8]>, settings: &str) -> Result<String, PolicyError> {
     let data = section.map_or(Ok(json!({})), serde_json::from_slice::<Value>);
-    let mut data = data.map_err(|error| Fault::Load(format!("its data cannot be read: {error}")))?;
-    let settings: Value =
-        serde_json::from_str(settings).map_err(|error| Fault::Load(format!("the settings are no JSON: {error}")))?;
-    let Some(members) = data.as_object_mut() else { return Err(Fault::Load("its data is no object".to_owned())) };
+    let mut data = data.map_err(|error| PolicyError::Load(format!("its data cannot be read: {error}")))?;
+    let settings: Value = serde_json::from_str(settings)
+        .map_err(|error| PolicyError::Load(format!("the settings are no JSON: {error}")))?;
+    let Some(members) = data.as_object_mut() else { return Err(PolicyError::Load("its data is no object".to_owned())) };
     let given = !matches!(&settings, Value::Null) && settings.as_object().is_none_or(|members| !members.is_empty());
     // What the bundle says of its settings is what counts where nothing else is said.
     if kind == Kind::Opa && (given || !members.contains_key("settings")) {
@@ -127,7 +128,7 @@ fn link(linker: &mut Linker<Guarded<Host>>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "opa_abort", |mut caller: Call<'_>, at: u32| -> wasmtime::Result<()> {
         let memory = memory(&mut caller)?;
         let text = c_text(memory.data(&caller), at, 1_000)?;
-        stop(Fault::Trap(sentences(&[String::from_utf8_lossy(text).into_owned()])))
+        stop(PolicyError::Trap(sentences(&[String::from_utf8_lossy(text).into_owned()])))
     })?;
     linker.func_wrap(MODULE, "opa_println", |caller: Call<'_>, _: u32| charge(caller, CALL))?;
     linker.func_wrap(MODULE, "opa_builtin0", |caller: Call<'_>, id: i32, _: u32| builtin(caller, id, &[]))?;
@@ -159,10 +160,14 @@ type Guest = Store<Guarded<Host>>;
 /// rule that denies silent.
 fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result<u32> {
     let Some(builtin) = caller.data().host.builtins.get(&id).copied() else {
-        return stop(Fault::HostCall(format!("built-in function {id}")));
+        return stop(PolicyError::HostCall(format!("built-in function {id}")));
     };
     if builtin.arguments() != arguments.len() {
-        return stop(Fault::HostCall(format!("built-in function {} with {} values", builtin.name(), arguments.len())));
+        return stop(PolicyError::HostCall(format!(
+            "built-in function {} with {} values",
+            builtin.name(),
+            arguments.len()
+        )));
     }
     let mut texts = Vec::with_capacity(arguments.len());
     for argument in arguments {
@@ -171,14 +176,14 @@ fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result
         texts.push(charged_text(&mut caller, at, most)?);
     }
     charge(&mut caller, builtin.price(&texts))?;
-    let failed = |why: String| stop(Fault::Trap(format!("{}: {}", builtin.name(), sentences(&[why]))));
+    let failed = |why: String| stop(PolicyError::Trap(format!("{}: {}", builtin.name(), sentences(&[why]))));
     let answer = match builtin.compute(&texts, caller.data().host.now) {
         Ok(answer) => answer.to_string(),
         Err(why) => return failed(why),
     };
     let length = u32::try_from(answer.len()).unwrap_or(u32::MAX);
     if answer.len() > caller.data().host.most {
-        return stop(Fault::TooLarge(format!("{} makes {length} bytes", builtin.name())));
+        return stop(PolicyError::TooLarge(format!("{} makes {length} bytes", builtin.name())));
     }
     charge(&mut caller, price(answer.len()))?;
     let at = call(&mut caller, "opa_malloc", length)?;
@@ -191,7 +196,7 @@ fn builtin(mut caller: Call<'_>, id: i32, arguments: &[u32]) -> wasmtime::Result
 fn call<P: WasmParams>(caller: &mut Call<'_>, name: &str, parameters: P) -> wasmtime::Result<u32> {
     match caller.get_export(name) {
         Some(Extern::Func(function)) => function.typed::<P, u32>(&*caller)?.call(caller.as_context_mut(), parameters),
-        _ => stop(Fault::Load(format!("it does not export {name}"))),
+        _ => stop(PolicyError::Load(format!("it does not export {name}"))),
     }
 }
 
@@ -220,11 +225,11 @@ struct Documents {
 
 impl Loaded {
     /// `documents` is what [`documents`] made.
-    pub(crate) fn new(module: &Module, kind: Kind, documents: &str) -> Result<Self, Fault> {
+    pub(crate) fn new(module: &Module, kind: Kind, documents: &str) -> Result<Self, PolicyError> {
         let documents: Documents = serde_json::from_str(documents)
-            .map_err(|error| Fault::Load(format!("its data cannot be read: {error}")))?;
+            .map_err(|error| PolicyError::Load(format!("its data cannot be read: {error}")))?;
         let mut linker = Linker::new(module.engine());
-        link(&mut linker).map_err(fault)?;
+        link(&mut linker).map_err(policy_error)?;
         let pre = linker.instantiate_pre(module).map_err(unloadable)?;
         Ok(Self {
             pre,
@@ -236,17 +241,17 @@ impl Loaded {
     }
 
     /// Makes an instance and lets it parse the data.
-    pub(crate) fn try_out(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<(), Fault> {
+    pub(crate) fn try_out(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<(), PolicyError> {
         self.instance(engine, limits).map(drop)
     }
 
-    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, PolicyError> {
         let fresh = || {
             let most = usize::try_from(limits.host_bytes).unwrap_or(usize::MAX);
             let mut store = store(engine, limits, Host { builtins: Arc::default(), most, now: 0 })?;
             let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
             let memory = memory_of(&mut store, &instance)?;
-            Ok::<_, Fault>(Rego { store, instance, memory })
+            Ok::<_, PolicyError>(Rego { store, instance, memory })
         };
         let plan = match self.plan.get() {
             Some(plan) => plan.clone(),
@@ -276,7 +281,7 @@ impl Loaded {
 }
 
 impl Program for Loaded {
-    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         Ok(Box::new(self.instance(engine, limits)?))
     }
 }
@@ -288,54 +293,54 @@ struct Rego {
 }
 
 impl Rego {
-    fn call<P: WasmParams, R: WasmResults>(&mut self, name: &str, parameters: P) -> Result<R, Fault> {
+    fn call<P: WasmParams, R: WasmResults>(&mut self, name: &str, parameters: P) -> Result<R, PolicyError> {
         let function = self
             .instance
             .get_typed_func::<P, R>(&mut self.store, name)
-            .map_err(|_| Fault::Load(format!("it does not export {name} as Rego does")))?;
-        function.call(&mut self.store, parameters).map_err(fault)
+            .map_err(|_| PolicyError::Load(format!("it does not export {name} as Rego does")))?;
+        function.call(&mut self.store, parameters).map_err(policy_error)
     }
 
     /// Writes bytes behind everything that is on the heap.
-    fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), Fault> {
+    fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), PolicyError> {
         const PAGE: usize = 1 << 16;
         let missing = (at as usize + bytes.len()).saturating_sub(self.memory.data_size(&self.store));
         if missing > 0 {
             let pages = missing.div_ceil(PAGE) as u64;
-            self.memory.grow(&mut self.store, pages).map_err(|_| Fault::OutOfMemory)?;
+            self.memory.grow(&mut self.store, pages).map_err(|_| PolicyError::OutOfMemory)?;
         }
         put(self.memory.data_mut(&mut self.store), at, bytes)
     }
 
     /// Makes a value of JSON.
-    fn parse(&mut self, json: &[u8]) -> Result<u32, Fault> {
-        let length = u32::try_from(json.len()).map_err(|_| Fault::OutOfMemory)?;
+    fn parse(&mut self, json: &[u8]) -> Result<u32, PolicyError> {
+        let length = u32::try_from(json.len()).map_err(|_| PolicyError::OutOfMemory)?;
         let at = self.call("opa_malloc", length)?;
         put(self.memory.data_mut(&mut self.store), at, json)?;
         match self.call("opa_json_parse", (at, length))? {
-            0 => Err(Fault::Trap("it cannot parse JSON".to_owned())),
+            0 => Err(PolicyError::Trap("it cannot parse JSON".to_owned())),
             value => Ok(value),
         }
     }
 
     /// The JSON of a value.
-    fn dump(&mut self, value: u32) -> Result<&[u8], Fault> {
+    fn dump(&mut self, value: u32) -> Result<&[u8], PolicyError> {
         let at = self.call("opa_json_dump", value)?;
         self.text(at)
     }
 
-    fn text(&self, at: u32) -> Result<&[u8], Fault> {
+    fn text(&self, at: u32) -> Result<&[u8], PolicyError> {
         c_text(self.memory.data(&self.store), at, self.store.data().host.most)
     }
 
     /// Numbers by their names, as `builtins` and `entrypoints` tell them.
-    fn names(&mut self, function: &str) -> Result<BTreeMap<String, i32>, Fault> {
+    fn names(&mut self, function: &str) -> Result<BTreeMap<String, i32>, PolicyError> {
         let value = self.call(function, ())?;
         serde_json::from_slice(self.dump(value)?)
-            .map_err(|error| Fault::Load(format!("what it tells of its {function} cannot be read: {error}")))
+            .map_err(|error| PolicyError::Load(format!("what it tells of its {function} cannot be read: {error}")))
     }
 
-    fn plan(&mut self, kind: Kind) -> Result<Plan, Fault> {
+    fn plan(&mut self, kind: Kind) -> Result<Plan, PolicyError> {
         let mut builtins = Builtins::new();
         let mut unknown = Vec::new();
         for (name, number) in self.names("builtins")? {
@@ -345,7 +350,7 @@ impl Rego {
             }
         }
         if !unknown.is_empty() {
-            return Err(Fault::Load(format!(
+            return Err(PolicyError::Load(format!(
                 "it needs built-in functions that are not there: {}",
                 sentences(&[unknown.join(", ")])
             )));
@@ -360,7 +365,7 @@ impl Rego {
 }
 
 /// Which entry point decides: the only one, or the one whose name says so.
-fn choose(kind: Kind, entries: &BTreeMap<String, i32>) -> Result<(&String, i32), Fault> {
+fn choose(kind: Kind, entries: &BTreeMap<String, i32>) -> Result<(&String, i32), PolicyError> {
     let telling = if kind == Kind::Gatekeeper { "violation" } else { "decision" };
     let mut named = entries.iter().filter(|(name, _)| name.rsplit(['/', '.']).next() == Some(telling));
     let chosen = match (entries.len(), named.next(), named.next()) {
@@ -371,7 +376,7 @@ fn choose(kind: Kind, entries: &BTreeMap<String, i32>) -> Result<(&String, i32),
     chosen.map(|(name, number)| (name, *number)).ok_or_else(|| {
         let names = entries.keys().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
         let names = sentences(&[if names.is_empty() { "none".to_owned() } else { names }]);
-        Fault::Load(format!("it must have one entry point, or one that is called {telling}; it has {names}"))
+        PolicyError::Load(format!("it must have one entry point, or one that is called {telling}; it has {names}"))
     })
 }
 
@@ -393,10 +398,10 @@ struct Waiting {
 
 impl Waiting {
     /// Takes what is known of the hub into the data.
-    fn know(&mut self, inventory: Option<Value>) -> Result<(), Fault> {
+    fn know(&mut self, inventory: Option<Value>) -> Result<(), PolicyError> {
         let Some(inventory) = inventory else { return Ok(()) };
         let mut data: Value = serde_json::from_str(&self.documents)
-            .map_err(|error| Fault::Load(format!("its data cannot be read: {error}")))?;
+            .map_err(|error| PolicyError::Load(format!("its data cannot be read: {error}")))?;
         data["inventory"] = inventory;
         self.data = self.rego.parse(data.to_string().as_bytes())?;
         self.heap = self.rego.call("opa_heap_ptr_get", ())?;
@@ -404,14 +409,14 @@ impl Waiting {
     }
 
     /// Evaluates the entry point; where the result set stands as JSON.
-    fn evaluate(&mut self, input: &[u8]) -> Result<u32, Fault> {
+    fn evaluate(&mut self, input: &[u8]) -> Result<u32, PolicyError> {
         let rego = &mut self.rego;
-        let length = u32::try_from(input.len()).map_err(|_| Fault::OutOfMemory)?;
+        let length = u32::try_from(input.len()).map_err(|_| PolicyError::OutOfMemory)?;
         if let Some(eval) = &self.eval {
             rego.write(self.heap, input)?;
-            let heap = self.heap.checked_add(length).ok_or(Fault::OutOfMemory)?;
+            let heap = self.heap.checked_add(length).ok_or(PolicyError::OutOfMemory)?;
             let parameters = (0, self.plan.number, self.data, self.heap, length, heap, 0);
-            return eval.call(&mut rego.store, parameters).map_err(fault);
+            return eval.call(&mut rego.store, parameters).map_err(policy_error);
         }
         // Before ABI 1.2.
         let value = rego.parse(input)?;
@@ -428,7 +433,7 @@ impl Waiting {
 }
 
 impl Ready for Waiting {
-    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
+    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let input = match self.kind {
             Kind::Gatekeeper => question.gatekeeper_input(&self.parameters)?.into(),
             _ => question.text_for(manifest)?,
@@ -443,7 +448,7 @@ impl Ready for Waiting {
         let result = self.know(inventory).and_then(|()| self.evaluate(input.as_bytes())).and_then(|at| {
             // Looking for the end of the answer is done once, and no further than an answer may reach.
             let length = c_text(self.rego.memory.data(&self.rego.store), at, bounds.bytes)?.len();
-            charge(&mut self.rego.store, reading_price(length)).map(|()| at).map_err(fault)
+            charge(&mut self.rego.store, reading_price(length)).map(|()| at).map_err(policy_error)
         });
         self.fuel = fuel_used(&self.rego.store, limits);
         let answer = c_text(self.rego.memory.data(&self.rego.store), result?, bounds.bytes)?;

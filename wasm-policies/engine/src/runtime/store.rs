@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use wasmtime::{AsContextMut, Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
 
 use crate::deadline::Deadline;
 use crate::limits::Limits;
-use crate::runtime::errors::{fault, stop};
+use crate::runtime::errors::{policy_error, stop};
 
 /// What stands behind every store: the limits of its memory and tables, and what a host keeps for its guest.
 pub(crate) struct Guarded<T> {
@@ -76,7 +76,7 @@ pub(crate) fn store<T: 'static>(
     engine: &wasmtime::Engine,
     limits: &Limits,
     host: T,
-) -> Result<Store<Guarded<T>>, Fault> {
+) -> Result<Store<Guarded<T>>, PolicyError> {
     let small = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let guarded = Guarded {
         limits: StoreLimitsBuilder::new()
@@ -90,7 +90,7 @@ pub(crate) fn store<T: 'static>(
         clock: Clock::default(),
         host,
     };
-    let mut store = Store::try_new(engine, guarded).map_err(fault)?;
+    let mut store = Store::try_new(engine, guarded).map_err(policy_error)?;
     store.limiter(|guarded| &mut guarded.limits);
     store.set_hostcall_fuel(small(limits.host_bytes));
     store.epoch_deadline_callback(|mut context| context.data_mut().clock.look());
@@ -99,10 +99,10 @@ pub(crate) fn store<T: 'static>(
 }
 
 /// Gives a store the fuel and the time of one step: getting ready, or deciding.
-pub(crate) fn fill<T>(store: &mut Store<Guarded<T>>, limits: &Limits) -> Result<(), Fault> {
+pub(crate) fn fill<T>(store: &mut Store<Guarded<T>>, limits: &Limits) -> Result<(), PolicyError> {
     let ticks = store.data_mut().clock.begin(limits);
     store.set_epoch_deadline(ticks);
-    store.set_fuel(limits.fuel).map_err(fault)
+    store.set_fuel(limits.fuel).map_err(policy_error)
 }
 
 /// The fuel that a step has used.
@@ -130,7 +130,7 @@ pub(crate) fn charge<T: 'static>(mut store: impl AsContextMut<Data = T>, fuel: u
         Some(left) => store.set_fuel(left),
         None => {
             store.set_fuel(0)?;
-            stop(Fault::OutOfFuel)
+            stop(PolicyError::OutOfFuel)
         }
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings};
-use ocm_policy_rules::{Bounds, Fault};
+use ocm_policy_rules::{Bounds, PolicyError};
 use wasmtime::{Caller, Instance, InstancePre, Linker, Module, Store, TypedFunc};
 
 use crate::limits::Limits;
 use crate::question::Question;
-use crate::runtime::errors::{ended, fault, sentences, stop, unloadable};
+use crate::runtime::errors::{ended, policy_error, sentences, stop, unloadable};
 use crate::runtime::guest_memory::{memory_and_host, name, piece, put};
 use crate::runtime::host_calls::HostCalls;
 use crate::runtime::program::{Program, Ready};
@@ -62,7 +62,7 @@ type Call<'c> = Caller<'c, Guarded<Host>>;
 fn charge_taken(caller: &mut Call<'_>, length: u32) -> wasmtime::Result<()> {
     let most = caller.data().host.wasi.most;
     if length as usize > most {
-        return stop(Fault::TooLarge(format!("{length} bytes, {most} allowed")));
+        return stop(PolicyError::TooLarge(format!("{length} bytes, {most} allowed")));
     }
     charge(caller, price(length as usize))
 }
@@ -145,15 +145,15 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn new(module: &Module, settings: &str) -> Result<Self, Fault> {
+    pub(crate) fn new(module: &Module, settings: &str) -> Result<Self, PolicyError> {
         let mut linker = Linker::new(module.engine());
-        link(&mut linker).map_err(fault)?;
-        wasi_imports::link(&mut linker).map_err(fault)?;
+        link(&mut linker).map_err(policy_error)?;
+        wasi_imports::link(&mut linker).map_err(policy_error)?;
         let pre = linker.instantiate_pre(module).map_err(unloadable)?;
         Ok(Self { pre, settings: settings.into() })
     }
 
-    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, PolicyError> {
         let wasi = Wasi::new(limits.host_bytes);
         let host = Host { wasi, calls: HostCalls::default(), call: CallState::default() };
         let mut store = store(engine, limits, host)?;
@@ -164,35 +164,39 @@ impl Loaded {
         }
         let call = instance
             .get_typed_func(&mut store, "__guest_call")
-            .map_err(|error| Fault::Load(format!("its __guest_call cannot be used: {error}")))?;
+            .map_err(|error| PolicyError::Load(format!("its __guest_call cannot be used: {error}")))?;
         Ok(Waiting { store, call, settings: self.settings.clone(), fuel: 0 })
     }
 
     /// The version of the protocol that it says it speaks.
-    pub(crate) fn protocol(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<String, Fault> {
+    pub(crate) fn protocol(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<String, PolicyError> {
         let answer = self.instance(engine, limits)?.call("protocol_version", "", 0, Vec::new(), limits)?;
         let text = String::from_utf8_lossy(&answer);
         Ok(text.trim().trim_matches('"').to_owned())
     }
 
     /// Asks it whether it can use its settings.
-    pub(crate) fn validate_settings(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Settings, Fault> {
+    pub(crate) fn validate_settings(
+        &self,
+        engine: &wasmtime::Engine,
+        limits: &Limits,
+    ) -> Result<Settings, PolicyError> {
         let settings = self.settings.as_bytes().to_vec();
         let answer = self.instance(engine, limits)?.call("validate_settings", "", 0, settings, limits)?;
         kubewarden_settings(&answer, &Bounds::default())
     }
 }
 
-fn start(store: &mut Guest, instance: &Instance, name: &str) -> Result<(), Fault> {
+fn start(store: &mut Guest, instance: &Instance, name: &str) -> Result<(), PolicyError> {
     if let Ok(function) = instance.get_typed_func::<(), ()>(&mut *store, name) {
         let result = ended(function.call(&mut *store, ()));
-        result.map_err(|fault| store.data().host.wasi.log.explain(fault))?;
+        result.map_err(|error| store.data().host.wasi.log.explain(error))?;
     }
     Ok(())
 }
 
 impl Program for Loaded {
-    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         Ok(Box::new(self.instance(engine, limits)?))
     }
 }
@@ -213,7 +217,7 @@ impl Waiting {
         now: i64,
         payload: Vec<u8>,
         limits: &Limits,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, PolicyError> {
         fill(&mut self.store, limits)?;
         let sizes = (length(operation.as_bytes()), length(&payload));
         let host = &mut self.store.data_mut().host;
@@ -222,34 +226,34 @@ impl Waiting {
         let result = ended(self.call.call(&mut self.store, sizes));
         self.fuel = fuel_used(&self.store, limits);
         let host = &mut self.store.data_mut().host;
-        let succeeded = result.map_err(|fault| host.wasi.log.explain(fault));
+        let succeeded = result.map_err(|error| host.wasi.log.explain(error));
         // A denied call comes first: whatever else went wrong may well be its consequence.
         host.calls.check()?;
         match (succeeded?, host.call.response.take()) {
             (Some(1), Some(response)) => Ok(response),
-            (Some(1), None) => Err(Fault::Malformed(format!("{operation} has no response"))),
+            (Some(1), None) => Err(PolicyError::Malformed(format!("{operation} has no response"))),
             (Some(_), _) => {
                 let error = host.call.error.take().unwrap_or_default();
                 let error = sentences(&[String::from_utf8_lossy(&error).into_owned()]);
-                Err(Fault::Trap(format!(
+                Err(PolicyError::Trap(format!(
                     "{operation} fails: {}",
                     if error.is_empty() { "no error is told" } else { &error }
                 )))
             }
-            (None, _) => Err(Fault::Malformed(format!("it ends itself during {operation}"))),
+            (None, _) => Err(PolicyError::Malformed(format!("it ends itself during {operation}"))),
         }
     }
 }
 
 impl Ready for Waiting {
-    fn decide(&mut self, question: &Question, _: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
+    fn decide(&mut self, question: &Question, _: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let request = question.admission()?;
         let input = question.kubewarden_input(&self.settings)?;
         let answer = self.call("validate", &request, question.request().now, input.into_bytes(), limits)?;
         // The object and what became of it are read and compared.
         let charged = charge(&mut self.store, reading_price(answer.len() + request.len()));
         self.fuel = fuel_used(&self.store, limits);
-        charged.map_err(fault)?;
+        charged.map_err(policy_error)?;
         kubewarden_response(&answer, question.request().operation, question.given_object(), &Bounds::default())
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Decision, Manifest};
 use ocm_policy_rules::adapt::{Settings, kubewarden_response, kubewarden_settings};
-use ocm_policy_rules::{Bounds, Fault, read_decision};
+use ocm_policy_rules::{Bounds, PolicyError, read_decision};
 use wasmtime::{Caller, InstancePre, Linker, Module, Store, TypedFunc};
 
 use crate::limits::Limits;
 use crate::module::Kind;
 use crate::question::Question;
-use crate::runtime::errors::{ended, fault, unloadable};
+use crate::runtime::errors::{ended, policy_error, unloadable};
 use crate::runtime::guest_memory::{memory_and_host, name};
 use crate::runtime::host_calls::HostCalls;
 use crate::runtime::program::{Program, Ready};
@@ -66,41 +66,45 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn new(module: &Module, kind: Kind, settings: &str) -> Result<Self, Fault> {
+    pub(crate) fn new(module: &Module, kind: Kind, settings: &str) -> Result<Self, PolicyError> {
         let mut linker = Linker::new(module.engine());
-        wasi_imports::link(&mut linker).map_err(fault)?;
+        wasi_imports::link(&mut linker).map_err(policy_error)?;
         if kind == Kind::KubewardenWasi {
-            link_host_calls(&mut linker).map_err(fault)?;
+            link_host_calls(&mut linker).map_err(policy_error)?;
         }
         let pre = linker.instantiate_pre(module).map_err(unloadable)?;
         Ok(Self { pre, kind, settings: settings.into() })
     }
 
-    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, Fault> {
+    fn instance(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Waiting, PolicyError> {
         let mut store =
             store(engine, limits, Host { wasi: Wasi::new(limits.host_bytes), calls: HostCalls::default() })?;
         let instance = self.pre.instantiate(&mut store).map_err(unloadable)?;
         let start = instance
             .get_typed_func(&mut store, "_start")
-            .map_err(|_| Fault::Load("it exports no function _start without parameters".to_owned()))?;
+            .map_err(|_| PolicyError::Load("it exports no function _start without parameters".to_owned()))?;
         Ok(Waiting { store, start, kind: self.kind, settings: self.settings.clone(), fuel: 0 })
     }
 
     /// What it says of itself. A command that does not know the question is still one that may decide.
-    pub(crate) fn describe(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Option<Manifest>, Fault> {
+    pub(crate) fn describe(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Option<Manifest>, PolicyError> {
         let mut run = self.instance(engine, limits)?;
         match run.run(&["policy", "describe"], "", 0, Vec::new(), limits) {
             Ok(text) if text.iter().all(u8::is_ascii_whitespace) => Ok(None),
             Ok(text) => serde_json::from_slice(&text)
                 .map(Some)
-                .map_err(|error| Fault::Load(format!("its manifest cannot be read: {error}"))),
-            Err(Fault::Exit(_) | Fault::Trap(_)) => Ok(None),
-            Err(fault) => Err(fault),
+                .map_err(|error| PolicyError::Load(format!("its manifest cannot be read: {error}"))),
+            Err(PolicyError::Exit(_) | PolicyError::Trap(_)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// Asks a Kubewarden policy whether it can use its settings.
-    pub(crate) fn validate_settings(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Settings, Fault> {
+    pub(crate) fn validate_settings(
+        &self,
+        engine: &wasmtime::Engine,
+        limits: &Limits,
+    ) -> Result<Settings, PolicyError> {
         let mut run = self.instance(engine, limits)?;
         let settings = self.settings.as_bytes().to_vec();
         let answer = run.run(&["policy.wasm", "validate-settings"], "", 0, settings, limits)?;
@@ -109,7 +113,7 @@ impl Loaded {
 }
 
 impl Program for Loaded {
-    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, Fault> {
+    fn prepare(&self, engine: &wasmtime::Engine, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
         Ok(Box::new(self.instance(engine, limits)?))
     }
 }
@@ -131,7 +135,7 @@ impl Waiting {
         now: i64,
         stdin: Vec<u8>,
         limits: &Limits,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, PolicyError> {
         fill(&mut self.store, limits)?;
         let host = &mut self.store.data_mut().host;
         host.wasi.arguments = arguments;
@@ -139,7 +143,7 @@ impl Waiting {
         let result = ended(self.start.call(&mut self.store, ()));
         self.fuel = fuel_used(&self.store, limits);
         let host = &mut self.store.data_mut().host;
-        let ended = result.map_err(|fault| host.wasi.log.explain(fault));
+        let ended = result.map_err(|error| host.wasi.log.explain(error));
         // A denied call comes first: whatever else went wrong may well be its consequence.
         host.calls.check()?;
         ended?;
@@ -147,15 +151,15 @@ impl Waiting {
     }
 
     /// Takes fuel for what is done with an answer.
-    fn charge(&mut self, fuel: u64, limits: &Limits) -> Result<(), Fault> {
+    fn charge(&mut self, fuel: u64, limits: &Limits) -> Result<(), PolicyError> {
         let charged = charge(&mut self.store, fuel);
         self.fuel = fuel_used(&self.store, limits);
-        charged.map_err(fault)
+        charged.map_err(policy_error)
     }
 }
 
 impl Ready for Waiting {
-    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, Fault> {
+    fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
         let now = question.request().now;
         let bounds = Bounds::default();
         if self.kind == Kind::KubewardenWasi {

@@ -2,7 +2,7 @@
 //! languages need to start. There are no files, no environment and no network. Time and randomness are made of the
 //! request, so the same request gets the same answer.
 
-use ocm_policy_rules::Fault;
+use ocm_policy_rules::PolicyError;
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Caller, FuncType, Linker, Val, ValType};
 
@@ -64,9 +64,9 @@ impl Wasi {
     ///
     /// # Errors
     /// When it is too much.
-    pub(crate) fn offer(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn offer(&mut self, bytes: &[u8]) -> Result<(), PolicyError> {
         if self.stdin.len() > self.most.saturating_mul(8) {
-            return Err(Fault::TooLarge("it asks its host too often".to_owned()));
+            return Err(PolicyError::TooLarge("it asks its host too often".to_owned()));
         }
         self.stdin.extend_from_slice(bytes);
         Ok(())
@@ -250,7 +250,7 @@ fn to_u32(number: usize) -> u32 {
 }
 
 /// Where a list of buffers says they are.
-fn buffer(memory: &[u8], list: u32, index: u32) -> Result<(u32, u32), Fault> {
+fn buffer(memory: &[u8], list: u32, index: u32) -> Result<(u32, u32), PolicyError> {
     let at = list.wrapping_add(index.wrapping_mul(8));
     Ok((number(memory, at)?, number(memory, at.wrapping_add(4))?))
 }
@@ -320,7 +320,7 @@ fn write<H: AsMut<Wasi> + 'static>(
         wanted = wanted.saturating_add(piece(memory, at, length)?.len());
     }
     if descriptor == 1 && wasi.stdout.len().saturating_add(wanted) > wasi.most {
-        return stop(Fault::TooLarge(format!("it prints more than {} bytes", wasi.most)));
+        return stop(PolicyError::TooLarge(format!("it prints more than {} bytes", wasi.most)));
     }
     // Of what is no answer only the beginning is kept.
     charge(&mut caller, price(if descriptor == 1 { wanted } else { 0 }))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ocm_policy_abi::{Cluster, Operation, Request, Requester};
 use ocm_policy_engine::{
-    Ceiling, Compiler, Deadline, Engine, EngineSettings, Fault, Final, NoEvidence, Policy, Question, Registry,
+    Ceiling, Compiler, Deadline, Engine, EngineSettings, Final, NoEvidence, Policy, PolicyError, Question, Registry,
     compile_here, evaluate,
 };
 
@@ -36,7 +36,7 @@ pub fn engine() -> Engine {
 }
 
 /// A policy of this module without settings.
-pub fn policy(engine: &Engine, module: &[u8]) -> Result<Arc<Policy>, Fault> {
+pub fn policy(engine: &Engine, module: &[u8]) -> Result<Arc<Policy>, PolicyError> {
     let ceiling = Ceiling::default();
     Policy::load(engine, &compile_here(module, "{}", &ceiling)?, &ceiling, &[])
 }

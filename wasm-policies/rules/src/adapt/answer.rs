@@ -4,30 +4,30 @@ use ocm_policy_abi::{Decision, Reason};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::fault::{FAULT_BYTES, Fault};
+use crate::error::{ERROR_BYTES, PolicyError};
 use crate::json::{Unique, shorten};
 use crate::validate::Bounds;
 
-pub(super) fn malformed(wrong: impl Into<String>) -> Fault {
-    Fault::Malformed(shorten(&wrong.into(), FAULT_BYTES))
+pub(super) fn malformed(wrong: impl Into<String>) -> PolicyError {
+    PolicyError::Malformed(shorten(&wrong.into(), ERROR_BYTES))
 }
 
 /// Reads an answer of at most so many bytes. Readers differ about which of two equal members counts, so there may not
 /// be two.
-pub(super) fn read(json: &[u8], most: usize) -> Result<Value, Fault> {
+pub(super) fn read(json: &[u8], most: usize) -> Result<Value, PolicyError> {
     if json.len() > most {
-        return Err(Fault::TooLarge(format!("{} bytes, {most} allowed", json.len())));
+        return Err(PolicyError::TooLarge(format!("{} bytes, {most} allowed", json.len())));
     }
     serde_json::from_slice(json).map(|Unique(value)| value).map_err(|error| malformed(error.to_string()))
 }
 
 /// Reads an answer that has to be an object: serde takes a list for a struct as well, by position.
-pub(super) fn read_object<T: DeserializeOwned>(json: &[u8], most: usize) -> Result<T, Fault> {
+pub(super) fn read_object<T: DeserializeOwned>(json: &[u8], most: usize) -> Result<T, PolicyError> {
     typed(read(json, most)?)
 }
 
 /// The members of an object.
-pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Fault> {
+pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, PolicyError> {
     if !value.is_object() {
         return Err(malformed("it must be an object"));
     }
@@ -41,7 +41,7 @@ pub(super) fn reason(code: &str, message: &str, bounds: &Bounds) -> Reason {
 }
 
 /// The last check of what was made of a foreign answer.
-pub(super) fn checked(decision: Decision, bounds: &Bounds) -> Result<Decision, Fault> {
+pub(super) fn checked(decision: Decision, bounds: &Bounds) -> Result<Decision, PolicyError> {
     bounds.check(&decision)?;
     Ok(decision)
 }
@@ -50,7 +50,7 @@ pub(super) fn checked(decision: Decision, bounds: &Bounds) -> Result<Decision, F
 ///
 /// # Errors
 /// The rule is undefined, or it is no result set of one value.
-pub(super) fn one_result(json: &[u8], bounds: &Bounds) -> Result<Value, Fault> {
+pub(super) fn one_result(json: &[u8], bounds: &Bounds) -> Result<Value, PolicyError> {
     let Value::Array(mut results) = read(json, bounds.bytes)? else {
         return Err(malformed("the result set must be an array"));
     };
@@ -67,7 +67,12 @@ pub(super) fn one_result(json: &[u8], bounds: &Bounds) -> Result<Value, Fault> {
 }
 
 /// What a rule of Rego says: nothing, true, one message or several.
-pub(super) fn messages(word: &str, value: Option<&Value>, code: &str, bounds: &Bounds) -> Result<Vec<Reason>, Fault> {
+pub(super) fn messages(
+    word: &str,
+    value: Option<&Value>,
+    code: &str,
+    bounds: &Bounds,
+) -> Result<Vec<Reason>, PolicyError> {
     let one = |value: &Value| match value {
         Value::String(message) => Ok(reason(code, message, bounds)),
         Value::Object(members) => {

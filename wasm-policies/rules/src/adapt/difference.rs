@@ -10,7 +10,7 @@ use ocm_api::names::labels::CLUSTER_SET;
 use ocm_policy_abi::{Edit, TaintEffect};
 use serde_json::{Map, Value};
 
-use crate::fault::{FAULT_BYTES, Fault};
+use crate::error::{ERROR_BYTES, PolicyError};
 use crate::json::{is_empty, shorten, step};
 
 const LABELS: &str = "/metadata/labels";
@@ -24,8 +24,8 @@ type Both<'v> = (Option<&'v Value>, Option<&'v Value>);
 /// The edits that make `mutated` of `original`. Missing, null and empty are the same.
 ///
 /// # Errors
-/// [`Fault::EditRefused`] names the first path of a change that is no edit.
-pub fn diff(original: &Value, mutated: &Value) -> Result<Vec<Edit>, Fault> {
+/// [`PolicyError::EditRefused`] names the first path of a change that is no edit.
+pub fn diff(original: &Value, mutated: &Value) -> Result<Vec<Edit>, PolicyError> {
     let whole = (Some(original), Some(mutated));
     let mut edits = Vec::new();
     for (key, both) in members("", whole)? {
@@ -70,13 +70,13 @@ pub fn diff(original: &Value, mutated: &Value) -> Result<Vec<Edit>, Fault> {
     Ok(edits)
 }
 
-fn refused(path: &str) -> Fault {
+fn refused(path: &str) -> PolicyError {
     let path = if path.is_empty() { "/" } else { path };
-    Fault::EditRefused(format!("{}: it is changed, and no edit can do that", shorten(path, FAULT_BYTES)))
+    PolicyError::EditRefused(format!("{}: it is changed, and no edit can do that", shorten(path, ERROR_BYTES)))
 }
 
 /// The members of two objects, sorted by key; an object and nothing are compared as well.
-fn members<'v>(path: &str, both: Both<'v>) -> Result<Vec<(&'v str, Both<'v>)>, Fault> {
+fn members<'v>(path: &str, both: Both<'v>) -> Result<Vec<(&'v str, Both<'v>)>, PolicyError> {
     inside(both).ok_or_else(|| refused(path))
 }
 
@@ -102,7 +102,7 @@ enum Step<'v> {
 }
 
 /// Refuses any change at or below `path`.
-fn unchanged(path: &str, both: Both<'_>) -> Result<(), Fault> {
+fn unchanged(path: &str, both: Both<'_>) -> Result<(), PolicyError> {
     // Every value that was seen, with where it is found in the one above: a path is written only for a refusal.
     let mut seen: Vec<(usize, Step<'_>)> = Vec::new();
     let mut left = vec![(both, None)];
@@ -147,7 +147,7 @@ fn way(seen: &[(usize, Step<'_>)], mut at: Option<usize>) -> String {
 }
 
 /// What differs between two maps of texts, sorted by key: the new values, none where a key is gone.
-fn changes<'v>(path: &str, (old, new): Both<'v>) -> Result<BTreeMap<&'v str, Option<String>>, Fault> {
+fn changes<'v>(path: &str, (old, new): Both<'v>) -> Result<BTreeMap<&'v str, Option<String>>, PolicyError> {
     let mut found = BTreeMap::new();
     if !is_empty(new) && new.and_then(Value::as_object).is_none() {
         return Err(refused(path));
@@ -171,7 +171,7 @@ fn changes<'v>(path: &str, (old, new): Both<'v>) -> Result<BTreeMap<&'v str, Opt
 /// Taints by key and effect: where they stand and what they are. The order says nothing.
 type Taints<'v> = BTreeMap<(&'v str, &'v str), (usize, &'v Value)>;
 
-fn diff_taints((old, new): Both<'_>, edits: &mut Vec<Edit>) -> Result<(), Fault> {
+fn diff_taints((old, new): Both<'_>, edits: &mut Vec<Edit>) -> Result<(), PolicyError> {
     let at = |index: usize| format!("{TAINTS}/{index}");
     let word = |taint: &Value, name: &str| taint.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
     if old == new || (is_empty(old) && is_empty(new)) {
@@ -186,7 +186,7 @@ fn diff_taints((old, new): Both<'_>, edits: &mut Vec<Edit>) -> Result<(), Fault>
         if let Some((_, (index, _))) = same {
             // An edit removes all taints of a key, and here one of them stays or comes.
             let wrong = format!("{}: not all taints {key} are removed, {effect} is", at(*index));
-            return Err(Fault::EditRefused(shorten(&wrong, FAULT_BYTES)));
+            return Err(PolicyError::EditRefused(shorten(&wrong, ERROR_BYTES)));
         }
         if removed.last() != Some(key) {
             removed.push(key);
@@ -259,7 +259,7 @@ mod tests {
         })
     }
 
-    fn mutated(change: impl FnOnce(&mut Value)) -> Result<Vec<Edit>, Fault> {
+    fn mutated(change: impl FnOnce(&mut Value)) -> Result<Vec<Edit>, PolicyError> {
         let mut mutated = object();
         change(&mut mutated);
         diff(&object(), &mutated)
@@ -319,10 +319,10 @@ mod tests {
             (|object| object["spec"]["leaseDurationSeconds"] = json!(-1), "/spec/leaseDurationSeconds"),
         ];
         for (change, path) in cases {
-            let fault = mutated(change).unwrap_err();
+            let error = mutated(change).unwrap_err();
             assert!(
-                matches!(&fault, Fault::EditRefused(what) if what.starts_with(&format!("{path}: "))),
-                "{path}: {fault}"
+                matches!(&error, PolicyError::EditRefused(what) if what.starts_with(&format!("{path}: "))),
+                "{path}: {error}"
             );
         }
     }
@@ -347,7 +347,7 @@ mod tests {
             // Freeing it would take a stack as well.
             ManuallyDrop::new(Value::Object(Map::from_iter([("status".to_owned(), value)])))
         };
-        let Err(Fault::EditRefused(why)) = diff(&deep(1), &deep(2)) else { panic!("it is changed") };
+        let Err(PolicyError::EditRefused(why)) = diff(&deep(1), &deep(2)) else { panic!("it is changed") };
         assert!(why.starts_with("/status/0/0/"), "{why:.40}");
         assert_eq!(diff(&deep(1), &deep(1)), Ok(Vec::new()));
         let taints: Vec<Value> = (0..20_000).map(|n| json!({"key": format!("k{n}"), "effect": "NoSelect"})).collect();

@@ -4,7 +4,7 @@ use ocm_policy_abi::{Decision, EvidenceSource, Query, Request, Table, Verdict};
 use serde_json::{Map, Value, json};
 
 use super::answer::{checked, malformed, messages, one_result};
-use crate::fault::Fault;
+use crate::error::PolicyError;
 use crate::json::shorten;
 use crate::review::admission_request;
 use crate::validate::Bounds;
@@ -27,7 +27,7 @@ pub fn gatekeeper_input(request: &Request<'_>, parameters: &Value) -> Value {
 ///
 /// # Errors
 /// The rule is undefined, or its value is no set of violations.
-pub fn gatekeeper_result(json: &[u8], bounds: &Bounds) -> Result<Decision, Fault> {
+pub fn gatekeeper_result(json: &[u8], bounds: &Bounds) -> Result<Decision, PolicyError> {
     let result = one_result(json, bounds)?;
     let Value::Array(violations) = &result else { return Err(malformed("the result is no set of violations")) };
     if let Some(other) = violations.iter().find(|violation| !violation.is_object()) {
@@ -54,15 +54,15 @@ fn kind_of(source: &EvidenceSource) -> Option<(&str, Option<&str>)> {
 ///
 /// # Errors
 /// It yields no whole objects.
-pub fn check_inventory(query: &Query) -> Result<(), Fault> {
+pub fn check_inventory(query: &Query) -> Result<(), PolicyError> {
     match (kind_of(&query.source), query.fields.as_slice()) {
         (Some(_), [whole]) if whole.is_empty() => Ok(()),
-        (None, _) => Err(Fault::Load(format!(
+        (None, _) => Err(PolicyError::Load(format!(
             "its evidence {:?} yields no objects of Kubernetes, and a Gatekeeper template finds nothing else in \
              data.inventory",
             query.name
         ))),
-        _ => Err(Fault::Load(format!(
+        _ => Err(PolicyError::Load(format!(
             "its evidence {:?} must be whole objects, fields: [\"\"], because a Gatekeeper template finds them in \
              data.inventory",
             query.name
@@ -75,12 +75,12 @@ pub fn check_inventory(query: &Query) -> Result<(), Fault> {
 /// # Errors
 /// A table is cut off or holds something else than the objects that its query asks for. Rules about what is missing
 /// would be silent, so nothing is left out.
-pub fn inventory<'t>(tables: impl IntoIterator<Item = (&'t Query, &'t Table<'t>)>) -> Result<Value, Fault> {
+pub fn inventory<'t>(tables: impl IntoIterator<Item = (&'t Query, &'t Table<'t>)>) -> Result<Value, PolicyError> {
     let mut cluster = Map::new();
     let mut namespace = Map::new();
     for (query, table) in tables {
         check_inventory(query)?;
-        let wrong = |why: String| Fault::Evidence(format!("the evidence {:?} cannot be used: {why}", query.name));
+        let wrong = |why: String| PolicyError::Evidence(format!("the evidence {:?} cannot be used: {why}", query.name));
         let Some((version, kind)) = kind_of(&query.source) else { continue };
         if !table.complete || table.rows.iter().any(|row| !row.complete) {
             return Err(wrong("it is cut off".to_owned()));
@@ -127,8 +127,8 @@ mod tests {
         let deny = ask(r#"[{"result": [{"msg": "no", "details": {"a": 1}}, {}]}]"#).unwrap();
         assert_eq!((deny.verdict, deny.reasons.len()), (Verdict::Deny, 2));
         assert_eq!((&*deny.reasons[0].code, &*deny.reasons[0].message), (VIOLATION, "no"));
-        let fault = ask("[]").unwrap_err();
-        assert!(fault.to_string().contains("the rule is undefined"), "{fault}");
+        let error = ask("[]").unwrap_err();
+        assert!(error.to_string().contains("the rule is undefined"), "{error}");
         for wrong in [
             "",
             "null",

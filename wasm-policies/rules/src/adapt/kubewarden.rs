@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer::{checked, malformed, read_object, reason};
 use super::difference::diff;
-use crate::fault::Fault;
+use crate::error::PolicyError;
 use crate::json::shorten;
 use crate::review::{self, admission_request};
 use crate::validate::Bounds;
@@ -46,14 +46,14 @@ struct ValidationResponse {
 /// while it is created or updated, an allow, which edits need.
 ///
 /// # Errors
-/// It is no answer, has unknown members, or contradicts itself. [`Fault::EditRefused`] names the path of a change that
+/// It is no answer, has unknown members, or contradicts itself. [`PolicyError::EditRefused`] names the path of a change that
 /// is none of our edits.
 pub fn kubewarden_response(
     json: &[u8],
     operation: Operation,
     original: Option<&Value>,
     bounds: &Bounds,
-) -> Result<Decision, Fault> {
+) -> Result<Decision, PolicyError> {
     // A mutated object comes back whole.
     let object = original.map_or(0, |object| object.to_string().len());
     let response: ValidationResponse = read_object(json, bounds.bytes.saturating_add(object.saturating_mul(2)))?;
@@ -81,7 +81,8 @@ pub fn kubewarden_response(
             return Err(malformed(format!("it accepts, and fails with the code {code}")));
         }
         if let Some(mutated) = mutated {
-            let original = original.ok_or_else(|| Fault::EditRefused("/: there is no object to change".to_owned()))?;
+            let original =
+                original.ok_or_else(|| PolicyError::EditRefused("/: there is no object to change".to_owned()))?;
             decision.edits = diff(original, &mutated)?;
         }
         // That a policy has nothing against it is no reason to let somebody in.
@@ -91,7 +92,7 @@ pub fn kubewarden_response(
             false if lets_in => {
                 let said =
                     format!("/: a Kubewarden policy that has no opinion changes nothing with {}", operation.word());
-                return Err(Fault::EditRefused(said));
+                return Err(PolicyError::EditRefused(said));
             }
             false => Verdict::Allow,
         };
@@ -131,7 +132,7 @@ pub enum Settings {
 ///
 /// # Errors
 /// It says nothing that can be understood, or contradicts itself.
-pub fn kubewarden_settings(json: &[u8], bounds: &Bounds) -> Result<Settings, Fault> {
+pub fn kubewarden_settings(json: &[u8], bounds: &Bounds) -> Result<Settings, PolicyError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Response {
@@ -153,8 +154,8 @@ pub fn kubewarden_settings(json: &[u8], bounds: &Bounds) -> Result<Settings, Fau
 /// that it is aware of become evidence: whole objects of these kinds.
 ///
 /// # Errors
-/// [`Fault::Load`]: it is no such section, the policy is not about objects of Kubernetes, or it would never be asked.
-pub fn kubewarden_manifest(section: &[u8]) -> Result<Manifest, Fault> {
+/// [`PolicyError::Load`]: it is no such section, the policy is not about objects of Kubernetes, or it would never be asked.
+pub fn kubewarden_manifest(section: &[u8]) -> Result<Manifest, PolicyError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Metadata {
@@ -171,13 +172,13 @@ pub fn kubewarden_manifest(section: &[u8]) -> Result<Manifest, Fault> {
         #[serde(default)]
         context_aware_resources: Option<BTreeSet<ContextAwareResource>>,
     }
-    let metadata: Metadata =
-        read_object(section, usize::MAX).map_err(|fault| Fault::Load(format!("io.kubewarden.metadata: {fault}")))?;
+    let metadata: Metadata = read_object(section, usize::MAX)
+        .map_err(|error| PolicyError::Load(format!("io.kubewarden.metadata: {error}")))?;
     if let Some(version) = metadata.protocol_version.filter(|version| version != "v1") {
-        return Err(Fault::Load(format!("protocol version {version:?} is not known")));
+        return Err(PolicyError::Load(format!("protocol version {version:?} is not known")));
     }
     if let Some(kind) = metadata.policy_type.filter(|kind| kind != "kubernetes") {
-        return Err(Fault::Load(format!("policies of type {kind:?} are not about objects of Kubernetes")));
+        return Err(PolicyError::Load(format!("policies of type {kind:?} are not about objects of Kubernetes")));
     }
     let annotations = metadata.annotations.unwrap_or_default();
     let about = |name: &str| annotations.get(&format!("io.kubewarden.policy.{name}")).map(String::as_str);
@@ -185,7 +186,7 @@ pub fn kubewarden_manifest(section: &[u8]) -> Result<Manifest, Fault> {
     operations.sort();
     operations.dedup();
     if operations.is_empty() {
-        return Err(Fault::Load(
+        return Err(PolicyError::Load(
             "none of the rules in its metadata is about a request that policies are asked about; it would never be \
              asked"
                 .to_owned(),
@@ -196,7 +197,7 @@ pub fn kubewarden_manifest(section: &[u8]) -> Result<Manifest, Fault> {
     if let Some(index) =
         (1..evidence.len()).find(|index| evidence[..*index].iter().any(|q| q.name == evidence[*index].name))
     {
-        return Err(Fault::Load(format!("two of its contextAwareResources are called {}", evidence[index].name)));
+        return Err(PolicyError::Load(format!("two of its contextAwareResources are called {}", evidence[index].name)));
     }
     let any = || "*".to_owned();
     let edits = match metadata.mutating {
@@ -327,7 +328,7 @@ mod tests {
 
     use super::*;
 
-    fn kubewarden(response: Value, original: Option<&Value>) -> Result<Decision, Fault> {
+    fn kubewarden(response: Value, original: Option<&Value>) -> Result<Decision, PolicyError> {
         kubewarden_response(response.to_string().as_bytes(), Operation::Create, original, &Bounds::default())
     }
 
@@ -390,9 +391,9 @@ mod tests {
             r#"{"accepted": true, "mutated_object": {"metadata": {"name": "c2", "name": "c1"}}}"#,
             r#"{"accepted": true} {"accepted": false}"#,
         ] {
-            let fault = kubewarden_response(wrong.as_bytes(), Operation::Create, Some(&object), &Bounds::default())
+            let error = kubewarden_response(wrong.as_bytes(), Operation::Create, Some(&object), &Bounds::default())
                 .unwrap_err();
-            assert_eq!(fault.code(), "malformed", "{wrong}");
+            assert_eq!(error.code(), "malformed", "{wrong}");
         }
         let deleted = kubewarden(json!({"accepted": true, "mutated_object": object}), None);
         assert_eq!(deleted.unwrap_err().code(), "edit-refused");
@@ -453,7 +454,7 @@ mod tests {
             ),
         ] {
             match kubewarden_manifest(wrong.to_string().as_bytes()) {
-                Err(Fault::Load(said)) => assert!(said.contains(why), "{said}"),
+                Err(PolicyError::Load(said)) => assert!(said.contains(why), "{said}"),
                 other => panic!("{wrong}: {other:?}"),
             }
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::answer::{checked, malformed, messages, one_result, reason, typed};
-use crate::fault::Fault;
+use crate::error::PolicyError;
 use crate::json::shorten;
 use crate::validate::{Bounds, read_decision};
 
@@ -48,7 +48,7 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
 ///
 /// # Errors
 /// The rule is undefined, or its value is of none of these forms.
-pub fn opa_result(json: &[u8], entrypoint: &str, bounds: &Bounds) -> Result<Decision, Fault> {
+pub fn opa_result(json: &[u8], entrypoint: &str, bounds: &Bounds) -> Result<Decision, PolicyError> {
     let result = one_result(json, bounds)?;
     let rule = entrypoint.rsplit(['/', '.']).next().unwrap_or_default();
     let answer = match (rule, result) {
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(result: &str, entry: &str) -> Result<Verdict, Fault> {
+    fn ask(result: &str, entry: &str) -> Result<Verdict, PolicyError> {
         opa_result(result.as_bytes(), entry, &Bounds::default()).map(|decision| decision.verdict)
     }
 

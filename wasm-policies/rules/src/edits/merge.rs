@@ -6,7 +6,7 @@ use std::fmt;
 use ocm_api::names::labels::CLUSTER_SET;
 use ocm_policy_abi::{Edit, TaintEffect};
 
-use crate::fault::Fault;
+use crate::error::PolicyError;
 
 /// What an edit changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ pub struct Conflict {
     pub target: String,
 }
 
-impl From<&Conflict> for Fault {
+impl From<&Conflict> for PolicyError {
     fn from(conflict: &Conflict) -> Self {
         let [one, other] = &conflict.policies;
         Self::EditConflict(format!("{one} and {other} want different things of {}", conflict.target))

@@ -5,7 +5,7 @@ use ocm_policy_abi::{Edit, EditGrant, Operation, Request};
 use ocm_rules::name::is_system_key;
 
 use super::merge::target;
-use crate::fault::Fault;
+use crate::error::PolicyError;
 
 /// Checks edits against what the policy's manifest announces and what the administrator permits: both have to cover
 /// each edit, and system keys ([`is_system_key`]) have to be named in full by both. The label of the cluster set is
@@ -15,27 +15,27 @@ use crate::fault::Fault;
 /// through a subresource, which would drop the changes in silence.
 ///
 /// # Errors
-/// [`Fault::EditRefused`] names the first edit that is not covered.
+/// [`PolicyError::EditRefused`] names the first edit that is not covered.
 pub fn check(
     edits: &[Edit],
     request: &Request<'_>,
     manifest: &[EditGrant],
     administrator: &[EditGrant],
-) -> Result<(), Fault> {
+) -> Result<(), PolicyError> {
     let Some(first) = edits.first() else { return Ok(()) };
     let writes =
         matches!(request.operation, Operation::Create | Operation::Update | Operation::Accept | Operation::Join);
     if !writes || request.resource.as_ref().is_some_and(|resource| resource.subresource.is_some()) {
         let what = request.operation.word();
-        return Err(Fault::EditRefused(format!("{}: nothing can be edited with this {what}", target(first))));
+        return Err(PolicyError::EditRefused(format!("{}: nothing can be edited with this {what}", target(first))));
     }
     let missing = |edit: &&Edit| !permitted(edit, manifest) || !permitted(edit, administrator);
     match edits.iter().find(missing) {
         None => Ok(()),
         Some(edit) if permitted(edit, manifest) => {
-            Err(Fault::EditRefused(format!("{}: the administrator does not permit it", target(edit))))
+            Err(PolicyError::EditRefused(format!("{}: the administrator does not permit it", target(edit))))
         }
-        Some(edit) => Err(Fault::EditRefused(format!("{}: its manifest does not announce it", target(edit)))),
+        Some(edit) => Err(PolicyError::EditRefused(format!("{}: its manifest does not announce it", target(edit)))),
     }
 }
 

@@ -6,20 +6,20 @@ use ocm_api::names::labels::CLUSTER_SET;
 use ocm_policy_abi::{Cluster, Edit, Map, Taint, Text};
 use serde_json::{Map as Object, Value, json};
 
-use crate::fault::Fault;
+use crate::error::PolicyError;
 use crate::json::{is_empty, step};
 use crate::syntax::ANNOTATIONS_BYTES;
 
 /// Writes edits as a JSON patch (RFC 6902) of the object. What is already so is left out. The edits must not clash.
 ///
 /// # Errors
-/// [`Fault::EditRefused`] if the object has not the shape of a ManagedCluster, or would get more annotations than
+/// [`PolicyError::EditRefused`] if the object has not the shape of a ManagedCluster, or would get more annotations than
 /// Kubernetes stores.
-pub fn render(object: &Value, edits: &[Edit]) -> Result<Vec<Value>, Fault> {
+pub fn render(object: &Value, edits: &[Edit]) -> Result<Vec<Value>, PolicyError> {
     let mut patch = Vec::new();
     let metadata = member(object, "", "metadata")?;
     if metadata.is_none() {
-        return Err(Fault::EditRefused("/metadata: there is none".to_owned()));
+        return Err(PolicyError::EditRefused("/metadata: there is none".to_owned()));
     }
     let mut labels = Vec::new();
     let mut annotations = Vec::new();
@@ -60,16 +60,16 @@ pub fn values(edits: &[Edit]) -> Map<'static, Text<'static>> {
 }
 
 /// A member that is an object; null is none.
-fn member<'v>(parent: &'v Value, path: &str, name: &str) -> Result<Option<&'v Value>, Fault> {
+fn member<'v>(parent: &'v Value, path: &str, name: &str) -> Result<Option<&'v Value>, PolicyError> {
     match parent.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(found) if found.is_object() => Ok(Some(found)),
-        Some(_) => Err(Fault::EditRefused(format!("{path}/{name}: it is no object"))),
+        Some(_) => Err(PolicyError::EditRefused(format!("{path}/{name}: it is no object"))),
     }
 }
 
 /// Refuses what would make the annotations larger than Kubernetes stores.
-fn bounded(old: Option<&Value>, changes: &[(&str, Option<&str>)]) -> Result<(), Fault> {
+fn bounded(old: Option<&Value>, changes: &[(&str, Option<&str>)]) -> Result<(), PolicyError> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     for (key, value) in old.and_then(Value::as_object).into_iter().flatten() {
         sizes.insert(key, key.len() + value.as_str().map_or(0, str::len));
@@ -84,7 +84,7 @@ fn bounded(old: Option<&Value>, changes: &[(&str, Option<&str>)]) -> Result<(), 
     if changes.is_empty() || total <= ANNOTATIONS_BYTES {
         return Ok(());
     }
-    Err(Fault::EditRefused(format!("annotations of {total} bytes, {ANNOTATIONS_BYTES} allowed")))
+    Err(PolicyError::EditRefused(format!("annotations of {total} bytes, {ANNOTATIONS_BYTES} allowed")))
 }
 
 fn render_map(old: Option<&Value>, path: &str, changes: &[(&str, Option<&str>)], patch: &mut Vec<Value>) {
@@ -111,7 +111,7 @@ fn render_map(old: Option<&Value>, path: &str, changes: &[(&str, Option<&str>)],
     }
 }
 
-fn render_spec(object: &Value, edits: &[Edit], patch: &mut Vec<Value>) -> Result<(), Fault> {
+fn render_spec(object: &Value, edits: &[Edit], patch: &mut Vec<Value>) -> Result<(), PolicyError> {
     let spec = member(object, "", "spec")?;
     let mut ops = Vec::new();
     for edit in edits {
@@ -131,11 +131,11 @@ fn render_spec(object: &Value, edits: &[Edit], patch: &mut Vec<Value>) -> Result
     Ok(())
 }
 
-fn render_taints(old: Option<&Value>, edits: &[Edit], patch: &mut Vec<Value>) -> Result<(), Fault> {
+fn render_taints(old: Option<&Value>, edits: &[Edit], patch: &mut Vec<Value>) -> Result<(), PolicyError> {
     let taints: &[Value] = match old {
         None | Some(Value::Null) => &[],
         Some(Value::Array(taints)) => taints,
-        Some(_) => return Err(Fault::EditRefused("/spec/taints: it is no list".to_owned())),
+        Some(_) => return Err(PolicyError::EditRefused("/spec/taints: it is no list".to_owned())),
     };
     let says = |taint: &Value, name: &str, text: &str| taint.get(name).and_then(Value::as_str).unwrap_or("") == text;
     let mut removed = BTreeSet::new();

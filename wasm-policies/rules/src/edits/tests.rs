@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fault::Fault;
+use crate::error::PolicyError;
 use crate::review;
 use crate::syntax::ANNOTATIONS_BYTES;
 
@@ -45,8 +45,8 @@ fn both_sides_have_to_permit() {
     let request = request(Operation::Create);
     assert_eq!(check(&edits, &request, &grants, &grants), Ok(()));
     for (manifest, administrator) in [(&grants[..], &[][..]), (&[], &grants), (&[], &[])] {
-        let fault = check(&edits, &request, manifest, administrator).unwrap_err();
-        assert!(matches!(&fault, Fault::EditRefused(what) if what.starts_with("label team: ")), "{fault}");
+        let error = check(&edits, &request, manifest, administrator).unwrap_err();
+        assert!(matches!(&error, PolicyError::EditRefused(what) if what.starts_with("label team: ")), "{error}");
     }
     assert_eq!(check(&[], &request, &[], &[]), Ok(()));
 }
@@ -117,7 +117,7 @@ fn the_same_edits_merge_and_others_conflict() {
     let conflicts = merge([("q", &one[..]), ("p", &two)]).unwrap_err();
     assert_eq!(conflicts, [Conflict { policies: ["p".into(), "q".into()], target: "label team".into() }]);
     assert_eq!(
-        Fault::from(&conflicts[0]).to_string(),
+        PolicyError::from(&conflicts[0]).to_string(),
         "policies disagree about a change: p and q want different things of label team"
     );
     let remove = Edit::RemoveTaint { key: "k".into() };
@@ -161,8 +161,8 @@ fn what_is_no_cluster_is_not_patched() {
         (json!({"metadata": {"labels": []}}), "/metadata/labels"),
         (json!({"metadata": {}, "spec": {"taints": {}}}), "/spec/taints"),
     ] {
-        let fault = render(&object, &[label("a", "b")]).unwrap_err();
-        assert!(matches!(&fault, Fault::EditRefused(what) if what.starts_with(path)), "{fault}");
+        let error = render(&object, &[label("a", "b")]).unwrap_err();
+        assert!(matches!(&error, PolicyError::EditRefused(what) if what.starts_with(path)), "{error}");
     }
     let large = json!({"metadata": {"annotations": {"a": "x".repeat(ANNOTATIONS_BYTES - 4)}}});
     let add = |value: &str| render(&large, &[Edit::SetAnnotation { key: "b".into(), value: value.into() }]);

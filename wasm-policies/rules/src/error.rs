@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of what a fault quotes; logs and events hold it.
-pub(crate) const FAULT_BYTES: usize = 512;
+/// Bytes of what an error quotes; logs and events hold it.
+pub(crate) const ERROR_BYTES: usize = 512;
 
-/// Why there is no decision. A fault never allows anything.
+/// Why there is no decision. An error never allows anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", content = "detail", rename_all = "kebab-case")]
-pub enum Fault {
+pub enum PolicyError {
     /// It computed longer than its fuel lasts.
     #[error("the policy used up its fuel")]
     OutOfFuel,
@@ -62,8 +62,8 @@ pub enum Fault {
     Exit(i32),
 }
 
-impl Fault {
-    /// A stable word for the kind of fault; metrics and records use it.
+impl PolicyError {
+    /// A stable word for the kind of error; metrics and records use it.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::OutOfFuel => "out-of-fuel",
@@ -94,28 +94,28 @@ mod tests {
     #[test]
     fn codes_of_faults_are_their_words_in_json() {
         let text = || "x".to_owned();
-        for fault in [
-            Fault::OutOfFuel,
-            Fault::TimedOut,
-            Fault::OutOfMemory,
-            Fault::StackExhausted,
-            Fault::Trap(text()),
-            Fault::Malformed(text()),
-            Fault::TooLarge(text()),
-            Fault::HostCall(text()),
-            Fault::Load(text()),
-            Fault::Settings(text()),
-            Fault::DeadlineExceeded,
-            Fault::Overloaded(text()),
-            Fault::EditRefused(text()),
-            Fault::EditConflict(text()),
-            Fault::Evidence(text()),
-            Fault::UnknownObligation(text()),
-            Fault::Exit(3),
+        for error in [
+            PolicyError::OutOfFuel,
+            PolicyError::TimedOut,
+            PolicyError::OutOfMemory,
+            PolicyError::StackExhausted,
+            PolicyError::Trap(text()),
+            PolicyError::Malformed(text()),
+            PolicyError::TooLarge(text()),
+            PolicyError::HostCall(text()),
+            PolicyError::Load(text()),
+            PolicyError::Settings(text()),
+            PolicyError::DeadlineExceeded,
+            PolicyError::Overloaded(text()),
+            PolicyError::EditRefused(text()),
+            PolicyError::EditConflict(text()),
+            PolicyError::Evidence(text()),
+            PolicyError::UnknownObligation(text()),
+            PolicyError::Exit(3),
         ] {
-            let json = serde_json::to_value(&fault).unwrap();
-            assert_eq!(json["code"], fault.code());
-            assert_eq!(serde_json::from_value::<Fault>(json).unwrap(), fault);
+            let json = serde_json::to_value(&error).unwrap();
+            assert_eq!(json["code"], error.code());
+            assert_eq!(serde_json::from_value::<PolicyError>(json).unwrap(), error);
         }
     }
 }
