@@ -10,6 +10,7 @@
 //! ```
 
 pub mod agent;
+mod asking;
 pub mod gates;
 pub mod lease;
 mod plan;

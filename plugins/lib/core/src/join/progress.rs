@@ -13,7 +13,7 @@ use ocm_api::ManagedCluster;
 use ocm_api::conditions::{self, klusterlet};
 
 use super::agent::Credential;
-use crate::csr::{Request, State};
+use super::asking::Asking;
 use crate::managed::{ManagedFacts, RegistrationFacts};
 use crate::phase::{Phase, standing};
 use crate::workload::Health;
@@ -163,55 +163,6 @@ fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> bo
     now.duration_since(renewed.0) < SignedDuration::from_secs(i64::from(seconds) * 2)
 }
 
-/// The agent and its requests.
-struct Asking<'a> {
-    /// Whether it holds a certificate.
-    is_let_in: bool,
-    /// Anybody with a token can ask in the cluster's name; what counts is what its own agent asks for.
-    requests: Vec<&'a Request>,
-}
-
-impl<'a> Asking<'a> {
-    fn of(snapshot: &'a Snapshot, expected: &Expected<'_>, now: Timestamp) -> Self {
-        let identity = snapshot.managed.identity.as_ref().ok().cloned().unwrap_or_default();
-        let agent = identity.agent(expected.name, now);
-        let own = snapshot.hub.requests.iter().flatten().filter(|(request, object)| {
-            !request.is_addons() && agent.made(expected.credential, request, object) != Some(false)
-        });
-        Self { is_let_in: agent.key.is_some(), requests: own.map(|(request, _)| request).collect() }
-    }
-
-    /// Whether a request waits or was granted.
-    fn asks(&self) -> bool {
-        let granted = |state| matches!(state, State::Pending | State::Approved | State::Issued);
-        self.requests.iter().any(|request| granted(request.state))
-    }
-
-    /// What keeps it from its certificate.
-    fn waits_for(&self, name: &str) -> String {
-        if self.is_let_in {
-            return "it has its certificate and starts anew with it".to_owned();
-        }
-        let newest = self.requests.iter().max_by_key(|request| request.created);
-        match newest.map(|request| (request.state, &request.name)) {
-            None => "the agent has not asked for a certificate".to_owned(),
-            Some((State::Pending, _)) => {
-                format!("its certificate request waits: an administrator of the hub types kubectl ocm accept {name}")
-            }
-            Some((State::Approved, request)) => {
-                format!("request {request} is approved, but the hub's signer has not issued the certificate")
-            }
-            Some((State::Issued, request)) => format!("the certificate of request {request} is there to be fetched"),
-            Some((State::Denied, request)) => {
-                format!(
-                    "request {request} was denied; to let the agent ask again: kubectl delete csr {request}, on the hub"
-                )
-            }
-            Some((State::Failed, request)) => format!("the hub's signer refuses request {request}"),
-        }
-    }
-}
-
 /// The chain up to the registration.
 fn registering(snapshot: &Snapshot, agent: &Asking<'_>) -> Step {
     // Whatever the pods say: with a token or an address that does not work nobody registers.
@@ -284,6 +235,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::csr::Request;
     use crate::managed::{AgentFacts, Asked};
 
     fn now() -> Timestamp {
