@@ -410,3 +410,25 @@ fn labels_that_a_cluster_brings_do_not_pass_for_an_administrators() {
     assert_eq!(codes, ["Labels", "Labels", "Labels", "Labels", "Accepted"], "{run:?}");
     assert_eq!(hub.accepted().into_iter().collect::<Vec<_>>(), ["right"]);
 }
+
+#[test]
+fn a_key_that_was_approved_under_another_label_holds_the_name() {
+    let hub = Hub::start("attack-labels");
+    for (name, label) in [("c1", Some("c2".to_owned())), ("c3", None)] {
+        hub.register(name);
+        let planted = Ask { label, ..Ask::with(name, &Fixture::agent(name, "hostile")) };
+        // While it only waits, it is in nobody's way.
+        let planted = hub.ask(&planted);
+        let run = hub.accept(&[name, "--dry-run=client", "--output=json"]);
+        assert_eq!(run.reason(name), "NoRequest", "{run:?}");
+        let right = hub.ask(&Ask::agent(name));
+        let run = hub.accept(&[name, "--dry-run=client", "--output=json"]);
+        assert_eq!(run.reason(name), "Accepted", "{run:?}");
+        hub.conclude(&planted, "approve");
+        for scope in [&[name][..], &["--all-pending", "--yes"]] {
+            let run = hub.accept(&[scope, &["--output=json"]].concat());
+            assert_eq!((run.code, run.reason(name).as_str()), (3, "NameTaken"), "{run:?}");
+        }
+        assert!(!hub.is("Approved", &right) && !hub.accepts(name));
+    }
+}

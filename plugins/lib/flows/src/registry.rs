@@ -10,8 +10,8 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
-use ocm_api::names::{hub as hub_names, labels};
-use ocm_core::csr::Request;
+use ocm_api::names::{hub as hub_names, labels, signers};
+use ocm_core::csr::{Request, State};
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Failure, Reason, Remedy, bootstrap};
 use ocm_kube::Cluster;
@@ -40,7 +40,8 @@ pub enum Scope {
 pub struct Registry {
     /// The managed clusters of the scope that exist.
     pub clusters: BTreeMap<String, ManagedCluster>,
-    /// The requests that carry a cluster's label, with the objects that they were read from.
+    /// The requests that carry a cluster's label, and those that were approved for the name of an agent of it, whatever
+    /// their label says; with the objects that they were read from.
     pub requests: BTreeMap<String, Vec<(Request, CertificateSigningRequest)>>,
     /// The namespaces of the hub by name.
     namespaces: BTreeMap<String, claim::Namespace>,
@@ -51,15 +52,18 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Reads the clusters of a scope and the requests that carry their labels.
+    /// Reads the clusters of a scope and the requests for them.
     ///
     /// # Errors
     /// When the hub cannot be read; [`Reason::KindNotServed`] says that it is no hub.
     pub async fn read(hub: &Cluster, scope: &Scope) -> Result<Self, Failure> {
         let ((clusters, requests, namespaces), roles) = match scope {
             Scope::Names(names) if names.len() <= FEW => {
-                let selector = format!("{} in ({})", labels::CLUSTER_NAME, names.join(","));
-                let lists = at_once(some_clusters(hub, names), requests(hub, &selector), some_namespaces(hub, names));
+                let all = names.join(",");
+                let selector = format!("{} in ({all})", labels::CLUSTER_NAME);
+                let others = format!("{} notin ({all})", labels::CLUSTER_NAME);
+                let requests = requests_and(hub, &selector, &others, Some(names));
+                let lists = at_once(some_clusters(hub, names), requests, some_namespaces(hub, names));
                 let (lists, roles) = futures::join!(lists, some_roles(hub, names));
                 (lists?, roles?)
             }
@@ -93,10 +97,14 @@ impl Registry {
                 registry.clusters.insert(name, cluster);
             }
         }
-        let requests: Vec<_> = requests.into_iter().map(|object| (Request::read(&object), object)).collect();
         registry.bound_accounts = bound_accounts(hub, requests.iter().map(|(request, _)| request)).await?;
         for (request, object) in requests {
-            if let Some(name) = request.cluster_label.clone() {
+            let mut names = clusters_of(&request);
+            let last = names.pop_last();
+            for name in names {
+                registry.requests.entry(name).or_default().push((request.clone(), object.clone()));
+            }
+            if let Some(name) = last {
                 registry.requests.entry(name).or_default().push((request, object));
             }
         }
@@ -113,20 +121,66 @@ impl Registry {
         self.roles.get(&hub_names::managed_cluster_role(name)).copied()
     }
 
-    /// The requests that carry a cluster's label.
+    /// The requests for a cluster.
     pub fn requests_of(&self, name: &str) -> &[(Request, CertificateSigningRequest)] {
         self.requests.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-type Lists = (Vec<ManagedCluster>, Vec<CertificateSigningRequest>, Vec<PartialObjectMeta<Namespace>>);
+/// A request with the object that it was read from.
+type Read = (Request, CertificateSigningRequest);
+
+type Lists = (Vec<ManagedCluster>, Vec<Read>, Vec<PartialObjectMeta<Namespace>>);
 
 type Roles = Vec<PartialObjectMeta<ClusterRole>>;
 
 async fn many(hub: &Cluster, selector: Option<&str>) -> Result<(Lists, Roles), Failure> {
-    let lists = at_once(clusters(hub, selector), requests(hub, labels::CLUSTER_NAME), metadata(hub, "list namespaces"));
+    let others = format!("!{}", labels::CLUSTER_NAME);
+    let requests = requests_and(hub, labels::CLUSTER_NAME, &others, None);
+    let lists = at_once(clusters(hub, selector), requests, metadata(hub, "list namespaces"));
     let (lists, roles) = futures::join!(lists, metadata(hub, "list cluster roles"));
     Ok((lists?, unless_forbidden(roles)?))
+}
+
+/// The clusters that a request is for. Anybody may create one with any content; once it was approved, it is somebody's
+/// identity, whatever its label says.
+fn clusters_of(request: &Request) -> BTreeSet<String> {
+    let granted = matches!(request.state, State::Approved | State::Issued);
+    let facts = request.facts();
+    let named = facts.clusters_of_agents().filter(|_| granted).map(str::to_owned);
+    named.chain(request.cluster_label.clone()).collect()
+}
+
+/// Requests that match a selector, and those of `others` that were approved for the name of an agent: of these clusters,
+/// or of any.
+async fn requests_and(
+    hub: &Cluster,
+    selector: &str,
+    others: &str,
+    names: Option<&[String]>,
+) -> Result<Vec<Read>, Failure> {
+    let read = |object: CertificateSigningRequest| (Request::read(&object), object);
+    let granted = |signer| granted(hub, signer, others, names);
+    let (labelled, api, grpc) =
+        at_once(requests(hub, selector), granted(signers::KUBE_APISERVER_CLIENT), granted(signers::GRPC)).await?;
+    Ok(labelled.into_iter().map(read).chain(api).chain(grpc).collect())
+}
+
+/// Requests for a signer that were approved for the name of an agent. There may be many others: of each page only those
+/// stay.
+async fn granted(hub: &Cluster, signer: &str, selector: &str, names: Option<&[String]>) -> Result<Vec<Read>, Failure> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let params = ListParams::default().labels(selector).fields(&format!("spec.signerName={signer}"));
+    pages(hub, &api, params, "list certificate signing requests", |object: CertificateSigningRequest| {
+        let conditions = object.status.as_ref().and_then(|status| status.conditions.as_deref());
+        // Most of what waits needs no reading.
+        conditions.filter(|conditions| conditions.iter().any(|condition| condition.type_ == "Approved"))?;
+        let request = Request::read(&object);
+        let clusters = clusters_of(&request);
+        let mine = clusters.iter().any(|cluster| names.is_none_or(|names| names.contains(cluster)));
+        mine.then_some((request, object))
+    })
+    .await
 }
 
 /// Users besides the usual ones whom the hub lets register clusters. It is asked only if some of the requests need that:
@@ -301,11 +355,25 @@ async fn all<K>(hub: &Cluster, api: &Api<K>, params: ListParams, what: &str) -> 
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
+    pages(hub, api, params, what, Some).await
+}
+
+/// Lists page by page and keeps what is wanted of each.
+async fn pages<K, T>(
+    hub: &Cluster,
+    api: &Api<K>,
+    params: ListParams,
+    what: &str,
+    wanted: impl Fn(K) -> Option<T>,
+) -> Result<Vec<T>, Failure>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
     let mut params = params.limit(PAGE);
     let mut items = Vec::new();
     loop {
         let page = api.list(&params).await.map_err(|error| hub.explain(what, error))?;
-        items.extend(page.items);
+        items.extend(page.items.into_iter().filter_map(&wanted));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(items),

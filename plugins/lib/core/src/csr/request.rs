@@ -95,7 +95,7 @@ impl Request {
             () if has("Approved") => State::Approved,
             () => State::Pending,
         };
-        // The API server writes the time of the transition; approvers may write the other one by their own clock.
+        // The API server fills in both times where an approver leaves them out: whoever may approve may also choose them.
         let decided = conditions
             .iter()
             .filter(|condition| condition.type_ != "Failed" || state == State::Failed)

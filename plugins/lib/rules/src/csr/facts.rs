@@ -146,6 +146,11 @@ impl<'a, S: AsRef<str>> Csr<'a, S> {
         self.agents().any(|(of, _)| of == cluster)
     }
 
+    /// The clusters for whose agents' names the request asks, whatever its label says.
+    pub fn clusters_of_agents(&self) -> impl Iterator<Item = &'a str> {
+        self.agents().map(|(cluster, _)| cluster)
+    }
+
     fn names_cluster(&self, cluster: &str) -> bool {
         self.common_names().any(|name| Identity::of(name).cluster() == Some(cluster))
     }
