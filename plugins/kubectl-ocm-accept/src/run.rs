@@ -91,12 +91,29 @@ struct Job {
 
 impl Job {
     async fn run(self, scope: Scope) -> Result<Exit, Failure> {
+        let mut rows = Vec::new();
+        let done = self.rows(scope, &mut rows).await;
+        // What was done before something failed is told all the same.
+        if done.is_ok() || !rows.is_empty() {
+            self.view.finish(&rows)?;
+        }
+        let timed_out = done?;
+        if rows.is_empty() && !self.named {
+            self.ui.tell(Event::note("no cluster waits for acceptance"));
+        }
+        Ok(verdict(&rows, timed_out, self.named))
+    }
+
+    /// Acts on every cluster, and says whether some did not ask in time.
+    async fn rows(&self, scope: Scope, rows: &mut Vec<Row>) -> Result<bool, Failure> {
         let found = accept::look(&self.hub, &scope, &self.options, self.deadline, self.ui.as_ref()).await?;
         let waits = |candidate: &Candidate| self.deadline.is_some() && accept::still_waits(&candidate.decision);
         let (waiting, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(waits);
-        let mut rows = if ready.is_empty() { Vec::new() } else { self.act(ready).await? };
+        if !ready.is_empty() {
+            rows.extend(self.act(ready).await?);
+        }
         let late = match self.deadline.filter(|_| !waiting.is_empty()) {
-            Some(deadline) => self.wait(waiting, deadline, &mut rows).await?,
+            Some(deadline) => self.wait(waiting, deadline, rows).await?,
             None => Vec::new(),
         };
         let timed_out = !late.is_empty();
@@ -104,11 +121,7 @@ impl Job {
             // Their rows say what they lack.
             rows.extend(self.act(late).await?);
         }
-        if rows.is_empty() && !self.named {
-            self.ui.tell(Event::note("no cluster waits for acceptance"));
-        }
-        self.view.finish(&rows)?;
-        Ok(verdict(&rows, timed_out, self.named))
+        Ok(timed_out)
     }
 
     /// Acts on clusters as soon as they ask, and returns those that did not ask in time.

@@ -432,3 +432,30 @@ fn a_key_that_was_approved_under_another_label_holds_the_name() {
         assert!(!hub.is("Approved", &right) && !hub.accepts(name));
     }
 }
+
+#[test]
+fn what_was_done_is_told_when_a_later_cluster_fails() {
+    let hub = Hub::start("attack-later");
+    let acceptor = user_with(&hub.cluster, "acceptor", &["accept.yaml"]);
+    // The right to approve what comes by the gRPC server is missing.
+    let patch = json!([{"op": "replace", "path": "/rules/4/resourceNames", "value": [signers::KUBE_APISERVER_CLIENT]}]);
+    let patch = ["patch", "clusterrole", "kubectl-ocm-accept", "--type=json", "--patch", &patch.to_string()];
+    hub.cluster.kubectl(&patch).expect("the role is changed");
+    hub.join("w1");
+    hub.register("w2");
+    let waits = std::thread::spawn(move || {
+        run(kubectl_ocm("accept", &acceptor).args(["w1", "w2", "--wait", "--timeout=60s", "--output=json"]))
+    });
+    let begun = Instant::now();
+    while !hub.accepts("w1") {
+        assert!(begun.elapsed() < Duration::from_secs(30), "w1 is not accepted");
+        sleep(Duration::from_millis(100));
+    }
+    hub.ask(&Ask::agent("w2").grpc("system:serviceaccount:open-cluster-management:agent-registration-bootstrap"));
+    let said = waits.join().expect("it ends");
+    assert_ne!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains(signers::GRPC), "{said:?}");
+    let document: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+    let rows = document["clusters"].as_array().expect("rows");
+    assert!(rows.iter().any(|row| row["name"] == "w1" && row["code"] == "Accepted"), "{said:?}");
+}

@@ -13,6 +13,6 @@ mod signature;
 
 pub use crate::key::Key;
 pub use content::{Content, Unreadable};
-pub use ocm_rules::csr::{OwnAgent, Settings, Signature};
+pub use ocm_rules::csr::{Settings, Signature};
 pub use ocm_rules::{Code, Violation};
-pub use request::{Request, Requester, State, own_request};
+pub use request::{Request, Requester, State};

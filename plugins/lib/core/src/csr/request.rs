@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::names::{annotations, labels};
-use ocm_rules::csr::{self as rules, OwnAgent, Settings};
+use ocm_rules::csr::{self as rules, Settings};
 use ocm_rules::{Violation, identity};
 
 use super::{Content, Unreadable};
@@ -181,21 +181,9 @@ impl Request {
         self.facts().names_agent_of(cluster)
     }
 
-    /// Whether this is the request of an agent that the caller installed, see [`rules::Csr::is_of`].
-    pub fn is_of(&self, own: &OwnAgent<'_>) -> bool {
-        self.facts().is_of(own)
-    }
-
     /// Checks the request against every rule for the first certificate of an agent of `cluster`.
     /// An empty answer means that it asks for exactly that and nothing else.
     pub fn violations(&self, cluster: &str, settings: &Settings) -> Vec<Violation> {
         rules::first_certificate(&self.facts(), cluster, settings)
     }
-}
-
-/// The pending request of the agent that the caller installed. Requests of others for the same name are none of its
-/// business; of several of its own, which an agent creates when it starts again, the newest counts.
-pub fn own_request<'r>(requests: &'r [Request], own: &OwnAgent<'_>) -> Option<&'r Request> {
-    let pending = requests.iter().filter(|request| request.state == State::Pending && request.is_of(own));
-    pending.max_by_key(|request| request.created)
 }

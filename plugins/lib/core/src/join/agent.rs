@@ -6,12 +6,10 @@
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::names::{bootstrap, identity};
+use ocm_rules::identity::CREDENTIAL_ID;
 
 use crate::csr::{Request, State};
 use crate::token::{self, Content};
-
-/// Where the API server notes what a requester authenticated with.
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The agent that runs on a cluster, as far as its requests show it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -72,34 +72,7 @@ pub(super) fn addon_label_violation(label: &str) -> Violation {
     Violation::new(Code::AddonLabel, LABELS, detail)
 }
 
-/// An agent that was installed by the one who asks: whom it registers as, and what the API server records of that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnAgent<'a> {
-    /// Name of the cluster.
-    pub cluster: &'a str,
-    /// The agent's own name, from the Secret that it keeps on its cluster.
-    pub agent: &'a str,
-    /// User name of the token that it registers with.
-    pub user: &'a str,
-    /// Id of that token with its prefix `JTI=`; none for tokens without one, such as bootstrap tokens.
-    pub token_id: Option<&'a str>,
-}
-
-impl<'a, S: AsRef<str>> Csr<'a, S> {
-    /// Whether this is the request of the agent that the caller installed: it asks for that agent's name, as the user
-    /// and with the very token that were given to it. A token is a secret that the agent shares with nobody, so no
-    /// other can create such a request.
-    pub fn is_of(&self, own: &OwnAgent<'_>) -> bool {
-        let named = matches!(
-            about(self),
-            Ok(Some(About::Agent { cluster, agent })) if cluster == own.cluster && agent == own.agent
-        );
-        // The gRPC server shows its own token; of the agent's, only the user is known.
-        let same_token =
-            self.requester.is_grpc_server() || own.token_id.is_none() || self.requester.token_id() == own.token_id;
-        named && self.asked_by() == own.user && same_token
-    }
-
+impl<S: AsRef<str>> Csr<'_, S> {
     pub(super) fn cluster_label_violation(&self) -> Violation {
         let detail = match self.cluster_label {
             Some(label) => format!("the label names the cluster {}", Quoted(label)),

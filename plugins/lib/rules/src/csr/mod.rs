@@ -11,7 +11,7 @@ mod rules;
 #[cfg(test)]
 pub(crate) mod samples;
 
-pub use about::{About, OwnAgent, about};
+pub use about::{About, about};
 pub use facts::{ADDON_NAME, API_SIGNER, CLUSTER_NAME, CSR_USER, Content, Csr, GRPC_SIGNER, Key, Signature};
 pub use rules::{Judgement, Kind, Settings, YEAR, first_certificate, judge};
 
