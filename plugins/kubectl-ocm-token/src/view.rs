@@ -25,17 +25,17 @@ pub(crate) struct Shape {
 
 /// The line, or the document, or the token alone: on stdout or in a file of the user's.
 pub(crate) fn minted(ui: &Ui, minted: &Minted, shape: &Shape) -> Result<Exit, Failure> {
-    let ticket = &minted.ticket;
+    let join_command = &minted.join_command;
     let text = match shape.output {
-        _ if shape.token_only => ticket.token.clone() + "\n",
+        _ if shape.token_only => join_command.token.clone() + "\n",
         Format::Json | Format::Yaml => document(shape.output, &whole(minted))?,
         Format::Name => match &minted.id {
             Some(id) => format!("bootstrap-token/{id}\n"),
             None => "serviceaccount/agent-registration-bootstrap\n".to_owned(),
         },
         Format::Table | Format::Wide => match shape.format {
-            LineFormat::Ocm => ticket.join_line() + "\n",
-            LineFormat::Clusteradm => ticket.clusteradm_line() + "\n",
+            LineFormat::Ocm => join_command.join_line() + "\n",
+            LineFormat::Clusteradm => join_command.clusteradm_line() + "\n",
         },
     };
     match &shape.file {
@@ -62,7 +62,7 @@ fn left(expires: Timestamp) -> String {
 
 /// The keys `hub-token` and `hub-apiserver` are the ones that scripts know.
 fn whole(minted: &Minted) -> Value {
-    let ticket = &minted.ticket;
+    let join_command = &minted.join_command;
     let mut members = Map::new();
     let mut put = |key: &str, value: Value| {
         if !value.is_null() {
@@ -70,14 +70,14 @@ fn whole(minted: &Minted) -> Value {
         }
     };
     let join = |words: Vec<String>| if words.is_empty() { Value::Null } else { Value::from(words.join(",")) };
-    put("hub-token", json!(ticket.token));
-    put("hub-apiserver", json!(ticket.server));
-    put("hub-ca-pin", join(ticket.pins.iter().map(ToString::to_string).collect()));
-    put("hub-ca-data", join(ticket.ca.iter().map(|certificate| certificate::to_base64(certificate)).collect()));
+    put("hub-token", json!(join_command.token));
+    put("hub-apiserver", json!(join_command.server));
+    put("hub-ca-pin", join(join_command.pins.iter().map(ToString::to_string).collect()));
+    put("hub-ca-data", join(join_command.ca.iter().map(|certificate| certificate::to_base64(certificate)).collect()));
     put("expires", json!(minted.expires.map(|time| time.to_string())));
     put("token-id", json!(minted.id));
     put("user", json!(minted.user));
-    put("join-command", json!(ticket.join_line()));
+    put("join-command", json!(join_command.join_line()));
     Value::Object(members)
 }
 

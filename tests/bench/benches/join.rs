@@ -125,8 +125,8 @@ fn each(step: impl Fn(&Managed) -> Result<(), String> + Sync) -> Result<(), Stri
 fn commands_in_order(scene: &Scene) -> Result<Spans, String> {
     let ((), hub) = timed(|| scene.install())?;
     let ((), ask) = timed(|| {
-        let ticket = scene.ticket()?;
-        each(|one| scene.join(one, &ticket))
+        let join_command = scene.join_command()?;
+        each(|one| scene.join(one, &join_command))
     })?;
     let ((), available) = timed(|| {
         scene.run(&["kubectl", "ocm", "accept", "c1", "c2", "--yes", "--wait", "--context", &scene.hub])?;
@@ -159,8 +159,8 @@ fn lower_bound(scene: &Scene) -> Result<Spans, String> {
     })?;
     let ((), ask) = timed(|| {
         let text = scene.read(&["kubectl", "ocm", "token", "create", "--context", hub, "-o", "json"], &[])?;
-        let ticket: Value = serde_json::from_str(&text).map_err(|error| format!("a token: {error}"))?;
-        let value = |key: &str| ticket[key].as_str().unwrap_or_default().to_owned();
+        let join_command: Value = serde_json::from_str(&text).map_err(|error| format!("a token: {error}"))?;
+        let value = |key: &str| join_command[key].as_str().unwrap_or_default().to_owned();
         let (token, server, ca) = (value("hub-token"), value("hub-apiserver"), value("hub-ca-data"));
         each(|one| {
             let mut words = vec!["kubectl", "ocm", "join", &one.name, "--context", &one.context, &release];

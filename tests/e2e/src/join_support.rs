@@ -33,7 +33,7 @@ pub fn hub() -> &'static Cluster {
 
 /// What `kubectl ocm token create` on the hub hands out, as flags of `join`.
 #[derive(Clone, Debug)]
-pub struct Ticket {
+pub struct JoinCommand {
     /// The token.
     pub token: String,
     /// The hub's address.
@@ -44,7 +44,7 @@ pub struct Ticket {
     pub ca: Option<String>,
 }
 
-impl Ticket {
+impl JoinCommand {
     /// Makes a token on the hub.
     ///
     /// # Panics

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, Hub, Who, connect, managed_cluster, token_kubeconfig};
-use e2e_tests::join_support::Ticket;
+use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, object, run};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -203,18 +203,18 @@ fn only_the_right_clusters_join_while_somebody_hostile_holds_their_token() {
     let installer = user_with(hub, "installer", &["install.yaml"]);
     let said = run(kubectl_ocm("install", &installer).args(["hub", "--bundle-version", bundle(), "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
-    let ticket = {
+    let join_command = {
         let minter = user_with(hub, "minter", &["token.yaml"]);
         let said = run(kubectl_ocm("token", &minter).args(["create", "--output=json"]));
         assert_eq!(said.code, Some(0), "{said:?}");
-        Ticket::read(&said.stdout)
+        JoinCommand::read(&said.stdout)
     };
     let admin = Administrator {
         acceptor: user_with(hub, "acceptor", &["accept.yaml"]),
         viewer: user_with(hub, "viewer", &["get.yaml"]),
     };
     // The very token that the shop is to join with.
-    let hostile = Hostile::new(hub, &ticket.token);
+    let hostile = Hostile::new(hub, &join_command.token);
 
     // Before. The hub refuses sets and acceptance; the rest can be planted.
     forbidden(hostile.registers("sly", json!({"metadata": {"labels": {SET: "prod"}}})), "managedclustersets");
@@ -260,8 +260,9 @@ fn only_the_right_clusters_join_while_somebody_hostile_holds_their_token() {
     // During. The shop joins with the token: by rules alone its request is one of two.
     let shop_joiner = user_with(shop, "shop-joiner", &["join.yaml"]);
     let bundle_version = format!("--bundle-version={}", bundle());
-    let join_shop =
-        |wait: &str| run(kubectl_ocm("join", &shop_joiner).args(["shop", &bundle_version, wait]).args(ticket.flags()));
+    let join_shop = |wait: &str| {
+        run(kubectl_ocm("join", &shop_joiner).args(["shop", &bundle_version, wait]).args(join_command.flags()))
+    };
     let said = join_shop("--wait");
     assert_eq!(said.code, Some(0), "{said:?}");
     says(&said, &["pending acceptance"]);

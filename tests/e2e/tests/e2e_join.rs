@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Ask, managed_cluster, token_kubeconfig};
-use e2e_tests::join_support::{Ticket, alone, hub, join, seat};
+use e2e_tests::join_support::{JoinCommand, alone, hub, join, seat};
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run};
 use serde_json::Value;
 
@@ -98,9 +98,9 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
 
     // The operator still writes for a moment.
     sleep(Duration::from_secs(5));
-    let ticket = Ticket::create(hub, &[]).flags();
+    let join_command = JoinCommand::create(hub, &[]).flags();
     let diff = vec![seat.clone(), "--diff".into()];
-    for flags in [vec![seat.clone(), "--accept".into(), "--wait".into()], ticket, vec![seat.clone()], diff] {
+    for flags in [vec![seat.clone(), "--accept".into(), "--wait".into()], join_command, vec![seat.clone()], diff] {
         let before = resource_versions(&cluster);
         let said = join(&cluster, "seat", &flags);
         assert_eq!(said.code, Some(0), "{said:?}");
@@ -126,22 +126,24 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     let _alone = alone();
     let hub = hub();
     let cluster = Cluster::start(&Spec::node("token")).expect("a cluster");
-    let ticket = Ticket::create(hub, &[]);
-    let flags = ticket.flags();
-    let with = |change: &dyn Fn(&mut Ticket)| {
-        let mut ticket = ticket.clone();
-        change(&mut ticket);
-        ticket.flags()
+    let join_command = JoinCommand::create(hub, &[]);
+    let flags = join_command.flags();
+    let with = |change: &dyn Fn(&mut JoinCommand)| {
+        let mut join_command = join_command.clone();
+        change(&mut join_command);
+        join_command.flags()
     };
 
     let claims = URL_SAFE_NO_PAD.encode(r#"{"exp":1000000000}"#);
-    let expired = with(&|ticket| ticket.token = format!("e30.{claims}.c2ln"));
+    let expired = with(&|join_command| join_command.token = format!("e30.{claims}.c2ln"));
     nothing_happens(&cluster, "t1", &expired, 1, &["has expired", "2001-09-09", "kubectl ocm token create"]);
-    let unknown = with(&|ticket| ticket.token = "abcdef.0123456789abcdef".to_owned());
+    let unknown = with(&|join_command| join_command.token = "abcdef.0123456789abcdef".to_owned());
     nothing_happens(&cluster, "t1", &unknown, 1, &["does not accept bootstrap token \"abcdef\""]);
-    let forged = with(&|ticket| ticket.token = ticket.token[..ticket.token.len() - 8].to_owned() + "AAAAAAAA");
+    let forged = with(&|join_command| {
+        join_command.token = join_command.token[..join_command.token.len() - 8].to_owned() + "AAAAAAAA"
+    });
     nothing_happens(&cluster, "t1", &forged, 1, &["does not accept the token", "not copied whole"]);
-    let pin = with(&|ticket| ticket.pin = format!("sha256:{}", "0".repeat(64)));
+    let pin = with(&|join_command| join_command.pin = format!("sha256:{}", "0".repeat(64)));
     ends_as!("errors-wrong-pin", nothing_happens(&cluster, "t1", &pin, 1, &["does not have the pinned key"]));
     let other = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(other.path(), cluster.ca_pem()).expect("written");
@@ -155,12 +157,12 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
         1,
         &["is not verified, so the token was not sent", "--hub-ca-pin"],
     );
-    let nobody = with(&|ticket| ticket.server = ticket.server.replace("6443", "6444"));
+    let nobody = with(&|join_command| join_command.server = join_command.server.replace("6443", "6444"));
     let unreachable = nothing_happens(&cluster, "t1", &nobody, 1, &["cannot be reached: connection refused"]);
     ends_as!("errors-unreachable", unreachable);
-    let plain = with(&|ticket| ticket.server = ticket.server.replace("https", "http"));
+    let plain = with(&|join_command| join_command.server = join_command.server.replace("https", "http"));
     nothing_happens(&cluster, "t1", &plain, 2, &["do not travel over plain http"]);
-    let itself = with(&|ticket| ticket.server = "https://127.0.0.1:6443".to_owned());
+    let itself = with(&|join_command| join_command.server = "https://127.0.0.1:6443".to_owned());
     nothing_happens(&cluster, "t1", &itself, 2, &["agents cannot reach the hub"]);
     for name in ["T1", "kube-system", "a.b", &"x".repeat(64)] {
         nothing_happens(&cluster, name, &flags, 2, &["cannot be the name of a managed cluster"]);
@@ -185,17 +187,20 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     assert!(STANDARD.decode(kubeconfig(&said)).is_err(), "{said:?}");
     assert!(said.stderr.contains("--show-secrets prints them"), "{said:?}");
     let shown = STANDARD.decode(kubeconfig(&render(&["--render", "--output=json", "--show-secrets"]))).expect("base64");
-    assert!(String::from_utf8_lossy(&shown).contains(&ticket.token));
+    assert!(String::from_utf8_lossy(&shown).contains(&join_command.token));
     let said = render(&["--diff"]);
     assert!(said.code == Some(3) && said.stdout.contains("+kind: Klusterlet"), "{said:?}");
     assert!(said.stdout.contains("changed"), "the Secret has no contents: {said:?}");
-    assert!(!said.stdout.contains(&ticket.token) && !said.stdout.contains(&STANDARD.encode(&shown)[..64]), "{said:?}");
+    assert!(
+        !said.stdout.contains(&join_command.token) && !said.stdout.contains(&STANDARD.encode(&shown)[..64]),
+        "{said:?}"
+    );
 
     // Every command that has a plan says the same of each object.
     let said = render(&["--dry-run=server", "--output=json"]);
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
     assert_eq!((&document["dryRun"], &document["changed"]), (&"server".into(), &true.into()), "{said:?}");
-    assert_eq!(document["hubTrustedBy"], if ticket.ca.is_some() { "CA" } else { "Pin" }, "{said:?}");
+    assert_eq!(document["hubTrustedBy"], if join_command.ca.is_some() { "CA" } else { "Pin" }, "{said:?}");
     let klusterlet = document["objects"].as_array().and_then(|all| all.last()).expect("objects");
     assert_eq!(
         klusterlet,
@@ -370,7 +375,7 @@ fn only_the_agent_that_was_installed_is_approved() {
     // The hub forgets it, the cluster does not.
     hub.kubectl(&["delete", "managedcluster", "own"]).expect("it goes");
     nothing_happens(&cluster, "own", &[&seat], 3, &["it was removed there", "kubectl delete klusterlet klusterlet"]);
-    nothing_happens(&cluster, "own", &Ticket::create(hub, &[]).flags(), 3, &["it was removed there"]);
+    nothing_happens(&cluster, "own", &JoinCommand::create(hub, &[]).flags(), 3, &["it was removed there"]);
 
     // A namespace that is meant for the cluster becomes its own.
     cluster.kubectl(&["delete", "klusterlet", "klusterlet"]).expect("it goes");

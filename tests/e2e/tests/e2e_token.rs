@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{managed_cluster, token_kubeconfig};
-use e2e_tests::join_support::Ticket;
+use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, kubectl_ocm, object, resource_versions, run};
 use serde_json::Value;
@@ -103,13 +103,13 @@ fn tokens_from_making_to_revoking() {
     assert!(loopback.stderr.contains("--hub-apiserver https://HOST:PORT"), "{loopback:?}");
 
     // Of the service account.
-    let ticket = Ticket::create(&hub, &[&address]);
+    let join_command = JoinCommand::create(&hub, &[&address]);
     let user = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
-    assert_eq!(whoami(&hub, &ticket.token).as_deref(), Some(user));
-    assert!(ticket.pin.starts_with("sha256:") && ticket.ca.is_some(), "{ticket:?}");
+    assert_eq!(whoami(&hub, &join_command.token).as_deref(), Some(user));
+    assert!(join_command.pin.starts_with("sha256:") && join_command.ca.is_some(), "{join_command:?}");
     let line = token(&hub, &["create", &address]);
     assert!(line.stdout.starts_with("kubectl ocm join <cluster_name> --hub-token ey"), "{line:?}");
-    assert!(line.stdout.contains(&format!("--hub-ca-pin {} --hub-ca-data ", ticket.pin)), "{line:?}");
+    assert!(line.stdout.contains(&format!("--hub-ca-pin {} --hub-ca-data ", join_command.pin)), "{line:?}");
     assert!(line.stderr.contains("for 59m") || line.stderr.contains("for 60m"), "{line:?}");
     let words = token(&hub, &["create", &address, "--format=clusteradm"]).stdout;
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -190,11 +190,11 @@ fn tokens_from_making_to_revoking() {
     assert_eq!(asked.code, Some(2), "nobody is there to ask: {asked:?}");
     let anew = token(&hub, &["revoke", "--service-account", "--yes"]);
     assert_eq!(anew.code, Some(0), "{anew:?}");
-    eventually("the API server to forget the old account", || whoami(&hub, &ticket.token).is_none());
+    eventually("the API server to forget the old account", || whoami(&hub, &join_command.token).is_none());
     let account =
         object(&hub, &["serviceaccount", "agent-registration-bootstrap", "--namespace=open-cluster-management"]);
     assert_eq!(account["metadata"]["labels"]["kept"], "yes");
-    assert_eq!(whoami(&hub, &Ticket::create(&hub, &[&address]).token).as_deref(), Some(user));
+    assert_eq!(whoami(&hub, &JoinCommand::create(&hub, &[&address]).token).as_deref(), Some(user));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn tokens_register_into_the_default_set_and_into_those_that_they_were_made_for()
     let token_of = |flags: &[&str]| {
         let said = run(kubectl_ocm("token", &minter).args(["create", "--output=json"]).args(flags));
         assert_eq!(said.code, Some(0), "{said:?}");
-        Ticket::read(&said.stdout).token
+        JoinCommand::read(&said.stdout).token
     };
     let number = std::cell::Cell::new(0);
     // The hub's own webhook decides.

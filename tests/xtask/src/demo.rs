@@ -194,8 +194,8 @@ fn play(scene: &Scene, managed: &[Managed]) -> Result<(), String> {
     scene.install()?;
     if let Some((first, others)) = managed.split_first() {
         println!("\n# A cluster joins with a token, and the hub's administrator lets it in");
-        let ticket = scene.ticket()?;
-        scene.join(first, &ticket)?;
+        let join_command = scene.join_command()?;
+        scene.join(first, &join_command)?;
         scene.accept(first)?;
         for other in others {
             println!("\n# Whoever has access to both does all of it at once");

@@ -38,7 +38,7 @@ pub struct Scene {
 
 /// What a hub hands out to those who join.
 #[derive(Clone, Debug)]
-pub struct Ticket(Value);
+pub struct JoinCommand(Value);
 
 impl Scene {
     /// Runs a command line; its first word is `kubectl`.
@@ -119,21 +119,22 @@ impl Scene {
     ///
     /// # Errors
     /// When the command fails, or does not answer with a document.
-    pub fn ticket(&self) -> Result<Ticket, String> {
+    pub fn join_command(&self) -> Result<JoinCommand, String> {
         let text = self.read(&["kubectl", "ocm", "token", "create", "--context", &self.hub, "-o", "json"], &[])?;
-        let ticket: Value = serde_json::from_str(&text).map_err(|error| format!("what token create said: {error}"))?;
+        let join_command: Value =
+            serde_json::from_str(&text).map_err(|error| format!("what token create said: {error}"))?;
         if self.loud {
-            println!("(a token for {}; not shown)", ticket["hub-apiserver"].as_str().unwrap_or("the hub"));
+            println!("(a token for {}; not shown)", join_command["hub-apiserver"].as_str().unwrap_or("the hub"));
         }
-        Ok(Ticket(ticket))
+        Ok(JoinCommand(join_command))
     }
 
     /// Joins a cluster with what the hub handed out: what somebody does who has no access to the hub.
     ///
     /// # Errors
     /// When the command fails, or the document lacks something.
-    pub fn join(&self, managed: &Managed, ticket: &Ticket) -> Result<(), String> {
-        let value = |key: &str| ticket.0[key].as_str().filter(|value| !value.is_empty());
+    pub fn join(&self, managed: &Managed, join_command: &JoinCommand) -> Result<(), String> {
+        let value = |key: &str| join_command.0[key].as_str().filter(|value| !value.is_empty());
         let needed = |key: &str| value(key).ok_or_else(|| format!("token create -o json has no {key:?}"));
         let (token, server) = (needed("hub-token")?, needed("hub-apiserver")?);
         let mut words = vec!["kubectl", "ocm", "join", &managed.name, "--context", &managed.context];

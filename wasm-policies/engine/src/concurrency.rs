@@ -2,7 +2,7 @@
 //!
 //! A policy that has shown that it is quick runs once per shard without further ado. Everything else, which includes the
 //! first decision of every policy and instances that run code of the guest while they are made, needs one of a few
-//! places. Who finds none waits in a queue of bounded length, until its deadline.
+//! permits. Who finds none waits in a queue of bounded length, until its deadline.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use ocm_policy_rules::PolicyError;
 
 use crate::deadline::Deadline;
 
-/// Places for decisions that are not known to be quick.
+/// Permits for decisions that are not known to be quick.
 pub(crate) struct Concurrency {
     free: Mutex<usize>,
     freed: Condvar,
@@ -21,26 +21,26 @@ pub(crate) struct Concurrency {
     refused: AtomicU64,
 }
 
-/// The one decision of a quick policy in a shard that needs no place.
+/// The permit that a quick policy has to itself in a shard.
 #[derive(Default)]
-pub(crate) struct Lane(AtomicBool);
+pub(crate) struct Reserved(AtomicBool);
 
 /// Whether a policy has shown that it is quick.
 #[derive(Default)]
-pub(crate) struct Pace {
+pub(crate) struct Speed {
     quick: AtomicBool,
 }
 
 /// The permission to run one decision; it is given back when it is dropped.
 pub(crate) struct Permit<'c> {
     concurrency: &'c Concurrency,
-    lane: Option<&'c Lane>,
+    reserved: Option<&'c Reserved>,
 }
 
 impl Concurrency {
-    pub(crate) fn new(places: usize, most_waiting: usize) -> Self {
+    pub(crate) fn new(permits: usize, most_waiting: usize) -> Self {
         Self {
-            free: Mutex::new(places.max(1)),
+            free: Mutex::new(permits.max(1)),
             freed: Condvar::new(),
             waiting: AtomicUsize::new(0),
             most_waiting,
@@ -48,13 +48,17 @@ impl Concurrency {
         }
     }
 
-    /// Takes the lane of a quick policy, or a place; waits for either.
-    pub(crate) fn enter<'c>(&'c self, lane: Option<&'c Lane>, deadline: &Deadline) -> Result<Permit<'c>, PolicyError> {
-        if let Some(permit) = self.lane(lane) {
+    /// Takes the reserved permit of a quick policy, or one of the others; waits for either.
+    pub(crate) fn enter<'c>(
+        &'c self,
+        reserved: Option<&'c Reserved>,
+        deadline: &Deadline,
+    ) -> Result<Permit<'c>, PolicyError> {
+        if let Some(permit) = self.reserved(reserved) {
             return Ok(permit);
         }
         let mut free = self.free();
-        if let Some(permit) = self.place(&mut free) {
+        if let Some(permit) = self.common(&mut free) {
             return Ok(permit);
         }
         if self.waiting.fetch_add(1, Ordering::SeqCst) >= self.most_waiting {
@@ -63,8 +67,8 @@ impl Concurrency {
             return Err(PolicyError::Overloaded(format!("{} others wait already", self.most_waiting)));
         }
         let permit = loop {
-            // Looked at after this thread counts as waiting: whoever gives a lane back now wakes it.
-            if let Some(permit) = self.lane(lane).or_else(|| self.place(&mut free)) {
+            // Looked at after this thread counts as waiting: whoever gives one back now wakes it.
+            if let Some(permit) = self.reserved(reserved).or_else(|| self.common(&mut free)) {
                 break Ok(permit);
             }
             if let Err(error) = deadline.check() {
@@ -103,8 +107,8 @@ impl Concurrency {
         (self.waiting.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
     }
 
-    /// How many places nobody has taken.
-    pub(crate) fn free_places(&self) -> usize {
+    /// How many permits nobody has taken.
+    pub(crate) fn free_permits(&self) -> usize {
         *self.free()
     }
 
@@ -112,28 +116,28 @@ impl Concurrency {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lane<'c>(&'c self, lane: Option<&'c Lane>) -> Option<Permit<'c>> {
-        let lane = lane.filter(|lane| !lane.0.swap(true, Ordering::SeqCst))?;
-        Some(Permit { concurrency: self, lane: Some(lane) })
+    fn reserved<'c>(&'c self, reserved: Option<&'c Reserved>) -> Option<Permit<'c>> {
+        let reserved = reserved.filter(|reserved| !reserved.0.swap(true, Ordering::SeqCst))?;
+        Some(Permit { concurrency: self, reserved: Some(reserved) })
     }
 
-    fn place(&self, free: &mut usize) -> Option<Permit<'_>> {
+    fn common(&self, free: &mut usize) -> Option<Permit<'_>> {
         *free = free.checked_sub(1)?;
-        Some(Permit { concurrency: self, lane: None })
+        Some(Permit { concurrency: self, reserved: None })
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        match self.lane {
-            Some(lane) => lane.0.store(false, Ordering::SeqCst),
+        match self.reserved {
+            Some(reserved) => reserved.0.store(false, Ordering::SeqCst),
             None => *self.concurrency.free() += 1,
         }
         self.concurrency.given_back();
     }
 }
 
-impl Pace {
+impl Speed {
     /// Whether its last decision was quick.
     pub(crate) fn is_quick(&self) -> bool {
         self.quick.load(Ordering::Relaxed)
@@ -159,20 +163,20 @@ mod tests {
     #[test]
     fn the_slow_wait_and_the_quick_do_not() {
         let concurrency = Concurrency::new(1, 8);
-        let lane = Lane::default();
+        let reserved = Reserved::default();
         let held = concurrency.enter(None, &Deadline::NONE).unwrap();
-        let quick = concurrency.enter(Some(&lane), &Deadline::NONE).unwrap();
+        let quick = concurrency.enter(Some(&reserved), &Deadline::NONE).unwrap();
         std::thread::scope(|scope| {
             let slow = scope.spawn(|| concurrency.enter(None, &Deadline::NONE).is_ok());
-            // A second decision of the quick policy takes what is given back first: here its lane.
-            let second = scope.spawn(|| concurrency.enter(Some(&lane), &Deadline::NONE).is_ok());
+            // A second decision of the quick policy takes what is given back first: here its own.
+            let second = scope.spawn(|| concurrency.enter(Some(&reserved), &Deadline::NONE).is_ok());
             while concurrency.queue().0 < 2 {
                 std::thread::yield_now();
             }
             assert!(!slow.is_finished() && !second.is_finished());
             drop(quick);
             assert!(second.join().unwrap());
-            assert!(!slow.is_finished(), "a lane is no place");
+            assert!(!slow.is_finished(), "a reserved permit is nobody else's");
             drop(held);
             assert!(slow.join().unwrap());
         });

@@ -103,8 +103,8 @@ pub struct EngineLoad {
     pub refused: u64,
     /// Instances that wait for their request.
     pub ready_instances: usize,
-    /// Places for slow decisions that nobody has taken.
-    pub free_places: usize,
+    /// Permits for slow decisions that nobody has taken.
+    pub free_permits: usize,
 }
 
 /// How much of a memory is set back by writing; what lies behind it is given back to the kernel, which is slower. Policies
@@ -147,7 +147,7 @@ impl Engine {
     pub fn load(&self) -> EngineLoad {
         let (queued, refused) = self.concurrency().queue();
         let ready_instances = self.shards().iter().map(|shard| shard.waiting.load(Ordering::Relaxed)).sum();
-        EngineLoad { queued, refused, ready_instances, free_places: self.concurrency().free_places() }
+        EngineLoad { queued, refused, ready_instances, free_permits: self.concurrency().free_permits() }
     }
 
     /// The shard of this thread: what it made ready itself is in the cache of its processor.

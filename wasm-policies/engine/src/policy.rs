@@ -10,7 +10,7 @@ use ocm_policy_rules::{Outcome, PolicyError, PolicyId};
 
 use crate::artifact::{Artifact, Header};
 use crate::background::Replenish;
-use crate::concurrency::{Lane, Pace};
+use crate::concurrency::{Reserved, Speed};
 use crate::deadline::Deadline;
 use crate::engine::Engine;
 use crate::limits::{Ceiling, Limits};
@@ -27,10 +27,10 @@ pub struct Policy {
     /// What the administrator lets it change; its manifest stands beside it.
     edits: Vec<EditGrant>,
     /// One for each shard of the engine.
-    bays: Box<[Bay]>,
+    per_shard: Box<[PerShard]>,
     /// What a shard that asks for the first time loads.
     code: MachineCode,
-    pace: Pace,
+    speed: Speed,
     /// Microseconds that making the last instance took.
     prepared_in: AtomicU64,
 }
@@ -39,13 +39,13 @@ pub struct Policy {
 /// another: processors would take it from each other.
 #[derive(Default)]
 #[repr(align(128))]
-struct Bay {
+struct PerShard {
     program: OnceLock<Box<dyn Program>>,
     ready: Mutex<Option<Box<dyn Ready>>>,
-    lane: Lane,
+    reserved: Reserved,
 }
 
-impl Bay {
+impl PerShard {
     fn ready(&self) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,9 +129,9 @@ impl Policy {
             claimed_name,
             limits,
             edits: edits.to_vec(),
-            bays: engine.shards().iter().map(|_| Bay::default()).collect(),
+            per_shard: engine.shards().iter().map(|_| PerShard::default()).collect(),
             code: MachineCode::new(artifact.code()),
-            pace: Pace::default(),
+            speed: Speed::default(),
             prepared_in: AtomicU64::new(0),
         };
         let own = engine.own_shard();
@@ -221,8 +221,8 @@ impl Policy {
         let own = self.engine.own_shard();
         let waits = self.take(own);
         // Without such an instance, one is made here, and that counts as well.
-        let quick = self.pace.is_quick() && (waits.is_some() || !self.prepares_with_guest_code());
-        let permit = match self.engine.concurrency().enter(quick.then_some(&self.bays[own].lane), deadline) {
+        let quick = self.speed.is_quick() && (waits.is_some() || !self.prepares_with_guest_code());
+        let permit = match self.engine.concurrency().enter(quick.then_some(&self.per_shard[own].reserved), deadline) {
             Ok(permit) => permit,
             Err(error) => {
                 if let Some((shard, ready)) = waits {
@@ -235,9 +235,9 @@ impl Policy {
             Some(waited) => waited,
             None => {
                 // Nobody waits for code where another shard has it.
-                let shards = self.bays.len();
+                let shards = self.per_shard.len();
                 let mut near = (0..shards).map(|further| (own + further) % shards);
-                let shard = near.find(|shard| self.bays[*shard].program.get().is_some()).unwrap_or(own);
+                let shard = near.find(|shard| self.per_shard[*shard].program.get().is_some()).unwrap_or(own);
                 (shard, self.prepare_when_free(shard, deadline)?)
             }
         };
@@ -245,7 +245,7 @@ impl Policy {
         let result = ready.decide(question, self.manifest(), &self.limits);
         *fuel = ready.fuel_used();
         *spent = Some((shard, ready));
-        self.pace.took(match result {
+        self.speed.took(match result {
             Err(PolicyError::TimedOut | PolicyError::DeadlineExceeded) => u64::MAX,
             _ => *fuel,
         });
@@ -255,9 +255,9 @@ impl Policy {
 
     /// The nearest instance that waits, and where it did.
     fn take(&self, own: usize) -> Option<(usize, Box<dyn Ready>)> {
-        let shards = self.bays.len();
+        let shards = self.per_shard.len();
         (0..shards).map(|further| (own + further) % shards).find_map(|shard| {
-            let ready = self.bays[shard].ready().take()?;
+            let ready = self.per_shard[shard].ready().take()?;
             self.engine.shards()[shard].released();
             Some((shard, ready))
         })
@@ -265,7 +265,7 @@ impl Policy {
 
     /// Lets an instance wait for its request, unless one waits there or enough do.
     fn put(&self, shard: usize, instance: Box<dyn Ready>) {
-        let mut ready = self.bays[shard].ready();
+        let mut ready = self.per_shard[shard].ready();
         if ready.is_none() && self.engine.shards()[shard].keep() {
             *ready = Some(instance);
         }
@@ -292,12 +292,12 @@ impl Policy {
 
     /// Makes an instance in a shard. The first one there brings the code with it.
     fn prepare(&self, shard: usize, limits: &Limits) -> Result<Box<dyn Ready>, PolicyError> {
-        let (engine, bay) = (&self.engine.shards()[shard].engine, &self.bays[shard]);
-        let program = match bay.program.get() {
+        let (engine, prepared) = (&self.engine.shards()[shard].engine, &self.per_shard[shard]);
+        let program = match prepared.program.get() {
             Some(program) => program,
             None => {
                 let program = load(engine, &self.header, &self.code)?;
-                bay.program.get_or_init(|| program)
+                prepared.program.get_or_init(|| program)
             }
         };
         if !program.prepares_with_guest_code() {
@@ -310,23 +310,26 @@ impl Policy {
     }
 
     fn prepares_with_guest_code(&self) -> bool {
-        self.bays.iter().find_map(|bay| bay.program.get()).is_none_or(|program| program.prepares_with_guest_code())
+        self.per_shard
+            .iter()
+            .find_map(|prepared| prepared.program.get())
+            .is_none_or(|program| program.prepares_with_guest_code())
     }
 
     /// Makes the next instance where this thread looks first, or has it made if that runs code of the guest.
     fn replenish_soon(self: &Arc<Self>) {
         let own = self.engine.own_shard();
-        let bay = &self.bays[own];
-        match bay.program.get() {
+        let prepared = &self.per_shard[own];
+        match prepared.program.get() {
             Some(program) if !program.prepares_with_guest_code() => {
                 // What fails now fails again when somebody asks, and is said then.
-                if bay.ready().is_none()
+                if prepared.ready().is_none()
                     && let Ok(next) = program.prepare(&self.engine.shards()[own].engine, &self.limits)
                 {
                     self.put(own, next);
                 }
             }
-            _ if bay.ready().is_some() => {}
+            _ if prepared.ready().is_some() => {}
             _ => {
                 let policy = Arc::downgrade(self);
                 self.engine.background().order(policy, own);
@@ -337,7 +340,7 @@ impl Policy {
 
 impl Replenish for Policy {
     fn replenish(&self, shard: usize) {
-        if self.bays[shard].ready().is_some() {
+        if self.per_shard[shard].ready().is_some() {
             return;
         }
         let Ok(permit) = self.engine.concurrency().enter(None, &Deadline::NONE) else { return };
@@ -350,8 +353,8 @@ impl Replenish for Policy {
 
 impl Drop for Policy {
     fn drop(&mut self) {
-        for (bay, shard) in self.bays.iter_mut().zip(self.engine.shards()) {
-            if bay.ready().take().is_some() {
+        for (prepared, shard) in self.per_shard.iter_mut().zip(self.engine.shards()) {
+            if prepared.ready().take().is_some() {
                 shard.released();
             }
         }

@@ -41,7 +41,7 @@ fn while_busy<T>(engine: &Engine, work: impl FnOnce() -> T) -> T {
     let deadline = Deadline::NONE.or_cancelled(&cancellation);
     thread::scope(|scope| {
         let running = scope.spawn(|| endless.decide_before(&question("c"), &deadline).outcome.clone());
-        while engine.load().free_places > 0 {
+        while engine.load().free_permits > 0 {
             thread::yield_now();
         }
         // Also when an assertion fails: nobody waits for what does not end.
@@ -135,7 +135,7 @@ fn the_queue_has_an_end() {
     let deadline = Deadline::NONE.or_cancelled(&cancellation);
     thread::scope(|scope| {
         let running = scope.spawn(|| endless.decide_before(&question("c"), &deadline).outcome.clone());
-        while engine.load().free_places > 0 {
+        while engine.load().free_permits > 0 {
             thread::yield_now();
         }
         let refused = new.decide(&question("c")).outcome.result.clone();

@@ -265,7 +265,7 @@ pub fn is_id(word: &str) -> bool {
 
 /// What a cluster joins with, apart from its name.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Ticket {
+pub struct JoinCommand {
     /// The token.
     pub token: String,
     /// The hub's address as agents dial it.
@@ -276,13 +276,13 @@ pub struct Ticket {
     pub ca: Vec<Vec<u8>>,
 }
 
-impl fmt::Debug for Ticket {
+impl fmt::Debug for JoinCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("server", &self.server).field("pins", &self.pins).finish_non_exhaustive()
+        f.debug_struct("JoinCommand").field("server", &self.server).field("pins", &self.pins).finish_non_exhaustive()
     }
 }
 
-impl Ticket {
+impl JoinCommand {
     /// The line that joins a cluster.
     pub fn join_line(&self) -> String {
         let mut line = format!(
@@ -402,19 +402,23 @@ mod tests {
 
     #[test]
     fn lines() {
-        let ticket =
-            Ticket { token: "a.b".to_owned(), server: "https://h:6443".to_owned(), pins: Vec::new(), ca: Vec::new() };
+        let join_command = JoinCommand {
+            token: "a.b".to_owned(),
+            server: "https://h:6443".to_owned(),
+            pins: Vec::new(),
+            ca: Vec::new(),
+        };
         assert_eq!(
-            ticket.join_line(),
+            join_command.join_line(),
             "kubectl ocm join '<cluster_name>' --hub-token a.b --hub-apiserver https://h:6443".replace('\'', "")
         );
         assert_eq!(
-            ticket.clusteradm_line(),
+            join_command.clusteradm_line(),
             "clusteradm join --hub-token a.b --hub-apiserver https://h:6443 --cluster-name <cluster_name>"
         );
         let certificate = rcgen::generate_simple_self_signed(vec!["hub".to_owned()]).unwrap().cert.der().to_vec();
         let pin = Pin::of(&certificate).unwrap();
-        let full = Ticket { pins: vec![pin], ca: vec![certificate.clone()], ..ticket };
+        let full = JoinCommand { pins: vec![pin], ca: vec![certificate.clone()], ..join_command };
         assert!(
             full.join_line()
                 .ends_with(&format!(" --hub-ca-pin {pin} --hub-ca-data {}", certificate::to_base64(&certificate)))

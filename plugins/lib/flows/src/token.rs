@@ -14,7 +14,7 @@ use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::pin::Pin;
 use ocm_core::remedy::Remedy;
-use ocm_core::token::{self, BootstrapToken, Kept, SECRET_PREFIX, Ticket};
+use ocm_core::token::{self, BootstrapToken, JoinCommand, Kept, SECRET_PREFIX};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
@@ -54,7 +54,7 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub struct Minted {
     /// What a cluster joins with.
-    pub ticket: Ticket,
+    pub join_command: JoinCommand,
     /// Until when the token is good; none: for ever.
     pub expires: Option<Timestamp>,
     /// The user that the hub takes its holder for.
@@ -90,7 +90,7 @@ pub async fn create(hub: &Cluster, request: &Request, narrator: &dyn Narrator) -
             (token.reveal(), Some(expires), bootstrap::token_user(&token.id), Some(token.id))
         }
     };
-    Ok(Minted { ticket: Ticket { token, ..line }, expires, user, id })
+    Ok(Minted { join_command: JoinCommand { token, ..line }, expires, user, id })
 }
 
 /// Checks whether [`create`] could make the token, without making one.
@@ -221,9 +221,9 @@ fn draw() -> Result<BootstrapToken, Failure> {
     if dry { Err(Failure::other("the system gives no random numbers")) } else { Ok(token) }
 }
 
-/// Everything of a ticket but its token. The authority's certificate goes along only where a joiner who knows its key
+/// Everything of a join_command but its token. The authority's certificate goes along only where a joiner who knows its key
 /// could not learn it from the hub.
-async fn line(hub: &Cluster, options: &AddressOptions, narrator: &dyn Narrator) -> Result<Ticket, Failure> {
+async fn line(hub: &Cluster, options: &AddressOptions, narrator: &dyn Narrator) -> Result<JoinCommand, Failure> {
     let FoundAddress { address: HubAddress { server, ca, .. }, is_checked } =
         hub::address(hub, options, narrator).await?;
     let endpoint = Endpoint::parse(&server, None)?;
@@ -231,7 +231,7 @@ async fn line(hub: &Cluster, options: &AddressOptions, narrator: &dyn Narrator) 
     let learned = pins.is_empty()
         || (is_checked
             && ocm_net::learn(&endpoint, &pins, hub::CLUSTER_INFO_PATH, hub::published, tls::HANDSHAKE).await.is_ok());
-    Ok(Ticket { token: String::new(), server, pins, ca: if learned { Vec::new() } else { ca } })
+    Ok(JoinCommand { token: String::new(), server, pins, ca: if learned { Vec::new() } else { ca } })
 }
 
 /// Every bootstrap token with which clusters can register, or that was made for it, by identifier.
@@ -270,8 +270,8 @@ pub async fn show(
     }
     let token =
         token::reveal(&secret).ok_or_else(|| Failure::other(format!("bootstrap token {id:?} is incomplete")))?;
-    let ticket = Ticket { token, ..line(hub, address, narrator).await? };
-    Ok(Minted { ticket, expires: kept.expires, user: bootstrap::token_user(id), id: Some(id.to_owned()) })
+    let join_command = JoinCommand { token, ..line(hub, address, narrator).await? };
+    Ok(Minted { join_command, expires: kept.expires, user: bootstrap::token_user(id), id: Some(id.to_owned()) })
 }
 
 /// The identifier that was meant: people paste whole tokens and names of Secrets.

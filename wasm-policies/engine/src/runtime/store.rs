@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ocm_policy_rules::PolicyError;
-use wasmtime::{AsContextMut, Store, StoreLimits, StoreLimitsBuilder, UpdateDeadline};
+use wasmtime::{AsContextMut, ResourceLimiter, Store, UpdateDeadline};
 
 use crate::deadline::Deadline;
 use crate::limits::Limits;
@@ -11,9 +11,52 @@ use crate::runtime::errors::{policy_error, stop};
 
 /// What stands behind every store: the limits of its memory and tables, and what a host keeps for its guest.
 pub(crate) struct Guarded<T> {
-    pub(crate) limits: StoreLimits,
+    growth: Growth,
     pub(crate) clock: Clock,
     pub(crate) host: T,
+}
+
+/// How far memories, in bytes, and tables, in elements, may grow. A guest that wants more ends.
+struct Growth {
+    memory: usize,
+    table: usize,
+}
+
+impl Growth {
+    fn within(most: usize, wanted: usize) -> wasmtime::Result<bool> {
+        if wanted <= most { Ok(true) } else { stop(PolicyError::OutOfMemory) }
+    }
+}
+
+impl ResourceLimiter for Growth {
+    fn memory_growing(&mut self, _: usize, wanted: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        // Beyond its own maximum a module is told that it cannot grow, as the specification has it.
+        Ok(Self::within(self.memory, wanted)? && maximum.is_none_or(|maximum| wanted <= maximum))
+    }
+
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        stop(PolicyError::OutOfMemory)
+    }
+
+    fn table_growing(&mut self, _: usize, wanted: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(Self::within(self.table, wanted)? && maximum.is_none_or(|maximum| wanted <= maximum))
+    }
+
+    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        stop(PolicyError::OutOfMemory)
+    }
+
+    fn instances(&self) -> usize {
+        64
+    }
+
+    fn tables(&self) -> usize {
+        16
+    }
+
+    fn memories(&self) -> usize {
+        1
+    }
 }
 
 /// When a guest has to stop. Looked at when the ticks run out that it was given.
@@ -79,19 +122,12 @@ pub(crate) fn store<T: 'static>(
 ) -> Result<Store<Guarded<T>>, PolicyError> {
     let small = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let guarded = Guarded {
-        limits: StoreLimitsBuilder::new()
-            .memory_size(small(limits.memory_bytes))
-            .table_elements(small(limits.table_elements))
-            .memories(1)
-            .tables(16)
-            .instances(64)
-            .trap_on_grow_failure(true)
-            .build(),
+        growth: Growth { memory: small(limits.memory_bytes), table: small(limits.table_elements) },
         clock: Clock::default(),
         host,
     };
     let mut store = Store::try_new(engine, guarded).map_err(policy_error)?;
-    store.limiter(|guarded| &mut guarded.limits);
+    store.limiter(|guarded| &mut guarded.growth);
     store.set_hostcall_fuel(small(limits.host_bytes));
     store.epoch_deadline_callback(|mut context| context.data_mut().clock.look());
     fill(&mut store, limits)?;
