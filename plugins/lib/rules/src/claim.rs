@@ -85,11 +85,10 @@ pub fn claimant<'a, S: AsRef<str>>(
     settings: &csr::Settings,
 ) -> Option<Claimant<'a>> {
     let counts = match state {
-        // What cannot be read here, a signer may have read: whoever holds that certificate may be the agent.
-        State::Granted { .. } if request.content.is_err() => request.is_for_hub() && request.claims(cluster),
         _ if !request.is_first_of(cluster) => false,
         State::Pending => csr::first_certificate(request, cluster, settings).is_empty(),
-        State::Granted { .. } => request.is_for_hub() && request.names_agent_of(cluster),
+        // What cannot be read here, a signer may have read: whoever holds that certificate may be the agent.
+        State::Granted { .. } => request.is_for_hub() && (request.content.is_err() || request.names_agent_of(cluster)),
         State::Denied { .. } => true,
         State::Failed => false,
     };
@@ -327,7 +326,7 @@ mod tests {
         assert_eq!(claimant(&FIRST, "k", State::Pending, "c2", &settings), None, "it is for another name");
         // Nobody knows whose certificate it became.
         let unreadable = Csr { content: Err("no PEM"), ..FIRST };
-        assert!(granted(unreadable) && granted(Csr { addon_label: Some("x"), ..unreadable }) && !pending(unreadable));
+        assert!(granted(unreadable) && !granted(Csr { addon_label: Some("x"), ..unreadable }) && !pending(unreadable));
         assert!(!granted(Csr { cluster_label: Some("c2"), ..unreadable }));
         assert!(!granted(Csr { signer: "example.com/s", ..unreadable }));
         // Anybody may create what breaks a rule; once it was approved, it is somebody's certificate.
