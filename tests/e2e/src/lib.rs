@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
 use serde_json::Value;
@@ -127,6 +129,25 @@ pub fn resource_versions(cluster: &Cluster) -> BTreeMap<String, String> {
         }
     }
     found
+}
+
+/// The same of a cluster that has come to rest: controllers still write for a moment, longer on a busy machine.
+///
+/// # Panics
+///
+/// When it does not come to rest, or cannot be read.
+pub fn settled(cluster: &Cluster) -> BTreeMap<String, String> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut last = resource_versions(cluster);
+    loop {
+        thread::sleep(Duration::from_secs(3));
+        let now = resource_versions(cluster);
+        if now == last {
+            return now;
+        }
+        assert!(Instant::now() < deadline, "the cluster does not come to rest");
+        last = now;
+    }
 }
 
 /// A Deployment as far as anybody but its controller writes it. On a busy machine a pod may miss a probe at any time, and

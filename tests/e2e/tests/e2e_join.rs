@@ -9,7 +9,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Ask, managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::{JoinCommand, alone, hub, join, seat};
-use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run};
+use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled};
 use serde_json::Value;
 
 /// Refused or failed with this exit code and these words, and nothing is different.
@@ -96,12 +96,10 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
     assert_eq!(text(&authority), text(hub.ca_pem().as_bytes()));
     assert!(!format!("{said:?}").contains("eyJ"), "a token is shown: {said:?}");
 
-    // The operator still writes for a moment.
-    sleep(Duration::from_secs(5));
     let join_command = JoinCommand::create(hub, &[]).flags();
     let diff = vec![seat.clone(), "--diff".into()];
     for flags in [vec![seat.clone(), "--accept".into(), "--wait".into()], join_command, vec![seat.clone()], diff] {
-        let before = resource_versions(&cluster);
+        let before = settled(&cluster);
         let said = join(&cluster, "seat", &flags);
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.stderr.contains("already; nothing is changed"), "{said:?}");
@@ -395,11 +393,14 @@ fn a_hub_that_still_starts_is_waited_for() {
     let bundle = format!("--bundle-version={}", bundle());
     let said = run(kubectl_ocm("install", new.kubeconfig()).args(["hub", &bundle]));
     assert_eq!(said.code, Some(0), "{said:?}");
-    let starting = ["is still starting: it has no managed clusters yet", "kubectl ocm install hub --wait"];
+    let starting =
+        ["is still starting", "has not made it serve managed clusters yet", "kubectl ocm install hub --wait"];
     nothing_happens(early, "early", &[key.as_str(), "--dry-run=server"], 1, &starting);
     let said = join(early, "early", &[key.as_str(), "--accept", "--wait"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("to start: its operator has not made it serve managed clusters yet"), "{said:?}");
+    let early = object(new, &["managedcluster", "early"]);
+    assert_eq!(early["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"], "default", "{early}");
     new.kubectl(&["wait", "managedcluster/early", "--for=condition=ManagedClusterConditionAvailable", "--timeout=1s"])
         .expect("it is available");
 }

@@ -1,15 +1,12 @@
 //! The main job as people do it, each command run by a user who holds only the rights that the documentation names:
 //! install, token, join (with a token, and with access to both clusters), accept, get; and every command a second time.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, resource_versions, run};
+use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, resource_versions, run, settled};
 use serde_json::Value;
 
 /// Both kubeconfigs in one file, with the contexts `hub` and `managed`.
@@ -41,21 +38,6 @@ fn both(hub: &Path, managed: &Path, into: &Path) {
 #[track_caller]
 fn ok(said: &Said) {
     assert_eq!(said.code, Some(0), "stdout:\n{}\nstderr:\n{}", said.stdout, said.stderr);
-}
-
-/// What changes by itself on a quiet cluster: nothing that the commands create.
-fn settled(cluster: &Cluster) -> BTreeMap<String, String> {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let mut last = resource_versions(cluster);
-    loop {
-        thread::sleep(Duration::from_secs(3));
-        let now = resource_versions(cluster);
-        if now == last {
-            return now;
-        }
-        assert!(Instant::now() < deadline, "the cluster does not come to rest");
-        last = now;
-    }
 }
 
 fn available(hub: &Cluster, name: &str) {

@@ -94,19 +94,19 @@ pub(super) async fn prepare(
         serves: serves.is_some(),
         adopt_namespace: request.adopt_namespace,
     };
-    let adopts = match hub.check(&registrant, narrator.as_ref()).await {
-        // It may be about to become one: whoever installs a hub need not wait before clusters join it.
-        Err(failure) if failure.reason == Reason::KindNotServed => {
-            if !hub.is_starting().await? {
-                return Err(failure);
-            }
-            if !request.mode.changes() {
-                return Err(hub.still_starting());
-            }
+    let checked = hub.check(&registrant, narrator.as_ref()).await;
+    // It may be about to become one: whoever installs a hub need not wait before clusters join it.
+    let lack = match &checked {
+        Err(failure) if failure.reason != Reason::KindNotServed => None,
+        _ => hub.lacks().await?,
+    };
+    let adopts = match lack {
+        None => checked?,
+        Some(lack) if !request.mode.changes() => return Err(hub.still_starting(lack)),
+        Some(_) => {
             hub.started(request.timeout, narrator.as_ref()).await?;
             hub.check(&registrant, narrator.as_ref()).await?
         }
-        adopts => adopts?,
     };
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {

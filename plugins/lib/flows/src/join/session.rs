@@ -1,11 +1,15 @@
 //! The hub that was found and verified, and how we talk to it: made once for a command.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::WatchParams;
 use kube::config::{AuthInfo, Cluster as ClusterEntry};
 use kube::{Api, Resource};
+use ocm_api::names::webhooks;
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::{Failure, Narrator, Reason, Remedy, Role, certificate};
@@ -80,16 +84,41 @@ impl HubSession {
         }
     }
 
-    /// Whether somebody installs the hub just now: it has an operator, and does not serve managed clusters yet.
+    /// What a hub still lacks that somebody installs just now; none where it lacks nothing, or is no hub.
     ///
     /// # Errors
     /// What the hub said.
-    pub(super) async fn is_starting(&self) -> Result<bool, Failure> {
-        let client = self.client();
-        Ok(serves::<ClusterManager>(client).await? && !serves::<ManagedCluster>(client).await?)
+    pub(super) async fn lacks(&self) -> Result<Option<Lack>, Failure> {
+        match self.lack().await? {
+            Some(lack) if serves::<ClusterManager>(self.client()).await? => Ok(Some(lack)),
+            _ => Ok(None),
+        }
     }
 
-    /// Waits for a hub that [is starting](Self::is_starting) to serve managed clusters.
+    async fn lack(&self) -> Result<Option<Lack>, Failure> {
+        if !serves::<ManagedCluster>(self.client()).await? {
+            return Ok(Some(Lack::ManagedClusters));
+        }
+        // A registering agent may not read webhooks.
+        let Some(admin) = self.admin() else { return Ok(None) };
+        let webhooks: Api<MutatingWebhookConfiguration> = Api::all(admin.client.clone());
+        for (name, _) in webhooks::MUTATING {
+            match webhooks.get_metadata_opt(name).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(Some(Lack::Webhooks)),
+                Err(error) => {
+                    let failure = admin.explain(format_args!("read webhook configuration {name}"), error);
+                    if failure.reason != Reason::Forbidden {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for a hub that is being installed to serve managed clusters, and to complete them by its webhooks: a
+    /// cluster that registered before would be in no cluster set.
     ///
     /// # Errors
     /// [`Reason::TimedOut`], or what the hub said.
@@ -97,26 +126,44 @@ impl HubSession {
         let client = self.client();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.client.clone());
         let definition = format!("{}.{}", ManagedCluster::plural(&()), ManagedCluster::group(&()));
-        let triggers = Triggers::default().of(definitions, named(&definition));
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.client.clone());
+        let triggers = Triggers::default().of(definitions, named(&definition)).of(mutating, WatchParams::default());
         let doing = format!("waiting for the hub at {} to start", self.address.server);
-        let because = "its operator has not made it serve managed clusters yet";
         until_triggered(&doing, Instant::now() + timeout, PAUSE, triggers, narrator, async || {
             // The watch wakes it, but the API server may say a moment later only that it serves the kind.
-            let ready = serves::<ManagedCluster>(client).await?;
-            Ok(if ready { Check::Ready(()) } else { Check::Unwatched(because.to_owned()) })
+            Ok(match self.lack().await? {
+                None => Check::Ready(()),
+                Some(lack) => Check::Unwatched(lack.to_string()),
+            })
         })
         .await
         .map_err(|failure| failure.hint(Remedy::HubStart))
     }
 
     /// Says that the hub is still starting, to whoever does not wait for it.
-    pub(super) fn still_starting(&self) -> Failure {
+    pub(super) fn still_starting(&self, lack: Lack) -> Failure {
         let server = &self.address.server;
-        Failure::new(
-            Reason::KindNotServed,
-            format!("the hub at {server} is still starting: it has no managed clusters yet"),
-        )
-        .hint(Remedy::HubStart)
+        Failure::new(Reason::KindNotServed, format!("the hub at {server} is still starting"))
+            .because(lack)
+            .hint(Remedy::HubStart)
+    }
+}
+
+/// What a hub lacks while it is being installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// It does not know the kind.
+    ManagedClusters,
+    /// Nobody completes and checks managed clusters.
+    Webhooks,
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ManagedClusters => "its operator has not made it serve managed clusters yet",
+            Self::Webhooks => "its operator has not made the webhooks of managed clusters yet",
+        })
     }
 }
 
