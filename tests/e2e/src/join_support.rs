@@ -91,6 +91,6 @@ pub fn join<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, name: &str, flags: &[S
 }
 
 /// The flag that names the hub's kubeconfig.
-pub fn seat(hub: &Cluster) -> String {
+pub fn hub_access(hub: &Cluster) -> String {
     format!("--hub-kubeconfig={}", hub.kubeconfig().display())
 }

@@ -282,11 +282,11 @@ fn only_the_right_clusters_join_while_somebody_hostile_holds_their_token() {
     assert_eq!(approved(hub), [("shop".to_owned(), request.clone())]);
 
     // The kiosk joins with access to both clusters: its own agent is told from everybody else.
-    let seat = user_with(hub, "hub-joiner", &["join-hub.yaml", "accept.yaml"]);
+    let hub_access = user_with(hub, "hub-joiner", &["join-hub.yaml", "accept.yaml"]);
     let kiosk_joiner = user_with(kiosk, "kiosk-joiner", &["join.yaml"]);
-    let seat = format!("--hub-kubeconfig={}", seat.display());
+    let hub_access = format!("--hub-kubeconfig={}", hub_access.display());
     let join_kiosk = || {
-        let words = ["kiosk", &bundle_version, &seat, "--accept", "--wait"];
+        let words = ["kiosk", &bundle_version, &hub_access, "--accept", "--wait"];
         run(kubectl_ocm("join", &kiosk_joiner).args(words))
     };
     let said = join_kiosk();

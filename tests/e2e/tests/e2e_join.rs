@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Ask, managed_cluster, token_kubeconfig};
-use e2e_tests::join_support::{JoinCommand, alone, hub, join, seat};
+use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
+use e2e_tests::roles::user_with;
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled};
 use serde_json::Value;
 
@@ -50,15 +51,15 @@ fn is_available(said: &Said, name: &str) {
 }
 
 #[test]
-fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
+fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("seat")).expect("a cluster");
-    let seat = seat(hub);
+    let cluster = Cluster::start(&Spec::node("both")).expect("a cluster");
+    let hub_access = hub_access(hub);
 
     let (before, tokens) = (resource_versions(&cluster), resource_versions(hub));
     for (promise, code) in [("--dry-run=client", 0), ("--dry-run=server", 0), ("--diff", 3), ("--render", 0)] {
-        let said = join(&cluster, "seat", &[seat.as_str(), promise]);
+        let said = join(&cluster, "both", &[hub_access.as_str(), promise]);
         assert_eq!(said.code, Some(code), "{said:?}");
         assert!(said.stdout.contains("bootstrap-hub-kubeconfig"), "{said:?}");
         assert!(!said.stdout.contains("configured"), "{said:?}");
@@ -77,16 +78,16 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
     std::fs::write(unverified.path(), config.to_string()).expect("written");
     let flag = format!("--hub-kubeconfig={}", unverified.path().display());
     let words = ["is not verified: its kubeconfig says insecure-skip-tls-verify", "--hub-insecure-skip-tls-verify"];
-    nothing_happens(&cluster, "seat", &[&flag], 1, &words);
-    let said = join(&cluster, "seat", &[flag.as_str(), "--hub-insecure-skip-tls-verify", "--dry-run=client"]);
+    nothing_happens(&cluster, "both", &[&flag], 1, &words);
+    let said = join(&cluster, "both", &[flag.as_str(), "--hub-insecure-skip-tls-verify", "--dry-run=client"]);
     assert!(said.code == Some(0) && said.stderr.contains("warning: ") && said.stderr.contains(words[0]), "{said:?}");
 
     // Of a file with the authorities of two clusters, agents get that of their hub.
     let both = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(both.path(), format!("{}{}", cluster.ca_pem(), hub.ca_pem())).expect("written");
     let both = format!("--ca-file={}", both.path().display());
-    let said = join(&cluster, "seat", &[seat.as_str(), &both, "--accept", "--wait"]);
-    is_available(&said, "seat");
+    let said = join(&cluster, "both", &[hub_access.as_str(), &both, "--accept", "--wait"]);
+    is_available(&said, "both");
     let secret = object(&cluster, &["secret", "bootstrap-hub-kubeconfig", "--namespace=open-cluster-management-agent"]);
     let kubeconfig = secret.pointer("/data/kubeconfig").and_then(Value::as_str).expect("a kubeconfig");
     let kubeconfig = String::from_utf8(STANDARD.decode(kubeconfig).expect("base64")).expect("text");
@@ -97,26 +98,28 @@ fn from_one_seat_a_cluster_is_available_and_stays_as_it_is() {
     assert!(!format!("{said:?}").contains("eyJ"), "a token is shown: {said:?}");
 
     let join_command = JoinCommand::create(hub, &[]).flags();
-    let diff = vec![seat.clone(), "--diff".into()];
-    for flags in [vec![seat.clone(), "--accept".into(), "--wait".into()], join_command, vec![seat.clone()], diff] {
+    let diff = vec![hub_access.clone(), "--diff".into()];
+    for flags in
+        [vec![hub_access.clone(), "--accept".into(), "--wait".into()], join_command, vec![hub_access.clone()], diff]
+    {
         let before = settled(&cluster);
-        let said = join(&cluster, "seat", &flags);
+        let said = join(&cluster, "both", &flags);
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.stderr.contains("already; nothing is changed"), "{said:?}");
         assert_eq!(resource_versions(&cluster), before);
     }
-    nothing_happens(&cluster, "other", &[&seat], 3, &["as \"seat\", not as \"other\"", "kubectl ocm join seat"]);
+    nothing_happens(&cluster, "other", &[&hub_access], 3, &["as \"both\", not as \"other\"", "kubectl ocm join both"]);
 
     // Another hub: this cluster does not even have to be one to be recognised.
     let other = Cluster::start(&Spec::api("other")).expect("a cluster");
     let flag = format!("--hub-kubeconfig={}", other.kubeconfig().display());
     let address = format!("--hub-apiserver={}", other.server().replace("127.0.0.1", "localhost"));
-    let said = join(&cluster, "seat", &[flag.as_str(), &address]);
+    let said = join(&cluster, "both", &[flag.as_str(), &address]);
     assert_eq!(said.code, Some(2), "an address of this machine alone: {said:?}");
     let itself = format!("--hub-kubeconfig={}", cluster.kubeconfig().display());
-    nothing_happens(&cluster, "seat", &[&itself], 2, &["is the hub itself", "--self"]);
+    nothing_happens(&cluster, "both", &[&itself], 2, &["is the hub itself", "--self"]);
     let flags = [itself.as_str(), &both, "--self"];
-    nothing_happens(&cluster, "seat", &flags, 3, &["has joined another hub", "kubectl delete klusterlet klusterlet"]);
+    nothing_happens(&cluster, "both", &flags, 3, &["has joined another hub", "kubectl delete klusterlet klusterlet"]);
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     let late = Cluster::start(&Spec::node("late").ocm_images(false)).expect("a cluster");
     let taken = nothing_happens(&late, "t1", &flags, 3, &["already, and it is available", "choose another name"]);
     ends_as!("errors-name-taken", taken);
-    nothing_happens(&late, "t1", &[seat(hub)], 3, &["already, and it is available"]);
+    nothing_happens(&late, "t1", &[hub_access(hub)], 3, &["already, and it is available"]);
 }
 
 #[test]
@@ -237,11 +240,11 @@ fn an_unclean_end_is_mended_by_the_same_command() {
     let _alone = alone();
     let hub = hub();
     let cluster = Cluster::start(&Spec::node("again")).expect("a cluster");
-    let seat = seat(hub);
+    let hub_access = hub_access(hub);
     let bundle = format!("--bundle-version={}", bundle());
     for milliseconds in [80, 250, 900] {
         let mut child = kubectl_ocm("join", cluster.kubeconfig())
-            .args(["again", &seat, "--accept", "--wait", &bundle])
+            .args(["again", &hub_access, "--accept", "--wait", &bundle])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -250,7 +253,7 @@ fn an_unclean_end_is_mended_by_the_same_command() {
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
     }
-    is_available(&join(&cluster, "again", &[seat.as_str(), "--accept", "--wait"]), "again");
+    is_available(&join(&cluster, "again", &[hub_access.as_str(), "--accept", "--wait"]), "again");
 
     // Detached while nobody looked: the operator is gone, its lease is not.
     hub.kubectl(&["delete", "managedcluster", "again"]).expect("it goes");
@@ -263,7 +266,7 @@ fn an_unclean_end_is_mended_by_the_same_command() {
     cluster
         .kubectl(&["patch", "lease", "klusterlet-lock", operator, "--type=merge", "--patch", gone])
         .expect("patched");
-    let said = join(&cluster, "again", &[seat.as_str(), "--accept", "--wait"]);
+    let said = join(&cluster, "again", &[hub_access.as_str(), "--accept", "--wait"]);
     is_available(&said, "again");
     assert!(said.stderr.contains("cleared leader lease open-cluster-management/klusterlet-lock"), "{said:?}");
     assert!(said.stderr.contains("klusterlet-0123456789-abcde"), "{said:?}");
@@ -275,7 +278,7 @@ fn an_address_of_the_cluster_that_somebody_wrote_stays_with_its_ca() {
     let _alone = alone();
     // No agent runs there: the cluster stays as a join leaves it.
     let cluster = Cluster::start(&Spec::api("urls")).expect("a cluster");
-    let flags = [seat(hub())];
+    let flags = [hub_access(hub())];
     let publish = |server: &str| {
         let config = serde_json::json!({"apiVersion": "v1", "kind": "Config",
             "clusters": [{"name": "", "cluster": {"server": server}}]});
@@ -344,40 +347,52 @@ fn only_the_agent_that_was_installed_is_approved() {
     let _alone = alone();
     let hub = hub();
     let cluster = Cluster::start(&Spec::node("own")).expect("a cluster");
-    let seat = seat(hub);
+    let hub_access = hub_access(hub);
 
     // A namespace that is somebody else's is found before anything is installed.
     hub.kubectl(&["create", "namespace", "shop"]).expect("made");
-    nothing_happens(&cluster, "shop", &[seat.as_str(), "--accept"], 3, &["a namespace \"shop\"", "--adopt-namespace"]);
-    nothing_happens(&cluster, "shop", &[seat.as_str(), "--dry-run=server"], 3, &["a namespace \"shop\""]);
-    let said = join(&cluster, "shop", &[seat.as_str(), "--dry-run=client", "--adopt-namespace"]);
+    nothing_happens(
+        &cluster,
+        "shop",
+        &[hub_access.as_str(), "--accept"],
+        3,
+        &["a namespace \"shop\"", "--adopt-namespace"],
+    );
+    nothing_happens(&cluster, "shop", &[hub_access.as_str(), "--dry-run=server"], 3, &["a namespace \"shop\""]);
+    let said = join(&cluster, "shop", &[hub_access.as_str(), "--dry-run=client", "--adopt-namespace"]);
     assert!(said.code == Some(0) && said.stderr.contains("becomes the cluster's"), "{said:?}");
 
     let stranger = Stranger::of(hub);
     stranger.takes("own", "evil-own");
     let told = ["which this cluster did not register", "evil-own (sha256:"];
-    let said = join(&cluster, "own", &[seat.as_str(), "--dry-run=client"]);
+    let said = join(&cluster, "own", &[hub_access.as_str(), "--dry-run=client"]);
     assert!(said.code == Some(0) && told.iter().all(|words| said.stderr.contains(words)), "{said:?}");
 
-    let said = join(&cluster, "own", &[seat.as_str(), "--accept", "--wait"]);
+    let said = join(&cluster, "own", &[hub_access.as_str(), "--accept", "--wait"]);
     is_available(&said, "own");
     assert!(told.iter().all(|words| said.stderr.contains(words)), "{said:?}");
     assert!(said.stderr.contains("the agent's own key is sha256:"), "{said:?}");
     let evil = object(hub, &["csr", "evil-own"]);
     assert!(evil.pointer("/status/conditions").is_none(), "a stranger's request was decided: {evil}");
     // And again: the stray request still changes nothing.
-    let said = join(&cluster, "own", &[seat.as_str(), "--accept", "--wait"]);
+    let said = join(&cluster, "own", &[hub_access.as_str(), "--accept", "--wait"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(object(hub, &["csr", "evil-own"]).pointer("/status/conditions").is_none());
 
     // The hub forgets it, the cluster does not.
     hub.kubectl(&["delete", "managedcluster", "own"]).expect("it goes");
-    nothing_happens(&cluster, "own", &[&seat], 3, &["it was removed there", "kubectl delete klusterlet klusterlet"]);
+    nothing_happens(
+        &cluster,
+        "own",
+        &[&hub_access],
+        3,
+        &["it was removed there", "kubectl delete klusterlet klusterlet"],
+    );
     nothing_happens(&cluster, "own", &JoinCommand::create(hub, &[]).flags(), 3, &["it was removed there"]);
 
     // A namespace that is meant for the cluster becomes its own.
     cluster.kubectl(&["delete", "klusterlet", "klusterlet"]).expect("it goes");
-    let said = join(&cluster, "shop", &[seat.as_str(), "--adopt-namespace", "--accept", "--wait"]);
+    let said = join(&cluster, "shop", &[hub_access.as_str(), "--adopt-namespace", "--accept", "--wait"]);
     is_available(&said, "shop");
 }
 
@@ -386,7 +401,7 @@ fn a_hub_that_still_starts_is_waited_for() {
     let _alone = alone();
     let clusters = Cluster::start_all(&["newhub", "early"].map(Spec::node)).expect("clusters");
     let [new, early] = &clusters[..] else { panic!("two clusters") };
-    let key = seat(new);
+    let key = hub_access(new);
     let no_hub = ["is a Kubernetes cluster, but no hub", "kubectl ocm install hub"];
     nothing_happens(early, "early", &[key.as_str(), "--accept"], 1, &no_hub);
 
@@ -396,7 +411,10 @@ fn a_hub_that_still_starts_is_waited_for() {
     let starting =
         ["is still starting", "has not made it serve managed clusters yet", "kubectl ocm install hub --wait"];
     nothing_happens(early, "early", &[key.as_str(), "--dry-run=server"], 1, &starting);
-    let said = join(early, "early", &[key.as_str(), "--accept", "--wait"]);
+    // With the documented rights, which are enough to see what is missing.
+    let joiner = user_with(new, "hub-joiner", &["join-hub.yaml", "accept.yaml"]);
+    let joiner = format!("--hub-kubeconfig={}", joiner.display());
+    let said = join(early, "early", &[joiner.as_str(), "--accept", "--wait"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("to start: its operator has not made it serve managed clusters yet"), "{said:?}");
     let early = object(new, &["managedcluster", "early"]);

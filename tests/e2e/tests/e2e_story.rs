@@ -183,10 +183,10 @@ fn from_nothing_to_available_with_the_documented_rights() {
     assert_eq!(resource_versions(hub), hub_before, "a second join changes nothing on the hub");
 
     // With access to both clusters, as a single agent: one command from nothing to available.
-    let seat = scratch.path().join("seat");
+    let hub_access = scratch.path().join("both");
     let hub_joiner = user_with(hub, "hub-joiner", &["join-hub.yaml", "accept.yaml"]);
     let two_joiner = user_with(two, "two-joiner", &["join.yaml"]);
-    both(&hub_joiner, &two_joiner, &seat);
+    both(&hub_joiner, &two_joiner, &hub_access);
     let join_two = || {
         let words = [
             "two",
@@ -200,7 +200,7 @@ fn from_nothing_to_available_with_the_documented_rights() {
             "--bundle-version",
             bundle(),
         ];
-        run(kubectl_ocm("join", &seat).args(words))
+        run(kubectl_ocm("join", &hub_access).args(words))
     };
     ok(&join_two());
     assert_eq!(phase("two"), "Available");

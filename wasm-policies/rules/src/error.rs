@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_of_faults_are_their_words_in_json() {
+    fn codes_of_errors_are_their_words_in_json() {
         let text = || "x".to_owned();
         for error in [
             PolicyError::OutOfFuel,

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_does_not_carry_what_a_policy_wrote_to_terminals() {
+    fn an_error_does_not_carry_what_a_policy_wrote_to_terminals() {
         let long = "\u{9b}".repeat(2000);
         for json in [
             format!(r#"{{"verdict": "allow", "{long}": 1}}"#),

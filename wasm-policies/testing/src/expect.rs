@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_holds_and_faults_are_compared() {
+    fn edits_holds_and_errors_are_compared() {
         let edited = got(r#"{"verdict": "allow", "edits": [{"op": "set-label", "key": "k", "value": "v"}]}"#);
         assert!(wrong(r#"{"verdict": "allow"}"#, &edited).is_empty());
         assert_eq!(wrong(r#"{"verdict": "allow", "edits": []}"#, &edited).len(), 1);

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::WatchParams;
 use kube::config::{AuthInfo, Cluster as ClusterEntry};
 use kube::{Api, Resource};
 use ocm_api::names::webhooks;
@@ -127,7 +126,9 @@ impl HubSession {
         let definitions: Api<CustomResourceDefinition> = Api::all(client.client.clone());
         let definition = format!("{}.{}", ManagedCluster::plural(&()), ManagedCluster::group(&()));
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.client.clone());
-        let triggers = Triggers::default().of(definitions, named(&definition)).of(mutating, WatchParams::default());
+        let triggers = Triggers::default().of(definitions, named(&definition));
+        let triggers =
+            webhooks::MUTATING.iter().fold(triggers, |triggers, (name, _)| triggers.of(mutating.clone(), named(name)));
         let doing = format!("waiting for the hub at {} to start", self.address.server);
         until_triggered(&doing, Instant::now() + timeout, PAUSE, triggers, narrator, async || {
             // The watch wakes it, but the API server may say a moment later only that it serves the kind.
