@@ -20,6 +20,12 @@ pub use ocm_core::reconcile::FIELD_MANAGER;
 /// How many objects of a stage are on the way at once.
 const AT_ONCE: usize = 8;
 
+/// How often an object is read and applied that others change at the same time.
+const TRIES: u32 = 8;
+
+/// The first pause between two tries; each further one is as much longer.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Reads an object; none if it does not exist or its kind is not served.
 ///
 /// # Errors
@@ -40,15 +46,39 @@ pub async fn read(cluster: &Cluster, manifest: &Manifest) -> Result<Option<Value
 /// Applies one object: reads what is there, carries over what must not be lost, and applies server-side. A client-side
 /// dry run compares instead, and sends nothing but the read.
 ///
+/// What is applied replaces whole lists, with what others have added to them by the time of the read. So it is applied to
+/// exactly the version that was read; if the object has changed since, all begins anew.
+///
 /// # Errors
-/// The failure of the request, naming the object.
+/// The failure of the request, naming the object. [`Reason::Conflict`] of an object that changes all the time.
 pub async fn one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Applied, Failure> {
+    for attempt in 1..TRIES {
+        match try_one(cluster, manifest, dry_run).await? {
+            Tried::Applied(applied) => return Ok(*applied),
+            Tried::Changed(_) => tokio::time::sleep(PAUSE * attempt).await,
+        }
+    }
+    match try_one(cluster, manifest, dry_run).await? {
+        Tried::Applied(applied) => Ok(*applied),
+        Tried::Changed(failure) => Err(failure),
+    }
+}
+
+/// What has become of one try.
+enum Tried {
+    Applied(Box<Applied>),
+    /// The object has changed since it was read.
+    Changed(Failure),
+}
+
+async fn try_one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Tried, Failure> {
+    let done = |applied| Ok(Tried::Applied(Box::new(applied)));
     let before = read(cluster, manifest).await?;
     let manifest = match reconcile(manifest, before.as_ref()) {
         Reconciled::Apply(manifest) => manifest,
         Reconciled::Keep(reason) => {
             let after = before.clone().unwrap_or_default();
-            return Ok(Applied { manifest: manifest.clone(), outcome: Outcome::Kept(reason), before, after });
+            return done(Applied { manifest: manifest.clone(), outcome: Outcome::Kept(reason), before, after });
         }
     };
     if dry_run == DryRun::Client {
@@ -58,19 +88,38 @@ pub async fn one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Res
             Some(_) => Outcome::Configured,
         };
         let after = manifest.body().clone();
-        return Ok(Applied { manifest, outcome, before, after });
+        return done(Applied { manifest, outcome, before, after });
     }
     let mut params = PatchParams::apply(FIELD_MANAGER).force();
     params.dry_run = dry_run == DryRun::Server;
-    let sent = api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Apply(manifest.body())).await;
-    let after = sent.map_err(|error| cluster.explain(format_args!("apply {}", manifest.reference()), error))?;
+    let mut body = manifest.body().clone();
+    if let Some(version) = before.as_ref().and_then(|before| before.pointer("/metadata/resourceVersion")) {
+        body["metadata"]["resourceVersion"] = version.clone();
+    }
+    let sent = api(cluster, &manifest).patch(manifest.name(), &params, &Patch::Apply(body)).await;
+    let after = match sent {
+        Ok(after) => after,
+        Err(error) => {
+            let changed = is_changed(&error);
+            let failure = cluster.explain(format_args!("apply {}", manifest.reference()), error);
+            return if changed { Ok(Tried::Changed(failure)) } else { Err(failure) };
+        }
+    };
     let after = to_value(&after)?;
     let outcome = match &before {
         None => Outcome::Created,
         Some(before) if same(before, &after, dry_run) => Outcome::Unchanged,
         Some(_) => Outcome::Configured,
     };
-    Ok(Applied { manifest, outcome, before, after })
+    done(Applied { manifest, outcome, before, after })
+}
+
+/// Whether an object was not applied as it has changed since it was read. Conflicts of field managers, which no new read
+/// would mend, say themselves what they are.
+fn is_changed(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.is_conflict() && !causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
 }
 
 /// Carries out a plan stage by stage. Between the stages it waits until new kinds are served.
@@ -179,5 +228,113 @@ fn same(before: &Value, after: &Value, dry_run: DryRun) -> bool {
     match dry_run {
         DryRun::No => before.pointer("/metadata/resourceVersion") == after.pointer("/metadata/resourceVersion"),
         DryRun::Client | DryRun::Server => without_bookkeeping(before) == without_bookkeeping(after),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Method, Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_an_object_that_has_changed_is_read_and_applied_again() {
+        let answer = |code, reason: &str, cause: &str| {
+            let status: Status = serde_json::from_value(conflict(code, reason, cause)).unwrap();
+            is_changed(&kube::Error::Api(Box::new(status)))
+        };
+        assert!(answer(409, "Conflict", ""));
+        assert!(!answer(409, "Conflict", "FieldManagerConflict"));
+        assert!(!answer(409, "AlreadyExists", ""));
+        assert!(!answer(422, "Invalid", ""));
+    }
+
+    fn conflict(code: u16, reason: &str, cause: &str) -> Value {
+        json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "reason": reason,
+            "message": "the object was changed", "details": {"causes": [{"reason": cause, "field": ".rules"}]},
+        })
+    }
+
+    /// A cluster whose object has one subject more at each read, and whose server takes an apply after so many conflicts.
+    /// Returns what was applied at last, and how often that was tried.
+    async fn applied(conflicts: usize, cause: &'static str) -> (Result<Applied, Failure>, Vec<Value>) {
+        let sent = Arc::new(Mutex::new(Vec::<Value>::new()));
+        let (reads, seen) = (Arc::new(Mutex::new(0)), sent.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (reads, seen) = (reads.clone(), seen.clone());
+            async move {
+                let read = request.method() == Method::GET;
+                let body = request.into_body().collect_bytes().await?;
+                let (code, answer) = if read {
+                    let mut reads = reads.lock().unwrap();
+                    *reads += 1;
+                    let subjects: Vec<Value> = (0..*reads).map(|index| subject(&format!("user{index}"))).collect();
+                    (200, binding(&reads.to_string(), &subjects))
+                } else {
+                    let mut seen = seen.lock().unwrap();
+                    seen.push(serde_json::from_slice(&body)?);
+                    match seen.len() > conflicts {
+                        true => (200, seen[seen.len() - 1].clone()),
+                        false => (409, conflict(409, "Conflict", cause)),
+                    }
+                };
+                let answer = Body::from(serde_json::to_vec(&answer)?);
+                Ok::<_, tower::BoxError>(Response::builder().status(code).body(answer)?)
+            }
+        });
+        let cluster = Cluster {
+            client: Client::new(service, "default"),
+            context: None,
+            server: String::new(),
+            namespace: String::new(),
+            ca: None,
+            insecure: false,
+            tls_server_name: None,
+            proxy: None,
+            role: ocm_core::Role::default(),
+        };
+        let planned: k8s_openapi::api::rbac::v1::ClusterRoleBinding =
+            serde_json::from_value(binding("", &[subject("plan")])).unwrap();
+        let applied = one(&cluster, &Manifest::of(&planned), DryRun::No).await;
+        let sent = sent.lock().unwrap().clone();
+        (applied, sent)
+    }
+
+    fn subject(user: &str) -> Value {
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user})
+    }
+
+    fn binding(version: &str, subjects: &[Value]) -> Value {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "b", "resourceVersion": version},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+            "subjects": subjects,
+        })
+    }
+
+    #[tokio::test]
+    async fn what_was_added_since_the_read_is_read_and_stays() {
+        let (applied, sent) = applied(2, "").await;
+        assert_eq!(applied.unwrap().outcome, Outcome::Unchanged);
+        let versions: Vec<&Value> = sent.iter().map(|body| &body["metadata"]["resourceVersion"]).collect();
+        assert_eq!(versions, ["1", "2", "3"]);
+        assert_eq!(sent[2]["subjects"], json!(["user0", "user1", "user2", "plan"].map(subject)));
+    }
+
+    #[tokio::test]
+    async fn an_object_that_changes_all_the_time_is_told() {
+        let (failed, sent) = applied(usize::MAX, "").await;
+        assert_eq!(failed.unwrap_err().reason, Reason::Conflict);
+        assert_eq!(sent.len(), TRIES as usize);
+        let (failed, sent) = applied(usize::MAX, "FieldManagerConflict").await;
+        assert_eq!((failed.unwrap_err().reason, sent.len()), (Reason::Conflict, 1));
     }
 }
