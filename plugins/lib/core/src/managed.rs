@@ -62,11 +62,13 @@ impl AgentFacts {
 
     /// The agent of the cluster `cluster`, as far as its requests show it.
     pub fn agent(&self, cluster: &str, now: Timestamp) -> Agent {
+        // What an agent wrote down under another name is not this one's: neither its name nor its key is asked with again.
+        let own = |of: &str| of == cluster;
         let held = self.certificate.as_ref().filter(|certificate| certificate.not_after > now);
+        let held = held.filter(|_| self.cluster.as_deref().is_none_or(own));
         Agent {
             cluster: cluster.to_owned(),
-            // The names of an earlier life, under another name, are over.
-            name: self.name.clone().filter(|_| self.cluster.as_deref() == Some(cluster)),
+            name: self.name.clone().filter(|_| self.cluster.as_deref().is_some_and(own)),
             key: held.map(|certificate| certificate.pin.to_string()),
         }
     }
@@ -109,7 +111,10 @@ mod tests {
             Agent { cluster: "c1".to_owned(), name: Some("a1".to_owned()), key: Some(pin) }
         );
         assert_eq!(facts.agent("c1", ends).key, None);
-        assert_eq!(facts.agent("c2", before).name, None);
+        let other = Agent { cluster: "c2".to_owned(), name: None, key: None };
+        assert_eq!(facts.agent("c2", before), other, "what was left of c1");
+        let unnamed = AgentFacts { cluster: None, ..facts.clone() };
+        assert!(unnamed.agent("c1", before).key.is_some(), "nobody else's");
         assert_eq!(facts.identity(), None);
         let hub = HubAddress { server: "https://hub".to_owned(), ..HubAddress::default() };
         let whole = AgentFacts { hub: Some(hub.clone()), ..facts.clone() };
