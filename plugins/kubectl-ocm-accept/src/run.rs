@@ -110,7 +110,7 @@ impl Job {
         let waits = |candidate: &Candidate| self.deadline.is_some() && accept::still_waits(&candidate.decision);
         let (waiting, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(waits);
         if !ready.is_empty() {
-            rows.extend(self.act(ready).await?);
+            self.act(ready, rows).await?;
         }
         let late = match self.deadline.filter(|_| !waiting.is_empty()) {
             Some(deadline) => self.wait(waiting, deadline, rows).await?,
@@ -119,7 +119,7 @@ impl Job {
         let timed_out = !late.is_empty();
         if timed_out {
             // Their rows say what they lack.
-            rows.extend(self.act(late).await?);
+            self.act(late, rows).await?;
         }
         Ok(timed_out)
     }
@@ -135,37 +135,39 @@ impl Job {
         loop {
             let ready = watch.next(deadline, self.ui.as_ref()).await?;
             if ready.is_empty() {
-                return Ok(watch.into_waiting());
+                return Ok(watch.into_waiting(self.ui.as_ref()));
             }
-            rows.extend(self.act(ready).await?);
+            self.act(ready, rows).await?;
         }
     }
 
-    async fn act(&self, candidates: Vec<Candidate>) -> Result<Vec<Row>, Failure> {
+    /// Acts on clusters and adds their rows to those of earlier ones.
+    async fn act(&self, candidates: Vec<Candidate>, rows: &mut Vec<Row>) -> Result<(), Failure> {
         let acts = |candidate: &Candidate| matches!(candidate.decision, Decision::Act { .. });
         if let Some(reason) = &self.deny {
             accept::check_rights_to_deny(&self.hub, &candidates).await?;
             if self.ask && !self.ui.confirm(&self.view.question_to_deny(&candidates)).await? {
                 return Err(Failure::refused("nothing was denied"));
             }
-            return Ok(accept::deny(&self.hub, candidates, reason, self.dry_run, self.at_once, |row| {
-                self.view.row(row)
-            })
-            .await);
+            let each = |row: &Row| self.view.row(row);
+            let denied =
+                accept::deny(&self.hub, candidates, reason, self.dry_run, self.at_once, self.ui.as_ref(), each);
+            rows.extend(denied.await);
+            return Ok(());
         }
         let candidates = self.ask_about(candidates).await?;
         if candidates.iter().any(acts) {
             let check = async || accept::check_rights(&self.hub, &candidates).await;
             accept::patiently(self.deadline, self.ui.as_ref(), check).await?;
             if self.ask && !self.ui.confirm(&self.view.question(&candidates)).await? {
-                return Err(Failure::refused("nothing was accepted"));
+                return Err(Failure::refused(declined(rows)));
             }
         }
         let limits = Limits { at_once: self.at_once, deadline: self.deadline };
-        Ok(accept::carry_out(&self.hub, candidates, self.dry_run, limits, self.ui.as_ref(), |row| {
-            self.view.row(row);
-        })
-        .await)
+        let each = |row: &Row| self.view.row(row);
+        let done = accept::carry_out(&self.hub, candidates, self.dry_run, limits, self.ui.as_ref(), each);
+        rows.extend(done.await);
+        Ok(())
     }
 
     /// Asks about named clusters that a person may let in all the same, and decides anew about those.
@@ -219,6 +221,16 @@ fn scope(
     }
 }
 
+/// What comes of clusters that somebody does not accept, after these.
+fn declined(before: &[Row]) -> String {
+    let accepted = before.iter().filter(|row| matches!(row.outcome, Outcome::Accepted | Outcome::Approved)).count();
+    match accepted {
+        0 => "nothing was accepted".to_owned(),
+        1 => "nothing was accepted after the first cluster".to_owned(),
+        accepted => format!("nothing was accepted after the first {accepted} clusters"),
+    }
+}
+
 fn lifetime(text: &str) -> Result<i64, Failure> {
     let wrong = |why: String| Failure::usage(format!("--max-lifetime: {why}"));
     let lifetime = duration::parse(text).map_err(|error| wrong(error.to_string()))?;
@@ -264,6 +276,27 @@ mod tests {
         assert!(scope(vec![], vec![], false, None).is_err());
         assert!(scope(vec![], vec![], false, Some(" ".into())).is_err());
         assert!(scope(names(&["A_b"]), vec![], false, None).is_err());
+    }
+
+    #[test]
+    fn who_declines_is_told_what_was_accepted_before() {
+        let row = |outcome| Row {
+            name: String::new(),
+            outcome,
+            detail: String::new(),
+            help: None,
+            stray: Vec::new(),
+            cluster_set: None,
+            labels: std::collections::BTreeMap::new(),
+            fingerprint: None,
+            requester: None,
+            request: None,
+        };
+        assert_eq!(declined(&[]), "nothing was accepted");
+        assert_eq!(declined(&[row(Outcome::NoRequest), row(Outcome::AlreadyAccepted)]), "nothing was accepted");
+        let two = [row(Outcome::Accepted), row(Outcome::Approved)];
+        assert_eq!(declined(&two[..1]), "nothing was accepted after the first cluster");
+        assert_eq!(declined(&two), "nothing was accepted after the first 2 clusters");
     }
 
     #[test]

@@ -262,6 +262,13 @@ impl Hub {
         self.try_ask(ask).unwrap().metadata.name.unwrap()
     }
 
+    /// Asks for many certificates, several at a time.
+    pub fn ask_all(&self, asks: &[Ask]) {
+        let api: Api<CertificateSigningRequest> = Api::all(self.client(Who::Bootstrap));
+        let ask = async |ask: &Ask| drop(api.create(&PostParams::default(), &ask.object()).await.unwrap());
+        self.wait(futures::stream::iter(asks).map(ask).buffer_unordered(8).collect::<Vec<()>>());
+    }
+
     /// Registers a cluster that asks for a certificate as it should; returns the request's name.
     pub fn join(&self, name: &str) -> String {
         self.register(name);

@@ -121,6 +121,40 @@ fn a_wrong_request_is_shown_and_the_right_one_waited_for() {
     assert!(code == Some(0) || (code == Some(3) && stdout.contains("TwoKeys")), "{stdout} {said:?}");
 }
 
+/// What a process has needed at most, in MiB.
+fn peak_memory(child: &Child) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1024
+}
+
+#[test]
+fn hundreds_of_large_requests_take_little_memory_and_few_lines() {
+    const COUNT: usize = 400;
+    let hub = Hub::start("flood");
+    let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
+    hub.register("w1");
+    // The API server reads the first block, and takes what follows it for nothing.
+    let padding = "x".repeat(400_000);
+    let large = |text: &str| Ask::raw("w1", format!("{}{text}{padding}", Fixture::agent("w1", "x").pem()).into_bytes());
+    hub.ask_all(&vec![large(""); COUNT / 2]);
+    let mut waiting = Waiting::start(&user, &["w1", "--wait", "--timeout", "120s"]);
+    waiting.says("w1: Unreadable, ");
+    hub.ask_all(&vec![large("\n"); COUNT / 2]);
+    // The right one is found among them, though it is as large as it may be.
+    let mut ask = Ask::agent("w1");
+    ask.pem.extend(vec![b'\n'; 8000]);
+    let right = hub.ask(&ask);
+    waiting.says("w1: 400 requests break a rule and were left alone: Unreadable 400");
+    let peak = peak_memory(&waiting.child);
+    let (code, stdout, said) = waiting.end();
+    assert_eq!((code, stdout.as_str()), (Some(0), "managedcluster/w1 accepted\n"), "{said:?}");
+    assert_eq!(hub.approved(), [right].into());
+    assert_eq!(said.iter().filter(|line| line.contains("Unreadable")).count(), 2, "{said:#?}");
+    // All of them together, in base64, would be 210.
+    assert!(peak < 200, "{peak} MiB");
+}
+
 #[test]
 fn a_hub_that_goes_away_is_waited_for_with_one_sentence() {
     let hub = Hub::start("away");

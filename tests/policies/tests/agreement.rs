@@ -143,7 +143,8 @@ impl Case<'_> {
     }
 
     /// The request that `accept` bases a refusal on: the newest that waits and is right; where there is none, the newest
-    /// that was approved in this registration, right before wrong ones; or else the newest that waits, or was decided.
+    /// that was approved in this registration, right ones before wrong ones of other keys; or else the newest that waits,
+    /// or was decided.
     fn decisive(&self) -> Option<usize> {
         let hub = self.hub;
         let request = |index: usize| &hub.csrs[index].request;
@@ -151,7 +152,7 @@ impl Case<'_> {
         let pending = self.requests(|state| state == State::Pending);
         let created = hub.cluster.as_ref().and_then(|cluster| cluster["metadata"]["creationTimestamp"].as_str());
         let created = created.and_then(|created| created.parse().ok());
-        let now = |index: &usize| request(*index).decided >= created;
+        let now = |index: &usize| request(*index).decided.is_none_or(|decided| Some(decided) >= created);
         let decided: Vec<_> = self.requests(|state| state != State::Pending).into_iter().filter(now).collect();
         let granted = decided.iter().copied().filter(|index| {
             let request = request(*index);
@@ -167,7 +168,10 @@ impl Case<'_> {
         // Whose agent joined and was denied since needs none of those that wait.
         let denied = self.has_joined() && !self.is_accepted() && self.has("HubAcceptedManagedCluster", |_| true);
         let pending_first = if denied { None } else { right_of(&pending) };
-        pending_first.or_else(|| right_of(&granted)).or_else(newest)
+        let right = right_of(&granted);
+        let same = |index: &usize, right: usize| request(*index).key_digest() == request(right).key_digest();
+        let wrong = |right| granted.iter().copied().rfind(|index| same(index, right) && !is_right(index));
+        pending_first.or_else(|| right.and_then(wrong)).or(right).or_else(newest)
     }
 
     /// Asks about a request in both ways, which have to agree where both know the cluster.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use csr_fixtures::Fixture;
+use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_core::accept::{Chosen, Decision, Found, Help, Options, decide};
@@ -23,7 +23,7 @@ fn a_right_request_lets_a_cluster_in() {
 #[test]
 fn nothing_is_done_without_a_cluster_or_a_request() {
     let request = Request::read(&asks("r", 110, &key()));
-    let found = Found { requests: std::slice::from_ref(&request), ..Found::default() };
+    let found = Found { requests: &[&request], ..Found::default() };
     let nobody = decide(CLUSTER, &found, &Options::default());
     assert_refused(&nobody, Code::NoManagedCluster);
     assert_eq!(decided(&cluster(), &[]), Decision::NoRequest);
@@ -45,8 +45,8 @@ fn names_of_the_hub_are_not_given_away() {
     let request =
         |name: &str| Request::read(&labelled(object("r", 110, &Fixture::agent(name, "a1").pem()), LABEL, name));
     let of = |name: &str, namespace| {
-        let (cluster, requests) = (cluster(), [request(name)]);
-        let found = Found { cluster: Some(&cluster), namespace, requests: &requests, ..Found::default() };
+        let (cluster, request) = (cluster(), request(name));
+        let found = Found { cluster: Some(&cluster), namespace, requests: &[&request], ..Found::default() };
         decide(name, &found, &Options::default())
     };
     let own = Namespace::Own { created: Some(at(REGISTERED + 1).as_millisecond()) };
@@ -265,7 +265,8 @@ fn accounts_that_the_hub_lets_register_may_ask_and_need_their_tokens() {
     ask_as_service_account(&mut object, "ocm", "agent-registration-bootstrap");
     let decided = |object: &CertificateSigningRequest, bound: &[&str]| {
         let bound: Vec<String> = bound.iter().map(|account| format!("system:serviceaccount:{account}")).collect();
-        let (requests, cluster) = ([Request::read(object)], cluster());
+        let (request, cluster) = (Request::read(object), cluster());
+        let requests = [&request];
         let found = Found { cluster: Some(&cluster), requests: &requests, bound_accounts: &bound, ..Found::default() };
         decide(CLUSTER, &found, &Options::default())
     };
@@ -295,7 +296,8 @@ fn a_name_that_was_used_before_needs_a_word() {
     assert_eq!(decide_with(&cluster(), &both, &reuse), lets_in(1));
     // The former holder has no need to ask.
     assert_eq!(decided(&cluster(), std::slice::from_ref(&old)), Decision::NoRequest);
-    let requests = [Request::read(&asks("new", 110, &key()))];
+    let request = Request::read(&asks("new", 110, &key()));
+    let requests = [&request];
     let with = |namespace, role_created, options: &Options| {
         let cluster = cluster();
         decide(
@@ -389,4 +391,59 @@ fn an_omitted_lifetime_counts_as_the_signers() {
     let mut short = request;
     short.spec.expiration_seconds = Some(86_400);
     assert_eq!(decide_with(&cluster(), &[short], &day), lets_in(0));
+}
+
+#[test]
+fn a_key_that_was_also_given_a_wrong_certificate_lets_nobody_in() {
+    let one = key();
+    let right = concluded(asks("right", 110, &one), "Approved");
+    let lets_in = Decision::Act { approve: None, stands_on: Some(0), accept: true };
+    assert_eq!(decided(&cluster(), std::slice::from_ref(&right)), lets_in);
+    let greedy = |name, key: &Key| {
+        let fixture = Fixture::agent(CLUSTER, "a1").organization("platform-admins").key(key);
+        object(name, 105, &fixture.pem())
+    };
+    let wrong = concluded(greedy("wrong", &one), "Approved");
+    for objects in [[right.clone(), wrong.clone()], [wrong, right.clone()]] {
+        assert_refused(&decided(&cluster(), &objects), Code::ForeignOrganization);
+        assert_refused(&decide_with(&cluster(), &objects, &naming(&one)), Code::ForeignOrganization);
+        assert_refused(&decide_with(&cluster(), &objects, &replacing()), Code::ForeignOrganization);
+    }
+    // Nobody gave it one; and one of another key is not this one's.
+    assert_eq!(decided(&cluster(), &[right.clone(), greedy("wrong", &one)]), lets_in);
+    let others = [right, concluded(greedy("wrong", &key()), "Approved")];
+    assert_refused(&decided(&cluster(), &others), Code::NameTaken);
+    assert_eq!(decide_with(&cluster(), &others, &naming(&one)), lets_in);
+}
+
+#[test]
+fn when_a_request_was_approved_is_not_known_from_times_that_cannot_be() {
+    let key = key();
+    let approved = |created, second| {
+        let mut object = asks("r", created, &key);
+        conclude_at(&mut object, "Approved", second);
+        object
+    };
+    let reuse = Options { reuse_name: true, ..Options::default() };
+    let lets_in = Decision::Act { approve: None, stands_on: Some(0), accept: true };
+    // Before it was there: perhaps in this registration, perhaps in an earlier one. The worse holds.
+    let backdated = approved(REGISTERED + 10, REGISTERED - 10);
+    assert_refused(&decided(&cluster(), std::slice::from_ref(&backdated)), Code::NameUsedBefore);
+    assert_eq!(decide_with(&cluster(), std::slice::from_ref(&backdated), &reuse), lets_in);
+    let other = [backdated, asks("new", 120, &Key::new(Kind::P256))];
+    assert_refused(&decide_with(&cluster(), &other, &reuse), Code::NameTaken);
+    // Nor is its key that of an agent which joined before there was the request.
+    let asks_again = [approved(130, 115), asks("again", 300, &key)];
+    assert_eq!(decided(&joined(120), &asks_again), Decision::Settled { stray: vec![1] });
+
+    let at_time = |now: Option<i64>, second| {
+        let (request, cluster) = (Request::read(&approved(REGISTERED - 10, second)), cluster());
+        let now = now.map(at);
+        let found = Found { cluster: Some(&cluster), requests: &[&request], now, ..Found::default() };
+        decide(CLUSTER, &found, &Options::default())
+    };
+    assert_eq!(at_time(Some(200), 200), lets_in);
+    assert_eq!(at_time(Some(200), 200 + 60), lets_in, "clocks differ");
+    assert_eq!(at_time(None, 9000), lets_in);
+    assert_refused(&at_time(Some(200), 9000), Code::NameUsedBefore);
 }

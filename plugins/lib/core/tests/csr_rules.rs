@@ -6,7 +6,7 @@ use common::*;
 use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use ocm_core::csr::{Code, Content, Request, Settings, State, Unreadable};
+use ocm_core::csr::{Code, Content, LONGEST, Request, Settings, State, Unreadable};
 
 fn agent() -> Fixture {
     Fixture::agent(CLUSTER, "a1")
@@ -394,6 +394,9 @@ fn only_one_block_and_nothing_else_is_read() {
         assert_eq!(Content::read(pem.as_bytes()), Err(Unreadable::Pem), "{what}");
     }
     assert_eq!(Content::read(b"\xff\xfe"), Err(Unreadable::Pem));
+    let padded = |length: usize| format!("{pem}{}", "\n".repeat(length - pem.len()));
+    assert_eq!(Content::read(padded(LONGEST).as_bytes()), Content::read(pem.as_bytes()));
+    assert_eq!(Content::read(padded(LONGEST + 1).as_bytes()), Err(Unreadable::TooLong));
     let windows = pem.replace('\n', "\r\n");
     assert_eq!(Content::read(windows.as_bytes()), Content::read(pem.as_bytes()));
 }

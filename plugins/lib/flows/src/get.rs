@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
 use kube::api::ListParams;
@@ -15,7 +16,7 @@ use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
 
-use crate::registry;
+use crate::registry::{self, REQUESTS_PAGE};
 pub use crate::watch::Changed;
 use crate::watch::changes;
 
@@ -199,7 +200,7 @@ pub fn watch_clusters(
         config = config.fields(&format!("metadata.name={name}"));
     }
     let names = names.to_vec();
-    changes(hub, config, ClusterRow::of).try_filter(move |change| {
+    changes(hub, config, ClusterRow::of, |object| ClusterRow::of(object.clone())).try_filter(move |change| {
         let wanted = match change {
             Changed::Now(row) | Changed::Gone(row) => names.is_empty() || names.iter().any(|name| name == row.name()),
             Changed::Listed | Changed::Lost(_) | Changed::Back => true,
@@ -213,8 +214,15 @@ pub fn watch_requests(
     hub: &Cluster,
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<RequestRow>, Failure>> {
-    let config = watcher::Config::default().labels(&for_clusters(selector));
-    let seen = changes(hub, config, |object: CertificateSigningRequest| (Request::read(&object), object));
+    let config = watcher::Config::default().labels(&for_clusters(selector)).page_size(REQUESTS_PAGE);
+    let now = |object: CertificateSigningRequest| (Request::read(&object), object);
+    // A request can be long, and there can be many: what was asked for is not kept until it is gone.
+    let gone = |object: &CertificateSigningRequest| {
+        let mut kept = object.clone();
+        kept.spec.request = ByteString::default();
+        (Request::read(object), kept)
+    };
+    let seen = changes(hub, config, now, gone);
     // What the hub says of a user is read when the first request of theirs is seen.
     let begin = (Box::pin(seen), Settings::default(), BTreeSet::new());
     stream::unfold(begin, async move |(mut seen, mut settings, mut asked)| {
@@ -226,7 +234,8 @@ pub fn watch_requests(
         {
             settings.requesters = accounts;
         }
-        let change = change.map(|change| change.map(|(request, object)| RequestRow::of(object, request, &settings)));
+        let row = |(request, object)| RequestRow::of(object, request, &settings);
+        let change = change.map(|change| change.map(row, row));
         Some((change, (seen, settings, asked)))
     })
 }

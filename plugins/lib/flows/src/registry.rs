@@ -1,6 +1,7 @@
 //! What the hub knows of clusters and their requests, read in as few requests as there are kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
@@ -21,6 +22,13 @@ use serde::de::DeserializeOwned;
 /// How many objects one page of a list holds.
 const PAGE: u32 = 500;
 
+/// How many certificate requests one page holds. Whoever may register clusters may create any number of them of a megabyte
+/// each, and a page is in memory as a whole.
+pub(crate) const REQUESTS_PAGE: u32 = 100;
+
+/// Objects of which everything but the request itself is larger are read again when they are needed.
+const LARGEST: usize = 4 << 10;
+
 /// Up to this many names are read one by one; more are read as one list.
 pub(crate) const FEW: usize = 8;
 
@@ -35,14 +43,34 @@ pub enum Scope {
     All,
 }
 
+/// A request, and the object that it was read from while it may have to be sent back.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What was read.
+    pub request: Request,
+    /// The object of a request that waits, without what the server knows better; none where it is large, for there may be
+    /// any number of such.
+    pub object: Option<Arc<CertificateSigningRequest>>,
+}
+
+impl Asked {
+    fn read(mut object: CertificateSigningRequest) -> Self {
+        let request = Request::read(&object);
+        object.metadata.managed_fields = None;
+        let rest = serde_json::to_vec(&object.metadata).map_or(usize::MAX, |metadata| metadata.len());
+        let keep = request.state == State::Pending && request.content.is_ok() && rest <= LARGEST;
+        Self { request, object: keep.then(|| Arc::new(object)) }
+    }
+}
+
 /// Clusters with their requests, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     /// The managed clusters of the scope that exist.
     pub clusters: BTreeMap<String, ManagedCluster>,
     /// The requests that carry a cluster's label, and those that were approved for the name of an agent of it, whatever
-    /// their label says; with the objects that they were read from.
-    pub requests: BTreeMap<String, Vec<(Request, CertificateSigningRequest)>>,
+    /// their label says.
+    pub requests: BTreeMap<String, Vec<Asked>>,
     /// The namespaces of the hub by name.
     namespaces: BTreeMap<String, claim::Namespace>,
     /// When the ClusterRoles of agents were created, by their names.
@@ -97,15 +125,15 @@ impl Registry {
                 registry.clusters.insert(name, cluster);
             }
         }
-        registry.bound_accounts = bound_accounts(hub, requests.iter().map(|(request, _)| request)).await?;
-        for (request, object) in requests {
-            let mut names = clusters_of(&request);
+        registry.bound_accounts = bound_accounts(hub, requests.iter().map(|asked| &asked.request)).await?;
+        for asked in requests {
+            let mut names = clusters_of(&asked.request);
             let last = names.pop_last();
             for name in names {
-                registry.requests.entry(name).or_default().push((request.clone(), object.clone()));
+                registry.requests.entry(name).or_default().push(asked.clone());
             }
             if let Some(name) = last {
-                registry.requests.entry(name).or_default().push((request, object));
+                registry.requests.entry(name).or_default().push(asked);
             }
         }
         Ok(registry)
@@ -120,17 +148,9 @@ impl Registry {
     pub fn role_created(&self, name: &str) -> Option<Timestamp> {
         self.roles.get(&hub_names::managed_cluster_role(name)).copied()
     }
-
-    /// The requests for a cluster.
-    pub fn requests_of(&self, name: &str) -> &[(Request, CertificateSigningRequest)] {
-        self.requests.get(name).map(Vec::as_slice).unwrap_or_default()
-    }
 }
 
-/// A request with the object that it was read from.
-type Read = (Request, CertificateSigningRequest);
-
-type Lists = (Vec<ManagedCluster>, Vec<Read>, Vec<PartialObjectMeta<Namespace>>);
+type Lists = (Vec<ManagedCluster>, Vec<Asked>, Vec<PartialObjectMeta<Namespace>>);
 
 type Roles = Vec<PartialObjectMeta<ClusterRole>>;
 
@@ -158,29 +178,38 @@ async fn requests_and(
     selector: &str,
     others: &str,
     names: Option<&[String]>,
-) -> Result<Vec<Read>, Failure> {
-    let read = |object: CertificateSigningRequest| (Request::read(&object), object);
+) -> Result<Vec<Asked>, Failure> {
     let granted = |signer| granted(hub, signer, others, names);
+    let labelled = pages_of_requests(hub, ListParams::default().labels(selector), |object| Some(Asked::read(object)));
     let (labelled, api, grpc) =
-        at_once(requests(hub, selector), granted(signers::KUBE_APISERVER_CLIENT), granted(signers::GRPC)).await?;
-    Ok(labelled.into_iter().map(read).chain(api).chain(grpc).collect())
+        at_once(labelled, granted(signers::KUBE_APISERVER_CLIENT), granted(signers::GRPC)).await?;
+    Ok(labelled.into_iter().chain(api).chain(grpc).collect())
 }
 
 /// Requests for a signer that were approved for the name of an agent. There may be many others: of each page only those
 /// stay.
-async fn granted(hub: &Cluster, signer: &str, selector: &str, names: Option<&[String]>) -> Result<Vec<Read>, Failure> {
-    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+async fn granted(hub: &Cluster, signer: &str, selector: &str, names: Option<&[String]>) -> Result<Vec<Asked>, Failure> {
     let params = ListParams::default().labels(selector).fields(&format!("spec.signerName={signer}"));
-    pages(hub, &api, params, "list certificate signing requests", |object: CertificateSigningRequest| {
+    pages_of_requests(hub, params, |object| {
         let conditions = object.status.as_ref().and_then(|status| status.conditions.as_deref());
         // Most of what waits needs no reading.
         conditions.filter(|conditions| conditions.iter().any(|condition| condition.type_ == "Approved"))?;
-        let request = Request::read(&object);
-        let clusters = clusters_of(&request);
+        let asked = Asked::read(object);
+        let clusters = clusters_of(&asked.request);
         let mine = clusters.iter().any(|cluster| names.is_none_or(|names| names.contains(cluster)));
-        mine.then_some((request, object))
+        mine.then_some(asked)
     })
     .await
+}
+
+/// Lists certificate requests and keeps what is wanted of each.
+async fn pages_of_requests<T>(
+    hub: &Cluster,
+    params: ListParams,
+    wanted: impl Fn(CertificateSigningRequest) -> Option<T>,
+) -> Result<Vec<T>, Failure> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    pages(hub, &api, params.limit(REQUESTS_PAGE), "list certificate signing requests", wanted).await
 }
 
 /// Users besides the usual ones whom the hub lets register clusters. It is asked only if some of the requests need that:
@@ -289,8 +318,7 @@ pub async fn clusters(hub: &Cluster, selector: Option<&str>) -> Result<Vec<Manag
 /// # Errors
 /// When the hub cannot be read.
 pub async fn requests(hub: &Cluster, selector: &str) -> Result<Vec<CertificateSigningRequest>, Failure> {
-    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    all(hub, &api, ListParams::default().labels(selector), "list certificate signing requests").await
+    pages_of_requests(hub, ListParams::default().labels(selector), Some).await
 }
 
 /// Whether a name can stand in the path of a URL as it is.
@@ -355,21 +383,20 @@ async fn all<K>(hub: &Cluster, api: &Api<K>, params: ListParams, what: &str) -> 
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
-    pages(hub, api, params, what, Some).await
+    pages(hub, api, params.limit(PAGE), what, Some).await
 }
 
 /// Lists page by page and keeps what is wanted of each.
 async fn pages<K, T>(
     hub: &Cluster,
     api: &Api<K>,
-    params: ListParams,
+    mut params: ListParams,
     what: &str,
     wanted: impl Fn(K) -> Option<T>,
 ) -> Result<Vec<T>, Failure>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
-    let mut params = params.limit(PAGE);
     let mut items = Vec::new();
     loop {
         let page = api.list(&params).await.map_err(|error| hub.explain(what, error))?;

@@ -12,11 +12,11 @@ use serde::de::DeserializeOwned;
 
 /// One thing that a watch finds.
 #[derive(Clone, Debug)]
-pub enum Changed<T> {
+pub enum Changed<T, G = T> {
     /// It is new or has changed.
     Now(T),
     /// It is gone.
-    Gone(T),
+    Gone(G),
     /// All that there are have been found.
     Listed,
     /// The hub cannot be watched at the moment; the watch goes on trying. Once for each interruption.
@@ -25,12 +25,12 @@ pub enum Changed<T> {
     Back,
 }
 
-impl<T> Changed<T> {
+impl<T, G> Changed<T, G> {
     /// The same of something else.
-    pub(crate) fn map<U>(self, row: impl FnOnce(T) -> U) -> Changed<U> {
+    pub(crate) fn map<U, H>(self, now: impl FnOnce(T) -> U, gone: impl FnOnce(G) -> H) -> Changed<U, H> {
         match self {
-            Self::Now(seen) => Changed::Now(row(seen)),
-            Self::Gone(seen) => Changed::Gone(row(seen)),
+            Self::Now(seen) => Changed::Now(now(seen)),
+            Self::Gone(seen) => Changed::Gone(gone(seen)),
             Self::Listed => Changed::Listed,
             Self::Lost(failure) => Changed::Lost(failure),
             Self::Back => Changed::Back,
@@ -38,24 +38,26 @@ impl<T> Changed<T> {
     }
 }
 
-/// Follows a kind. What passes by itself, like a lost connection, is retried with growing pauses.
-pub(crate) fn changes<K, T>(
+/// Follows a kind. What passes by itself, like a lost connection, is retried with growing pauses. Of each object, what
+/// `gone` makes of it is kept, to tell of it when it is gone.
+pub(crate) fn changes<K, T, G: Clone>(
     hub: &Cluster,
     config: watcher::Config,
-    row: fn(K) -> T,
-) -> impl Stream<Item = Result<Changed<T>, Failure>>
+    now: fn(K) -> T,
+    gone: fn(&K) -> G,
+) -> impl Stream<Item = Result<Changed<T, G>, Failure>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let api: Api<K> = Api::all(hub.client.clone());
     let label = hub.label();
-    let mut known = Known::default();
+    let mut known = Known::new(gone);
     watcher(api, config).default_backoff().flat_map(move |event| {
         let found = match event {
             Ok(event) => known.take(event),
             Err(error) => known.lose(error, &label).into_iter().collect(),
         };
-        futures::stream::iter(found.into_iter().map(move |change| change.map(|change| change.map(row))))
+        futures::stream::iter(found.into_iter().map(move |change| change.map(|change| change.map(now, |gone| gone))))
     })
 }
 
@@ -63,8 +65,10 @@ where
 const REFUSALS: u32 = 5;
 
 /// What was shown already: a watch that begins again lists everything anew, and only what differs is news.
-struct Known<K> {
-    objects: BTreeMap<String, K>,
+struct Known<K, G> {
+    /// By name: UID, resource version, and what is told when it is gone.
+    objects: BTreeMap<String, (Version, G)>,
+    gone: fn(&K) -> G,
     /// The names of a list that is under way.
     listed: Option<BTreeSet<String>>,
     lost: bool,
@@ -72,14 +76,15 @@ struct Known<K> {
     refused: u32,
 }
 
-impl<K> Default for Known<K> {
-    fn default() -> Self {
-        Self { objects: BTreeMap::new(), listed: None, lost: false, refused: 0 }
-    }
-}
+/// UID and resource version.
+type Version = (Option<String>, Option<String>);
 
-impl<K: kube::Resource + Clone> Known<K> {
-    fn take(&mut self, event: Change<K>) -> Vec<Result<Changed<K>, Failure>> {
+impl<K: kube::Resource, G> Known<K, G> {
+    fn new(gone: fn(&K) -> G) -> Self {
+        Self { objects: BTreeMap::new(), gone, listed: None, lost: false, refused: 0 }
+    }
+
+    fn take(&mut self, event: Change<K>) -> Vec<Result<Changed<K, G>, Failure>> {
         let mut found = Vec::new();
         // The beginning of a list is announced before anything was read.
         if !matches!(event, Change::Init) && std::mem::take(&mut self.lost) {
@@ -97,28 +102,29 @@ impl<K: kube::Resource + Clone> Known<K> {
             Change::InitDone => {
                 let listed = self.listed.take().unwrap_or_default();
                 let gone = self.objects.keys().filter(|name| !listed.contains(*name)).cloned().collect::<Vec<_>>();
-                found.extend(gone.iter().filter_map(|name| self.objects.remove(name)).map(Changed::Gone));
+                found.extend(
+                    gone.iter().filter_map(|name| self.objects.remove(name)).map(|(_, gone)| Changed::Gone(gone)),
+                );
                 found.push(Changed::Listed);
             }
             Change::Apply(object) => found.extend(self.news(object)),
             Change::Delete(object) => {
                 self.objects.remove(&name_of(&object));
-                found.push(Changed::Gone(object));
+                found.push(Changed::Gone((self.gone)(&object)));
             }
         }
         found.into_iter().map(Ok).collect()
     }
 
-    fn news(&mut self, object: K) -> Option<Changed<K>> {
-        let before = self.objects.insert(name_of(&object), object.clone());
-        let same = before.is_some_and(|before| {
-            before.meta().uid == object.meta().uid && before.meta().resource_version == object.meta().resource_version
-        });
+    fn news(&mut self, object: K) -> Option<Changed<K, G>> {
+        let version = (object.meta().uid.clone(), object.meta().resource_version.clone());
+        let before = self.objects.insert(name_of(&object), (version.clone(), (self.gone)(&object)));
+        let same = before.is_some_and(|(before, _)| before == version);
         (!same).then_some(Changed::Now(object))
     }
 
     /// An error that does not pass ends the watch; one that may is told once.
-    fn lose(&mut self, error: watcher::Error, label: &str) -> Option<Result<Changed<K>, Failure>> {
+    fn lose(&mut self, error: watcher::Error, label: &str) -> Option<Result<Changed<K, G>, Failure>> {
         let failure = match error {
             watcher::Error::InitialListFailed(error)
             | watcher::Error::WatchStartFailed(error)

@@ -136,7 +136,7 @@ pub async fn require(cluster: &Cluster, purpose: &str, rights: &[Right]) -> Resu
     if missing.is_empty() {
         return Ok(());
     }
-    let sentence = format!("your user lacks rights to {purpose} ({}); nothing was changed", cluster.label());
+    let sentence = format!("your user lacks rights to {purpose} ({})", cluster.label());
     let failure = missing
         .iter()
         .fold(Failure::new(Reason::Forbidden, sentence), |failure, right| failure.because(format!("may not {right}")));

@@ -179,7 +179,8 @@ pub fn taken<'a>(
     let mine = |claimant: &Claimant<'_>| is_key(claimant, key);
     let granted = claimants.filter(|claimant| is_of_registration(holder, claimant.state));
     let before_join = |claimant: &Claimant<'_>| match (claimant.state, holder.joined_at) {
-        (State::Granted { at: Some(at) }, Some(joined)) => at <= joined,
+        // What cannot be told is taken for the worse.
+        (State::Granted { at }, Some(joined)) => at.is_some_and(|at| at <= joined),
         _ => true,
     };
     let detail = match () {
@@ -252,9 +253,7 @@ pub fn used_before<'a>(
         // What cannot be told is taken for the worse.
         _ => true,
     };
-    let earlier = |claimant: Claimant<'_>| {
-        matches!(claimant.state, State::Granted { .. }) && !is_of_registration(holder, claimant.state)
-    };
+    let earlier = |claimant: Claimant<'_>| matches!(claimant.state, State::Granted { at } if older(at));
     let trace = match facts.namespace {
         _ if holder.joined => return None,
         Namespace::Own { created } if older(created) => "its namespace is older than this registration",
@@ -284,6 +283,9 @@ mod tests {
         joined_at: None,
     };
     const JOINED: Holder = Holder { accepted: true, joined: true, joined_at: Some(200), ..NEW };
+
+    /// Nobody knows when it was approved.
+    const UNKNOWN: Claimant<'_> = Claimant { key: "k1", state: State::Granted { at: None } };
 
     fn pending(key: &str) -> Claimant<'_> {
         Claimant { key, state: State::Pending }
@@ -380,6 +382,9 @@ mod tests {
         assert_eq!(rivals_of(&JOINED, &[]), Some(Code::NameTaken));
         assert_eq!(rivals_of(&JOINED, &[granted("k1", 110)]), None);
         assert_eq!(rivals_of(&JOINED, &[granted("k1", 210)]), Some(Code::NameTaken), "after the other one joined");
+        assert_eq!(rivals_of(&JOINED, &[UNKNOWN]), Some(Code::NameTaken), "perhaps after the other one joined");
+        let some_time = Holder { joined_at: None, ..JOINED };
+        assert_eq!(rivals_of(&some_time, &[granted("k1", 210)]), None);
         assert_eq!(rivals_of(&JOINED, &[granted("k1", 110), granted("k2", 110)]), Some(Code::NameTaken));
     }
 
@@ -430,6 +435,7 @@ mod tests {
             (own(Some(99)), [].as_slice(), "its namespace is older than this registration"),
             (own(None), &[], "its namespace is older than this registration"),
             (none, &[granted("k1", 99)], "a certificate for the name was approved before this registration"),
+            (none, &[UNKNOWN], "a certificate for the name was approved before this registration"),
             (Facts { role_created: Some(99), ..none }, &[], "the role of its agents is older than this registration"),
             (Facts { recorded: true, ..none }, &[], "the hub has a record of the name"),
         ] {

@@ -274,13 +274,14 @@ impl Hub {
             Some(_) => Namespace::Foreign,
         };
         let role = self.roles.first().and_then(|role| role["metadata"]["creationTimestamp"].as_str());
-        let requests: Vec<Request> = self.csrs.iter().map(|csr| csr.request.clone()).collect();
+        let requests: Vec<&Request> = self.csrs.iter().map(|csr| &csr.request).collect();
         let found = Found {
             cluster: cluster.as_ref(),
             namespace,
             role_created: role.map(|created| created.parse().expect("it is a time")),
             requests: &requests,
             bound_accounts: &[],
+            now: None,
         };
         decide(self.name, &found, &self.options)
     }

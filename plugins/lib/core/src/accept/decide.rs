@@ -1,8 +1,8 @@
 //! The decision: which request, if any, and whether something stands in the way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::Condition;
 use ocm_api::cluster::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
@@ -54,10 +54,15 @@ pub struct Found<'a> {
     /// When the ClusterRole of its agents was created, if there is one.
     pub role_created: Option<Timestamp>,
     /// The requests that carry its label.
-    pub requests: &'a [Request],
+    pub requests: &'a [&'a Request],
     /// Users besides the usual ones whom the hub itself lets register clusters: see [`crate::bootstrap`].
     pub bound_accounts: &'a [String],
+    /// The time; none where nothing is to be said of what lies in the future.
+    pub now: Option<Timestamp>,
 }
+
+/// How much the hub's clock may be ahead of ours.
+const SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// A request with its index among all that were found.
 type Indexed<'a> = (usize, &'a Request);
@@ -82,15 +87,37 @@ pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
         role_created: millis(found.role_created),
         recorded: false,
     };
-    let requests = found.requests.iter().enumerate().filter(|(_, request)| request.facts().is_first_of(name));
-    let mut settings = options.settings.clone();
-    settings.requesters.extend_from_slice(found.bound_accounts);
-    let case = Case { name, cluster, holder, facts, options, settings, requests: requests.collect() };
+    let requests = found.requests.iter().copied().enumerate().filter(|(_, request)| request.facts().is_first_of(name));
+    let settings = settings(found, options);
+    let latest = found.now.and_then(|now| now.checked_add(SKEW).ok());
+    let case = Case { name, cluster, holder, facts, options, settings, latest, requests: requests.collect() };
     let decision = match &options.fingerprint {
         Some(wanted) => case.with_key(wanted),
         None => case.with_any_key(),
     };
     case.admit(decision)
+}
+
+/// How many of the requests that wait for the name break which rule; each counts for the first one that it breaks.
+pub fn wrong(name: &str, found: &Found<'_>, options: &Options) -> BTreeMap<Code, usize> {
+    let settings = settings(found, options);
+    let mut count = BTreeMap::new();
+    for request in found.requests {
+        if request.state == State::Pending
+            && request.facts().is_first_of(name)
+            && let Some(violation) = request.violations(name, &settings).first()
+        {
+            *count.entry(violation.code).or_default() += 1;
+        }
+    }
+    count
+}
+
+/// The settings of the user, with everybody whom the hub lets register clusters.
+fn settings(found: &Found<'_>, options: &Options) -> Settings {
+    let mut settings = options.settings.clone();
+    settings.requesters.extend_from_slice(found.bound_accounts);
+    settings
 }
 
 /// What is decided about.
@@ -102,6 +129,8 @@ pub(super) struct Case<'a> {
     pub(super) options: &'a Options,
     /// Those of the options, with everybody who may ask.
     pub(super) settings: Settings,
+    /// What is said to have happened later has not.
+    latest: Option<Timestamp>,
     pub(super) requests: Vec<Indexed<'a>>,
 }
 
@@ -126,7 +155,21 @@ impl<'a> Case<'a> {
 
     fn claimant(&self, request: &'a Request) -> Option<Claimant<'a>> {
         let key = request.key_digest().unwrap_or_default();
-        claim::claimant(&request.facts(), key, state(request), self.name, &self.settings)
+        claim::claimant(&request.facts(), key, self.state(request), self.name, &self.settings)
+    }
+
+    fn state(&self, request: &Request) -> claim::State {
+        match request.state {
+            State::Pending => claim::State::Pending,
+            State::Approved | State::Issued => claim::State::Granted { at: self.decided(request) },
+            State::Denied => claim::State::Denied { at: self.decided(request) },
+            State::Failed => claim::State::Failed,
+        }
+    }
+
+    /// When a request was decided about. Whoever may approve may also write when; of the future, nobody can tell.
+    fn decided(&self, request: &Request) -> Option<i64> {
+        millis(request.decided.filter(|decided| self.latest.is_none_or(|latest| *decided <= latest)))
     }
 
     /// Requests that were approved in this registration and whose certificates are identities on the hub.
@@ -244,7 +287,9 @@ impl<'a> Case<'a> {
         Decision::Act { approve: Some(index), stands_on: Some(index), accept: !self.holder.accepted }
     }
 
-    /// Nothing waits for approval: an approved request of this registration still lets the cluster in.
+    /// Nothing waits for approval: an approved request of this registration still lets the cluster in, unless its key was
+    /// also given a certificate that breaks a rule. Its holder has that one in any case, and to accept the cluster adds
+    /// rights to the name in it; whether that is meant, a person decides who looks at it, and deletes it if it is.
     fn without_pending(&self, is_meant: &dyn Fn(&Request) -> bool) -> Decision {
         if self.holder.accepted {
             return Decision::Settled { stray: Vec::new() };
@@ -267,6 +312,12 @@ impl<'a> Case<'a> {
                 let candidates = right.iter().copied();
                 return Refusal::new(violation.code, detail, self.taken(candidates, request)).into();
             }
+            let same = |other: &Request| other.key_digest() == request.key_digest();
+            let wrong = granted.iter().filter(|(_, other)| same(other) && !self.is_right(other));
+            let wrong = wrong.max_by_key(|(_, other)| other.created);
+            if let Some(refusal) = wrong.and_then(|(_, other)| self.approved_wrongly(other)) {
+                return refusal.into();
+            }
             return act(Some(*index));
         }
         // Whatever the user says: what was approved is somebody's identity, and broke a rule.
@@ -280,7 +331,7 @@ impl<'a> Case<'a> {
             return act(None);
         }
         let decided = self.requests.iter().filter(|(_, request)| {
-            let now = claim::is_since(&self.holder, millis(request.decided));
+            let now = claim::is_since(&self.holder, self.decided(request));
             request.state != State::Pending && is_meant(request) && now
         });
         match decided.max_by_key(|(_, request)| request.created) {
@@ -339,15 +390,6 @@ fn holder(cluster: &ManagedCluster) -> Holder {
         accepted_before: conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some(),
         joined: joined.is_some(),
         joined_at: millis(joined.map(|condition| condition.last_transition_time.0)),
-    }
-}
-
-fn state(request: &Request) -> claim::State {
-    match request.state {
-        State::Pending => claim::State::Pending,
-        State::Approved | State::Issued => claim::State::Granted { at: millis(request.decided) },
-        State::Denied => claim::State::Denied { at: millis(request.decided) },
-        State::Failed => claim::State::Failed,
     }
 }
 

@@ -10,5 +10,5 @@ mod admit;
 mod decide;
 mod outcome;
 
-pub use decide::{Chosen, Found, Options, decide};
+pub use decide::{Chosen, Found, Options, decide, wrong};
 pub use outcome::{Decision, Help, Refusal};

@@ -17,6 +17,10 @@ use super::signature::signature;
 use crate::key::Key;
 use crate::pin::Pin;
 
+/// Longer requests are not read: the largest keys and names that an agent has take a tenth of it, and whoever may
+/// register clusters may create any number of them.
+pub const LONGEST: usize = 16 << 10;
+
 /// What a request asks for: everything that its own signature covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
@@ -41,6 +45,8 @@ pub struct Content {
 /// Why the content of a request cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
+    /// Longer than [`LONGEST`].
+    TooLong,
     /// Not exactly one PEM block of the right kind.
     Pem,
     /// Not a PKCS #10 request; the whole sentence.
@@ -57,6 +63,7 @@ impl Unreadable {
     /// The reason as a sentence.
     pub fn as_str(&self) -> &str {
         match self {
+            Self::TooLong => "it is longer than 16 KiB",
             Self::Pem => "it is not exactly one PEM block CERTIFICATE REQUEST",
             Self::Der(sentence) => sentence,
             Self::Text => "its subject holds a value that is no UTF-8 or printable string",
@@ -78,6 +85,9 @@ impl Content {
     /// # Errors
     /// Says what kept it from being read.
     pub fn read(pem: &[u8]) -> Result<Self, Unreadable> {
+        if pem.len() > LONGEST {
+            return Err(Unreadable::TooLong);
+        }
         let der = only_pem_block(pem)?;
         if !der::is_request(&der) {
             return Err(Unreadable::der("it is not laid out and encoded as one"));

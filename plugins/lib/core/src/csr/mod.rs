@@ -12,7 +12,7 @@ mod request;
 mod signature;
 
 pub use crate::key::Key;
-pub use content::{Content, Unreadable};
+pub use content::{Content, LONGEST, Unreadable};
 pub use ocm_rules::csr::{Settings, Signature};
 pub use ocm_rules::{Code, Violation};
 pub use request::{Request, Requester, State};

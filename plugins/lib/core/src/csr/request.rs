@@ -10,11 +10,16 @@ use ocm_rules::{Violation, identity};
 
 use super::{Content, Unreadable};
 
+/// Nobody has a longer name: what an annotation says beyond it need not be kept.
+const LONGEST_USER: usize = 1024;
+
 /// A request: the object around it, and what it asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Name of the object.
     pub name: String,
+    /// Its UID: what is created anew under the same name is another request.
+    pub uid: Option<String>,
     /// The cluster that its label names; a claim.
     pub cluster_label: Option<String>,
     /// The add-on that its label names; a claim.
@@ -27,13 +32,13 @@ pub struct Request {
     pub lifetime_seconds: Option<i32>,
     /// Who created the object, as the API server recorded it.
     pub requester: Requester,
-    /// The user that OCM's gRPC server says to have asked; anybody may write it.
+    /// The user that OCM's gRPC server says to have asked, as far as names of users go; anybody may write it.
     pub grpc_user: Option<String>,
     /// When the object was created.
     pub created: Option<Timestamp>,
     /// What has become of it.
     pub state: State,
-    /// When that was decided.
+    /// When that was decided; none where that is not known.
     pub decided: Option<Timestamp>,
     /// What it asks for; or why that cannot be read.
     pub content: Result<Content, Unreadable>,
@@ -95,15 +100,19 @@ impl Request {
             () if has("Approved") => State::Approved,
             () => State::Pending,
         };
-        // The API server fills in both times where an approver leaves them out: whoever may approve may also choose them.
+        // The API server fills in both times where an approver leaves them out: whoever may approve may also choose them. A
+        // time before there was a request tells nothing.
+        let created = metadata.creation_timestamp.as_ref().map(|time| time.0);
         let decided = conditions
             .iter()
             .filter(|condition| condition.type_ != "Failed" || state == State::Failed)
             .filter_map(|condition| condition.last_transition_time.as_ref().or(condition.last_update_time.as_ref()))
             .map(|time| time.0)
-            .max();
+            .max()
+            .filter(|decided| created.is_none_or(|created| *decided >= created));
         Self {
             name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone(),
             cluster_label: label(labels::CLUSTER_NAME),
             addon_label: label(labels::ADDON_NAME),
             signer: spec.signer_name.clone(),
@@ -124,8 +133,8 @@ impl Request {
                 .annotations
                 .as_ref()
                 .and_then(|annotations| annotations.get(annotations::CSR_USER))
-                .cloned(),
-            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+                .map(|user| user.chars().take(LONGEST_USER).collect()),
+            created,
             state,
             decided,
             content: Content::read(&spec.request.0),

@@ -160,6 +160,7 @@ pub fn labelled(mut object: CertificateSigningRequest, key: &str, value: &str) -
 /// What is decided with these options.
 pub fn decide_with(cluster: &ManagedCluster, objects: &[CertificateSigningRequest], options: &Options) -> Decision {
     let requests: Vec<Request> = objects.iter().map(Request::read).collect();
+    let requests: Vec<&Request> = requests.iter().collect();
     decide(CLUSTER, &Found { cluster: Some(cluster), requests: &requests, ..Found::default() }, options)
 }
 

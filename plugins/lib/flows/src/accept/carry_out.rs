@@ -18,7 +18,7 @@ use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::json;
 
 use super::{APPROVAL_REASON, Candidate, Outcome, Row, failed, row, survey};
-use crate::registry::Scope;
+use crate::registry::{Scope, is_plain};
 
 /// How much is done at a time, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub async fn carry_out(
 ) -> Vec<Row> {
     let total = candidates.len();
     let accept = async |candidate: Candidate| {
-        let row = one(hub, candidate, dry_run, limits.deadline).await;
+        let row = one(hub, candidate, dry_run, limits.deadline, narrator).await;
         if dry_run == DryRun::No && matches!(row.outcome, Outcome::Accepted | Outcome::Approved) {
             narrator.tell(Event::done(format!("accepted {}", row.name)));
         }
@@ -88,7 +88,13 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// How often a decision is taken anew when the hub changed under it.
 pub(super) const TRIES: usize = 5;
 
-pub(super) async fn one(hub: &Cluster, mut candidate: Candidate, dry_run: DryRun, deadline: Option<Instant>) -> Row {
+pub(super) async fn one(
+    hub: &Cluster,
+    mut candidate: Candidate,
+    dry_run: DryRun,
+    deadline: Option<Instant>,
+    narrator: &dyn Narrator,
+) -> Row {
     // What was shown, and agreed to.
     let key = candidate.request().and_then(Request::fingerprint);
     let uid = candidate.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
@@ -112,7 +118,11 @@ pub(super) async fn one(hub: &Cluster, mut candidate: Candidate, dry_run: DryRun
         if dry_run == DryRun::Client {
             return row;
         }
-        let mut failure = match act(hub, &candidate, approve, accept, dry_run, &mut approved).await {
+        let acted = act(hub, &candidate, approve, accept, dry_run, |request: &str| {
+            narrator.tell(Event::done(format!("approved request {request}")));
+            approved = Some(request.to_owned());
+        });
+        let mut failure = match acted.await {
             Ok(()) => return row,
             Err(failure) => failure,
         };
@@ -164,11 +174,15 @@ async fn act(
     approve: Option<usize>,
     accept: bool,
     dry_run: DryRun,
-    approved: &mut Option<String>,
+    mut approved: impl FnMut(&str),
 ) -> Result<(), Failure> {
     // The request first: a cluster must never be accepted whose request was not approved.
-    if let Some((request, object)) = approve.and_then(|index| candidate.requests.get(index)) {
+    if let Some(request) = approve.and_then(|index| candidate.requests.get(index)) {
         let key = request.fingerprint().unwrap_or_default();
+        let object = match &candidate.object {
+            Some(object) => CertificateSigningRequest::clone(object),
+            None => read_again(hub, request).await?,
+        };
         decide_request(
             hub,
             object,
@@ -179,7 +193,7 @@ async fn act(
         )
         .await?;
         if dry_run == DryRun::No {
-            *approved = Some(request.name.clone());
+            approved(&request.name);
         }
     }
     if accept && let Some(cluster) = &candidate.cluster {
@@ -188,10 +202,28 @@ async fn act(
     Ok(())
 }
 
-/// Adds a condition to exactly the request that was looked at: its UID and resource version go along.
+/// The object of a request that was not kept, if it still is what was looked at.
+async fn read_again(hub: &Cluster, request: &Request) -> Result<CertificateSigningRequest, Failure> {
+    match live(hub, &request.name).await? {
+        Some(object) if Request::read(&object) == *request => Ok(object),
+        _ => Err(Failure::new(Reason::Conflict, format!("request {} changed in the meantime", request.name))),
+    }
+}
+
+/// What the hub holds of a request now.
+pub(super) async fn live(hub: &Cluster, name: &str) -> Result<Option<CertificateSigningRequest>, Failure> {
+    // Whoever asks chooses the name, and nearly anything is one.
+    if !is_plain(name) {
+        return Err(Failure::new(Reason::Invalid, format!("the name of request {name:?} cannot stand in a URL")));
+    }
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    api.get_opt(name).await.map_err(|error| hub.explain(format_args!("read request {name}"), error))
+}
+
+/// Adds a condition to exactly this request: its UID and resource version go along.
 pub(super) async fn decide_request(
     hub: &Cluster,
-    object: &CertificateSigningRequest,
+    mut object: CertificateSigningRequest,
     kind: &str,
     reason: &str,
     message: &str,
@@ -199,7 +231,6 @@ pub(super) async fn decide_request(
 ) -> Result<(), Failure> {
     let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
     let name = object.metadata.name.clone().unwrap_or_default();
-    let mut object = object.clone();
     let status = object.status.get_or_insert_default();
     status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
         type_: kind.to_owned(),
@@ -254,6 +285,7 @@ mod tests {
             name: name.to_string(),
             cluster: None,
             requests: Vec::new(),
+            object: None,
             bound_accounts: Vec::new(),
             options: Options::default(),
             decision: Decision::NoRequest,

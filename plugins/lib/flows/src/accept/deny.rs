@@ -1,12 +1,10 @@
 //! Denying clusters: acceptance is withdrawn first, then requests are denied.
 
-use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use kube::Api;
 use ocm_core::csr::{Code, Request, State};
-use ocm_core::{DryRun, Failure, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 
-use super::carry_out::{TRIES, decide_request, in_order, set_accepted};
+use super::carry_out::{TRIES, decide_request, in_order, live, set_accepted};
 use super::{Candidate, DENIAL_REASON, Outcome, Row, row};
 
 /// Denies: every request that waits gets a denial with `reason`, and an accepted cluster loses its acceptance.
@@ -16,14 +14,20 @@ pub async fn deny(
     reason: &str,
     dry_run: DryRun,
     at_once: usize,
+    narrator: &dyn Narrator,
     mut each: impl FnMut(&Row),
 ) -> Vec<Row> {
-    in_order(candidates, at_once, async |candidate| deny_one(hub, candidate, reason, dry_run).await, |row, _| each(row))
-        .await
+    let deny = async |candidate| deny_one(hub, candidate, reason, dry_run, narrator).await;
+    in_order(candidates, at_once, deny, |row, _| each(row)).await
 }
 
-async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: DryRun) -> Row {
-    let waiting: Vec<&(Request, CertificateSigningRequest)> = candidate.waiting().collect();
+async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: DryRun, narrator: &dyn Narrator) -> Row {
+    let done = |what: String| {
+        if dry_run == DryRun::No {
+            narrator.tell(Event::done(what));
+        }
+    };
+    let waiting: Vec<&Request> = candidate.waiting().collect();
     let accepted = candidate.is_accepted();
     let row = row(&candidate);
     if waiting.is_empty() && !accepted {
@@ -39,19 +43,26 @@ async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: Dr
     if dry_run != DryRun::Client
         && accepted
         && let Some(cluster) = &candidate.cluster
-        && let Err(failure) = set_accepted(hub, cluster, false, dry_run).await
     {
-        withdrawn = false;
-        failures.push(failure);
+        match set_accepted(hub, cluster, false, dry_run).await {
+            Ok(()) => done(format!("withdrew the acceptance of {}", candidate.name)),
+            Err(failure) => {
+                withdrawn = false;
+                failures.push(failure);
+            }
+        }
     }
     let mut denied = Vec::new();
-    for (request, object) in &waiting {
+    for request in waiting {
         let result = match dry_run {
             DryRun::Client => Ok(()),
-            _ => deny_request(hub, object, reason, dry_run).await,
+            _ => deny_request(hub, request, reason, dry_run).await,
         };
         match result {
-            Ok(()) => denied.push(request.name.as_str()),
+            Ok(()) => {
+                done(format!("denied request {}", request.name));
+                denied.push(request.name.as_str());
+            }
             Err(failure) => failures.push(failure),
         }
     }
@@ -72,18 +83,22 @@ async fn deny_one(hub: &Cluster, candidate: Candidate, reason: &str, dry_run: Dr
     Row { outcome, detail, help: None, stray: Vec::new(), request, ..row }
 }
 
-/// Denies a request. One that changed in the meantime is looked at again; one that is gone or decided needs no denial.
-async fn deny_request(
-    hub: &Cluster,
-    object: &CertificateSigningRequest,
-    reason: &str,
-    dry_run: DryRun,
-) -> Result<(), Failure> {
-    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    let name = object.metadata.name.clone().unwrap_or_default();
-    let mut object = object.clone();
+/// Denies a request as it is now. One that is gone or decided needs no denial.
+async fn deny_request(hub: &Cluster, request: &Request, reason: &str, dry_run: DryRun) -> Result<(), Failure> {
+    let name = &request.name;
     for attempt in 1.. {
-        let failure = match decide_request(hub, &object, "Denied", DENIAL_REASON, reason, dry_run).await {
+        let object = match live(hub, name).await? {
+            Some(object) if object.metadata.uid == request.uid => object,
+            _ => return Ok(()),
+        };
+        match Request::read(&object).state {
+            State::Pending => {}
+            State::Denied | State::Failed => return Ok(()),
+            State::Approved | State::Issued => {
+                return Err(Failure::new(Reason::Conflict, format!("request {name} was approved in the meantime")));
+            }
+        }
+        let failure = match decide_request(hub, object, "Denied", DENIAL_REASON, reason, dry_run).await {
             Ok(()) => return Ok(()),
             Err(failure) => failure,
         };
@@ -91,18 +106,6 @@ async fn deny_request(
             Reason::NotFound => return Ok(()),
             Reason::Conflict if attempt < TRIES => {}
             _ => return Err(failure),
-        }
-        let again = api.get_opt(&name).await;
-        match again.map_err(|error| hub.explain(format_args!("read request {name}"), error))? {
-            Some(again) if again.metadata.uid == object.metadata.uid => object = again,
-            _ => return Ok(()),
-        }
-        match Request::read(&object).state {
-            State::Pending => {}
-            State::Denied | State::Failed => return Ok(()),
-            State::Approved | State::Issued => {
-                return Err(Failure::new(Reason::Conflict, format!("request {name} was approved in the meantime")));
-            }
         }
     }
     unreachable!("the loop returns within its tries")

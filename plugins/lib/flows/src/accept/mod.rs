@@ -5,7 +5,9 @@ mod deny;
 mod wait;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as hub_names, labels, signers};
@@ -35,8 +37,10 @@ pub struct Candidate {
     pub name: String,
     /// The object that was looked at; none if the hub has none.
     pub cluster: Option<ManagedCluster>,
-    /// Its requests with the objects that they were read from.
-    pub requests: Vec<(Request, CertificateSigningRequest)>,
+    /// Its requests.
+    pub requests: Vec<Request>,
+    /// The object of the one that is to be approved, if it was kept.
+    object: Option<Arc<CertificateSigningRequest>>,
     /// Users besides the usual ones whom the hub lets register clusters.
     pub bound_accounts: Vec<String>,
     /// What the decision was made with, and will be again if the hub changes.
@@ -49,14 +53,14 @@ impl Candidate {
     /// The request that the decision stands on.
     pub fn request(&self) -> Option<&Request> {
         match &self.decision {
-            Decision::Act { stands_on: Some(index), .. } => self.requests.get(*index).map(|(request, _)| request),
+            Decision::Act { stands_on: Some(index), .. } => self.requests.get(*index),
             _ => None,
         }
     }
 
     /// The requests that a denial is about.
-    fn waiting(&self) -> impl Iterator<Item = &(Request, CertificateSigningRequest)> {
-        self.requests.iter().filter(|(request, _)| request.state == State::Pending && !request.is_addons())
+    fn waiting(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter().filter(|request| request.state == State::Pending && !request.is_addons())
     }
 
     /// The labels of the cluster.
@@ -68,7 +72,7 @@ impl Candidate {
     fn stray(&self) -> Vec<(String, Option<String>)> {
         let Decision::Settled { stray } = &self.decision else { return Vec::new() };
         let requests = stray.iter().filter_map(|index| self.requests.get(*index));
-        requests.map(|(request, _)| (request.name.clone(), request.fingerprint())).collect()
+        requests.map(|request| (request.name.clone(), request.fingerprint())).collect()
     }
 
     /// The keys of those who ask for the name, and the ones that were approved for it.
@@ -77,7 +81,7 @@ impl Candidate {
         let granted = |request: &&Request| {
             matches!(request.state, State::Approved | State::Issued) && request.facts().is_first_of(&self.name)
         };
-        let holds = self.requests.iter().map(|(request, _)| request).filter(granted);
+        let holds = self.requests.iter().filter(granted);
         let holds: BTreeSet<String> =
             holds.filter_map(Request::fingerprint).filter(|key| !asks.contains(key)).collect();
         (asks.into_iter().collect(), holds.into_iter().collect())
@@ -153,7 +157,7 @@ impl Outcome {
 /// # Errors
 /// When the hub cannot be read.
 pub async fn survey(hub: &Cluster, scope: &Scope, options: &Options) -> Result<Vec<Candidate>, Failure> {
-    let registry = Registry::read(hub, scope).await?;
+    let mut registry = Registry::read(hub, scope).await?;
     let names: Vec<String> = match scope {
         Scope::Names(names) => names.clone(),
         Scope::Selector(_) => registry.clusters.keys().cloned().collect(),
@@ -164,23 +168,29 @@ pub async fn survey(hub: &Cluster, scope: &Scope, options: &Options) -> Result<V
             .map(|(name, _)| name.clone())
             .collect(),
     };
-    Ok(names.into_iter().map(|name| candidate(&registry, name, options)).collect())
+    Ok(names.into_iter().map(|name| candidate(&mut registry, name, options)).collect())
 }
 
-fn candidate(registry: &Registry, name: String, options: &Options) -> Candidate {
+fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candidate {
     let cluster = registry.clusters.get(&name).cloned();
-    let requests = registry.requests_of(&name).to_vec();
-    let plain: Vec<Request> = requests.iter().map(|(request, _)| request.clone()).collect();
+    let asked = registry.requests.remove(&name).unwrap_or_default();
+    let requests: Vec<&Request> = asked.iter().map(|asked| &asked.request).collect();
     let found = Found {
         cluster: cluster.as_ref(),
         namespace: registry.namespace_of(&name),
         role_created: registry.role_created(&name),
-        requests: &plain,
+        requests: &requests,
         bound_accounts: &registry.bound_accounts,
+        now: Some(Timestamp::now()),
     };
     let decision = decide(&name, &found, options);
     let bound_accounts = registry.bound_accounts.clone();
-    Candidate { name, cluster, requests, bound_accounts, options: options.clone(), decision }
+    let object = match decision {
+        Decision::Act { approve: Some(index), .. } => asked.get(index).and_then(|asked| asked.object.clone()),
+        _ => None,
+    };
+    let requests = asked.into_iter().map(|asked| asked.request).collect();
+    Candidate { name, cluster, requests, object, bound_accounts, options: options.clone(), decision }
 }
 
 /// Fails before anything is touched unless the user may approve, and accept.
@@ -243,7 +253,7 @@ impl Rights {
 /// What carrying out the decision comes to, if nothing fails.
 fn row(candidate: &Candidate) -> Row {
     let request = candidate.request();
-    let newest = || candidate.requests.iter().map(|(request, _)| request).max_by_key(|request| request.created);
+    let newest = || candidate.requests.iter().max_by_key(|request| request.created);
     let shown = match &candidate.decision {
         // The keys of others are told apart from its own.
         Decision::Settled { .. } => None,

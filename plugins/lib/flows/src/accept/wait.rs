@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::runtime::watcher;
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
-use ocm_core::accept::{Decision, Found, Options, Refusal, decide};
+use ocm_core::accept::{Decision, Found, Options, Refusal, decide, wrong};
 use ocm_core::csr::{Code, Request};
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, bootstrap};
 use ocm_kube::Cluster;
 use ocm_kube::wait::{Check, until};
 use tokio::time::timeout_at;
 
 use super::carry_out::{LONGEST_PAUSE, one};
 use super::{Candidate, Outcome, Row, check_rights, row, survey};
-use crate::registry::{FEW, Scope};
+use crate::registry::{FEW, REQUESTS_PAGE, Scope, bound_accounts};
 use crate::watch::{Changed, changes};
 
 /// Time between two tries while the hub does not answer, at first.
@@ -91,12 +92,14 @@ fn not_yet(decision: &Decision) -> bool {
 
 /// Clusters that are waited for, and what the hub shows of them.
 ///
-/// Two watches tell what changes. What they tell is judged as it is; the hub is read again only for a cluster whose
-/// decision came out differently, for what was read once is not what an approval may stand on.
+/// Two watches tell what changes. What they tell is judged as it is, once for all that comes together; the hub is read
+/// again only for a cluster that need not be waited for any longer, for what was read once is not what an approval may
+/// stand on. Whoever may register clusters may create any number of requests that break a rule: of each kind of them the
+/// first is told, and how many there were at the end.
 pub struct Watch<'a> {
     hub: &'a Cluster,
     options: &'a Options,
-    changes: BoxStream<'a, Result<Changed<Seen>, Failure>>,
+    changes: BoxStream<'a, Result<Changed<Seen, Gone>, Failure>>,
     /// Lists that have not been read for the first time.
     unlisted: usize,
     clusters: BTreeMap<String, ManagedCluster>,
@@ -104,10 +107,16 @@ pub struct Watch<'a> {
     requests: BTreeMap<String, BTreeMap<String, Request>>,
     /// The clusters as they were last looked at.
     waiting: BTreeMap<String, Candidate>,
-    /// The decision about each by what the watches told, when it was last looked at.
+    /// The decision about each by what the watches told, when the hub was last read for it.
     judged: BTreeMap<String, Decision>,
     /// The clusters of which something changed.
     changed: BTreeSet<String>,
+    /// Users besides the usual ones whom the hub lets register clusters, as they were read last.
+    bound_accounts: Vec<String>,
+    /// A request by a user who was not among them.
+    unbound: Option<Request>,
+    /// The rules of which it was told that requests for a cluster break them.
+    told: BTreeSet<(String, Code)>,
 }
 
 /// What the watches show.
@@ -116,36 +125,66 @@ enum Seen {
     Request(Box<Request>),
 }
 
+/// What is gone, by the names that it is kept by.
+#[derive(Clone)]
+enum Gone {
+    Cluster(String),
+    Request { cluster: String, name: String },
+}
+
 impl<'a> Watch<'a> {
     /// Begins to watch for clusters that were looked at and still wait.
     pub fn begin(hub: &'a Cluster, options: &'a Options, waiting: Vec<Candidate>, narrator: &dyn Narrator) -> Self {
-        waiting.iter().for_each(|candidate| tell_wrong(candidate, narrator));
-        let waiting: BTreeMap<String, Candidate> =
-            waiting.into_iter().map(|candidate| (candidate.name.clone(), candidate)).collect();
+        let names: Vec<&str> = waiting.iter().map(|candidate| candidate.name.as_str()).collect();
         let (mut clusters, mut requests) = (watcher::Config::default(), labels::CLUSTER_NAME.to_owned());
-        let names: Vec<&str> = waiting.keys().map(String::as_str).collect();
         if let [name] = names.as_slice() {
             clusters = clusters.fields(&format!("metadata.name={name}"));
         }
         if names.len() <= FEW {
             requests = format!("{requests} in ({})", names.join(","));
         }
-        let clusters = changes(hub, clusters, |object: ManagedCluster| Seen::Cluster(Box::new(object)));
-        let requests =
-            changes(hub, watcher::Config::default().labels(&requests), |object: CertificateSigningRequest| {
-                Seen::Request(Box::new(Request::read(&object)))
-            });
-        Self {
+        let requests = watcher::Config::default().labels(&requests).page_size(REQUESTS_PAGE);
+        let name = |object: &ManagedCluster| Gone::Cluster(object.metadata.name.clone().unwrap_or_default());
+        let clusters = changes(hub, clusters, |object: ManagedCluster| Seen::Cluster(Box::new(object)), name);
+        let name = |object: &CertificateSigningRequest| {
+            let cluster = object.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME));
+            let name = object.metadata.name.clone().unwrap_or_default();
+            Gone::Request { cluster: cluster.cloned().unwrap_or_default(), name }
+        };
+        let read = |object: CertificateSigningRequest| Seen::Request(Box::new(Request::read(&object)));
+        let requests = changes(hub, requests, read, name);
+        Self::follow(hub, options, waiting, stream::select(clusters, requests).boxed(), narrator)
+    }
+
+    fn follow(
+        hub: &'a Cluster,
+        options: &'a Options,
+        waiting: Vec<Candidate>,
+        changes: BoxStream<'a, Result<Changed<Seen, Gone>, Failure>>,
+        narrator: &dyn Narrator,
+    ) -> Self {
+        let bound_accounts = waiting.first().map(|candidate| candidate.bound_accounts.clone()).unwrap_or_default();
+        let mut watch = Self {
             hub,
             options,
-            changes: stream::select(clusters, requests).boxed(),
+            changes,
             unlisted: 2,
             clusters: BTreeMap::new(),
             requests: BTreeMap::new(),
-            judged: waiting.iter().map(|(name, candidate)| (name.clone(), candidate.decision.clone())).collect(),
-            waiting,
+            judged: waiting.iter().map(|candidate| (candidate.name.clone(), candidate.decision.clone())).collect(),
+            waiting: BTreeMap::new(),
             changed: BTreeSet::new(),
+            bound_accounts,
+            unbound: None,
+            told: BTreeSet::new(),
+        };
+        for mut candidate in waiting {
+            watch.tell_wrong(&candidate.name, &candidate.decision, narrator);
+            // The watch tells of them, too.
+            candidate.requests = Vec::new();
+            watch.waiting.insert(candidate.name.clone(), candidate);
         }
+        watch
     }
 
     /// The next clusters that need not be waited for any longer; none when `deadline` has passed.
@@ -164,7 +203,7 @@ impl<'a> Watch<'a> {
                 Ok(change) => self.take(change?.ok_or_else(ended)?, narrator),
                 Err(_) => return Ok(Vec::new()),
             }
-            if self.unlisted > 0 || !self.differs() {
+            if self.unlisted > 0 || self.changed.is_empty() {
                 continue;
             }
             // What comes together is looked at together.
@@ -179,12 +218,23 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The clusters that are still waited for, as they were last looked at.
-    pub fn into_waiting(self) -> Vec<Candidate> {
-        self.waiting.into_values().collect()
+    /// The clusters that are still waited for, as the watches show them.
+    pub fn into_waiting(mut self, narrator: &dyn Narrator) -> Vec<Candidate> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let shown = |(name, mut candidate): (String, Candidate)| {
+            self.tell_count(&name, narrator);
+            let decision = self.judge(&name);
+            if self.unlisted == 0 && still_waits(&decision) {
+                candidate.decision = decision;
+                candidate.cluster = self.clusters.remove(&name);
+                candidate.requests = self.requests.remove(&name).unwrap_or_default().into_values().collect();
+            }
+            candidate
+        };
+        waiting.into_iter().map(shown).collect()
     }
 
-    fn take(&mut self, change: Changed<Seen>, narrator: &dyn Narrator) {
+    fn take(&mut self, change: Changed<Seen, Gone>, narrator: &dyn Narrator) {
         match change {
             Changed::Now(Seen::Cluster(cluster)) => {
                 let name = cluster.metadata.name.clone().unwrap_or_default();
@@ -193,23 +243,27 @@ impl<'a> Watch<'a> {
                     self.changed.insert(name);
                 }
             }
-            Changed::Gone(Seen::Cluster(cluster)) => {
-                let name = cluster.metadata.name.unwrap_or_default();
-                self.clusters.remove(&name);
-                self.changed.insert(name);
+            Changed::Gone(Gone::Cluster(name)) => {
+                if self.clusters.remove(&name).is_some() {
+                    self.changed.insert(name);
+                }
             }
             Changed::Now(Seen::Request(request)) => {
                 let name = request.cluster_label.clone().unwrap_or_default();
                 if self.waiting.contains_key(&name) {
+                    let user = request.asked_by();
+                    if bootstrap::needs_binding(&request) && !self.bound_accounts.iter().any(|bound| bound == user) {
+                        self.unbound = Some((*request).clone());
+                    }
                     self.requests.entry(name.clone()).or_default().insert(request.name.clone(), *request);
                     self.changed.insert(name);
                 }
             }
-            Changed::Gone(Seen::Request(request)) => {
-                let name = request.cluster_label.unwrap_or_default();
-                if let Some(requests) = self.requests.get_mut(&name) {
-                    requests.remove(&request.name);
-                    self.changed.insert(name);
+            Changed::Gone(Gone::Request { cluster, name }) => {
+                if let Some(requests) = self.requests.get_mut(&cluster)
+                    && requests.remove(&name).is_some()
+                {
+                    self.changed.insert(cluster);
                 }
             }
             Changed::Listed if self.unlisted > 0 => {
@@ -225,38 +279,48 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether the decision about a cluster that changed comes out differently than when it was looked at.
-    fn differs(&mut self) -> bool {
-        let changed = std::mem::take(&mut self.changed);
-        let differs = |name: &String| self.judged.get(name).is_some_and(|judged| *judged != self.judge(name));
-        self.changed = changed.into_iter().filter(differs).collect();
-        !self.changed.is_empty()
-    }
-
-    fn judge(&self, name: &str) -> Decision {
-        let requests: Vec<Request> = self.requests.get(name).into_iter().flat_map(BTreeMap::values).cloned().collect();
+    /// What the watches show of a cluster, for `judge`.
+    fn found<T>(&self, name: &str, judge: impl FnOnce(&Found<'_>) -> T) -> T {
+        let requests: Vec<&Request> = self.requests.get(name).into_iter().flat_map(BTreeMap::values).collect();
         let found = Found {
             cluster: self.clusters.get(name),
             requests: &requests,
-            // As they were read last; who is not among them brings about another look.
-            bound_accounts: self
-                .waiting
-                .get(name)
-                .map(|candidate| candidate.bound_accounts.as_slice())
-                .unwrap_or_default(),
+            bound_accounts: &self.bound_accounts,
+            now: Some(Timestamp::now()),
             ..Found::default()
         };
-        decide(name, &found, self.options)
+        judge(&found)
     }
 
-    /// Reads the clusters whose decision came out differently from the hub, and returns those that wait no longer.
+    fn judge(&self, name: &str) -> Decision {
+        self.found(name, |found| decide(name, found, self.options))
+    }
+
+    /// Judges the clusters of which something changed, reads those from the hub that need not be waited for by that, and
+    /// returns those that need not.
     async fn look(&mut self, deadline: Instant, narrator: &dyn Narrator) -> Result<Vec<Candidate>, Failure> {
-        if !self.differs() {
-            return Ok(Vec::new());
+        if let Some(request) = self.unbound.take() {
+            let read = async || bound_accounts(self.hub, [&request]).await;
+            match patiently(Some(deadline), narrator, read).await {
+                Err(failure) if failure.reason == Reason::TimedOut => return Ok(Vec::new()),
+                bound => self.bound_accounts = bound?,
+            }
         }
-        let names: Vec<String> = std::mem::take(&mut self.changed).into_iter().collect();
-        for name in &names {
-            self.judged.insert(name.clone(), self.judge(name));
+        let mut names = Vec::new();
+        for name in std::mem::take(&mut self.changed) {
+            let decision = self.judge(&name);
+            if still_waits(&decision) {
+                self.tell_wrong(&name, &decision, narrator);
+            } else if self.judged.get(&name) == Some(&decision) {
+                // The hub has shown more of it, and still it has to wait.
+                continue;
+            } else {
+                names.push(name.clone());
+            }
+            self.judged.insert(name, decision);
+        }
+        if names.is_empty() {
+            return Ok(Vec::new());
         }
         let found = match look(self.hub, &Scope::Names(names), self.options, Some(deadline), narrator).await {
             Err(failure) if failure.reason == Reason::TimedOut => return Ok(Vec::new()),
@@ -265,10 +329,11 @@ impl<'a> Watch<'a> {
         let (waiting, ready): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|candidate| still_waits(&candidate.decision));
         for candidate in waiting {
-            tell_wrong(&candidate, narrator);
+            self.tell_wrong(&candidate.name, &candidate.decision, narrator);
             self.waiting.insert(candidate.name.clone(), candidate);
         }
         for candidate in &ready {
+            self.tell_count(&candidate.name, narrator);
             self.waiting.remove(&candidate.name);
             self.judged.remove(&candidate.name);
             self.clusters.remove(&candidate.name);
@@ -276,15 +341,27 @@ impl<'a> Watch<'a> {
         }
         Ok(ready)
     }
-}
 
-/// Tells of a request that is not the one that is waited for.
-fn tell_wrong(candidate: &Candidate, narrator: &dyn Narrator) {
-    if let Decision::Refused(Refusal { code, detail, .. }) = &candidate.decision
-        && !not_yet(&candidate.decision)
-    {
-        let name = &candidate.name;
-        narrator.tell(Event::warning(format!("{name}: {code}, {detail}; waiting for another request")));
+    /// Tells of a request that is not the one that is waited for: of each rule that is broken, once for a cluster.
+    fn tell_wrong(&mut self, name: &str, decision: &Decision, narrator: &dyn Narrator) {
+        if let Decision::Refused(Refusal { code, detail, .. }) = decision
+            && !not_yet(decision)
+            && self.told.insert((name.to_owned(), *code))
+        {
+            narrator.tell(Event::warning(format!("{name}: {code}, {detail}; waiting for another request")));
+        }
+    }
+
+    /// Tells how many requests for a cluster break a rule, if it was not told of each.
+    fn tell_count(&self, name: &str, narrator: &dyn Narrator) {
+        let count = self.found(name, |found| wrong(name, found, self.options));
+        let all: usize = count.values().sum();
+        let told = self.told.iter().filter(|(cluster, _)| cluster == name).count();
+        if all > told {
+            let each: Vec<String> = count.iter().map(|(code, count)| format!("{code} {count}")).collect();
+            let each = each.join(", ");
+            narrator.tell(Event::warning(format!("{name}: {all} requests break a rule and were left alone: {each}")));
+        }
     }
 }
 
@@ -325,7 +402,7 @@ pub async fn when_asked(
     })
     .await?;
     check_rights(hub, std::slice::from_ref(&candidate)).await?;
-    let row = one(hub, candidate, DryRun::No, Some(deadline)).await;
+    let row = one(hub, candidate, DryRun::No, Some(deadline), narrator.as_ref()).await;
     match row.outcome {
         Outcome::Refused(_) | Outcome::NoRequest => {
             Err(Failure::refused(format!("{name} is not accepted: {}", row.outcome.code()))
@@ -340,4 +417,90 @@ pub async fn when_asked(
 /// Whether the one request that is meant may still come.
 fn may_come(decision: &Decision) -> bool {
     not_yet(decision) || matches!(decision, Decision::Refused(refusal) if refusal.code == Code::NoSuchKey)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use k8s_openapi::ByteString;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Listens.
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    impl Narrator for Told {
+        fn tell(&self, event: Event) {
+            if let Event::Warning(text) = event {
+                self.0.lock().unwrap().push(text);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn thousands_of_wrong_requests_take_little_and_are_told_in_few_lines() {
+        const COUNT: usize = 5000;
+        // Nobody listens there: what is asked of the hub fails, and is told.
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let hub = Cluster {
+            client: kube::Client::try_from(config).unwrap(),
+            context: None,
+            server: "http://127.0.0.1:1".to_owned(),
+            namespace: "default".to_owned(),
+            ca: None,
+            insecure: false,
+            tls_server_name: None,
+            proxy: None,
+            role: ocm_core::Role::Hub,
+        };
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "system:open-cluster-management:c1:a1");
+        params.distinguished_name.push(rcgen::DnType::OrganizationName, "platform-admins");
+        let key = rcgen::KeyPair::generate().unwrap();
+        let greedy = params.serialize_request(&key).unwrap().pem().unwrap();
+        let request = move |index: usize| {
+            let mut object: CertificateSigningRequest = serde_json::from_value(json!({
+                "metadata": {"name": format!("r{index}"), "labels": {"open-cluster-management.io/cluster-name": "c1"},
+                    "annotations": {"open-cluster-management.io/csr-user": "x".repeat(100_000)}},
+                "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client", "username": "eva"},
+            }))
+            .unwrap();
+            let padding = if index.is_multiple_of(2) { "\n".repeat(100_000) } else { String::new() };
+            object.spec.request = ByteString(format!("{greedy}{padding}").into_bytes());
+            Ok(Changed::Now(Seen::Request(Box::new(Request::read(&object)))))
+        };
+        let cluster = serde_json::from_value(json!({"metadata": {"name": "c1"}, "spec": {}})).unwrap();
+        let cluster = Changed::Now(Seen::Cluster(Box::new(cluster)));
+        let begin = stream::iter([cluster, Changed::Listed, Changed::Listed].map(Ok));
+        let changes = begin.chain(stream::iter(0..COUNT).map(request)).chain(stream::pending()).boxed();
+        let waiting = Candidate {
+            name: "c1".to_owned(),
+            cluster: None,
+            requests: Vec::new(),
+            object: None,
+            bound_accounts: Vec::new(),
+            options: Options::default(),
+            decision: Decision::NoRequest,
+        };
+        let (options, told) = (Options::default(), Told::default());
+        let mut watch = Watch::follow(&hub, &options, vec![waiting], changes, &told);
+        let begun = Instant::now();
+        while watch.requests.get("c1").is_none_or(|kept| kept.len() < COUNT) {
+            let ready = watch.next(Instant::now() + GATHER * 2, &told).await.unwrap();
+            assert!(ready.is_empty());
+            // To judge all of them for each one that comes takes minutes.
+            assert!(begun.elapsed() < Duration::from_secs(60));
+        }
+        let kept = &watch.requests["c1"];
+        assert!(kept.values().all(|request| format!("{request:?}").len() < 4096));
+        let late = watch.into_waiting(&told);
+        assert!(matches!(&late[0].decision, Decision::Refused(refusal) if refusal.code == Code::GrpcClaim));
+        let told = told.0.into_inner().unwrap();
+        let last = "c1: 5000 requests break a rule and were left alone: GrpcClaim 5000";
+        assert_eq!(told.last().map(String::as_str), Some(last));
+        assert_eq!(told.len(), 2, "{told:#?}");
+    }
 }
