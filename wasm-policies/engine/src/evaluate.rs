@@ -52,7 +52,6 @@ pub struct Final {
 
 /// What came of asking the policy of one place.
 pub struct Evaluated {
-    place: String,
     by: By,
     micros: u64,
 }
@@ -64,9 +63,9 @@ enum By {
 }
 
 impl Evaluated {
-    /// The place in the registry.
+    /// The place in the registry: every policy speaks in the name of its own.
     pub fn place(&self) -> &str {
-        &self.place
+        &self.outcome().policy.name
     }
 
     /// What was said.
@@ -150,13 +149,13 @@ pub fn evaluate_question(
                 By::Policy(policy.clone(), policy.decide_before(&question, deadline))
             }
             Err(error) => By::Nobody(Outcome {
-                policy: PolicyId { name: place.clone(), version: String::new() },
+                policy: Arc::new(PolicyId { name: place.clone(), version: String::new() }),
                 result: Err(error.clone()),
                 fuel: 0,
             }),
         };
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        asked.push(Evaluated { place: place.clone(), by, micros });
+        asked.push(Evaluated { by, micros });
     }
     let outcomes: Vec<&Outcome> = asked.iter().map(Evaluated::outcome).collect();
     let answer = conclude(&outcomes, question.request(), question.object());
@@ -210,7 +209,7 @@ impl Final {
     /// Lets candidates decide beside the policies in force, and tells where they differ. For after the answer.
     pub fn compare(&self, deadline: &Deadline) -> Vec<Difference> {
         let operation = self.request().operation;
-        let said = |place: &str| self.asked.iter().find(|one| one.place == place).map(|one| one.outcome().clone());
+        let said = |place: &str| self.asked.iter().find(|one| one.place() == place).map(|one| one.outcome().clone());
         let differ = self.slots.iter().filter_map(|(place, slot)| {
             let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
             if !active.judges(operation) && !candidate.judges(operation) {

@@ -21,6 +21,8 @@ use crate::runtime::{MachineCode, Program, Ready, load};
 pub struct Policy {
     engine: Engine,
     header: Header,
+    /// Its name, which is that of its place, and its version.
+    id: Arc<PolicyId>,
     /// The name that the module gives itself.
     claimed_name: String,
     limits: Limits,
@@ -125,6 +127,7 @@ impl Policy {
         let claimed_name = std::mem::replace(&mut header.manifest.name, place.to_owned());
         let policy = Self {
             engine: engine.clone(),
+            id: Arc::new(PolicyId { name: place.to_owned(), version: header.manifest.version.clone() }),
             header,
             claimed_name,
             limits,
@@ -168,8 +171,8 @@ impl Policy {
     }
 
     /// Its name and version.
-    pub(crate) fn id(&self) -> PolicyId {
-        PolicyId { name: self.manifest().name.clone(), version: self.manifest().version.clone() }
+    pub(crate) fn id(&self) -> Arc<PolicyId> {
+        self.id.clone()
     }
 
     /// Whether it has an opinion about such questions.

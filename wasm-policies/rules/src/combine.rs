@@ -312,7 +312,7 @@ mod tests {
     use crate::outcome::PolicyId;
 
     fn outcome(name: &str, result: Result<Decision, PolicyError>) -> Outcome {
-        Outcome { policy: PolicyId { name: name.into(), version: "1.0.0".into() }, result, fuel: 1 }
+        Outcome { policy: PolicyId { name: name.into(), version: "1.0.0".into() }.into(), result, fuel: 1 }
     }
 
     fn says(name: &str, verdict: Verdict) -> Outcome {

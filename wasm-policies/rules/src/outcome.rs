@@ -1,5 +1,7 @@
 //! What came of asking one policy: a decision that keeps to the rules, or an error.
 
+use std::sync::Arc;
+
 use ocm_policy_abi::{Decision, EditGrant, Request, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +21,7 @@ pub struct PolicyId {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Which policy.
-    pub policy: PolicyId,
+    pub policy: Arc<PolicyId>,
     /// What it decided, or why it did not.
     pub result: Result<Decision, PolicyError>,
     /// Fuel that it used.
@@ -58,7 +60,7 @@ mod tests {
             let obligation = Obligation { name: "expire-acceptance".to_owned(), ..Obligation::default() };
             let reasons = vec![Reason { code: "Because".to_owned(), message: "m".to_owned(), field: None }];
             let decision = Decision { verdict, reasons, obligations: vec![obligation], ..Decision::default() };
-            let policy = PolicyId::default();
+            let policy = Arc::default();
             Outcome { policy, result: Ok(decision), fuel: 0 }.permit(request, &[], &[]).result.map(|made| made.verdict)
         };
         let unknown = Err(PolicyError::UnknownObligation("expire-acceptance".to_owned()));

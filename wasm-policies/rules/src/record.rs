@@ -106,7 +106,7 @@ impl Record {
         let Circumstances { module_sha256, settings, request, evidence_revision, limits, micros } = circumstances;
         Self {
             contract: CONTRACT.to_owned(),
-            policy: outcome.policy.clone(),
+            policy: PolicyId::clone(&outcome.policy),
             module_sha256,
             settings_sha256: sha256_hex(settings.as_bytes()),
             request_sha256: sha256_hex(request.as_bytes()),
@@ -187,7 +187,7 @@ mod tests {
     fn record() -> Record {
         let decision = Decision { verdict: Verdict::Allow, ..Decision::default() };
         let policy = PolicyId { name: "p".into(), version: "1.0.0".into() };
-        let outcome = Outcome { policy, result: Ok(decision), fuel: 12 };
+        let outcome = Outcome { policy: policy.into(), result: Ok(decision), fuel: 12 };
         let circumstances = Circumstances {
             settings: "{}".into(),
             request: r#"{"id": "1", "ratio": 0.5}"#.into(),

@@ -96,7 +96,7 @@ fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
         .map(|one| {
             let outcome = one.outcome();
             let mut shown = json!({
-                "policy": outcome.policy,
+                "policy": *outcome.policy,
                 "verdict": ask::word(&outcome.result),
                 "fuel": outcome.fuel,
                 "micros": one.micros(),

@@ -124,7 +124,7 @@ fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
         .iter()
         .map(|one| {
             let mut shown = json!({
-                "policy": one.outcome().policy,
+                "policy": *one.outcome().policy,
                 "file": policies.file(one.place()),
                 "digest": one.policy().map(|policy| &policy.header().module_digest),
                 "fuel": one.outcome().fuel,
