@@ -1,24 +1,19 @@
 //! From a [`Connection`] to a client, with every mistake in the kubeconfig said in one sentence.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Uri;
-use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
 use ocm_core::{Failure, Narrator, Reason, Role};
-use ocm_net::proxy::{self, Proxy, UnusableProxy};
+use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
 
 use crate::args::Connection;
 use crate::credentials;
+use crate::dial;
 use crate::explain::explain;
 use crate::kubeconfig::{self, Chosen};
 use crate::middleware::Middleware;
-use crate::socks;
-
-/// A server that does not answer the TCP handshake for so long is not going to serve a command-line tool.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A cluster that we talk to, and how we came to it.
 #[derive(Clone)]
@@ -37,7 +32,7 @@ pub struct Cluster {
     pub insecure: bool,
     /// The name that the certificate is checked against, where it is not the address's host.
     pub tls_server_name: Option<String>,
-    /// The proxy that our own connection goes through.
+    /// The proxy that our own connection goes through, without credentials.
     pub proxy: Option<String>,
     /// Which cluster it is to the command.
     pub role: Role,
@@ -99,18 +94,15 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         ca: config.root_cert.clone(),
         insecure: config.accept_invalid_certs,
         tls_server_name: config.tls_server_name.clone(),
-        proxy: config.proxy_url.as_ref().map(ToString::to_string),
+        proxy: proxy.as_ref().map(ToString::to_string),
         role: connection.role,
         client: Client::new(Nowhere, "default"),
     };
-    let middleware = Middleware::new(connection.request_timeout, refreshed, narrator);
+    let name = proxy.as_ref().map(Proxy::name);
+    let middleware = Middleware::new(connection.request_timeout, name, refreshed, narrator);
     let failed =
         |error: kube::Error| explain(&error).context(format!("cannot use the credentials of {}", cluster.label()));
-    let client = match proxy.filter(Proxy::is_socks) {
-        Some(proxy) => socks::client(proxy, &config, &middleware),
-        None => ClientBuilder::try_from(config).map(|builder| builder.with_layer(&middleware).build()),
-    };
-    cluster.client = client.map_err(failed)?;
+    cluster.client = dial::client(proxy, &config, &middleware).map_err(failed)?;
     Ok(cluster)
 }
 
@@ -129,18 +121,15 @@ fn config(
     let mut config = Config::new(url);
     let unusable_proxy = |error: UnusableProxy| unusable(&format!("its proxy-url: {error}"));
     let proxy = match entry.proxy_url.filter(|proxy| !proxy.is_empty()) {
-        Some(proxy) => Some(Proxy::parse(&proxy).map_err(unusable_proxy)?),
+        Some(proxy) => Some(Proxy::parse(&proxy, Origin::Kubeconfig).map_err(unusable_proxy)?),
         None => environment_proxy(&config.cluster_url)?,
     };
-    let uri = proxy.as_ref().map(|proxy| proxy.url().parse());
-    config.proxy_url = uri.transpose().map_err(|_| unusable_proxy(UnusableProxy::NotAUrl))?;
     if let Some(ca) = ca {
         config.root_cert = Some(ocm_core::certificate::from_pem(&ca).map_err(|error| unusable(&error))?);
     }
     if let Some(namespace) = namespace {
         config.default_namespace = namespace;
     }
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.accept_invalid_certs = entry.insecure_skip_tls_verify.unwrap_or_default();
     config.disable_compression = entry.disable_compression.unwrap_or_default();
     config.tls_server_name = entry.tls_server_name.filter(|name| !name.is_empty());

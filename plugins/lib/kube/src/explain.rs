@@ -4,13 +4,12 @@ use std::error::Error as StdError;
 use std::io;
 
 use kube::client::AuthError;
-use ocm_core::duration::human;
 use ocm_core::{Failure, Reason};
+use ocm_net::proxy::ProxyName;
 use ocm_net::tls_failure;
 use rustls::Error as TlsError;
-use tokio::time::error::Elapsed;
 
-use crate::connect::CONNECT_TIMEOUT;
+use crate::dial::NotConnected;
 use crate::middleware::TooSlow;
 use crate::untyped::{StatusKind, is_lookup};
 
@@ -76,16 +75,16 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
             return failure.clone();
         }
         if let Some(slow) = link.downcast_ref::<TooSlow>() {
-            return Failure::new(Reason::Unreachable, "the cluster does not answer")
+            return unanswered("the cluster does not answer", slow.proxy.as_ref())
                 .because(slow)
                 .hint("check the address and the way to it, or give requests more time");
         }
         if let Some(tls) = link.downcast_ref::<TlsError>() {
             return tls_failure("the server", tls);
         }
-        if link.is::<Elapsed>() {
-            return Failure::new(Reason::Unreachable, "the cluster's address does not answer")
-                .because(format!("no connection within {}", human(CONNECT_TIMEOUT)))
+        if let Some(late) = link.downcast_ref::<NotConnected>() {
+            return unanswered("the cluster's address does not answer", late.proxy.as_ref())
+                .because(late)
                 .hint("check network, VPN and proxy");
         }
     }
@@ -115,6 +114,12 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
         [] => Failure::other(error.to_string()),
         _ => unreachable("the connection to the cluster failed"),
     }
+}
+
+/// Nothing came from the cluster, and the way to it leads through a proxy or not.
+fn unanswered(what: &str, proxy: Option<&ProxyName>) -> Failure {
+    let way = proxy.map(|proxy| format!(" through {proxy}, which is that of {}", proxy.origin)).unwrap_or_default();
+    Failure::new(Reason::Unreachable, format!("{what}{way}"))
 }
 
 /// The error and everything behind it. An [`io::Error`] hides what it wraps from `source`, so it is opened here.

@@ -11,6 +11,7 @@ use http::header::{AUTHORIZATION, WARNING};
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use ocm_core::{Event, Narrator};
+use ocm_net::proxy::ProxyName;
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Layer, Service};
 
@@ -20,19 +21,33 @@ use crate::credentials::Refreshed;
 #[derive(Clone)]
 pub(crate) struct Middleware {
     limit: Option<Duration>,
+    proxy: Option<ProxyName>,
     credentials: Option<Refreshed>,
     narrator: Arc<dyn Narrator>,
     told: Arc<Mutex<HashSet<String>>>,
 }
 
 /// The request took longer than it may.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer within {}", ocm_core::duration::human(*.0))]
-pub(crate) struct TooSlow(pub(crate) Duration);
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("no answer within {}", ocm_core::duration::human(*.limit))]
+pub(crate) struct TooSlow {
+    limit: Duration,
+    /// The proxy on the way.
+    pub(crate) proxy: Option<ProxyName>,
+}
 
 impl Middleware {
-    pub(crate) fn new(limit: Option<Duration>, credentials: Option<Refreshed>, narrator: Arc<dyn Narrator>) -> Self {
-        Self { limit, credentials, narrator, told: Arc::default() }
+    pub(crate) fn new(
+        limit: Option<Duration>,
+        proxy: Option<ProxyName>,
+        credentials: Option<Refreshed>,
+        narrator: Arc<dyn Narrator>,
+    ) -> Self {
+        Self { limit, proxy, credentials, narrator, told: Arc::default() }
+    }
+
+    fn too_slow(&self, limit: Duration) -> TooSlow {
+        TooSlow { limit, proxy: self.proxy.clone() }
     }
 
     fn tell_warnings<B>(&self, response: &Response<B>) {
@@ -88,12 +103,14 @@ where
         let response = self.inner.call(request);
         Box::pin(async move {
             let response = match limit {
-                Some((limit, end)) => {
-                    tokio::time::timeout_at(end, response).await.map_err(|_| TooSlow(limit))?.map_err(Into::into)?
-                }
+                Some((limit, end)) => tokio::time::timeout_at(end, response)
+                    .await
+                    .map_err(|_| middleware.too_slow(limit))?
+                    .map_err(Into::into)?,
                 None => response.await.map_err(Into::into)?,
             };
             middleware.tell_warnings(&response);
+            let limit = limit.map(|(limit, end)| (middleware.too_slow(limit), end));
             Ok(response.map(|body| Bounded::new(body, limit)))
         })
     }
@@ -102,12 +119,12 @@ where
 /// A body that must have come whole at a moment.
 pub(crate) struct Bounded<B> {
     body: Pin<Box<B>>,
-    limit: Option<(Duration, Pin<Box<Sleep>>)>,
+    limit: Option<(TooSlow, Pin<Box<Sleep>>)>,
 }
 
 impl<B> Bounded<B> {
-    fn new(body: B, limit: Option<(Duration, Instant)>) -> Self {
-        let limit = limit.map(|(limit, end)| (limit, Box::pin(tokio::time::sleep_until(end))));
+    fn new(body: B, limit: Option<(TooSlow, Instant)>) -> Self {
+        let limit = limit.map(|(late, end)| (late, Box::pin(tokio::time::sleep_until(end))));
         Self { body: Box::pin(body), limit }
     }
 }
@@ -124,10 +141,10 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        if let Some((limit, sleep)) = &mut self.limit
+        if let Some((late, sleep)) = &mut self.limit
             && sleep.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(Some(Err(TooSlow(*limit).into())));
+            return Poll::Ready(Some(Err(late.clone().into())));
         }
         let frame = ready!(self.body.as_mut().poll_frame(cx));
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))

@@ -4,9 +4,6 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::Uri;
-use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::rt::TokioIo;
 use ocm_core::tls::{TlsError, TlsFault};
 use ocm_core::{Failure, Reason};
 use rustls::client::WebPkiServerVerifier;
@@ -14,16 +11,14 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tower_service::Service as _;
 
 use crate::Endpoint;
-use crate::proxy::{Proxy, UnusableProxy};
-use crate::socks;
+use crate::proxy::UnusableProxy;
 use crate::tls_error::fault;
+use crate::tunnel::{ProxyError, Stream, Tunnel};
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
@@ -92,15 +87,8 @@ pub(crate) fn verify_chain(endpoint: &Endpoint, chain: &[Vec<u8>], authorities: 
 pub enum ConnectError {
     /// The environment names a proxy that cannot be used.
     UnusableProxy(UnusableProxy),
-    /// The proxy on the way does not let it through.
-    Proxy {
-        /// Its address, without credentials.
-        address: String,
-        /// What about it.
-        fault: ProxyFault,
-        /// The cause.
-        cause: String,
-    },
+    /// There is no way through the proxy.
+    Proxy(ProxyError),
     /// Its name cannot be resolved.
     Unresolved(String),
     /// Nobody listens there.
@@ -121,21 +109,6 @@ pub enum ConnectError {
     Setup(String),
 }
 
-/// What is wrong with a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProxyFault {
-    /// It cannot be reached.
-    Unreachable,
-    /// Its certificate is not trusted.
-    Untrusted,
-    /// It refuses.
-    Refuses,
-    /// Its name cannot be one of a certificate.
-    Unusable,
-    /// It cannot be asked for this server.
-    Unaskable,
-}
-
 impl ConnectError {
     /// It as a failure about this server.
     pub fn failure(&self, endpoint: &Endpoint) -> Failure {
@@ -145,16 +118,9 @@ impl ConnectError {
         };
         match self {
             Self::UnusableProxy(error) => unreachable("the proxy of HTTPS_PROXY cannot be used", error),
-            Self::Proxy { address, fault, cause } => {
-                let what = match fault {
-                    ProxyFault::Unreachable => "cannot be reached",
-                    ProxyFault::Untrusted => "is not trusted",
-                    ProxyFault::Refuses => "does not let it through",
-                    ProxyFault::Unusable => "cannot be used",
-                    ProxyFault::Unaskable => "cannot be asked",
-                };
-                unreachable(&format!("the proxy {address} {what}"), cause)
-                    .hint("check HTTPS_PROXY; addresses that need no proxy belong into NO_PROXY")
+            Self::Proxy(error) => {
+                let failure = error.failure();
+                Failure { message: format!("{endpoint} cannot be reached: {}", failure.message), ..failure }
             }
             Self::Unresolved(cause) => {
                 unreachable("its name cannot be resolved", cause).hint("check the host name and the DNS")
@@ -179,10 +145,6 @@ impl ConnectError {
     }
 }
 
-/// A connection: plain, or TLS to a proxy.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
 /// A connection after its handshake.
 pub(crate) struct Opened {
     /// The connection.
@@ -199,17 +161,24 @@ pub(crate) async fn open(
     authorities: &[Vec<u8>],
     limit: Duration,
 ) -> Result<Opened, ConnectError> {
+    let until = tokio::time::Instant::now() + limit;
     let proxy = endpoint.proxy().map_err(ConnectError::UnusableProxy)?;
-    let work = async {
-        let stream = match &proxy {
-            Some(proxy) => through(endpoint, proxy, authorities).await?,
-            None => Box::new(direct(&endpoint.host, endpoint.port).await?),
-        };
-        let connector = TlsConnector::from(Arc::new(client_config(verifier)?));
-        let stream = connector.connect(endpoint.name.clone(), stream).await.map_err(handshake)?;
-        Ok(Opened { stream, proxy: proxy.map(|proxy| proxy.to_string()) })
+    let name = proxy.as_ref().map(ToString::to_string);
+    let stream: Box<dyn Stream> = match proxy {
+        Some(proxy) => {
+            let tunnel = Tunnel::new(proxy, || client_config(proxy_verifier(authorities)?))?;
+            tunnel.open(&endpoint.host, endpoint.port, limit).await.map_err(ConnectError::Proxy)?
+        }
+        None => {
+            let stream = tokio::time::timeout_at(until, direct(&endpoint.host, endpoint.port)).await;
+            Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??)
+        }
     };
-    tokio::time::timeout(limit, work).await.unwrap_or(Err(ConnectError::Unanswered(limit)))
+    let connector = TlsConnector::from(Arc::new(client_config(verifier)?));
+    match tokio::time::timeout_at(until, connector.connect(endpoint.name.clone(), stream)).await {
+        Ok(stream) => Ok(Opened { stream: stream.map_err(handshake)?, proxy: name }),
+        Err(_) => Err(ConnectError::Unanswered(limit)),
+    }
 }
 
 fn client_config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, ConnectError> {
@@ -221,7 +190,7 @@ fn client_config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, 
         .with_no_client_auth())
 }
 
-async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+pub(crate) async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let addresses = tokio::net::lookup_host((host, port)).await;
     let addresses: Vec<_> = addresses.map_err(|error| ConnectError::Unresolved(error.to_string()))?.collect();
     TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
@@ -234,42 +203,6 @@ async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     })
 }
 
-/// Asks a proxy for a tunnel (`CONNECT`, RFC 9110 section 9.3.6, or SOCKS 5, RFC 1928); it resolves the name.
-async fn through(endpoint: &Endpoint, proxy: &Proxy, authorities: &[Vec<u8>]) -> Result<Box<dyn Stream>, ConnectError> {
-    let address = proxy.address();
-    let refused = |fault: ProxyFault, cause: String| ConnectError::Proxy { address: proxy.to_string(), fault, cause };
-    let (host, port) = proxy.host_and_port();
-    let mut stream: Box<dyn Stream> = match direct(host, port).await {
-        Ok(stream) => Box::new(stream),
-        Err(error) => return Err(refused(ProxyFault::Unreachable, error.failure(endpoint).causes.join(": "))),
-    };
-    if address.scheme_str() == Some("https") {
-        let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|error| refused(ProxyFault::Unusable, error.to_string()))?;
-        let connector = TlsConnector::from(Arc::new(client_config(proxy_verifier(authorities)?)?));
-        let secure = connector.connect(name, stream).await;
-        stream = Box::new(secure.map_err(|error| refused(ProxyFault::Untrusted, error.to_string()))?);
-    }
-    if proxy.is_socks() {
-        let (credentials, host, port) = (proxy.intercept().raw_auth(), &endpoint.host, endpoint.port);
-        let granted = socks::connect(&mut stream, credentials, host, port).await;
-        return granted.map(|()| stream).map_err(|error| refused(ProxyFault::Refuses, error.to_string()));
-    }
-    let target = endpoint.to_string().parse::<Uri>();
-    let target = target.map_err(|error| refused(ProxyFault::Unaskable, error.to_string()))?;
-    let mut stream = Some(TokioIo::new(stream));
-    let once = tower::service_fn(move |_: Uri| {
-        let stream = stream.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
-        std::future::ready(stream)
-    });
-    let mut tunnel = Tunnel::new(address.clone(), once);
-    if let Some(auth) = proxy.intercept().basic_auth() {
-        tunnel = tunnel.with_auth(auth.clone());
-    }
-    let tunnelled = tunnel.call(target).await;
-    Ok(tunnelled.map_err(|error| refused(ProxyFault::Refuses, causes(&error)))?.into_inner())
-}
-
 fn proxy_verifier(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
     if !authorities.is_empty() {
         return Ok(verifier(authorities).map_err(ConnectError::Tls)?);
@@ -278,12 +211,7 @@ fn proxy_verifier(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>
     Ok(Arc::new(system.map_err(|error| ConnectError::Setup(format!("the system's CAs cannot be used: {error}")))?))
 }
 
-/// An error with everything behind it.
-fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-fn handshake(error: io::Error) -> ConnectError {
+pub(crate) fn handshake(error: io::Error) -> ConnectError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(error) => ConnectError::Tls(fault(error)),
         None if error.kind() == io::ErrorKind::UnexpectedEof => ConnectError::Closed(error.to_string()),

@@ -8,9 +8,6 @@ use std::net::IpAddr;
 
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use ipnet::IpNet;
-use tokio::net::TcpStream;
-
-use crate::socks::{self, SocksError};
 
 /// Why a connection cannot go through a proxy that was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +20,60 @@ pub enum UnusableProxy {
     Scheme,
 }
 
+/// Who named a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The `proxy-url` of a kubeconfig.
+    Kubeconfig,
+    /// This variable of the environment.
+    Variable(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kubeconfig => f.write_str("the proxy-url of the kubeconfig"),
+            Self::Variable(name) => f.write_str(name),
+        }
+    }
+}
+
+/// How messages name a proxy: without credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyName {
+    /// The scheme of its URL.
+    pub scheme: String,
+    /// Host and port.
+    pub address: String,
+    /// Who named it.
+    pub origin: Origin,
+}
+
+impl ProxyName {
+    /// What to look at when `server` cannot be reached through it.
+    pub fn hint(&self, server: &str) -> String {
+        match self.origin {
+            Origin::Kubeconfig => "it is the proxy-url of the cluster in the kubeconfig: \
+                                   kubectl config set clusters.NAME.proxy-url URL"
+                .to_owned(),
+            Origin::Variable(name) => {
+                format!("it comes from {name}: correct it, or add {server} to NO_PROXY if it needs no proxy")
+            }
+        }
+    }
+}
+
+impl fmt::Display for ProxyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the proxy {}", self.address)
+    }
+}
+
 /// A proxy that connections can go through. It prints without credentials.
 #[derive(Clone)]
 pub struct Proxy {
-    /// The URL, with credentials if it has some.
-    url: String,
     intercept: Intercept,
+    origin: Origin,
 }
 
 impl Proxy {
@@ -36,7 +81,7 @@ impl Proxy {
     ///
     /// # Errors
     /// When connections cannot go through it. The URL may hold a password and is not in the message.
-    pub fn parse(url: &str) -> Result<Self, UnusableProxy> {
+    pub fn parse(url: &str, origin: Origin) -> Result<Self, UnusableProxy> {
         let (scheme, rest) = url.split_once("://").ok_or(UnusableProxy::NotAUrl)?;
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             // The proxy resolves names in both.
@@ -55,20 +100,16 @@ impl Proxy {
         let any = http::Uri::from_static("https://any");
         match matcher.intercept(&any) {
             Some(intercept) if url.parse::<http::Uri>().is_ok() && has_port(intercept.uri()) => {
-                Ok(Self { url, intercept })
+                Ok(Self { intercept, origin })
             }
             _ => Err(UnusableProxy::NotAUrl),
         }
     }
 
-    /// The URL, with credentials if it has some.
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Host and port, without credentials.
-    fn authority(&self) -> &str {
-        self.address().authority().map_or("", http::uri::Authority::as_str)
+    /// How messages name it.
+    pub fn name(&self) -> ProxyName {
+        let scheme = self.address().scheme_str().unwrap_or_default().to_owned();
+        ProxyName { scheme, address: self.to_string(), origin: self.origin }
     }
 
     /// Host, without brackets, and port.
@@ -83,39 +124,35 @@ impl Proxy {
     }
 
     /// The URL without credentials.
-    pub(crate) fn address(&self) -> &http::Uri {
+    fn address(&self) -> &http::Uri {
         self.intercept.uri()
     }
 
+    /// Its credentials.
     pub(crate) fn intercept(&self) -> &Intercept {
         &self.intercept
     }
 
     /// Whether it speaks SOCKS.
-    pub fn is_socks(&self) -> bool {
+    pub(crate) fn is_socks(&self) -> bool {
         self.address().scheme_str() == Some("socks5")
     }
 
-    /// Opens a connection to a server through this proxy, which speaks SOCKS and resolves the name.
-    ///
-    /// # Errors
-    /// When it cannot be reached, or does not let it through.
-    pub async fn socks(&self, host: &str, port: u16) -> Result<TcpStream, SocksError> {
-        let mut stream = TcpStream::connect(self.host_and_port()).await.map_err(SocksError::Unreachable)?;
-        socks::connect(&mut stream, self.intercept.raw_auth(), without_brackets(host), port).await?;
-        Ok(stream)
+    /// Whether connections to it are TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.address().scheme_str() == Some("https")
     }
 }
 
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.authority())
+        f.write_str(self.address().authority().map_or("", http::uri::Authority::as_str))
     }
 }
 
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Proxy({})", self.authority())
+        write!(f, "Proxy({self})")
     }
 }
 
@@ -126,7 +163,7 @@ fn has_port(url: &http::Uri) -> bool {
 }
 
 /// An IPv6 address as a URL has it, without its brackets.
-fn without_brackets(host: &str) -> &str {
+pub(crate) fn without_brackets(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
@@ -136,14 +173,16 @@ fn without_brackets(host: &str) -> &str {
 /// When the environment names a proxy that cannot be used.
 pub fn from_environment(is_https: bool, host: &str, port: u16) -> Result<Option<Proxy>, UnusableProxy> {
     let environment = Environment::read(|name| std::env::var(name).ok());
-    environment.proxy_for(is_https, host, port).map(Proxy::parse).transpose()
+    let proxy = environment.proxy_for(is_https, host, port);
+    proxy.map(|(variable, url)| Proxy::parse(url, Origin::Variable(variable))).transpose()
 }
 
 /// What the environment says of proxies.
 #[derive(Clone, Debug, Default)]
 struct Environment {
-    https: Option<String>,
-    http: Option<String>,
+    /// URLs, with the variables that have them.
+    https: Option<(&'static str, String)>,
+    http: Option<(&'static str, String)>,
     /// A CGI server passes the header `Proxy` of a request on as `HTTP_PROXY`.
     is_cgi: bool,
     exceptions: Exceptions,
@@ -170,22 +209,25 @@ struct Domain {
 impl Environment {
     /// Reads the variables by `get`. The first of two spellings that is not empty counts.
     fn read(get: impl Fn(&str) -> Option<String>) -> Self {
-        let first = |names: [&str; 2]| names.into_iter().filter_map(&get).find(|value| !value.is_empty());
+        let first = |names: [&'static str; 2]| {
+            names.into_iter().filter_map(|name| Some((name, get(name)?))).find(|(_, value)| !value.is_empty())
+        };
+        let proxy = |names| first(names).map(|(name, value)| (name, with_scheme(&value)));
         Self {
-            https: first(["HTTPS_PROXY", "https_proxy"]).map(|proxy| with_scheme(&proxy)),
-            http: first(["HTTP_PROXY", "http_proxy"]).map(|proxy| with_scheme(&proxy)),
+            https: proxy(["HTTPS_PROXY", "https_proxy"]),
+            http: proxy(["HTTP_PROXY", "http_proxy"]),
             is_cgi: get("REQUEST_METHOD").is_some_and(|value| !value.is_empty()),
-            exceptions: first(["NO_PROXY", "no_proxy"]).map(|list| Exceptions::parse(&list)).unwrap_or_default(),
+            exceptions: first(["NO_PROXY", "no_proxy"]).map(|(_, list)| Exceptions::parse(&list)).unwrap_or_default(),
         }
     }
 
-    /// The URL of the proxy for a server; none: it is dialled directly. `host` is without brackets.
-    fn proxy_for(&self, is_https: bool, host: &str, port: u16) -> Option<&str> {
+    /// The variable and the URL of the proxy for a server; none: it is dialled directly. `host` is without brackets.
+    fn proxy_for(&self, is_https: bool, host: &str, port: u16) -> Option<(&'static str, &str)> {
         let proxy = match is_https {
-            true => self.https.as_deref(),
-            false => self.http.as_deref().filter(|_| !self.is_cgi),
+            true => self.https.as_ref(),
+            false => self.http.as_ref().filter(|_| !self.is_cgi),
         };
-        proxy.filter(|_| !self.exceptions.include(host, port))
+        proxy.filter(|_| !self.exceptions.include(host, port)).map(|(variable, url)| (*variable, url.as_str()))
     }
 }
 
@@ -306,27 +348,31 @@ mod tests {
     #[test]
     fn variables_are_those_of_the_scheme_in_both_spellings() {
         let of = |variables: &[(&str, &str)], is_https| {
-            environment(variables).proxy_for(is_https, "hub.example", 6443).map(str::to_owned)
+            let environment = environment(variables);
+            let proxy = environment.proxy_for(is_https, "hub.example", 6443);
+            proxy.map(|(variable, url)| format!("{variable} {url}"))
         };
-        assert_eq!(of(&[("HTTPS_PROXY", ""), ("https_proxy", "p:1")], true).as_deref(), Some("http://p:1"));
-        assert_eq!(of(&[("HTTPS_PROXY", "socks5://p:1"), ("https_proxy", "q")], true).as_deref(), Some("socks5://p:1"));
+        assert_eq!(of(&[("HTTPS_PROXY", ""), ("https_proxy", "p:1")], true).as_deref(), Some("https_proxy http://p:1"));
+        let both = [("HTTPS_PROXY", "socks5://p:1"), ("https_proxy", "q")];
+        assert_eq!(of(&both, true).as_deref(), Some("HTTPS_PROXY socks5://p:1"));
         assert_eq!(of(&[("HTTP_PROXY", "p:1")], true), None);
-        assert_eq!(of(&[("http_proxy", "10.0.0.1:1")], false).as_deref(), Some("http://10.0.0.1:1"));
+        assert_eq!(of(&[("http_proxy", "10.0.0.1:1")], false).as_deref(), Some("http_proxy http://10.0.0.1:1"));
         assert_eq!(of(&[("HTTP_PROXY", "p:1"), ("REQUEST_METHOD", "GET")], false), None);
         assert_eq!(of(&[("ALL_PROXY", "p:1")], true), None);
     }
 
     #[test]
     fn what_is_no_proxy_is_refused_without_being_quoted() {
-        assert_eq!(Proxy::parse("ftp://me:secret@p").unwrap_err(), UnusableProxy::Scheme);
-        assert_eq!(Proxy::parse("http://").unwrap_err(), UnusableProxy::NotAUrl);
-        assert_eq!(Proxy::parse("http://a b").unwrap_err(), UnusableProxy::NotAUrl);
-        assert_eq!(Proxy::parse("http://p:port").unwrap_err(), UnusableProxy::NotAUrl);
-        assert!(["http://p:", "http://[fd00::1]", "http://[fd00::1]:1"].iter().all(|url| Proxy::parse(url).is_ok()));
-        assert_eq!(Proxy::parse("SOCKS5H://p:1").unwrap().url(), "socks5://p:1");
-        let proxy = Proxy::parse("socks5://me:secret@p").unwrap();
+        let parse = |url: &str| Proxy::parse(url, Origin::Kubeconfig);
+        assert_eq!(parse("ftp://me:secret@p").unwrap_err(), UnusableProxy::Scheme);
+        assert_eq!(parse("http://").unwrap_err(), UnusableProxy::NotAUrl);
+        assert_eq!(parse("http://a b").unwrap_err(), UnusableProxy::NotAUrl);
+        assert_eq!(parse("http://p:port").unwrap_err(), UnusableProxy::NotAUrl);
+        assert!(["http://p:", "http://[fd00::1]", "http://[fd00::1]:1"].iter().all(|url| parse(url).is_ok()));
+        assert!(parse("SOCKS5H://p:1").unwrap().is_socks());
+        let proxy = parse("socks5://me:secret@p").unwrap();
         assert_eq!((proxy.to_string(), format!("{proxy:?}")), ("p".to_owned(), "Proxy(p)".to_owned()));
-        assert_eq!(proxy.host_and_port(), ("p", 1080));
-        assert_eq!(Proxy::parse("http://me@p").unwrap().url(), "http://me:@p");
+        assert_eq!((proxy.host_and_port(), proxy.name().to_string()), (("p", 1080), "the proxy p".to_owned()));
+        assert_eq!(parse("socks5://me@p").unwrap().intercept().raw_auth(), Some(("me", "")));
     }
 }

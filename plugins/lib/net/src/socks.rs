@@ -10,9 +10,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 /// Why a SOCKS proxy does not let a connection through.
 #[derive(Debug, thiserror::Error)]
 pub enum SocksError {
-    /// There is no connection to it.
-    #[error(transparent)]
-    Unreachable(io::Error),
     /// The connection to it broke.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -21,7 +18,7 @@ pub enum SocksError {
     NotSocks,
     /// It takes none of the ways of authentication that were offered.
     #[error("it lets nobody in without a user name and a password")]
-    WantsCredentials,
+    NeedsCredentials,
     /// The same, and there were credentials.
     #[error("it takes no user name and password")]
     OtherMethod,
@@ -56,7 +53,7 @@ pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     match (read(stream).await?, credentials) {
         ([VERSION, WITHOUT], _) => {}
         ([VERSION, PASSWORD], Some((user, password))) => authenticate(stream, user, password).await?,
-        ([VERSION, NOTHING], None) => return Err(SocksError::WantsCredentials),
+        ([VERSION, NOTHING], None) => return Err(SocksError::NeedsCredentials),
         ([VERSION, NOTHING], Some(_)) => return Err(SocksError::OtherMethod),
         _ => return Err(SocksError::NotSocks),
     }

@@ -1,0 +1,136 @@
+//! A client that dials directly or through any kind of proxy: those of the client library show a SOCKS proxy no
+//! credentials, tell nobody which proxy refused, and bring a whole HTTP client for each kind.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::Uri;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube::client::retry::RetryPolicy;
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use kube::{Client, Config};
+use ocm_core::duration::human;
+use ocm_net::proxy::{Proxy, ProxyName};
+use ocm_net::{Stream, Tunnel};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tower::retry::RetryLayer;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn};
+
+use crate::middleware::Middleware;
+
+/// A server that does not answer the TCP and TLS handshakes for so long is not going to serve a command-line tool.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Shorter, so that a proxy that does not answer is told from a server behind it.
+const PROXY_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// There is no connection to the server in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection within {}", human(CONNECT_TIMEOUT))]
+pub(crate) struct NotConnected {
+    /// The proxy on the way.
+    pub(crate) proxy: Option<ProxyName>,
+}
+
+/// The client that the library makes of a configuration, but for how it connects.
+pub(crate) fn client(proxy: Option<Proxy>, config: &Config, middleware: &Middleware) -> Result<Client, kube::Error> {
+    let name = proxy.as_ref().map(Proxy::name);
+    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, || config.rustls_client_config())).transpose()?.map(Arc::new);
+    let mut direct = HttpConnector::new();
+    direct.enforce_http(false);
+    let secure = config.rustls_https_connector_with_connector(Dial { tunnel, direct })?;
+    let connect = service_fn(move |server: Uri| {
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, secure.clone().oneshot(server));
+        let late = NotConnected { proxy: name.clone() };
+        Box::pin(async move { connected.await.map_err(|_| BoxError::from(late))? })
+    });
+    let client: legacy::Client<_, Body> = legacy::Builder::new(TokioExecutor::new()).build(connect);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .layer(RetryLayer::new(RetryPolicy::server_retry()))
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(client);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).with_layer(middleware).build())
+}
+
+/// Opens connections to servers.
+#[derive(Clone)]
+struct Dial {
+    /// The proxy on the way.
+    tunnel: Option<Arc<Tunnel>>,
+    direct: HttpConnector,
+}
+
+impl Service<Uri> for Dial {
+    type Response = TokioIo<Dialled>;
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.direct.poll_ready(cx).map_err(io::Error::other)
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let Some(tunnel) = self.tunnel.clone() else {
+            let connected = self.direct.call(server);
+            return Box::pin(async move {
+                let stream = connected.await.map_err(io::Error::other)?;
+                Ok(TokioIo::new(Dialled(Box::new(stream.into_inner()))))
+            });
+        };
+        Box::pin(async move {
+            let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
+            let opened = tunnel.open(server.host().unwrap_or_default(), port, PROXY_TIMEOUT).await;
+            Ok(TokioIo::new(Dialled(opened.map_err(|error| io::Error::other(error.failure()))?)))
+        })
+    }
+}
+
+/// A connection to a server, whatever it leads through.
+struct Dialled(Box<dyn Stream>);
+
+impl Connection for Dialled {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Dialled {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Dialled {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+}
