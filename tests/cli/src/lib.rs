@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 pub mod docs;
 mod guest;
+pub mod proxy;
 pub mod server;
 pub mod terminal;
 pub mod tree;

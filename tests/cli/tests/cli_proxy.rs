@@ -1,160 +1,194 @@
-//! Proxies that want a user name and a password: they get them, and nobody else does.
+//! Every kind of proxy: it gets the credentials of its URL and nobody else does, and whatever goes wrong with it is said
+//! of it and not of the cluster.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{io, thread};
+use std::net::TcpListener;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
 use cli_tests::server::{Reply, Server};
 use cli_tests::{Cli, Run, kubeconfig};
 
 const CLUSTERS: &str = r#"{"apiVersion":"cluster.open-cluster-management.io/v1","kind":"ManagedClusterList","metadata":{},
 "items":[{"apiVersion":"cluster.open-cluster-management.io/v1","kind":"ManagedCluster","metadata":{"name":"c1"},"spec":{}}]}"#;
 
-/// What the proxies know their user by, and how a URL has it.
-const USER: &str = "me";
-const PASSWORD: &str = "s3cr@t:/%";
-const WRITTEN: &str = "s3cr%40t%3A%2F%25";
-
-/// A proxy on a port of its own, and how many connections it let through.
-struct Proxy {
-    port: u16,
-    passed: Arc<AtomicUsize>,
+/// Who names the proxy.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Kubeconfig,
+    Variable(&'static str),
 }
 
-impl Proxy {
-    /// `greet` returns the server that is asked for, if the credentials are right.
-    fn start(greet: fn(&mut TcpStream) -> io::Result<Option<String>>, granted: &'static [u8]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be had");
-        let port = listener.local_addr().expect("it has an address").port();
-        let passed = Arc::new(AtomicUsize::new(0));
-        let count = passed.clone();
-        thread::spawn(move || {
-            for mut client in listener.incoming().flatten() {
-                let count = count.clone();
-                thread::spawn(move || -> io::Result<()> {
-                    let Some(server) = greet(&mut client)? else { return Ok(()) };
-                    let server = TcpStream::connect(server)?;
-                    count.fetch_add(1, Ordering::SeqCst);
-                    client.write_all(granted)?;
-                    let (back, forth) = ((server.try_clone()?, client.try_clone()?), (client, server));
-                    let answers = thread::spawn(move || pass(back));
-                    pass(forth)?;
-                    answers.join().expect("nobody panics")
-                });
-            }
-        });
-        Self { port, passed }
+/// `get clusters` of `server` through the proxy of this URL, which `authority` vouches for.
+fn get(server: &str, origin: Origin, url: &str, authority: Option<&str>, words: &[&str]) -> Run {
+    let mut entry = String::new();
+    if let Origin::Kubeconfig = origin {
+        entry += &format!("proxy-url: \"{url}\", ");
     }
-}
-
-fn pass((mut from, mut to): (TcpStream, TcpStream)) -> io::Result<()> {
-    io::copy(&mut from, &mut to)?;
-    to.shutdown(Shutdown::Write)
-}
-
-/// RFC 9110, section 9.3.6, with the credentials of RFC 7617.
-fn http(client: &mut TcpStream) -> io::Result<Option<String>> {
-    let mut reader = BufReader::new(client.try_clone()?);
-    let (mut first, mut line, mut shown) = (String::new(), String::new(), String::new());
-    reader.read_line(&mut first)?;
-    while line != "\r\n" {
-        line.clear();
-        reader.read_line(&mut line)?;
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("proxy-authorization: basic ") {
-            let start = line.len() - value.len();
-            line[start..].trim().clone_into(&mut shown);
-        }
+    if let Some(authority) = authority {
+        entry += &format!("certificate-authority-data: {}, ", STANDARD.encode(authority));
     }
-    if shown == STANDARD.encode(format!("{USER}:{PASSWORD}")) {
-        return Ok(first.split(' ').nth(1).map(str::to_owned));
-    }
-    client.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")?;
-    Ok(None)
-}
-
-/// RFC 1928 with RFC 1929, for a server whose address is IPv4.
-fn socks(client: &mut TcpStream) -> io::Result<Option<String>> {
-    fn read<const N: usize>(client: &mut TcpStream) -> io::Result<[u8; N]> {
-        let mut bytes = [0; N];
-        client.read_exact(&mut bytes).map(|()| bytes)
-    }
-    let text = |client: &mut TcpStream| -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; usize::from(read::<1>(client)?[0])];
-        client.read_exact(&mut bytes).map(|()| bytes)
+    let text = kubeconfig(server, &["hub"]).replace("{ server", &format!("{{ {entry}server"));
+    let cli = Cli::with_kubeconfig(&text);
+    let cli = match origin {
+        Origin::Kubeconfig => cli,
+        Origin::Variable(name) => cli.env(name, url),
     };
-    read::<1>(client)?;
-    if !text(client)?.contains(&2) {
-        client.write_all(&[5, 255])?;
-        return Ok(None);
+    cli.run(["get", "clusters", "-o", "name"].iter().chain(words))
+}
+
+/// It failed, with these words and without a password.
+#[track_caller]
+fn failed(run: &Run, words: &[&str]) {
+    assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{run}");
+    for words in words {
+        assert!(run.stderr.contains(words), "{words:?}: {run}");
     }
-    client.write_all(&[5, 2])?;
-    read::<1>(client)?;
-    let right = (text(client)?, text(client)?) == (USER.into(), PASSWORD.into());
-    client.write_all(&[1, u8::from(!right)])?;
-    if !right {
-        return Ok(None);
-    }
-    let [_, _, _, _, a, b, c, d, high, low] = read::<10>(client)?;
-    Ok(Some(format!("{a}.{b}.{c}.{d}:{}", u16::from_be_bytes([high, low]))))
+    assert!(!run.stderr.contains("s3cr"), "a password is shown: {run}");
 }
 
 #[test]
 fn proxies_get_the_credentials_that_their_urls_hold() {
     let server = Server::start(|_, _| Reply::Json(200, CLUSTERS.to_owned()));
-    for (scheme, proxy, refused) in [
-        (
-            "http",
-            Proxy::start(http, b"HTTP/1.1 200 OK\r\n\r\n"),
-            ["the connection to the cluster failed", "authorization"],
-        ),
-        (
-            "socks5",
-            Proxy::start(socks, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]),
-            ["does not let it through", "does not accept the user name and the password"],
-        ),
-    ] {
-        let run = |credentials: &str| -> Run {
-            let entry = format!("proxy-url: \"{scheme}://{credentials}127.0.0.1:{}\", server", proxy.port);
-            Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]).replace("{ server", &format!("{{ {entry}")))
-                .run(["get", "clusters", "-o", "name"])
-        };
-        let right = run(&format!("{USER}:{WRITTEN}@"));
-        assert_eq!((right.exit, right.stderr.as_str()), (0, ""), "{scheme}: {right}");
-        assert_eq!(right.stdout, "managedcluster.cluster.open-cluster-management.io/c1\n");
-        assert_eq!(proxy.passed.load(Ordering::SeqCst), 1, "{scheme}");
-        for wrong in ["me:wr0ng-s3cr3t@", "me@", ""] {
-            let run = run(wrong);
-            assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{scheme} {wrong:?}: {run}");
-            assert!(wrong != "me:wr0ng-s3cr3t@" || refused.iter().all(|words| run.stderr.contains(words)), "{run}");
-            assert!(!run.stderr.contains("s3cr"), "a password is shown: {run}");
+    let named = server.url().replace("127.0.0.1", "hub.example");
+    for kind in Kind::ALL {
+        let proxy = Proxy::start(kind, Manner::Connects);
+        let address = proxy.address();
+        // The environment's proxies are not for addresses of this machine; the name is one that only the proxy knows.
+        let ways = [
+            (Origin::Kubeconfig, server.url(), "write them into the proxy-url of the kubeconfig"),
+            (Origin::Variable("HTTP_PROXY"), named.clone(), "write them into HTTP_PROXY"),
+            (Origin::Variable("http_proxy"), named.clone(), "write them into http_proxy"),
+        ];
+        for (origin, url, place) in &ways {
+            let run = |credentials: &str| get(url, *origin, &proxy.url(credentials), Some(proxy.authority()), &[]);
+            let right = run(CREDENTIALS);
+            assert_eq!((right.exit, right.stderr.as_str()), (0, ""), "{kind:?} {origin:?}: {right}");
+            assert_eq!(right.stdout, "managedcluster.cluster.open-cluster-management.io/c1\n");
+            let refused = format!("the proxy {address} does not accept the user name and the password");
+            failed(&run("me:wr0ng-s3cr3t@"), &[&refused, "special characters are percent-encoded"]);
+            failed(&run("me@"), &[&refused]);
+            let example = format!("{place}, percent-encoded: {}://USER:PASSWORD@{address}", kind.scheme());
+            failed(&run(""), &[&format!("the proxy {address} wants a user name and a password"), &example]);
         }
-        assert_eq!(proxy.passed.load(Ordering::SeqCst), 1, "{scheme}");
+        let asked: Vec<String> = ways.iter().map(|(_, url, _)| url.replace("http://", "")).collect();
+        assert_eq!(proxy.passed(), asked, "{kind:?}");
     }
-    assert_eq!(server.lines().len(), 2);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 9);
+    assert!(asked.iter().all(|asked| asked.header("proxy-authorization").is_empty()), "{asked:?}");
+    assert!(asked.iter().all(|asked| asked.line.starts_with("GET /apis/")), "{asked:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_proxy_is_said_of_the_proxy() {
+    const SERVER: &str = "http://hub.example:6443";
+    const VARIABLE: &str = "it comes from HTTP_PROXY: correct it, or add hub.example:6443 to NO_PROXY";
+    const KUBECONFIG: &str = "kubectl config set clusters.NAME.proxy-url URL";
+    let rows: &[(Kind, Manner, &[&str])] = &[
+        (
+            Kind::Http,
+            Manner::Forbids,
+            &["forbids connections to hub.example:6443", "allow CONNECT to hub.example:6443"],
+        ),
+        (Kind::Https, Manner::Forbids, &["forbids connections to hub.example:6443", "HTTP 403"]),
+        (
+            Kind::Socks,
+            Manner::Forbids,
+            &["does not let a connection to hub.example:6443 through", "not allowed by ruleset"],
+        ),
+        (Kind::Http, Manner::Fails, &["cannot connect to hub.example:6443", "HTTP 502 Bad Gateway"]),
+        (Kind::Https, Manner::Fails, &["cannot connect to hub.example:6443", "HTTP 502 Bad Gateway"]),
+        (
+            Kind::Socks,
+            Manner::Fails,
+            &["does not let a connection to hub.example:6443 through", "it says: connection refused"],
+        ),
+        (Kind::Http, Manner::Closes, &["closed the connection"]),
+        (Kind::Https, Manner::Closes, &["closed the connection"]),
+        (Kind::Socks, Manner::Closes, &["closed the connection"]),
+        (Kind::Http, Manner::Babbles, &["does not speak HTTP", "https:// or socks5://"]),
+        (Kind::Https, Manner::Babbles, &["does not speak TLS"]),
+        (Kind::Socks, Manner::Babbles, &["does not speak SOCKS 5"]),
+    ];
+    for (kind, manner, words) in rows {
+        let proxy = Proxy::start(*kind, *manner);
+        let (url, named) = (proxy.url(CREDENTIALS), format!("the proxy {} ", proxy.address()));
+        for (origin, hint) in [(Origin::Variable("HTTP_PROXY"), VARIABLE), (Origin::Kubeconfig, KUBECONFIG)] {
+            let run = get(SERVER, origin, &url, Some(proxy.authority()), &[]);
+            failed(&run, &[words, &[named.as_str(), hint][..]].concat());
+        }
+        assert!(proxy.passed().is_empty());
+    }
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let closed = closed.expect("a port can be had").to_string();
+    for kind in Kind::ALL {
+        for (address, what) in
+            [(closed.as_str(), "connection refused"), ("p.invalid:3128", "its name cannot be resolved")]
+        {
+            let url = format!("{}://{CREDENTIALS}{address}", kind.scheme());
+            let sentence = format!("the proxy {address} cannot be reached: {what}");
+            failed(&get(SERVER, Origin::Variable("HTTP_PROXY"), &url, None, &[]), &[&sentence, VARIABLE]);
+        }
+    }
+}
+
+#[test]
+fn a_silent_proxy_is_not_waited_for_long() {
+    let tests = Kind::ALL.map(|kind| {
+        std::thread::spawn(move || {
+            let proxy = Proxy::start(kind, Manner::Silent);
+            let (url, address) = (proxy.url(CREDENTIALS), proxy.address());
+            let run = |words: &[&str]| {
+                let origin = Origin::Variable("HTTPS_PROXY");
+                get("https://hub.example:6443", origin, &url, Some(proxy.authority()), words)
+            };
+            failed(
+                &run(&[]),
+                &[&format!("the proxy {address} does not answer"), "nothing within 8s", "it comes from HTTPS_PROXY"],
+            );
+            let sentence = format!("the cluster does not answer through the proxy {address} (HTTPS_PROXY)");
+            failed(&run(&["--request-timeout", "1s"]), &[&sentence, "no answer within 1s"]);
+        })
+    });
+    for test in tests {
+        test.join().expect("the proxy is named");
+    }
+}
+
+#[test]
+fn an_https_proxy_is_trusted_like_the_cluster() {
+    let server = Server::start(|_, _| Reply::Json(200, CLUSTERS.to_owned()));
+    let (proxy, other) = (Proxy::start(Kind::Https, Manner::Connects), Proxy::start(Kind::Https, Manner::Connects));
+    let (url, named) = (proxy.url(CREDENTIALS), format!("the proxy {}", proxy.address()));
+    let sentence = format!("{named} presents a certificate that the trusted CA did not sign");
+    for authority in [Some(other.authority()), None] {
+        let run = get(&server.url(), Origin::Kubeconfig, &url, authority, &[]);
+        failed(&run, &[&sentence, "with the certificate-authority of the kubeconfig", "clusters.NAME.proxy-url"]);
+    }
+    let localhost = url.replace("127.0.0.1", "localhost");
+    failed(
+        &get(&server.url(), Origin::Kubeconfig, &localhost, Some(proxy.authority()), &[]),
+        &["the proxy localhost:", "presents a certificate that is not valid for this hostname"],
+    );
+    assert!(proxy.passed().is_empty() && server.lines().is_empty());
+    // Whoever asks for no verification gets none, as with kubectl; another name is the server's and not the proxy's.
+    let unverified = get(&server.url(), Origin::Kubeconfig, &url, None, &["--insecure-skip-tls-verify"]);
+    assert_eq!((unverified.exit, unverified.stderr.as_str()), (0, ""), "{unverified}");
+    let renamed =
+        get(&server.url(), Origin::Kubeconfig, &url, Some(proxy.authority()), &["--tls-server-name", "hub.example"]);
+    assert_eq!((renamed.exit, renamed.stderr.as_str()), (0, ""), "{renamed}");
 }
 
 #[test]
 fn a_proxy_that_cannot_be_used_is_told_without_its_password() {
     for url in ["ftp://me:s3cret@p:1", "http://me:s3cret@", "socks5://me:s3cret@p:port", "http://me:s3cret@a b"] {
-        let text = kubeconfig("https://hub.example", &["hub"]);
-        let cli = Cli::with_kubeconfig(&text.replace("{ server", &format!("{{ proxy-url: \"{url}\", server")));
-        let variable = Cli::with_kubeconfig(&text).env("HTTPS_PROXY", url);
-        for cli in [cli, variable] {
-            let run = cli.run(["get", "clusters"]);
+        for (origin, words) in [(Origin::Kubeconfig, "its proxy-url"), (Origin::Variable("HTTPS_PROXY"), "HTTPS_PROXY")]
+        {
+            let run = get("https://hub.example", origin, url, None, &[]);
             assert_eq!((run.exit, run.stdout.as_str()), (2, ""), "{url}: {run}");
-            assert!(run.stderr.contains("cannot be used") && !run.stderr.contains("s3cret"), "{url}: {run}");
+            assert!(run.stderr.contains("cannot be used") && run.stderr.contains(words), "{url}: {run}");
+            assert!(!run.stderr.contains("s3cret"), "{url}: {run}");
         }
-    }
-    // Nobody listens there.
-    for scheme in ["http", "https", "socks5"] {
-        let proxy = format!("proxy-url: \"{scheme}://me:s3cret@127.0.0.1:1\", server");
-        let text = kubeconfig("https://hub.example", &["hub"]);
-        let run = Cli::with_kubeconfig(&text.replace("{ server", &format!("{{ {proxy}"))).run(["get", "clusters"]);
-        assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{run}");
-        assert!(!run.stderr.contains("s3cret"), "{run}");
     }
 }

@@ -118,7 +118,7 @@ fn connection(error: &(dyn StdError + 'static)) -> Failure {
 
 /// Nothing came from the cluster, and the way to it leads through a proxy or not.
 fn unanswered(what: &str, proxy: Option<&ProxyName>) -> Failure {
-    let way = proxy.map(|proxy| format!(" through {proxy}, which is that of {}", proxy.origin)).unwrap_or_default();
+    let way = proxy.map(|proxy| format!(" through {proxy} ({})", proxy.origin)).unwrap_or_default();
     Failure::new(Reason::Unreachable, format!("{what}{way}"))
 }
 

@@ -88,7 +88,7 @@ pub enum ConnectError {
     /// The environment names a proxy that cannot be used.
     UnusableProxy(UnusableProxy),
     /// There is no way through the proxy.
-    Proxy(ProxyError),
+    Proxy(Box<ProxyError>),
     /// Its name cannot be resolved.
     Unresolved(String),
     /// Nobody listens there.
@@ -167,7 +167,8 @@ pub(crate) async fn open(
     let stream: Box<dyn Stream> = match proxy {
         Some(proxy) => {
             let tunnel = Tunnel::new(proxy, || client_config(proxy_verifier(authorities)?))?;
-            tunnel.open(&endpoint.host, endpoint.port, limit).await.map_err(ConnectError::Proxy)?
+            let opened = tunnel.open(&endpoint.host, endpoint.port, limit).await;
+            opened.map_err(|error| ConnectError::Proxy(Box::new(error)))?
         }
         None => {
             let stream = tokio::time::timeout_at(until, direct(&endpoint.host, endpoint.port)).await;

@@ -304,6 +304,14 @@ async fn the_proxy_of_the_environment_is_used() {
         let (held, said) = child(format!("{scheme}://{proxy}")).await;
         assert!(!held && said.contains(&format!("the proxy {proxy} cannot be reached")), "{said}");
     }
+    // Somebody listens and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = silent.local_addr().unwrap();
+    let (held, said) = child(format!("http://me:secret@{proxy}")).await;
+    assert!(
+        !held && said.contains(&format!("the proxy {proxy} does not answer")) && !said.contains("secret"),
+        "{said}"
+    );
     let (held, said) = child(format!("ftp://me:secret@{proxy}")).await;
     assert!(!held && said.contains("the proxy of HTTPS_PROXY cannot be used") && !said.contains("secret"), "{said}");
     std::fs::remove_file(&ca).unwrap();
