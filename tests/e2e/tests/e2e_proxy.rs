@@ -1,7 +1,8 @@
-//! Our commands go through the same proxies as kubectl. The real kubectl decides what is right.
+//! Our commands go through the same proxies as kubectl. The real kubectl decides what is right, and a real API server
+//! whether it is reached.
 //!
-//! Nothing leaves the machine: the test runs itself again in a network namespace of its own, whose only interface is the
-//! loopback one with a few more addresses.
+//! Nothing leaves the machine: what is compared with kubectl runs again in a network namespace of its own, whose only
+//! interface is the loopback one with a few more addresses.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -9,10 +10,14 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
 use cli_tests::{Cli, binary};
+use e2e_tests::accept_support::Hub;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Variables of the environment, the `proxy-url` of the kubeconfig, and the server's address.
 type Row = (&'static [(&'static str, &'static str)], Option<&'static str>, &'static str);
@@ -96,6 +101,88 @@ fn proxies_are_those_of_kubectl() {
     let output = command.stdin(Stdio::null()).output().expect("unshare starts");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// A user whose token a program prints.
+fn plugin(cli: &Cli, token: &str) -> Value {
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": { "token": token },
+    });
+    let file = cli.write("credential.json", &credential.to_string());
+    let (version, never) = ("client.authentication.k8s.io/v1", "Never");
+    json!({ "exec": { "apiVersion": version, "command": "cat", "args": [file], "interactiveMode": never } })
+}
+
+#[test]
+fn a_real_api_server_is_reached_through_every_kind_of_proxy() {
+    let hub = Hub::start("proxies");
+    hub.register("c1");
+    let kubectl = control_plane::binaries().expect("the binaries of the control plane are there").kubectl();
+    let token = hub.cluster.kubectl(&["create", "token", "default"]).expect("a service account gets a token");
+    let admin =
+        ["create", "clusterrolebinding", "proxied", "--clusterrole=cluster-admin", "--serviceaccount=default:default"];
+    hub.cluster.kubectl(&admin).expect("the service account gets rights");
+    let address = hub.cluster.server().strip_prefix("https://").expect("it speaks TLS");
+    let port = address.rsplit_once(':').expect("it has a port").1;
+    for kind in Kind::ALL {
+        let proxy = Proxy::start(kind, Manner::Connects);
+        let cli = Cli::new();
+        // kubectl trusts an https proxy and the cluster by the same authorities.
+        let authorities = STANDARD.encode(format!("{}\n{}", hub.cluster.ca_pem(), proxy.authority()));
+        let kubeconfig = |server: &str, proxy_url: Option<&str>, user: &Value| {
+            let mut cluster = json!({ "server": server, "certificate-authority-data": authorities });
+            cluster["proxy-url"] = json!(proxy_url);
+            let text = json!({
+                "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+                "clusters": [{ "name": "hub", "cluster": cluster }],
+                "users": [{ "name": "me", "user": user }],
+                "contexts": [{ "name": "hub", "context": { "cluster": "hub", "user": "me" } }],
+            });
+            cli.write("kubeconfig", &text.to_string()).display().to_string()
+        };
+        let ours = binary("kubectl-ocm-get");
+        for user in [json!({ "token": token.trim() }), plugin(&cli, token.trim())] {
+            let file = kubeconfig(hub.cluster.server(), Some(&proxy.url(CREDENTIALS)), &user);
+            let theirs = cli.run_file(&kubectl, ["get", "managedclusters", "-o", "name", "--kubeconfig", &file]);
+            let run = cli.run_file(&ours, ["clusters", "-o", "name", "--kubeconfig", &file]);
+            assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{kind:?} {user}: {run}");
+            assert_eq!(run.stdout, theirs.stdout, "{kind:?} {user}: {theirs}");
+            assert_eq!(run.stdout, "managedcluster.cluster.open-cluster-management.io/c1\n");
+        }
+        // The administrator's credentials are a certificate.
+        let text = std::fs::read_to_string(hub.cluster.kubeconfig()).expect("a cluster has a kubeconfig");
+        let text = text.replace("server: ", &format!("proxy-url: {}\n    server: ", proxy.url(CREDENTIALS)));
+        let file = cli.write("admin", &text.replace(&STANDARD.encode(hub.cluster.ca_pem()), &authorities));
+        let run = cli.run_file(&ours, ["clusters".as_ref(), "--kubeconfig".as_ref(), file.as_os_str()]);
+        assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{kind:?}: {run}");
+        assert!(proxy.passed().len() >= 5 && proxy.passed().iter().all(|server| server == address), "{kind:?}");
+
+        // A name that only the proxy knows; the certificate is for another one, and the proxy's for neither.
+        let file = kubeconfig(&format!("https://hub.example:{port}"), None, &json!({ "token": token.trim() }));
+        let words = ["clusters", "-o", "name", "--tls-server-name", "127.0.0.1", "--kubeconfig", &file];
+        for variable in ["HTTPS_PROXY", "https_proxy"] {
+            let cli = Cli::new().env(variable, proxy.url(CREDENTIALS));
+            let run = cli.run_file(&ours, words);
+            assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{kind:?} {variable}: {run}");
+            let bypass = cli.env("NO_PROXY", "hub.example").run_file(&ours, words);
+            assert!(bypass.exit == 1 && bypass.stderr.contains("cannot be resolved"), "{kind:?}: {bypass}");
+        }
+        assert_eq!(
+            proxy.passed().iter().filter(|server| **server == format!("hub.example:{port}")).count(),
+            2,
+            "{kind:?}"
+        );
+
+        // The server behind the proxy is verified as without one, and messages say which of the two is meant.
+        let stranger = STANDARD.encode(proxy.authority());
+        let text = std::fs::read_to_string(&file).expect("it was written").replace(&authorities, &stranger);
+        let file = cli.write("stranger", &text).display().to_string();
+        let cli = Cli::new().env("HTTPS_PROXY", proxy.url(CREDENTIALS));
+        let words = ["clusters", "--tls-server-name", "127.0.0.1", "--kubeconfig", &file];
+        let run = cli.run_file(&ours, words);
+        let sentence = "the server presents a certificate that the trusted CA did not sign";
+        assert!(run.exit == 1 && run.stderr.contains(sentence), "{kind:?}: {run}");
+    }
 }
 
 /// Every way that a proxy was asked for, without how often.
