@@ -108,7 +108,7 @@ fn what_is_wrong_with_a_proxy_is_said_of_the_proxy() {
         (Kind::Https, Manner::Closes, &["closed the connection"]),
         (Kind::Socks, Manner::Closes, &["closed the connection"]),
         (Kind::Http, Manner::Babbles, &["does not speak HTTP", "https:// or socks5://"]),
-        (Kind::Https, Manner::Babbles, &["does not speak TLS"]),
+        (Kind::Https, Manner::Babbles, &["does not speak TLS", "begins with http://"]),
         (Kind::Socks, Manner::Babbles, &["does not speak SOCKS 5"]),
     ];
     for (kind, manner, words) in rows {
@@ -164,12 +164,16 @@ fn an_https_proxy_is_trusted_like_the_cluster() {
     let sentence = format!("{named} presents a certificate that the trusted CA did not sign");
     for authority in [Some(other.authority()), None] {
         let run = get(&server.url(), Origin::Kubeconfig, &url, authority, &[]);
-        failed(&run, &[&sentence, "with the certificate-authority of the kubeconfig", "clusters.NAME.proxy-url"]);
+        failed(&run, &[&sentence, "verified with the same CA as the server", "clusters.NAME.proxy-url"]);
     }
     let localhost = url.replace("127.0.0.1", "localhost");
     failed(
         &get(&server.url(), Origin::Kubeconfig, &localhost, Some(proxy.authority()), &[]),
-        &["the proxy localhost:", "presents a certificate that is not valid for this hostname"],
+        &[
+            "the proxy localhost:",
+            "presents a certificate that is not valid for this hostname",
+            "as its certificate does",
+        ],
     );
     assert!(proxy.passed().is_empty() && server.lines().is_empty());
     // Whoever asks for no verification gets none, as with kubectl; another name is the server's and not the proxy's.

@@ -143,7 +143,7 @@ fn a_real_api_server_is_reached_through_every_kind_of_proxy() {
         let ours = binary("kubectl-ocm-get");
         for user in [json!({ "token": token.trim() }), plugin(&cli, token.trim())] {
             let file = kubeconfig(hub.cluster.server(), Some(&proxy.url(CREDENTIALS)), &user);
-            let theirs = cli.run_file(&kubectl, ["get", "managedclusters", "-o", "name", "--kubeconfig", &file]);
+            let theirs = cli.run_file(kubectl, ["get", "managedclusters", "-o", "name", "--kubeconfig", &file]);
             let run = cli.run_file(&ours, ["clusters", "-o", "name", "--kubeconfig", &file]);
             assert_eq!((run.exit, run.stderr.as_str()), (0, ""), "{kind:?} {user}: {run}");
             assert_eq!(run.stdout, theirs.stdout, "{kind:?} {user}: {theirs}");

@@ -193,10 +193,13 @@ impl ProxyError {
                 about(&"does not answer").because(format!("nothing within {}", ocm_core::duration::human(*limit)))
             }
             ProxyFault::Broken(cause) => about(&"closed the connection").because(cause),
-            ProxyFault::Tls(fault) => about(&fault.kind.sentence()).because(&fault.cause).hint(
-                "https proxies are verified like the cluster: with the certificate-authority of the kubeconfig, \
-                 or with the system's where there is none",
-            ),
+            ProxyFault::Tls(fault) => {
+                let failure = about(&fault.kind.sentence()).because(&fault.cause);
+                match tls_hint(fault.kind) {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
             ProxyFault::NeedsCredentials => about(&"wants a user name and a password").hint(format!(
                 "write them into {}, percent-encoded: {}://USER:PASSWORD@{}",
                 proxy.origin, proxy.scheme, proxy.address
@@ -215,5 +218,17 @@ impl ProxyError {
         };
         let names_origin = matches!(fault, ProxyFault::NeedsCredentials | ProxyFault::WrongCredentials);
         if names_origin { failure } else { failure.hint(proxy.hint(server)) }
+    }
+}
+
+/// What to do about a proxy that speaks TLS, or should.
+fn tls_hint(kind: TlsError) -> Option<&'static str> {
+    match kind {
+        TlsError::UnknownIssuer | TlsError::UnusableAuthority => Some(
+            "an https proxy is verified with the same CA as the server behind it, or with the system's where none is named",
+        ),
+        TlsError::WrongName => Some("name the proxy as its certificate does"),
+        TlsError::NotTls => Some("its URL begins with http:// if it speaks no TLS"),
+        other => other.hint(),
     }
 }
