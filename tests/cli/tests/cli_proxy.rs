@@ -151,6 +151,14 @@ fn a_silent_proxy_is_not_waited_for_long() {
             failed(&run(&["--request-timeout", "1s"]), &[&sentence, "no answer within 1s"]);
         })
     });
+    // The proxy connects, and the server behind it says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be had");
+    let server = format!("https://hub.example:{}", listener.local_addr().expect("it has an address").port());
+    let proxy = Proxy::start(Kind::Http, Manner::Connects);
+    let run = get(&server, Origin::Variable("HTTPS_PROXY"), &proxy.url(CREDENTIALS), None, &[]);
+    let sentence = format!("the cluster's address does not answer through the proxy {} (HTTPS_PROXY)", proxy.address());
+    failed(&run, &[&sentence, "no connection within 10s"]);
+    assert_eq!(proxy.passed().len(), 1);
     for test in tests {
         test.join().expect("the proxy is named");
     }
