@@ -58,6 +58,14 @@ pub async fn patiently<T>(
     }
 }
 
+/// What comes before `end`. Where something always comes at once, that is no reason to go on for ever.
+async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Option<T> {
+    if Instant::now() >= end {
+        return None;
+    }
+    timeout_at(end.into(), work).await.ok()
+}
+
 /// Looks at the clusters of a scope as [`survey`] does, and tries until `deadline`, if any, while the hub does not answer.
 ///
 /// # Errors
@@ -199,16 +207,16 @@ impl<'a> Watch<'a> {
             }
             narrator.tell(Event::now(format!("waiting for the certificate requests of {}", some(&names))));
             let changes = self.changes.try_next();
-            match timeout_at(deadline.into(), changes).await {
-                Ok(change) => self.take(change?.ok_or_else(ended)?, narrator),
-                Err(_) => return Ok(Vec::new()),
+            match before(deadline, changes).await {
+                Some(change) => self.take(change?.ok_or_else(ended)?, narrator),
+                None => return Ok(Vec::new()),
             }
             if self.unlisted > 0 || self.changed.is_empty() {
                 continue;
             }
             // What comes together is looked at together.
-            let end = (Instant::now() + GATHER).min(deadline).into();
-            while let Ok(change) = timeout_at(end, self.changes.try_next()).await {
+            let end = (Instant::now() + GATHER).min(deadline);
+            while let Some(change) = before(end, self.changes.try_next()).await {
                 self.take(change?.ok_or_else(ended)?, narrator);
             }
             let ready = self.look(deadline, narrator).await?;
@@ -440,12 +448,10 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn thousands_of_wrong_requests_take_little_and_are_told_in_few_lines() {
-        const COUNT: usize = 5000;
-        // Nobody listens there: what is asked of the hub fails, and is told.
+    /// Nobody listens there: what is asked of the hub fails, and is told.
+    fn nobodys_hub() -> Cluster {
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-        let hub = Cluster {
+        Cluster {
             client: kube::Client::try_from(config).unwrap(),
             context: None,
             server: "http://127.0.0.1:1".to_owned(),
@@ -455,7 +461,44 @@ mod tests {
             tls_server_name: None,
             proxy: None,
             role: ocm_core::Role::Hub,
+        }
+    }
+
+    fn waiting() -> Candidate {
+        Candidate {
+            name: "c1".to_owned(),
+            cluster: None,
+            requests: Vec::new(),
+            object: None,
+            bound_accounts: Vec::new(),
+            options: Options::default(),
+            decision: Decision::NoRequest,
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_never_stops_to_ask_does_not_make_it_wait_for_ever() {
+        let hub = nobodys_hub();
+        let request = |_| {
+            let spec = json!({"request": "", "signerName": "kubernetes.io/kube-apiserver-client", "username": "eva"});
+            let metadata = json!({"name": "r", "labels": {"open-cluster-management.io/cluster-name": "c1"}});
+            let object = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+            Ok(Changed::Now(Seen::Request(Box::new(Request::read(&object)))))
         };
+        let listed = stream::iter([Changed::Listed, Changed::Listed].map(Ok));
+        let changes = listed.chain(stream::repeat(()).map(request)).boxed();
+        let (options, told) = (Options::default(), Told::default());
+        let mut watch = Watch::follow(&hub, &options, vec![waiting()], changes, &told);
+        let begun = Instant::now();
+        let ready = tokio::task::unconstrained(watch.next(begun + GATHER * 2, &told)).await.unwrap();
+        assert!(ready.is_empty());
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn thousands_of_wrong_requests_take_little_and_are_told_in_few_lines() {
+        const COUNT: usize = 5000;
+        let hub = nobodys_hub();
         let mut params = rcgen::CertificateParams::default();
         params.distinguished_name.push(rcgen::DnType::CommonName, "system:open-cluster-management:c1:a1");
         params.distinguished_name.push(rcgen::DnType::OrganizationName, "platform-admins");
@@ -476,17 +519,8 @@ mod tests {
         let cluster = Changed::Now(Seen::Cluster(Box::new(cluster)));
         let begin = stream::iter([cluster, Changed::Listed, Changed::Listed].map(Ok));
         let changes = begin.chain(stream::iter(0..COUNT).map(request)).chain(stream::pending()).boxed();
-        let waiting = Candidate {
-            name: "c1".to_owned(),
-            cluster: None,
-            requests: Vec::new(),
-            object: None,
-            bound_accounts: Vec::new(),
-            options: Options::default(),
-            decision: Decision::NoRequest,
-        };
         let (options, told) = (Options::default(), Told::default());
-        let mut watch = Watch::follow(&hub, &options, vec![waiting], changes, &told);
+        let mut watch = Watch::follow(&hub, &options, vec![waiting()], changes, &told);
         let begun = Instant::now();
         while watch.requests.get("c1").is_none_or(|kept| kept.len() < COUNT) {
             let ready = watch.next(Instant::now() + GATHER * 2, &told).await.unwrap();
