@@ -13,7 +13,7 @@ use ocm_core::{Event, Failure, Narrator, Plan, Silent};
 use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
-use super::session::HubSession;
+use super::session::{self, HubSession};
 use super::{HubAccess, TrustedBy, follow, on_hub, survey};
 use crate::token;
 
@@ -123,7 +123,7 @@ async fn follow(
         None => None,
     };
     let follower = follow::Follower { managed, hub: hub.client(), name, registrar, survey, credential };
-    let mut phase = None;
+    let (mut phase, mut incomplete) = (None, None);
     if let (Some(accept), Some(admin)) = (&request.accept, hub.admin()) {
         phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);
         let own = follower.own_key(admin, deadline, narrator.as_ref()).await?;
@@ -131,12 +131,17 @@ async fn follow(
             // This key and no other: whoever holds a token can ask in the name of any cluster.
             // It is the agent that was just installed: who used the name before was said before.
             let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, ..accept.clone() };
+            // The acceptance is the last that is written to it.
+            incomplete = session::lacks_webhooks(admin).await?.then_some(admin);
             crate::accept::when_asked(admin, name, &accept, deadline, narrator.clone()).await?;
             narrator.tell(Event::done(format!("accepted {name}")));
         }
     }
     if let Some(goal) = request.wait {
         phase = Some(follower.until(goal, deadline, narrator.as_ref()).await?);
+    }
+    if let Some(admin) = incomplete {
+        session::complete(admin, name, deadline, narrator.as_ref()).await?;
     }
     Ok(phase)
 }

@@ -96,17 +96,15 @@ pub(super) async fn prepare(
     };
     let checked = hub.check(&registrant, narrator.as_ref()).await;
     // It may be about to become one: whoever installs a hub need not wait before clusters join it.
-    let lack = match &checked {
-        Err(failure) if failure.reason != Reason::KindNotServed => None,
-        _ => hub.lacks().await?,
-    };
-    let adopts = match lack {
-        None => checked?,
-        Some(lack) if !request.mode.changes() => return Err(hub.still_starting(lack)),
-        Some(_) => {
+    let adopts = match checked {
+        Err(failure) if failure.reason == Reason::KindNotServed && hub.starts().await? => {
+            if !request.mode.changes() {
+                return Err(hub.still_starting());
+            }
             hub.started(request.timeout, narrator.as_ref()).await?;
             hub.check(&registrant, narrator.as_ref()).await?
         }
+        checked => checked?,
     };
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {

@@ -1,21 +1,22 @@
 //! The hub that was found and verified, and how we talk to it: made once for a command.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
 use kube::config::{AuthInfo, Cluster as ClusterEntry};
 use kube::{Api, Resource};
 use ocm_api::names::webhooks;
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_core::kubeconfig::HubAddress;
-use ocm_core::{Failure, Narrator, Reason, Remedy, Role, certificate};
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy, Role, certificate};
 use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, Connection, connect_to};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
 
 use super::{TrustedBy, on_hub};
 use crate::observe::registration;
@@ -83,41 +84,15 @@ impl HubSession {
         }
     }
 
-    /// What a hub still lacks that somebody installs just now; none where it lacks nothing, or is no hub.
+    /// Whether this becomes a hub just now: it does not serve managed clusters yet.
     ///
     /// # Errors
     /// What the hub said.
-    pub(super) async fn lacks(&self) -> Result<Option<Lack>, Failure> {
-        match self.lack().await? {
-            Some(lack) if serves::<ClusterManager>(self.client()).await? => Ok(Some(lack)),
-            _ => Ok(None),
-        }
+    pub(super) async fn starts(&self) -> Result<bool, Failure> {
+        Ok(!serves::<ManagedCluster>(self.client()).await? && serves::<ClusterManager>(self.client()).await?)
     }
 
-    async fn lack(&self) -> Result<Option<Lack>, Failure> {
-        if !serves::<ManagedCluster>(self.client()).await? {
-            return Ok(Some(Lack::ManagedClusters));
-        }
-        // A registering agent may not read webhooks.
-        let Some(admin) = self.admin() else { return Ok(None) };
-        let webhooks: Api<MutatingWebhookConfiguration> = Api::all(admin.client.clone());
-        for (name, _) in webhooks::MUTATING {
-            match webhooks.get_metadata_opt(name).await {
-                Ok(Some(_)) => {}
-                Ok(None) => return Ok(Some(Lack::Webhooks)),
-                Err(error) => {
-                    let failure = admin.explain(format_args!("read webhook configuration {name}"), error);
-                    if failure.reason != Reason::Forbidden {
-                        return Err(failure);
-                    }
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Waits for a hub that is being installed to serve managed clusters, and to complete them by its webhooks: a
-    /// cluster that registered before would be in no cluster set.
+    /// Waits for a hub that is being installed to serve managed clusters.
     ///
     /// # Errors
     /// [`Reason::TimedOut`], or what the hub said.
@@ -125,16 +100,13 @@ impl HubSession {
         let client = self.client();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.client.clone());
         let definition = format!("{}.{}", ManagedCluster::plural(&()), ManagedCluster::group(&()));
-        let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.client.clone());
         let triggers = Triggers::default().of(definitions, named(&definition));
-        let triggers =
-            webhooks::MUTATING.iter().fold(triggers, |triggers, (name, _)| triggers.of(mutating.clone(), named(name)));
         let doing = format!("waiting for the hub at {} to start", self.address.server);
         until_triggered(&doing, Instant::now() + timeout, PAUSE, triggers, narrator, async || {
             // The watch wakes it, but the API server may say a moment later only that it serves the kind.
-            Ok(match self.lack().await? {
-                None => Check::Ready(()),
-                Some(lack) => Check::Unwatched(lack.to_string()),
+            Ok(match serves::<ManagedCluster>(client).await? {
+                true => Check::Ready(()),
+                false => Check::Unwatched(NOT_SERVED.to_owned()),
             })
         })
         .await
@@ -142,30 +114,75 @@ impl HubSession {
     }
 
     /// Says that the hub is still starting, to whoever does not wait for it.
-    pub(super) fn still_starting(&self, lack: Lack) -> Failure {
+    pub(super) fn still_starting(&self) -> Failure {
         let server = &self.address.server;
         Failure::new(Reason::KindNotServed, format!("the hub at {server} is still starting"))
-            .because(lack)
+            .because(NOT_SERVED)
             .hint(Remedy::HubStart)
     }
 }
 
-/// What a hub lacks while it is being installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lack {
-    /// It does not know the kind.
-    ManagedClusters,
-    /// Nobody completes and checks managed clusters.
-    Webhooks,
+const NOT_SERVED: &str = "its operator has not made it serve managed clusters yet";
+
+/// Whether nobody completes managed clusters that are written: OCM's operator makes the webhooks last. Who may not read
+/// them goes by their being there.
+///
+/// # Errors
+/// What the hub said.
+pub(super) async fn lacks_webhooks(admin: &Cluster) -> Result<bool, Failure> {
+    let webhooks: Api<MutatingWebhookConfiguration> = Api::all(admin.client.clone());
+    for (name, _) in webhooks::MUTATING {
+        match webhooks.get_metadata_opt(name).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(true),
+            Err(error) => {
+                let failure = admin.explain(format_args!("read webhook configuration {name}"), error);
+                if failure.reason != Reason::Forbidden {
+                    return Err(failure);
+                }
+            }
+        }
+    }
+    Ok(false)
 }
 
-impl fmt::Display for Lack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ManagedClusters => "its operator has not made it serve managed clusters yet",
-            Self::Webhooks => "its operator has not made the webhooks of managed clusters yet",
-        })
-    }
+/// Waits for the hub's webhooks, and has them complete a cluster that was written before they were there: it would be in
+/// no cluster set until somebody writes to it.
+///
+/// # Errors
+/// [`Reason::TimedOut`], or what the hub said.
+pub(super) async fn complete(
+    admin: &Cluster,
+    name: &str,
+    deadline: Instant,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(admin.client.clone());
+    let clusters: Api<ManagedCluster> = Api::all(admin.client.clone());
+    let triggers = webhooks::MUTATING
+        .iter()
+        .fold(Triggers::default(), |triggers, (name, _)| triggers.of(mutating.clone(), named(name)));
+    let doing = format!("waiting for the hub's webhooks, which complete {name}");
+    until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
+        if lacks_webhooks(admin).await? {
+            return Ok(Check::NotYet("its operator has not made them yet".to_owned()));
+        }
+        // Admission sees a patch that changes nothing as well.
+        let written = clusters.patch_metadata(name, &PatchParams::default(), &Patch::Merge(json!({}))).await;
+        match written.map_err(|error| admin.explain(format_args!("write to managed cluster {name}"), error)) {
+            Ok(_) => {}
+            // It has joined, whatever set it is in.
+            Err(failure) if matches!(failure.reason, Reason::Admission | Reason::Forbidden) => {
+                let warning = format!("{name} is in no cluster set until somebody writes to it who may choose one");
+                let because = failure.causes.last().map(|cause| format!(": {cause}")).unwrap_or_default();
+                narrator.tell(Event::warning(format!("{warning}{because}")));
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(Check::Ready(()))
+    })
+    .await
+    .map_err(|failure| failure.hint(Remedy::HubStart))
 }
 
 /// Whether a cluster serves a kind. Everybody with a credential may ask that.
