@@ -10,7 +10,7 @@ use ocm_kube::ClientArgs;
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-install")
         .about("Install Open Cluster Management")
-        .after_help("kubectl ocm install hub --help tells more.")
+        .after_help("kubectl ocm install hub --help and kubectl ocm install baseline --help tell more.")
         .subcommand_required(true)
         .arg_required_else_help(true)
 }
@@ -29,6 +29,8 @@ pub(crate) struct InstallArgs {
 pub(crate) enum What {
     /// Make a cluster a hub, or bring a hub up to date
     Hub(Box<HubInstallArgs>),
+    /// Have the hub's API server itself refuse wrong registrations
+    Baseline(Box<BaselineInstallArgs>),
 }
 
 const EXAMPLES: &str = "\
@@ -149,6 +151,68 @@ pub(crate) struct HubInstallArgs {
         require_equals = true, action = clap::ArgAction::Set, help_heading = "Resources"
     )]
     pub(crate) create_namespace: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const BASELINE_EXAMPLES: &str = "\
+Examples:
+  # Refuse wrong registrations on the hub, and wait until the API server does
+  kubectl ocm install baseline --context hub --wait
+
+  # Only warn at first: whoever sends something wrong reads why it will be refused, and the audit log keeps it
+  kubectl ocm install baseline --context hub --audit
+
+  # Let agents register with labels of your own, and into a cluster set
+  kubectl ocm install baseline --context hub --allow-label 'team' --allow-cluster-set edge
+
+  # Put the policies into Git, without looking at any cluster
+  kubectl ocm install baseline --render > baseline.yaml
+
+Running the same command again changes nothing; other flags replace what was chosen before. To take it away: \
+kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies -l app.kubernetes.io/part-of=kubectl-ocm
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or the cluster is too old, \
+124 --wait gave up, 130 interrupted.";
+
+/// Have the hub's API server itself refuse wrong registrations
+///
+/// Installs ValidatingAdmissionPolicies: rules that the API server goes by itself, from Kubernetes 1.30 on. There is no
+/// image and no pod, so nothing can be down. They hold whoever registers a cluster to a name and nothing else, agents to
+/// what is theirs, and certificate requests to what their requesters may ask for. What stands in a certificate request
+/// itself they cannot read: kubectl ocm accept checks that.
+#[derive(Args, Debug)]
+#[command(after_help = BASELINE_EXAMPLES)]
+pub(crate) struct BaselineInstallArgs {
+    /// Refuse nothing: warn whoever sends something wrong, and note it in the audit log
+    #[arg(long)]
+    pub(crate) audit: bool,
+    /// Wait until the API server goes by it
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub(crate) timeout: String,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+
+    /// Users who register clusters, besides the hub's own bootstrap identities and the service accounts bound to its
+    /// bootstrap role
+    #[arg(long = "requester", value_name = "USER,...", value_delimiter = ',', help_heading = "Rules")]
+    pub(crate) requesters: Vec<String>,
+    /// Labels that whoever registers a cluster may set: keys, also as patterns such as team-*
+    #[arg(long = "allow-label", value_name = "PATTERN,...", value_delimiter = ',', help_heading = "Rules")]
+    pub(crate) labels: Vec<String>,
+    /// Cluster sets that whoever registers a cluster may choose, besides default
+    #[arg(long = "allow-cluster-set", value_name = "NAME,...", value_delimiter = ',', help_heading = "Rules")]
+    pub(crate) cluster_sets: Vec<String>,
+    /// Names that no cluster may have, besides those of the hub and of Kubernetes; also as patterns
+    #[arg(long = "reserve-name", value_name = "PATTERN,...", value_delimiter = ',', help_heading = "Rules")]
+    pub(crate) reserved: Vec<String>,
+    /// Longest lifetime of a certificate that may be asked for
+    #[arg(long, value_name = "DURATION", default_value = "8760h", help_heading = "Rules")]
+    pub(crate) max_lifetime: String,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

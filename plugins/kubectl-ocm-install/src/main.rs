@@ -1,4 +1,4 @@
-//! `kubectl ocm install`: makes a cluster a hub.
+//! `kubectl ocm install`: makes a cluster a hub, and keeps wrong registrations out of it.
 
 mod args;
 mod run;

@@ -5,20 +5,69 @@ use std::sync::Arc;
 
 use ocm_api::operator::ResourceQosClass;
 use ocm_cli::{OutputArgs, PlanView, Ui, options};
+use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::{Driver, GrpcEndpoint, Options};
 use ocm_core::plan::Mode;
 use ocm_core::release::Component;
-use ocm_core::{Exit, Failure, duration, nearest};
+use ocm_core::{Exit, Failure, duration, glob, name, nearest};
 use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, connect};
 
-use crate::args::{DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
+use crate::args::{BaselineInstallArgs, DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
 use crate::{view, words};
 
 pub(crate) async fn run(arguments: InstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let InstallArgs { what: What::Hub(hub), client } = arguments;
-    hub_command(*hub, client, ui).await
+    let InstallArgs { what, client } = arguments;
+    match what {
+        What::Hub(hub) => hub_command(*hub, client, ui).await,
+        What::Baseline(baseline) => baseline_command(*baseline, client, ui).await,
+    }
+}
+
+async fn baseline_command(arguments: BaselineInstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let BaselineInstallArgs {
+        audit,
+        wait,
+        timeout,
+        plan,
+        requesters,
+        labels,
+        cluster_sets,
+        reserved,
+        max_lifetime,
+        output: OutputArgs { output },
+    } = arguments;
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let lifetime = duration::parse(&max_lifetime);
+    let lifetime = lifetime.map_err(|error| Failure::usage(format!("--max-lifetime: {error}")))?.as_secs();
+    // What the API server gives at least (`spec.expirationSeconds` of a CertificateSigningRequest).
+    let max_lifetime_seconds = i64::try_from(lifetime).ok().filter(|seconds| *seconds >= 600).ok_or_else(|| {
+        Failure::usage(format!("--max-lifetime {max_lifetime}: no certificate lives for less than 10 minutes"))
+    })?;
+    for (flag, patterns) in [("--allow-label", &labels), ("--reserve-name", &reserved)] {
+        for pattern in patterns {
+            glob::check(pattern).map_err(|error| Failure::usage(format!("{flag} {pattern:?}: {error}")))?;
+        }
+    }
+    if let Some(set) = cluster_sets.iter().find(|set| !name::is_cluster_name(set)) {
+        return Err(Failure::usage(format!("--allow-cluster-set {set:?} is no name of a cluster set")));
+    }
+    let view = PlanView::new(ui.clone(), &plan, output)?;
+    let mut settings =
+        Settings { enforcement: if audit { Enforcement::Audit } else { Enforcement::Deny }, ..Settings::default() };
+    settings.clusters.labels = labels;
+    settings.clusters.cluster_sets = cluster_sets;
+    settings.clusters.reserved = reserved;
+    settings.requests.requesters = requesters;
+    settings.requests.max_lifetime_seconds = max_lifetime_seconds;
+    if view.mode() == Mode::Render {
+        return view.manifests(&flow::new_baseline(&settings));
+    }
+    let cluster = connect(&client.connection()?, ui.clone()).await?;
+    let request = flow::BaselineRequest { settings, mode: view.mode(), wait: wait.then_some(timeout) };
+    let installed = flow::install_baseline(&cluster, &request, &*ui, |applied| view.row(applied)).await?;
+    view::finish_baseline(&view, &ui, installed)
 }
 
 async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

@@ -1,9 +1,10 @@
 //! What an installation looks like.
 
 use ocm_cli::{PlanView, Ui};
+use ocm_core::baseline::Enforcement;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::install::Installed;
+use ocm_flows::install::{BaselineInstalled, Installed};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
 
@@ -21,6 +22,29 @@ pub(crate) fn finish(view: &PlanView, ui: &Ui, cluster: &Cluster, installed: Ins
     let waited = usable.transpose()?.is_some();
     if view.mode().changes() {
         ui.tell(Event::note(next_step(cluster, waited)));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What the baseline came to.
+pub(crate) fn finish_baseline(view: &PlanView, ui: &Ui, installed: BaselineInstalled) -> Result<Exit, Failure> {
+    let BaselineInstalled { settings, applied, in_force } = installed;
+    if view.mode() == Mode::Diff {
+        return view.diff(&applied);
+    }
+    let audits = settings.enforcement == Enforcement::Audit;
+    let mut members = Map::new();
+    members.insert("enforcement".to_owned(), json!(if audits { "Audit" } else { "Deny" }));
+    members.insert("requesters".to_owned(), json!(settings.requests.requesters));
+    members.insert("inForce".to_owned(), json!(in_force.as_ref().map(Result::is_ok)));
+    view.document(members)?;
+    let waited = in_force.transpose()?.is_some();
+    if view.mode().changes() {
+        ui.tell(Event::note(match (audits, waited) {
+            (true, _) => "nothing is refused: whoever sends something wrong is warned. To refuse it, run the command without --audit",
+            (false, true) => "the API server refuses what breaks the rules",
+            (false, false) => "the API server goes by it in a moment; --wait would tell when",
+        }));
     }
     Ok(Exit::Ok)
 }

@@ -129,6 +129,12 @@ fn from_nothing_to_available_with_the_documented_rights() {
     ok(&install());
     assert_eq!(resource_versions(hub), before, "a second install changes nothing");
 
+    // Everything that follows is right, so the API server lets it pass.
+    let keeper = user_with(hub, "keeper", &["install-baseline.yaml"]);
+    let said = run(kubectl_ocm("install", &keeper).args(["baseline", "--wait"]));
+    ok(&said);
+    assert!(said.stderr.contains("the API server refuses what breaks the rules"), "{said:?}");
+
     // A token, and a cluster that joins with it.
     let minter = user_with(hub, "minter", &["token.yaml"]);
     let said = run(kubectl_ocm("token", &minter).args(["create", "-o", "json"]));

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod accept;
+pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;
 pub mod csr;
@@ -38,6 +39,6 @@ pub use dry_run::DryRun;
 pub use event::{Event, Narrator, Silent};
 pub use failure::{Exit, Failure, Reason};
 pub use nearest::nearest;
-pub use ocm_rules::name;
+pub use ocm_rules::{glob, name};
 pub use plan::{Applied, Mode, Outcome, Plan, Stage};
 pub use remedy::{Hint, Remedy, Role};

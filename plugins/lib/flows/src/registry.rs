@@ -1,5 +1,6 @@
 //! What the hub knows of clusters and their requests, read in as few requests as there are kinds.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as hub_names, labels, signers};
-use ocm_core::csr::{Request, State};
+use ocm_core::csr::{LONGEST, Request, State};
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Failure, Reason, Remedy, bootstrap};
 use ocm_kube::Cluster;
@@ -25,6 +26,9 @@ const PAGE: u32 = 500;
 /// How many certificate requests one page holds. Whoever may register clusters may create any number of them of a megabyte
 /// each, and a page is in memory as a whole.
 pub(crate) const REQUESTS_PAGE: u32 = 100;
+
+/// How many it holds after one of which all were as short as those of agents.
+const LARGER_PAGE: u32 = 300;
 
 /// Objects of which everything but the request itself is larger are read again when they are needed.
 const LARGEST: usize = 4 << 10;
@@ -209,7 +213,14 @@ async fn pages_of_requests<T>(
     wanted: impl Fn(CertificateSigningRequest) -> Option<T>,
 ) -> Result<Vec<T>, Failure> {
     let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    pages(hub, &api, params.limit(REQUESTS_PAGE), "list certificate signing requests", wanted).await
+    // Nothing is known before the first page.
+    let long = Cell::new(true);
+    let limit = || if long.replace(false) { REQUESTS_PAGE } else { LARGER_PAGE };
+    let wanted = |object: CertificateSigningRequest| {
+        long.set(long.get() || object.spec.request.0.len() > LONGEST);
+        wanted(object)
+    };
+    pages(hub, &api, params, limit, "list certificate signing requests", wanted).await
 }
 
 /// Users besides the usual ones whom the hub lets register clusters. It is asked only if some of the requests need that:
@@ -224,6 +235,14 @@ pub async fn bound_accounts(
     if !requests.into_iter().any(bootstrap::needs_binding) {
         return Ok(Vec::new());
     }
+    all_bound_accounts(hub).await
+}
+
+/// The same, whoever asks.
+///
+/// # Errors
+/// As [`bound_accounts`].
+pub async fn all_bound_accounts(hub: &Cluster) -> Result<Vec<String>, Failure> {
     let api: Api<ClusterRoleBinding> = Api::all(hub.client.clone());
     let bindings = all(hub, &api, ListParams::default(), "list cluster role bindings").await;
     Ok(bootstrap::bound_accounts(&unless_forbidden(bindings)?).into_iter().collect())
@@ -383,14 +402,15 @@ async fn all<K>(hub: &Cluster, api: &Api<K>, params: ListParams, what: &str) -> 
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
-    pages(hub, api, params.limit(PAGE), what, Some).await
+    pages(hub, api, params, || PAGE, what, Some).await
 }
 
-/// Lists page by page and keeps what is wanted of each.
+/// Lists page by page, each of at most `limit` objects, and keeps what is wanted of each.
 async fn pages<K, T>(
     hub: &Cluster,
     api: &Api<K>,
     mut params: ListParams,
+    limit: impl Fn() -> u32,
     what: &str,
     wanted: impl Fn(K) -> Option<T>,
 ) -> Result<Vec<T>, Failure>
@@ -399,6 +419,7 @@ where
 {
     let mut items = Vec::new();
     loop {
+        params = params.limit(limit());
         let page = api.list(&params).await.map_err(|error| hub.explain(what, error))?;
         items.extend(page.items.into_iter().filter_map(&wanted));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

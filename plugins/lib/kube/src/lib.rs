@@ -7,6 +7,7 @@
 //! ```
 
 pub mod access;
+pub mod admission;
 pub mod apply;
 mod args;
 mod connect;

@@ -211,7 +211,13 @@ pub fn agent_change<S: AsRef<str>>(
             found.push(Violation::new(code, field, detail));
         }
     };
-    let labels = differ(before.labels, after.labels, |_| false);
+    let set = |cluster: &Cluster<'_, S>| {
+        let set = cluster.labels.iter().find(|(key, _)| *key == CLUSTER_SET).map(|(_, set)| *set);
+        set.unwrap_or_default().to_owned()
+    };
+    // The hub's webhook puts what has no set into the default one, whoever writes.
+    let by_hub = set(before).is_empty() && set(after) == DEFAULT_SET;
+    let labels = differ(before.labels, after.labels, |key| key == CLUSTER_SET && by_hub);
     rule(labels, Code::Labels, "metadata.labels", "labels");
     let annotations = differ(before.annotations, after.annotations, |key| grants(&settings.annotations, key));
     rule(annotations, Code::Annotations, "metadata.annotations", "annotations");
@@ -319,6 +325,8 @@ mod tests {
             ..before
         };
         assert_eq!(agent_change(&before, &theirs, &settings), []);
+        let without_set = Cluster { labels: &[], ..before };
+        assert_eq!(agent_change(&without_set, &before, &settings), [], "the hub's webhook adds the default set");
         let other = Owner { uid: "2", ..owner };
         for (after, code) in [
             (Cluster { labels: &[], ..before }, Code::Labels),

@@ -228,6 +228,14 @@ pub fn bootstraps_by_name(user: &str, requesters: &[String]) -> bool {
         || requesters.iter().any(|known| known == user)
 }
 
+/// Whether somebody with this name registers clusters, or writes for those who do. By the name: who only impersonates
+/// one of them is bound all the more by what binds them.
+pub fn registers_by_name(user: &str, requesters: &[String]) -> bool {
+    matches!(Identity::of(user), Identity::GrpcServer)
+        || user.starts_with(PREFIX)
+        || bootstraps_by_name(user, requesters)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,10 +4,10 @@ use crate::{Code, Violation, code::Quoted, glob};
 
 /// Names that a managed cluster must not have. Its namespace on the hub would be one of the hub's own, its group the
 /// one of all clusters, or the names of its agents would begin as those of add-ons do.
-const RESERVED: &[&str] = &["addon", "cluster", "default", "managed-clusters", "open-cluster-management"];
+pub const RESERVED: &[&str] = &["addon", "cluster", "default", "managed-clusters", "open-cluster-management"];
 
 /// Prefixes of namespaces that belong to the hub and to Kubernetes.
-const RESERVED_PREFIXES: &[&str] = &["kube-", "open-cluster-management-"];
+pub const RESERVED_PREFIXES: &[&str] = &["kube-", "open-cluster-management-"];
 
 /// Whether a text can be the name of a managed cluster: a DNS label (RFC 1123), because a namespace of that name is
 /// created for it on the hub. Upstream: `spec.clusterName` of the Klusterlet.

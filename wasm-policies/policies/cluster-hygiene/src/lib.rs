@@ -1,7 +1,7 @@
 //! A new cluster is what it should be: name, set, labels, annotations, lease. The rules are those of `ocm-rules`.
 
 use ocm_policy_sdk::rules::cluster::{self, Settings};
-use ocm_policy_sdk::rules::{Code, claim};
+use ocm_policy_sdk::rules::{Code, claim, identity};
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
     Answer, Cluster, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Stage, Text, allow, deny, glob, hold,
@@ -87,12 +87,7 @@ impl ClusterHygiene {
             return deny(Code::ClusterMissing.word(), "there is no cluster");
         };
         let user = &*request.requester().username;
-        // By its name: who only impersonates one of them is bound all the more.
-        let registers = user == hub::BOOTSTRAP_USER
-            || hub::is_bootstrap_token(user)
-            || user == hub::GRPC_SERVER
-            || user.starts_with(hub::PREFIX)
-            || self.requesters.iter().any(|known| known == user);
+        let registers = identity::registers_by_name(user, &self.requesters);
         let found = hub::with_cluster_facts(cluster, |facts| {
             let mut found = cluster::creation(facts, &self.rules);
             if registers {

@@ -10,19 +10,37 @@ use ocm_net::Endpoint;
 /// What the rights are needed for.
 pub(super) const PURPOSE: &str = "install a hub";
 
+/// A release of Kubernetes.
+pub(super) struct Version {
+    /// Major and minor number.
+    pub(super) number: (u32, u32),
+    /// As the server says it.
+    pub(super) text: String,
+}
+
+/// Which release of Kubernetes the server runs.
+///
+/// # Errors
+/// When it cannot be asked.
+pub(super) async fn server_version(cluster: &Cluster) -> Result<Version, Failure> {
+    let version = cluster.client.apiserver_version().await;
+    let version = version.map_err(|error| cluster.explain("ask for the server's version", error))?;
+    // Vendors write `30+`.
+    let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or_default();
+    Ok(Version { number: (number(&version.major), number(&version.minor)), text: version.git_version })
+}
+
 /// Checks what can be checked before anything is changed: the server's version, our rights, the hub's address.
 ///
 /// # Errors
 /// A server that is too old, missing rights, or a server that cannot be asked.
 pub(super) async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) -> Result<(), Failure> {
     narrator.tell(Event::now("checking the server and your rights"));
-    let version = cluster.client.apiserver_version().await;
-    let version = version.map_err(|error| cluster.explain("ask for the server's version", error))?;
-    let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u32>().unwrap_or_default();
-    if (number(&version.major), number(&version.minor)) < (1, 22) {
+    let version = server_version(cluster).await?;
+    if version.number < (1, 22) {
         return Err(Failure::refused(format!(
             "the cluster runs Kubernetes {}; a hub needs 1.22 or newer",
-            version.git_version
+            version.text
         )));
     }
     access::require(cluster, PURPOSE, &access::to_apply(plan)).await?;

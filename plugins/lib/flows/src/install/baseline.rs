@@ -1,0 +1,148 @@
+//! `install baseline`: policies of the API server itself.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::Api;
+use ocm_core::baseline::{self, Enforcement, Settings};
+use ocm_core::plan::{Applied, Mode, Plan};
+use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_kube::admission::{self, Answer};
+use ocm_kube::wait::{Check, until};
+use ocm_kube::{Cluster, access, apply};
+
+use super::preflight;
+use crate::registry::all_bound_accounts;
+
+/// What the rights are needed for.
+const PURPOSE: &str = "install the baseline";
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How often in a row a policy has to answer: several API servers may stand behind one address, and each learns of it by
+/// itself.
+const IN_A_ROW: usize = 5;
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct BaselineRequest {
+    /// What was chosen about it.
+    pub settings: Settings,
+    /// What is done with the plan.
+    pub mode: Mode,
+    /// Wait until it is in force, for so long.
+    pub wait: Option<Duration>,
+}
+
+/// What an installation came to.
+#[derive(Debug)]
+pub struct BaselineInstalled {
+    /// The settings, with the users whom the hub itself lets register clusters.
+    pub settings: Settings,
+    /// Every object of the plan with what became of it.
+    pub applied: Vec<Applied>,
+    /// Whether the API server was seen to answer by it, or why not; none if nobody waited for it.
+    pub in_force: Option<Result<(), Failure>>,
+}
+
+/// The plan of a hub at which nobody looks.
+pub fn new_baseline(settings: &Settings) -> Plan {
+    baseline::plan(settings)
+}
+
+/// Installs the baseline, or does with its plan what the request says. `each` hears of every object as soon as it is
+/// there.
+///
+/// # Errors
+/// When the cluster cannot be read, or is too old; the failure of a request.
+pub async fn install_baseline(
+    cluster: &Cluster,
+    request: &BaselineRequest,
+    narrator: &dyn Narrator,
+    each: impl FnMut(&Applied),
+) -> Result<BaselineInstalled, Failure> {
+    narrator.tell(Event::now(format!("looking at {}", cluster.label())));
+    let version = preflight::server_version(cluster).await?;
+    if version.number < (1, baseline::FIRST_MINOR) {
+        let sentence = format!(
+            "the cluster runs Kubernetes {}, and its API server knows ValidatingAdmissionPolicies from 1.{} on",
+            version.text,
+            baseline::FIRST_MINOR
+        );
+        return Err(Failure::refused(sentence).hint("nothing was installed; accept checks the same rules itself"));
+    }
+    let mut settings = request.settings.clone();
+    for account in all_bound_accounts(cluster).await? {
+        if !settings.requests.requesters.contains(&account) {
+            narrator.tell(Event::note(format!("the hub lets {account} register clusters: so does the baseline")));
+            settings.requests.requesters.push(account);
+        }
+    }
+    let plan = baseline::plan(&settings);
+    if request.mode.changes() {
+        narrator.tell(Event::now("checking your rights"));
+        access::require(cluster, PURPOSE, &access::to_apply(&plan)).await?;
+    }
+    let applied = apply::plan(cluster, &plan, request.mode.dry_run(), narrator, each).await?;
+    let in_force = match request.wait.filter(|_| request.mode.changes()) {
+        Some(timeout) => Some(in_force(cluster, &settings, timeout, narrator).await),
+        None => None,
+    };
+    Ok(BaselineInstalled { settings, applied, in_force })
+}
+
+/// Waits until the API server goes by these very settings, as a dry run of a wrong cluster shows.
+async fn in_force(
+    cluster: &Cluster,
+    settings: &Settings,
+    timeout: Duration,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let (probe, mark) = (baseline::probe(), baseline::mark(settings));
+    let mut answers = 0;
+    until("waiting for the API server to go by the baseline", Instant::now() + timeout, PAUSE, narrator, async || {
+        if let Some(name) = unread(cluster).await? {
+            return Ok(Check::Unwatched(format!("the API server has not checked {name} yet")));
+        }
+        while answers < IN_A_ROW {
+            let said = match admission::ask(cluster, &probe).await {
+                Ok(Answer::Admitted(warnings)) if settings.enforcement == Enforcement::Audit => warnings.concat(),
+                Ok(Answer::Refused(message)) if settings.enforcement == Enforcement::Deny => message,
+                Ok(_) => String::new(),
+                Err(failure) if failure.reason == Reason::KindNotServed => {
+                    let note = "this is no hub yet: the baseline holds as soon as it serves managed clusters";
+                    narrator.tell(Event::note(note));
+                    return Ok(Check::Ready(()));
+                }
+                Err(failure) => return Err(failure),
+            };
+            if !said.contains(&mark) {
+                answers = 0;
+                return Ok(Check::Unwatched("the API server does not go by it yet".to_owned()));
+            }
+            answers += 1;
+        }
+        Ok(Check::Ready(()))
+    })
+    .await
+}
+
+/// The first policy that the API server has not checked since it was changed. What its check complains about is told as
+/// a failure: such an expression would refuse everything.
+async fn unread(cluster: &Cluster) -> Result<Option<&'static str>, Failure> {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(cluster.client.clone());
+    for name in baseline::NAMES {
+        let policy = api.get(name).await.map_err(|error| cluster.explain(format_args!("read policy {name}"), error))?;
+        let status = policy.status.unwrap_or_default();
+        if status.observed_generation != policy.metadata.generation {
+            return Ok(Some(name));
+        }
+        let warnings = status.type_checking.and_then(|checking| checking.expression_warnings).unwrap_or_default();
+        if let Some(warning) = warnings.first() {
+            let sentence = format!("the API server cannot use {} of policy {name}", warning.field_ref);
+            return Err(Failure::new(Reason::Other, sentence).because(warning.warning.trim().to_owned()));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,53 @@
+//! What admission says about an object that nobody stores.
+
+use http::header::{CONTENT_TYPE, WARNING};
+use kube::client::Body;
+use kube::core::Status;
+use ocm_api::Manifest;
+use ocm_core::Failure;
+use ocm_core::reconcile::FIELD_MANAGER;
+
+use crate::Cluster;
+use crate::untyped::StatusKind;
+
+/// What was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It would be stored; with these warnings.
+    Admitted(Vec<String>),
+    /// It was refused, with this message.
+    Refused(String),
+}
+
+/// Tries to create or change a cluster-scoped object, by a server-side dry run.
+///
+/// # Errors
+/// When the server gives no such answer.
+pub async fn ask(cluster: &Cluster, manifest: &Manifest) -> Result<Answer, Failure> {
+    let what = format!("try {}", manifest.reference());
+    let path = format!(
+        "/apis/{}/{}/{}?dryRun=All&force=true&fieldManager={FIELD_MANAGER}",
+        manifest.api_version(),
+        manifest.plural(),
+        manifest.name()
+    );
+    let request = http::Request::patch(path).header(CONTENT_TYPE, "application/apply-patch+yaml");
+    let request = request.body(Body::from(manifest.body().to_string().into_bytes()));
+    let request = request.map_err(|error| Failure::other(format!("cannot {what}")).because(error))?;
+    let answer = cluster.client.send(request).await.map_err(|error| cluster.explain(&what, error))?;
+    if answer.status().is_success() {
+        let warnings = answer.headers().get_all(WARNING).into_iter();
+        return Ok(Answer::Admitted(warnings.filter_map(|text| Some(text.to_str().ok()?.to_owned())).collect()));
+    }
+    let code = answer.status().as_u16();
+    let body = answer.into_body().collect_bytes().await.map_err(|error| cluster.explain(&what, error))?;
+    let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| Status {
+        code,
+        message: String::from_utf8_lossy(&body).into_owned(),
+        ..Status::default()
+    });
+    if StatusKind::of(&status) == StatusKind::Denied {
+        return Ok(Answer::Refused(status.message));
+    }
+    Err(cluster.explain(&what, kube::Error::Api(Box::new(status))))
+}
