@@ -36,11 +36,11 @@ pub(crate) fn finish_baseline(view: &PlanView, ui: &Ui, installed: BaselineInsta
     let mut members = Map::new();
     members.insert("enforcement".to_owned(), json!(if audits { "Audit" } else { "Deny" }));
     members.insert("requesters".to_owned(), json!(settings.requests.requesters));
-    members.insert("inForce".to_owned(), json!(in_force.as_ref().map(Result::is_ok)));
+    members.insert("inForce".to_owned(), json!(in_force.as_ref().map(|seen| matches!(seen, Ok(true)))));
     view.document(members)?;
-    let waited = in_force.transpose()?.is_some();
-    if view.mode().changes() {
-        ui.tell(Event::note(match (audits, waited) {
+    let seen = in_force.transpose()?;
+    if view.mode().changes() && seen != Some(false) {
+        ui.tell(Event::note(match (audits, seen.is_some()) {
             (true, _) => "nothing is refused: whoever sends something wrong is warned. To refuse it, run the command without --audit",
             (false, true) => "the API server refuses what breaks the rules",
             (false, false) => "the API server goes by it in a moment; --wait would tell when",

@@ -475,3 +475,13 @@ fn what_was_asked_before_is_judged_when_it_is_approved() {
     ]);
     assert_eq!(before.expect("read"), after.expect("read"));
 }
+
+#[test]
+fn before_there_is_a_hub_nobody_can_tell_whether_it_is_in_force() {
+    let cluster = control_plane::Cluster::start(&control_plane::Spec::api("nohub")).expect("a cluster");
+    let said = run(kubectl_ocm("install", cluster.kubeconfig()).args(["baseline", "--wait", "-o", "json"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&document["inForce"], &document["enforcement"]), (&json!(false), &json!("Deny")), "{said:?}");
+    assert!(said.stderr.contains("this is no hub yet") && !said.stderr.contains("refuses what breaks"), "{said:?}");
+}

@@ -42,8 +42,9 @@ pub struct BaselineInstalled {
     pub settings: Settings,
     /// Every object of the plan with what became of it.
     pub applied: Vec<Applied>,
-    /// Whether the API server was seen to answer by it, or why not; none if nobody waited for it.
-    pub in_force: Option<Result<(), Failure>>,
+    /// Whether the API server was seen to answer by it, which on a cluster that is no hub yet nobody can; or why not. None
+    /// if nobody waited for it.
+    pub in_force: Option<Result<bool, Failure>>,
 }
 
 /// The plan of a hub at which nobody looks.
@@ -98,7 +99,7 @@ async fn in_force(
     settings: &Settings,
     timeout: Duration,
     narrator: &dyn Narrator,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let (probe, mark) = (baseline::probe(), baseline::mark(settings));
     let mut answers = 0;
     until("waiting for the API server to go by the baseline", Instant::now() + timeout, PAUSE, narrator, async || {
@@ -113,7 +114,7 @@ async fn in_force(
                 Err(failure) if failure.reason == Reason::KindNotServed => {
                     let note = "this is no hub yet: the baseline holds as soon as it serves managed clusters";
                     narrator.tell(Event::note(note));
-                    return Ok(Check::Ready(()));
+                    return Ok(Check::Ready(false));
                 }
                 Err(failure) => return Err(failure),
             };
@@ -123,7 +124,7 @@ async fn in_force(
             }
             answers += 1;
         }
-        Ok(Check::Ready(()))
+        Ok(Check::Ready(true))
     })
     .await
 }
