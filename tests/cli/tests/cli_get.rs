@@ -145,7 +145,7 @@ fn a_request_is_read_by_its_name_or_its_clusters() {
     };
     let of = |names: &str| {
         let selector = format!("open-cluster-management.io%2Fcluster-name+in+%28{names}%29");
-        format!("{REQUESTS}?&labelSelector={selector}&limit=500")
+        format!("{REQUESTS}?&labelSelector={selector}&limit=100")
     };
 
     let (run, lines) = asked(&["r1"]);

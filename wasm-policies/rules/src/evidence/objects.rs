@@ -41,6 +41,7 @@ mod tests {
     fn a_certificate_request_tells_whose_it_is_and_when_it_was_decided() {
         let path = format!("{}/tests/data/stored-csr.json", env!("CARGO_MANIFEST_DIR"));
         let mut object: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
         object["status"] = json!({"conditions": [
             {"type": "Approved", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]});
         // Whoever creates a request labels it as they like.
@@ -48,6 +49,9 @@ mod tests {
         let read = certificate_request(&object).unwrap();
         assert_eq!((&read["state"], &read["decided"]), (&json!("Approved"), &json!(1_767_225_601_000_i64)));
         assert_eq!((&read["cluster"], &read["clusters"]), (&json!("c1"), &json!(["c1", "labelled"])));
+        // Nothing is decided before it is asked.
+        object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:02Z");
+        assert_eq!(certificate_request(&object).unwrap()["decided"], Value::Null);
         object["status"] = json!({});
         let pending = certificate_request(&object).unwrap();
         assert_eq!((&pending["state"], &pending["decided"]), (&json!("Pending"), &Value::Null));
