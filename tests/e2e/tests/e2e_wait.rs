@@ -151,8 +151,8 @@ fn hundreds_of_large_requests_take_little_memory_and_few_lines() {
     assert_eq!((code, stdout.as_str()), (Some(0), "managedcluster/w1 accepted\n"), "{said:?}");
     assert_eq!(hub.approved(), [right].into());
     assert_eq!(said.iter().filter(|line| line.contains("Unreadable")).count(), 2, "{said:#?}");
-    // All of them together, in base64, would be 210.
-    assert!(peak < 200, "{peak} MiB");
+    // A page of a hundred is there as it came, as text and as bytes: up to 200. All of them would be four times that.
+    assert!(peak < 300, "{peak} MiB");
 }
 
 #[test]
