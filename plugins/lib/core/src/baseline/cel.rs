@@ -62,12 +62,17 @@ fn regex(pattern: &str) -> String {
         match first {
             '*' => regex += "(?s:.*)",
             '?' => regex += "(?s:.)",
+            // Without its other half it fits nothing.
+            '[' => regex += NOTHING,
             other => regex += &letter(other),
         }
         rest = &rest[first.len_utf8()..];
     }
     regex + "$"
 }
+
+/// Fits no letter.
+const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 /// What stands between brackets.
 fn class_regex(members: &str) -> String {
@@ -90,7 +95,7 @@ fn class_regex(members: &str) -> String {
     }
     match (class.is_empty(), negated) {
         (true, true) => "(?s:.)".to_owned(),
-        (true, false) => r"[^\x{0}-\x{10FFFF}]".to_owned(),
+        (true, false) => NOTHING.to_owned(),
         (false, true) => format!("[^{class}]"),
         (false, false) => format!("[{class}]"),
     }
