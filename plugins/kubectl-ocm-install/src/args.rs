@@ -178,7 +178,7 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 
 /// Have the hub's API server itself refuse wrong registrations
 ///
-/// Installs ValidatingAdmissionPolicies: rules that the API server goes by itself, from Kubernetes 1.30 on. There is no
+/// Installs ValidatingAdmissionPolicies: rules that the API server enforces itself, from Kubernetes 1.30 on. There is no
 /// image and no pod, so nothing can be down. They hold whoever registers a cluster to a name and nothing else, agents to
 /// what is theirs, and certificate requests to what their requesters may ask for. What stands in a certificate request
 /// itself they cannot read: kubectl ocm accept checks that.
@@ -188,7 +188,7 @@ pub(crate) struct BaselineInstallArgs {
     /// Refuse nothing: warn whoever sends something wrong, and note it in the audit log
     #[arg(long)]
     pub(crate) audit: bool,
-    /// Wait until the API server goes by it
+    /// Wait until it takes effect
     #[arg(long)]
     pub(crate) wait: bool,
     /// How long to wait, e.g. 90s, 10m

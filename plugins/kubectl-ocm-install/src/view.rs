@@ -43,7 +43,7 @@ pub(crate) fn finish_baseline(view: &PlanView, ui: &Ui, installed: BaselineInsta
         ui.tell(Event::note(match (audits, seen.is_some()) {
             (true, _) => "nothing is refused: whoever sends something wrong is warned. To refuse it, run the command without --audit",
             (false, true) => "the API server refuses what breaks the rules",
-            (false, false) => "the API server goes by it in a moment; --wait would tell when",
+            (false, false) => "it takes effect in a moment; --wait would tell when",
         }));
     }
     Ok(Exit::Ok)

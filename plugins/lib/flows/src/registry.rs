@@ -235,17 +235,17 @@ pub async fn bound_accounts(
     if !requests.into_iter().any(bootstrap::needs_binding) {
         return Ok(Vec::new());
     }
-    all_bound_accounts(hub).await
+    unless_forbidden(all_bound_accounts(hub).await)
 }
 
 /// The same, whoever asks.
 ///
 /// # Errors
-/// As [`bound_accounts`].
+/// When the bindings cannot be read.
 pub async fn all_bound_accounts(hub: &Cluster) -> Result<Vec<String>, Failure> {
     let api: Api<ClusterRoleBinding> = Api::all(hub.client.clone());
-    let bindings = all(hub, &api, ListParams::default(), "list cluster role bindings").await;
-    Ok(bootstrap::bound_accounts(&unless_forbidden(bindings)?).into_iter().collect())
+    let bindings = all(hub, &api, ListParams::default(), "list cluster role bindings").await?;
+    Ok(bootstrap::bound_accounts(&bindings).into_iter().collect())
 }
 
 /// Roles are one trace of several that a name leaves: who may not read them goes by the others.

@@ -2,7 +2,8 @@
 //!
 //! They are the rules of [`ocm_rules`], as far as CEL can judge them, with the same codes. No pod answers for them, so
 //! they cannot be down. They cannot look into a certificate request or at other objects: what needs that is left to
-//! `accept` and to policies. Nothing is refused here that the rules allow.
+//! `accept` and to policies. Nothing is refused here that the rules allow, but for what takes a right of its own: that OCM's
+//! webhook asks for as well, which may be missing.
 //!
 //! Nothing of these policies matches deletions, statuses, leases, or the certificate requests of kubelets and people:
 //! whatever is wrong with them, the hub works on.
@@ -25,8 +26,9 @@ pub use policy::{NAMES, POLICY_KIND};
 /// First minor release of Kubernetes 1 that serves ValidatingAdmissionPolicies without a feature gate (KEP-3488).
 pub const FIRST_MINOR: u32 = 30;
 
-/// Name of a managed cluster that the baseline refuses whoever creates it: to see whether it is in force.
-const PROBE: &str = "cluster";
+/// Name of a managed cluster that the baseline refuses whoever creates it: to see whether it is in force. A prefix of the
+/// hub's own namespaces, so that no hub has such a cluster, which could be written to and not created.
+const PROBE: &str = "open-cluster-management-baseline-probe";
 
 /// What becomes of a request that breaks a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub struct Settings {
 /// The policies and their bindings. A policy without a binding does nothing, so bindings come last.
 ///
 /// Watches tell of changes to one kind in the order in which they were made. What [`probe`] asks of each kind is changed
-/// last: an API server that goes by it goes by the others.
+/// last: an API server that answers by it has seen the others.
 pub fn plan(settings: &Settings) -> Plan {
     let others = [certificate_requests::policy(settings), works::policy(settings)];
     let probed = [clusters::policy(settings)];

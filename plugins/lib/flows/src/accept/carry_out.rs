@@ -275,21 +275,12 @@ pub(super) async fn set_accepted(
 
 #[cfg(test)]
 mod tests {
-    use ocm_core::accept::Options;
 
     use super::*;
 
     #[tokio::test]
     async fn rows_come_in_order_and_nobody_waits_for_the_slow() {
-        let candidate = |name: usize| Candidate {
-            name: name.to_string(),
-            cluster: None,
-            requests: Vec::new(),
-            object: None,
-            bound_accounts: Vec::new(),
-            options: Options::default(),
-            decision: Decision::NoRequest,
-        };
+        let candidate = |name: usize| Candidate::unknown(&name.to_string());
         let (begun, done) = (std::cell::RefCell::new(Vec::new()), tokio::sync::Notify::new());
         let work = async |candidate: Candidate| {
             begun.borrow_mut().push(candidate.name.clone());

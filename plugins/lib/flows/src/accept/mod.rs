@@ -63,6 +63,20 @@ impl Candidate {
         self.requests.iter().filter(|request| request.state == State::Pending && !request.is_addons())
     }
 
+    /// One of which nothing is known.
+    #[cfg(test)]
+    fn unknown(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            cluster: None,
+            requests: Vec::new(),
+            object: None,
+            bound_accounts: Vec::new(),
+            options: Options::default(),
+            decision: Decision::NoRequest,
+        }
+    }
+
     /// The labels of the cluster.
     pub fn labels(&self) -> BTreeMap<String, String> {
         self.cluster.as_ref().and_then(|cluster| cluster.metadata.labels.clone()).unwrap_or_default()

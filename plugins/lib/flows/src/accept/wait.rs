@@ -464,18 +464,6 @@ mod tests {
         }
     }
 
-    fn waiting() -> Candidate {
-        Candidate {
-            name: "c1".to_owned(),
-            cluster: None,
-            requests: Vec::new(),
-            object: None,
-            bound_accounts: Vec::new(),
-            options: Options::default(),
-            decision: Decision::NoRequest,
-        }
-    }
-
     #[tokio::test]
     async fn whoever_never_stops_to_ask_does_not_make_it_wait_for_ever() {
         let hub = nobodys_hub();
@@ -488,7 +476,7 @@ mod tests {
         let listed = stream::iter([Changed::Listed, Changed::Listed].map(Ok));
         let changes = listed.chain(stream::repeat(()).map(request)).boxed();
         let (options, told) = (Options::default(), Told::default());
-        let mut watch = Watch::follow(&hub, &options, vec![waiting()], changes, &told);
+        let mut watch = Watch::follow(&hub, &options, vec![Candidate::unknown("c1")], changes, &told);
         let begun = Instant::now();
         let ready = tokio::task::unconstrained(watch.next(begun + GATHER * 2, &told)).await.unwrap();
         assert!(ready.is_empty());
@@ -520,7 +508,7 @@ mod tests {
         let begin = stream::iter([cluster, Changed::Listed, Changed::Listed].map(Ok));
         let changes = begin.chain(stream::iter(0..COUNT).map(request)).chain(stream::pending()).boxed();
         let (options, told) = (Options::default(), Told::default());
-        let mut watch = Watch::follow(&hub, &options, vec![waiting()], changes, &told);
+        let mut watch = Watch::follow(&hub, &options, vec![Candidate::unknown("c1")], changes, &told);
         let begun = Instant::now();
         while watch.requests.get("c1").is_none_or(|kept| kept.len() < COUNT) {
             let ready = watch.next(Instant::now() + GATHER * 2, &told).await.unwrap();

@@ -7,6 +7,7 @@ use kube::Api;
 use ocm_core::baseline::{self, Enforcement, Settings};
 use ocm_core::plan::{Applied, Mode, Plan};
 use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_kube::access::Right;
 use ocm_kube::admission::{self, Answer};
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply};
@@ -73,6 +74,13 @@ pub async fn install_baseline(
         );
         return Err(Failure::refused(sentence).hint("nothing was installed; accept checks the same rules itself"));
     }
+    if request.mode.changes() {
+        narrator.tell(Event::now("checking your rights"));
+        let mut rights = access::to_apply(&baseline::plan(&request.settings));
+        rights.push(Right::new("list", "rbac.authorization.k8s.io", "clusterrolebindings"));
+        access::require(cluster, PURPOSE, &rights).await?;
+    }
+    // Whom the hub lets register clusters has to be known: the baseline would refuse what is right.
     let mut settings = request.settings.clone();
     for account in all_bound_accounts(cluster).await? {
         if !settings.requests.requesters.contains(&account) {
@@ -81,10 +89,6 @@ pub async fn install_baseline(
         }
     }
     let plan = baseline::plan(&settings);
-    if request.mode.changes() {
-        narrator.tell(Event::now("checking your rights"));
-        access::require(cluster, PURPOSE, &access::to_apply(&plan)).await?;
-    }
     let applied = apply::plan(cluster, &plan, request.mode.dry_run(), narrator, each).await?;
     let in_force = match request.wait.filter(|_| request.mode.changes()) {
         Some(timeout) => Some(in_force(cluster, &settings, timeout, narrator).await),
@@ -93,7 +97,7 @@ pub async fn install_baseline(
     Ok(BaselineInstalled { settings, applied, in_force })
 }
 
-/// Waits until the API server goes by these very settings, as a dry run of a wrong cluster shows.
+/// Waits until the API server answers by these very settings, as a dry run of a wrong cluster shows.
 async fn in_force(
     cluster: &Cluster,
     settings: &Settings,
@@ -102,7 +106,7 @@ async fn in_force(
 ) -> Result<bool, Failure> {
     let (probe, mark) = (baseline::probe(), baseline::mark(settings));
     let mut answers = 0;
-    until("waiting for the API server to go by the baseline", Instant::now() + timeout, PAUSE, narrator, async || {
+    until("waiting for the baseline to take effect", Instant::now() + timeout, PAUSE, narrator, async || {
         if let Some(name) = unread(cluster).await? {
             return Ok(Check::Unwatched(format!("the API server has not checked {name} yet")));
         }
@@ -112,7 +116,7 @@ async fn in_force(
                 Ok(Answer::Refused(message)) if settings.enforcement == Enforcement::Deny => message,
                 Ok(_) => String::new(),
                 Err(failure) if failure.reason == Reason::KindNotServed => {
-                    let note = "this is no hub yet: the baseline holds as soon as it serves managed clusters";
+                    let note = "this is no hub yet: the baseline takes effect as soon as it serves managed clusters";
                     narrator.tell(Event::note(note));
                     return Ok(Check::Ready(false));
                 }
@@ -120,7 +124,7 @@ async fn in_force(
             };
             if !said.contains(&mark) {
                 answers = 0;
-                return Ok(Check::Unwatched("the API server does not go by it yet".to_owned()));
+                return Ok(Check::Unwatched("the API server does not answer by it yet".to_owned()));
             }
             answers += 1;
         }
