@@ -73,9 +73,10 @@ fn measure() -> Result<bool, String> {
         let spans = on_new_clusters(&scene, commands_in_order)?;
         row(&format!("{round}: ours"), spans);
         ours.push(spans);
-        let took = on_new_clusters(&scene, commands_overlapped)?;
-        println!("{:20} {:>44.1} s", format!("{round}: ours, overlapped"), took.as_secs_f32());
-        overlapped.push(took);
+        let [available, ended] = on_new_clusters(&scene, commands_overlapped)?;
+        let [took, all] = [available, ended].map(|time| time.as_secs_f32());
+        println!("{:20} {took:>32.1} s {all:>8.1} s", format!("{round}: ours, overlapped"));
+        overlapped.push(available);
     }
     let (bound, ours) = (medians(&bounds), medians(&ours));
     row("median: lower bound", bound);
@@ -135,16 +136,27 @@ fn commands_in_order(scene: &Scene) -> Result<Spans, String> {
     Ok([hub, ask, available].map(|span| span.as_secs_f32()))
 }
 
-/// The hub is applied, and the clusters join while it starts.
-fn commands_overlapped(scene: &Scene) -> Result<Duration, String> {
-    let ((), took) = timed(|| {
-        let mut install = vec!["kubectl", "ocm", "install", "hub", "--context", &scene.hub];
-        install.extend(scene.bundle.as_deref().map_or_else(Vec::new, |bundle| vec!["--bundle-version", bundle]));
-        scene.run(&install)?;
+/// The hub is applied, and the clusters join while it starts. Until both are available, and until the commands have
+/// ended: they wait for the hub's webhooks, which start later than the clusters.
+fn commands_overlapped(scene: &Scene) -> Result<[Duration; 2], String> {
+    let begun = Instant::now();
+    let mut install = vec!["kubectl", "ocm", "install", "hub", "--context", &scene.hub];
+    install.extend(scene.bundle.as_deref().map_or_else(Vec::new, |bundle| vec!["--bundle-version", bundle]));
+    scene.run(&install)?;
+    thread::scope(|scope| {
+        let available =
+            scope.spawn(|| until("two available clusters", || two_available(scene)).map(|()| begun.elapsed()));
         each(|one| scene.join_with_both_kubeconfigs(one))?;
-        scene.available(&managed())
-    })?;
-    Ok(took)
+        let ended = begun.elapsed();
+        let available = available.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok([available, ended.max(available)])
+    })
+}
+
+fn two_available(scene: &Scene) -> bool {
+    let path = r#"{.items[*].status.conditions[?(@.type=="ManagedClusterConditionAvailable")].status}"#;
+    let words = ["kubectl", "get", "managedclusters", "--context", &scene.hub, "-o", &format!("jsonpath={path}")];
+    scene.read(&words, &[]).is_ok_and(|said| said.split_whitespace().eq(["True", "True"]))
 }
 
 /// The same manifests, applied by kubectl; polling, two writes per cluster as soon as they are possible, and polling.
