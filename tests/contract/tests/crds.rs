@@ -14,7 +14,7 @@ use kube_core::{ClusterResourceScope, Resource};
 use ocm_api::addon::ManagedClusterAddOn;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 use ocm_api::work::{AppliedManifestWork, ManifestWork};
-use ocm_api::{ClusterManager, Klusterlet, crds, schema};
+use ocm_api::{ClusterManager, HubPolicy, Klusterlet, crds, schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -138,9 +138,11 @@ fn collect(value: &Value, path: &str, keys: Keys, facts: &mut BTreeMap<String, S
 #[test]
 fn generated_files_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/lib/api/crds");
-    for (name, crd) in
-        [("clustermanagers.json", schema::cluster_manager_crd()), ("klusterlets.json", schema::klusterlet_crd())]
-    {
+    for (name, crd) in [
+        ("clustermanagers.json", schema::cluster_manager_crd()),
+        ("klusterlets.json", schema::klusterlet_crd()),
+        ("hubpolicies.json", schema::hub_policy_crd()),
+    ] {
         let path = folder.join(name);
         let mut generated = serde_json::to_string_pretty(&crd).unwrap();
         generated.push('\n');
@@ -153,6 +155,44 @@ fn generated_files_are_up_to_date() {
             "{name} is not what the types say; run UPDATE_CRDS=1 cargo test -p contract-tests"
         );
     }
+}
+
+#[test]
+fn the_definition_of_our_own_can_be_used() {
+    let manifest = crds::hub_policy_manifest();
+    assert_eq!(
+        manifest.reference(),
+        format!("customresourcedefinition.apiextensions.k8s.io/{}", crds::HUB_POLICY_NAME)
+    );
+    let spec = &manifest.body()["spec"];
+    assert_eq!(manifest.name(), format!("{}.{}", HubPolicy::plural(&()), HubPolicy::group(&())));
+    assert_eq!(spec["versions"][0]["name"], HubPolicy::version(&()).as_ref());
+    assert_eq!(spec["scope"], "Cluster");
+    // Nothing writes a status.
+    assert!(spec["versions"][0].get("subresources").is_none());
+    let found = unbounded(&root_schema(manifest.body())["properties"]["spec"], "spec");
+    assert!(found.is_empty(), "without bounds: {found:?}");
+}
+
+/// Texts, lists, numbers and free objects that may be of any size.
+fn unbounded(schema: &Value, path: &str) -> Vec<String> {
+    let bounds = match schema["type"].as_str().unwrap_or_default() {
+        "string" if schema.get("enum").is_some() => &[][..],
+        "string" => &["maxLength"],
+        "array" => &["maxItems"],
+        "integer" => &["minimum", "maximum"],
+        "object" if schema.get("properties").is_none() => &["maxProperties"],
+        _ => &[],
+    };
+    let missing = bounds.iter().filter(|bound| schema.get(**bound).is_none());
+    let mut found: Vec<_> = missing.map(|bound| format!("{path}: {bound}")).collect();
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        found.extend(unbounded(property, &format!("{path}.{name}")));
+    }
+    if let Some(items) = schema.get("items") {
+        found.extend(unbounded(items, &format!("{path}[]")));
+    }
+    found
 }
 
 #[test]

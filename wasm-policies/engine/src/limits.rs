@@ -67,7 +67,17 @@ impl Ceiling {
 
 #[cfg(test)]
 mod tests {
+    use ocm_api::policy;
+
     use super::*;
+
+    #[test]
+    fn the_ceiling_is_what_a_hub_policy_may_name() {
+        let most = Ceiling::default().most;
+        assert_eq!((most.fuel, most.memory_bytes), (policy::MAX_FUEL, policy::MAX_MEMORY_BYTES));
+        let least = Ceiling::default().grant(&LimitsAsked { fuel: Some(1), memory_bytes: Some(0) });
+        assert_eq!(least.memory_bytes, policy::MIN_MEMORY_BYTES);
+    }
 
     #[test]
     fn nobody_gets_more_than_the_ceiling() {

@@ -1,9 +1,10 @@
-//! The CustomResourceDefinitions of [`ClusterManager`](crate::ClusterManager) and [`Klusterlet`](crate::Klusterlet).
+//! The CustomResourceDefinitions of [`ClusterManager`](crate::ClusterManager), [`Klusterlet`](crate::Klusterlet) and
+//! [`HubPolicy`](crate::HubPolicy).
 //!
-//! The files in `crds/` are generated from the types by the contract tests, which also compare them with upstream's.
-//! Each command embeds only what it calls.
+//! The files in `crds/` are generated from the types by the contract tests, which also compare the first two with
+//! upstream's. Each command embeds only what it calls.
 //!
-//! `ClusterManager::crd()` and `Klusterlet::crd()` of kube-derive have no schema in commands: use this module.
+//! `crd()` of kube-derive, such as `Klusterlet::crd()`, has no schema in commands: use this module.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
@@ -13,11 +14,15 @@ use crate::Manifest;
 pub const CLUSTER_MANAGER_JSON: &str = include_str!("../crds/clustermanagers.json");
 /// The generated definition of Klusterlet, as text.
 pub const KLUSTERLET_JSON: &str = include_str!("../crds/klusterlets.json");
+/// The generated definition of HubPolicy, as text.
+pub const HUB_POLICY_JSON: &str = include_str!("../crds/hubpolicies.json");
 
 /// Name of the definition of ClusterManager.
 pub const CLUSTER_MANAGER_NAME: &str = "clustermanagers.operator.open-cluster-management.io";
 /// Name of the definition of Klusterlet.
 pub const KLUSTERLET_NAME: &str = "klusterlets.operator.open-cluster-management.io";
+/// Name of the definition of HubPolicy.
+pub const HUB_POLICY_NAME: &str = "hubpolicies.policy.kubectl-ocm.dev";
 
 /// The definition of ClusterManager, ready to apply.
 ///
@@ -31,6 +36,11 @@ pub fn cluster_manager_manifest() -> Manifest {
 /// Costs a binary 0.4 MB less than the typed [`klusterlet_crd`], which needs a parser for every CRD field.
 pub fn klusterlet_manifest() -> Manifest {
     manifest(KLUSTERLET_NAME, KLUSTERLET_JSON)
+}
+
+/// The definition of HubPolicy, ready to apply.
+pub fn hub_policy_manifest() -> Manifest {
+    manifest(HUB_POLICY_NAME, HUB_POLICY_JSON)
 }
 
 /// The definition of ClusterManager as a typed object.

@@ -1,9 +1,10 @@
 //! Vocabulary of Open Cluster Management: the objects, names and conditions that every other crate speaks of.
 //!
-//! Four kinds of words:
+//! Five kinds of words:
 //!
 //! * **Objects that we install**: [`ClusterManager`] and [`Klusterlet`], complete, because the API server drops every
 //!   field that their schema does not name. [`crds`] holds their CustomResourceDefinitions.
+//! * **Objects of our own**: [`HubPolicy`], which administrators write.
 //! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
 //!   [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub owns the schema, so unknown fields
 //!   are ignored; write them with patches, never with a replace.
@@ -26,6 +27,7 @@ mod manifest;
 pub mod names;
 
 pub mod operator;
+pub mod policy;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod work;
@@ -35,4 +37,5 @@ pub use cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use manifest::{Manifest, redacted};
 pub use operator::{ClusterManager, Klusterlet};
+pub use policy::HubPolicy;
 pub use work::{AppliedManifestWork, ManifestWork};

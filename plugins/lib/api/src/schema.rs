@@ -1,17 +1,18 @@
 //! The CustomResourceDefinitions as the Rust types describe them (feature `schema`).
 //!
-//! The contract tests write the result to `crds/` and compare it with upstream; commands read it from there.
+//! The contract tests write the result to `crds/` and compare it with upstream, where it has one; commands read it from
+//! there.
 
 use kube_core::{CustomResourceExt, Resource};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::{ClusterManager, Klusterlet};
+use crate::{ClusterManager, HubPolicy, Klusterlet};
 
 /// The definition of ClusterManager, as JSON with sorted keys.
 pub fn cluster_manager_crd() -> Value {
-    let mut crd = definition::<ClusterManager>();
+    let mut crd = definition::<ClusterManager>(Contract::Serialize);
     // The default of a whole spec is what lets a ClusterManager without one come to life.
     root_schema(&mut crd)["properties"]["spec"]["default"] = json!({ "deployOption": { "mode": "Default" } });
     crd
@@ -19,18 +20,32 @@ pub fn cluster_manager_crd() -> Value {
 
 /// The definition of Klusterlet, as JSON with sorted keys.
 pub fn klusterlet_crd() -> Value {
-    definition::<Klusterlet>()
+    definition::<Klusterlet>(Contract::Serialize)
 }
 
-fn definition<K: CustomResourceExt + JsonSchema + Resource<DynamicType = ()>>() -> Value {
+/// The definition of HubPolicy, as JSON with sorted keys.
+pub fn hub_policy_crd() -> Value {
+    let mut crd = definition::<HubPolicy>(Contract::Deserialize);
+    let root = root_schema(&mut crd);
+    root["required"] = json!(["spec"]);
+    root["x-kubernetes-validations"] = json!([{
+        "rule": "self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+        "message": "metadata.name must be a DNS label: at most 63 lower-case letters, digits and hyphens, \
+                    the first and the last no hyphen",
+    }]);
+    crd
+}
+
+/// `contract` is whether fields are required that are always written (as upstream's schemas have it), or those that have
+/// to be read; what has a default need not be.
+fn definition<K: CustomResourceExt + JsonSchema + Resource<DynamicType = ()>>(contract: Contract) -> Value {
     let mut crd = serde_json::to_value(K::crd()).expect("a definition is plain JSON");
-    // kube-derive describes what a type accepts; a schema must also say what is always there, which is what
-    // serialising promises. This also spares us the rewriting of `anyOf` that kube-derive applies.
+    // Generating the schema here spares us the rewriting of `anyOf` that kube-derive applies.
     let mut schema = SchemaSettings::openapi3()
         .with(|settings| {
             settings.inline_subschemas = true;
             settings.meta_schema = None;
-            settings.contract = Contract::Serialize;
+            settings.contract = contract;
         })
         .into_generator()
         .into_root_schema_for::<K>()
@@ -69,6 +84,10 @@ fn to_structural(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("nullable");
     object.remove("title");
+    // Lines of a comment are no lines of a sentence.
+    if let Some(Value::String(description)) = object.get_mut("description") {
+        *description = description.split("\n\n").map(|text| text.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
+    }
     if let Some(Value::Array(types)) = object.get("type") {
         let mut types = types.iter().filter(|name| *name != "null").cloned();
         if let (Some(only), None) = (types.next(), types.next()) {
@@ -99,6 +118,11 @@ fn sorted(value: &Value) -> Value {
         Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
         other => other.clone(),
     }
+}
+
+/// Any members, of which none is dropped. How large they may be in all is decided by how large an object may be.
+pub(crate) fn any_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }
 
 pub(crate) fn bytes(_: &mut SchemaGenerator) -> Schema {

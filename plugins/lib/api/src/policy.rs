@@ -1,0 +1,317 @@
+//! `policy.kubectl-ocm.dev/v1alpha1`: the policies of a hub, as its administrators write them.
+//!
+//! The schema is generated from these types, and their comments are what `kubectl explain` shows.
+
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+#[cfg(feature = "schema")]
+use crate::schema;
+
+/// No policy gets more fuel for one decision.
+pub const MAX_FUEL: u64 = 500_000_000;
+/// No policy gets more bytes of memory.
+pub const MAX_MEMORY_BYTES: u64 = 64 << 20;
+/// One page of memory; WebAssembly has no smaller unit.
+pub const MIN_MEMORY_BYTES: u64 = 64 << 10;
+
+#[cfg(feature = "schema")]
+const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+#[cfg(feature = "schema")]
+const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+
+/// Which policy is evaluated, with which settings, what its verdict counts for, and what it may change and use.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", kube(schema = "derived"))]
+#[cfg_attr(not(feature = "schema"), kube(schema = "disabled"))]
+#[kube(
+    group = "policy.kubectl-ocm.dev",
+    version = "v1alpha1",
+    kind = "HubPolicy",
+    plural = "hubpolicies",
+    shortname = "hpol",
+    category = "ocm-policy",
+    derive = "PartialEq",
+    doc = "A policy of the hub: a WebAssembly module that is asked about registrations of clusters. The name is a DNS \
+           label; reasons, records and metrics carry it."
+)]
+// Columns take one path each. Which of the sources there is decides what the first one finds.
+#[kube(printcolumn = r#"{"name": "Module", "type": "string",
+    "description": "Name of the builtin module, or of the object that holds the module.",
+    "jsonPath": ".spec.module['builtin', 'configMap.name', 'secret.name']"}"#)]
+#[kube(printcolumn = r#"{"name": "Namespace", "type": "string", "priority": 1,
+    "description": "Namespace of the object that holds the module.",
+    "jsonPath": ".spec.module['configMap.namespace', 'secret.namespace']"}"#)]
+#[kube(printcolumn = r#"{"name": "Mode", "type": "string",
+    "description": "What the verdict counts for.", "jsonPath": ".spec.mode"}"#)]
+#[kube(printcolumn = r#"{"name": "On error", "type": "string",
+    "description": "What an error of the policy counts for.", "jsonPath": ".spec.onError"}"#)]
+#[kube(printcolumn = r#"{"name": "Age", "type": "date",
+    "description": "When the policy was created.", "jsonPath": ".metadata.creationTimestamp"}"#)]
+#[kube(crates(kube_core = "kube_core"))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("x-kubernetes-validations" = [{
+        "rule": "!has(self.sha256) || !has(self.module.builtin)",
+        "fieldPath": ".sha256",
+        "message": "sha256 may not be set together with module.builtin, which has no digest of its own",
+    }]))
+)]
+pub struct HubPolicySpec {
+    /// Where the WebAssembly module comes from: exactly one of the fields.
+    pub module: ModuleSource,
+    /// SHA-256 digest that the module must have, as 64 lower-case hexadecimal digits. A module with another digest is not
+    /// loaded. Not together with module.builtin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64), regex(pattern = "^[0-9a-f]{64}$")))]
+    pub sha256: Option<String>,
+    /// Settings of the policy, in the fields that the policy itself defines. None unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::any_object"))]
+    pub settings: Option<Map<String, Value>>,
+    /// What the verdict counts for. Enforce: it decides. Warn: the request goes on, and who sent it is warned. Audit: the
+    /// request goes on, and the verdict is only recorded.
+    #[serde(default)]
+    pub mode: PolicyMode,
+    /// What an error of the policy counts for. Deny: the request is denied. Hold: it is not decided until the policy
+    /// answers or a person decides. An error is never an approval.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// What the policy may change, where its module announces it, too. Nothing unless said.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub grants: PolicyGrants,
+    /// The most that one decision of the policy may use.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: PolicyLimits,
+}
+
+/// Where the WebAssembly module of a policy comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("x-kubernetes-validations" = [{
+        "rule": "[has(self.builtin), has(self.configMap), has(self.secret)].filter(set, set).size() == 1",
+        "message": "module must have exactly one of builtin, configMap and secret",
+    }]))
+)]
+pub struct ModuleSource {
+    /// Name of a module that the policy webhook brings along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL)))]
+    pub builtin: Option<String>,
+    /// A ConfigMap of the hub that holds the module, in binaryData.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ObjectKey>,
+    /// A Secret of the hub that holds the module, in data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<ObjectKey>,
+}
+
+/// One entry of a ConfigMap or a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectKey {
+    /// Namespace of the object.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL)))]
+    pub namespace: String,
+    /// Name of the object.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN)))]
+    pub name: String,
+    /// Key of the entry that is the module.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$")))]
+    pub key: String,
+}
+
+/// The one source that a [`ModuleSource`] names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Module<'a> {
+    /// A module of this name comes with the webhook.
+    Builtin(&'a str),
+    /// An entry of `binaryData` of a ConfigMap.
+    ConfigMap(&'a ObjectKey),
+    /// An entry of `data` of a Secret.
+    Secret(&'a ObjectKey),
+}
+
+impl ModuleSource {
+    /// The source. None where not exactly one is named of those that this release knows; the API server refuses such an
+    /// object, but the schema of a newer release knows more sources.
+    pub fn module(&self) -> Option<Module<'_>> {
+        // Without `..`, a new source does not compile before it is considered here.
+        let Self { builtin, config_map, secret } = self;
+        match (builtin, config_map, secret) {
+            (Some(name), None, None) => Some(Module::Builtin(name)),
+            (None, Some(entry), None) => Some(Module::ConfigMap(entry)),
+            (None, None, Some(entry)) => Some(Module::Secret(entry)),
+            _ => None,
+        }
+    }
+}
+
+text_enum! {
+    /// What the verdict of a policy counts for. Whoever reads a word of a newer release must not let more through than
+    /// with `Enforce`.
+    PolicyMode {
+        /// It decides.
+        Enforce = "Enforce",
+        /// The request goes on, and who sent it is warned.
+        Warn = "Warn",
+        /// The request goes on, and the verdict is recorded.
+        Audit = "Audit",
+    } default Enforce
+}
+
+text_enum! {
+    /// What an error of a policy counts for: never an approval. Whoever reads a word of a newer release takes it for
+    /// `Deny`.
+    OnError {
+        /// The request is denied.
+        Deny = "Deny",
+        /// The request is not decided until the policy answers or a person decides.
+        Hold = "Hold",
+    } default Deny
+}
+
+/// What a policy may change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyGrants {
+    /// Changes that the policy may make to the ManagedCluster that it is asked about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub edits: Vec<EditGrant>,
+}
+
+text_enum! {
+    /// What an [`EditGrant`] covers.
+    EditTarget {
+        /// Labels of a key.
+        Label = "label",
+        /// Annotations of a key.
+        Annotation = "annotation",
+        /// Taints of a key.
+        Taint = "taint",
+        /// The cluster set.
+        ClusterSet = "cluster-set",
+        /// The lease duration.
+        LeaseDuration = "lease-duration",
+    } default Label
+}
+
+/// One kind of change that a policy may make.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("x-kubernetes-validations" = [{
+        "rule": "has(self.key) == (self.edit in ['label', 'annotation', 'taint'])",
+        "fieldPath": ".key",
+        "message": "key must be set with the edits label, annotation and taint, and with no other",
+    }]))
+)]
+pub struct EditGrant {
+    /// What may be changed: labels, annotations or taints of a key, the cluster set, or the lease duration.
+    pub edit: EditTarget,
+    /// Key of the labels, annotations or taints; one that ends with * is a prefix. A prefix does not reach keys of
+    /// Kubernetes and Open Cluster Management, and no key reaches the label of the cluster set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 317), regex(pattern = r"^[-A-Za-z0-9_./]*\*?$")))]
+    pub key: Option<String>,
+}
+
+/// The most that one decision of a policy may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyLimits {
+    /// Fuel of one decision: about one unit for each WebAssembly instruction. At most 500000000, which is also what
+    /// counts unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>", range(min = 1, max = MAX_FUEL)))]
+    pub fuel: Option<u64>,
+    /// Bytes of memory. At least 65536, at most 67108864, which is also what counts unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<i64>", range(min = MIN_MEMORY_BYTES, max = MAX_MEMORY_BYTES))
+    )]
+    pub memory_bytes: Option<u64>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(spec: Value) -> HubPolicy {
+        let object = json!({
+            "apiVersion": "policy.kubectl-ocm.dev/v1alpha1",
+            "kind": "HubPolicy",
+            "metadata": { "name": "p" },
+            "spec": spec,
+        });
+        serde_json::from_value(object).expect("it is a HubPolicy")
+    }
+
+    #[test]
+    fn what_is_not_said_is_the_strictest() {
+        let spec = policy(json!({ "module": { "builtin": "csr-hygiene" } })).spec;
+        assert_eq!((&spec.mode, &spec.on_error), (&PolicyMode::Enforce, &OnError::Deny));
+        assert_eq!((spec.settings, spec.sha256), (None, None));
+        assert!(spec.grants.edits.is_empty());
+        assert_eq!(spec.limits, PolicyLimits::default());
+    }
+
+    #[test]
+    fn everything_that_is_said_is_written_again() {
+        let spec = json!({
+            "module": { "configMap": { "namespace": "policies", "name": "quota", "key": "quota.wasm" } },
+            "sha256": "0".repeat(64),
+            "settings": { "most": 3, "of": [{ "team": null }] },
+            "mode": "Warn",
+            "onError": "Hold",
+            "grants": { "edits": [{ "edit": "label", "key": "example.com/*" }, { "edit": "cluster-set" }] },
+            "limits": { "fuel": 1_000_000, "memoryBytes": 1 << 20 },
+        });
+        let written = serde_json::to_value(policy(spec.clone()).spec).expect("it is written");
+        assert_eq!(written, spec);
+    }
+
+    #[test]
+    fn a_source_is_one_and_known() {
+        let entry = json!({ "namespace": "n", "name": "o", "key": "k" });
+        let key = ObjectKey { namespace: "n".into(), name: "o".into(), key: "k".into() };
+        for (source, module) in [
+            (json!({ "builtin": "b" }), Some(Module::Builtin("b"))),
+            (json!({ "configMap": entry }), Some(Module::ConfigMap(&key))),
+            (json!({ "secret": entry }), Some(Module::Secret(&key))),
+            (json!({}), None),
+            (json!({ "image": { "reference": "example.com/quota:1" } }), None),
+            (json!({ "builtin": "b", "secret": entry }), None),
+            (json!({ "configMap": entry, "secret": entry }), None),
+        ] {
+            assert_eq!(policy(json!({ "module": source })).spec.module.module(), module, "{source}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_newer_release_stay_readable() {
+        let spec = json!({ "module": { "builtin": "b" }, "mode": "Canary", "onError": "Retry" });
+        let spec = policy(spec).spec;
+        assert_eq!((spec.mode, spec.on_error), (PolicyMode::Other("Canary".into()), OnError::Other("Retry".into())));
+    }
+}
