@@ -171,7 +171,7 @@ Examples:
   kubectl ocm install baseline --render > baseline.yaml
 
 Running the same command again changes nothing; other flags replace what was chosen before. To take it away: \
-kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies -l app.kubernetes.io/part-of=kubectl-ocm
+kubectl ocm uninstall baseline
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or the cluster is too old, \
 124 --wait gave up, 130 interrupted.";

@@ -137,6 +137,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-install"),
     binary("kubectl-ocm-join"),
     binary("kubectl-ocm-token"),
+    binary("kubectl-ocm-uninstall"),
     Rule {
         name: "ocm-policy-engine",
         layer: Layer::Edge,

@@ -1,9 +1,11 @@
 //! Users who hold the rights that the documentation names, and no others.
 
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Applies the documented roles of a command and binds them to a new user, whose kubeconfig it returns.
 ///
@@ -44,4 +46,75 @@ fn bind(cluster: &Cluster, user: &str, role: &Value) {
         }
     };
     bound.expect("the role can be bound");
+}
+
+/// Users who hold all rights of a documented role but one, for every right of it, each with the words in which a command
+/// misses that right. Administrators may act as them.
+///
+/// # Panics
+///
+/// When the role cannot be read, or the users get no rights.
+pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
+    let text = path.to_str().expect("the path is text");
+    let role = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
+    let role: Value = serde_json::from_str(&role.expect("the documented role can be read")).expect("one role");
+    let rights: Vec<Value> = role["rules"].as_array().into_iter().flatten().flat_map(single).collect();
+    let (mut objects, mut users) = (Vec::new(), Vec::new());
+    for (index, missing) in rights.iter().enumerate() {
+        let name = format!("{}-{index}", file.trim_end_matches(".yaml"));
+        let rules: Vec<&Value> = rights.iter().filter(|right| *right != missing).collect();
+        let metadata = json!({"name": name});
+        objects.push(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}));
+        objects.push(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
+        }));
+        users.push((name, words(missing)));
+    }
+    let list = cluster.dir().expect("a folder").join("roles.json");
+    std::fs::write(&list, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()).expect("written");
+    cluster.kubectl(&["apply", "--filename", list.to_str().expect("text")]).expect("the roles can be applied");
+    // The API server learns of roles in the order in which they were made: who has the last ones, has all.
+    let (last, _) = users.last().expect("the role has rights");
+    let part = |member: &str| rights[0][member][0].as_str().unwrap_or_default().to_owned();
+    let what = format!("{}.{}/{}", part("resources"), part("apiGroups"), part("resourceNames"));
+    let begun = Instant::now();
+    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('/'), "--as", last]).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{last} gets no rights");
+        sleep(Duration::from_millis(200));
+    }
+    users
+}
+
+/// The rights of a rule, each as a rule of its own.
+fn single(rule: &Value) -> Vec<Value> {
+    let list = |member: &str| rule[member].as_array().cloned().unwrap_or_default();
+    let names = list("resourceNames");
+    let names: Vec<Option<Value>> = if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
+    let mut all = Vec::new();
+    for (group, resource) in
+        list("apiGroups").iter().flat_map(|group| list("resources").into_iter().map(move |one| (group, one)))
+    {
+        for verb in list("verbs") {
+            for name in &names {
+                let mut one = json!({"apiGroups": [group], "resources": [resource], "verbs": [verb]});
+                if let Some(name) = name {
+                    one["resourceNames"] = json!([name]);
+                }
+                all.push(one);
+            }
+        }
+    }
+    all
+}
+
+fn words(right: &Value) -> String {
+    let part = |member: &str| right[member][0].as_str().unwrap_or_default();
+    let name = match part("resourceNames") {
+        "" => String::new(),
+        name => format!(" {name:?}"),
+    };
+    format!("may not {} {}.{}{name}", part("verbs"), part("resources"), part("apiGroups"))
 }

@@ -27,9 +27,12 @@ impl PlanView {
     /// # Errors
     /// A usage failure for a format that cannot be.
     pub fn new(ui: Arc<Ui>, args: &PlanArgs, format: Format) -> Result<Self, Failure> {
-        let mode = args.mode(format)?;
-        let show_secrets = args.show_secrets;
-        Ok(Self { ui, format, mode, show_secrets, objects: RefCell::default(), changed: RefCell::default() })
+        Ok(Self { show_secrets: args.show_secrets, ..Self::of(ui, args.mode(format)?, format) })
+    }
+
+    /// A view of a plan that is only carried out, or tried.
+    pub fn of(ui: Arc<Ui>, mode: Mode, format: Format) -> Self {
+        Self { ui, format, mode, show_secrets: false, objects: RefCell::default(), changed: RefCell::default() }
     }
 
     /// What is done with the plan.
@@ -42,7 +45,8 @@ impl PlanView {
         self.format
     }
 
-    /// One object, as soon as it is there. Why one is left alone is said on stderr.
+    /// One object, as soon as it is there or gone. Why one is left alone is said on stderr; what was not there to be
+    /// deleted is told in the machine formats only.
     pub fn row(&self, applied: &Applied) {
         let Applied { manifest, outcome, .. } = applied;
         let (reference, word) = (manifest.reference(), outcome.word());
@@ -55,6 +59,7 @@ impl PlanView {
         let remark = self.mode.dry_run().remark();
         match self.format {
             _ if self.mode == Mode::Diff => {}
+            Format::Name | Format::Table | Format::Wide if *outcome == Outcome::Absent => {}
             Format::Name => self.ui.line(&reference),
             Format::Table => self.ui.line(&format!("{reference} {word}{remark}")),
             Format::Wide => {

@@ -1,4 +1,4 @@
-//! Plans: what a command is going to apply, as a value that dry-run, diff, render and apply all consume.
+//! Plans: what a command is going to apply or to delete, as a value that dry-run, diff, render, apply and removal consume.
 
 use ocm_api::Manifest;
 use serde_json::Value;
@@ -88,6 +88,15 @@ impl Mode {
     }
 }
 
+/// An object of a plan, and what the cluster holds under its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The planned object.
+    pub manifest: Manifest,
+    /// The live one, if there is one.
+    pub live: Option<Value>,
+}
+
 /// What became of one object of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
@@ -97,7 +106,7 @@ pub struct Applied {
     pub outcome: Outcome,
     /// The object before, if there was one.
     pub before: Option<Value>,
-    /// The object after, as the server answered; the planned one where a dry run could not ask.
+    /// The object after, as the server answered; the planned one where a dry run could not ask; null where it is gone.
     pub after: Value,
 }
 
@@ -112,6 +121,10 @@ pub enum Outcome {
     Unchanged,
     /// It was left alone, for this reason.
     Kept(String),
+    /// It was there, and is no more.
+    Deleted,
+    /// It was to be deleted, and was not there.
+    Absent,
 }
 
 impl Outcome {
@@ -122,12 +135,14 @@ impl Outcome {
             Self::Configured => "configured",
             Self::Unchanged => "unchanged",
             Self::Kept(_) => "kept",
+            Self::Deleted => "deleted",
+            Self::Absent => "absent",
         }
     }
 
     /// Whether the object is, or would be, different afterwards.
     pub const fn is_change(&self) -> bool {
-        matches!(self, Self::Created | Self::Configured)
+        matches!(self, Self::Created | Self::Configured | Self::Deleted)
     }
 }
 

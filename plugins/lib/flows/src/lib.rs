@@ -9,5 +9,6 @@ pub mod join;
 pub mod observe;
 pub mod registry;
 pub mod token;
+pub mod uninstall;
 mod watch;
 pub mod workload;

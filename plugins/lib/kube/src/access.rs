@@ -81,6 +81,20 @@ pub fn to_apply(plan: &Plan) -> Vec<Right> {
     rights
 }
 
+/// The rights that deleting the objects of a plan needs.
+pub fn to_remove(plan: &Plan) -> Vec<Right> {
+    let rights = |manifest: &ocm_api::Manifest| {
+        ["get", "delete"].map(|verb| {
+            let right = Right::new(verb, manifest.group(), manifest.plural()).on(manifest.name());
+            match manifest.namespace() {
+                Some(namespace) => right.within(namespace),
+                None => right,
+            }
+        })
+    };
+    plan.objects().flat_map(rights).collect()
+}
+
 /// Asks for every right and returns those that are missing, in the order given.
 ///
 /// # Errors

@@ -19,6 +19,16 @@ pub enum Answer {
     Refused(String),
 }
 
+impl Answer {
+    /// What was said with it: the warnings, or why it was refused.
+    pub fn said(&self) -> String {
+        match self {
+            Self::Admitted(warnings) => warnings.concat(),
+            Self::Refused(why) => why.clone(),
+        }
+    }
+}
+
 /// Tries to create or change a cluster-scoped object, by a server-side dry run.
 ///
 /// # Errors

@@ -151,6 +151,10 @@ mod tests {
         assert_eq!(reason_of(404, "404 page not found\n"), Reason::KindNotServed);
         assert_eq!(reason_of(404, "managedclusters \"c\" not found"), Reason::NotFound);
         assert_eq!(reason_of(403, "admission webhook \"w\" denied the request: no"), Reason::Admission);
+        let by_policy = "x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no";
+        assert_eq!(reason_of(403, by_policy), Reason::Admission);
+        let of_policy = "Operation cannot be fulfilled on ValidatingAdmissionPolicy.admissionregistration.k8s.io \"p\"";
+        assert_eq!(reason_of(409, of_policy), Reason::Conflict);
         assert_eq!(reason_of(500, "failed calling webhook \"w\": connection refused"), Reason::Busy);
         assert_eq!(reason_of(503, ""), Reason::Busy);
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! ClientArgs / HubArgs ─▶ Connection ─▶ Cluster { client, where it came from }
 //!                                          │
-//!                       apply(plan) · access(review) · wait(until) ─▶ Failure, translated once
+//!              apply(plan) · remove(plan) · access(review) · wait(until) ─▶ Failure, translated once
 //! ```
 
 pub mod access;
@@ -16,6 +16,7 @@ mod dial;
 mod explain;
 mod kubeconfig;
 mod middleware;
+pub mod remove;
 pub mod triggers;
 mod untyped;
 pub mod wait;

@@ -23,7 +23,8 @@ impl StatusKind {
         let says = |text: &str| status.message.contains(text);
         // An unknown kind is answered with a page that names no object.
         let names_object = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
-        if says("denied the request") || says("ValidatingAdmissionPolicy") {
+        // A policy that refuses is named in quotation marks; what is wrong with a policy itself names its kind without.
+        if says("denied the request") || says("ValidatingAdmissionPolicy '") {
             Self::Denied
         } else if says("failed calling webhook") || says("conversion webhook") {
             Self::WebhookFailed

@@ -13,6 +13,7 @@ mod certificate_requests;
 mod clusters;
 mod identities;
 mod policy;
+mod removal;
 mod works;
 
 use ocm_api::{ManagedCluster, Manifest};
@@ -22,6 +23,7 @@ use crate::plan::{Plan, Stage};
 
 use policy::Policy;
 pub use policy::{NAMES, POLICY_KIND};
+pub use removal::{Effect, effects, is_answer, removal};
 
 /// First minor release of Kubernetes 1 that serves ValidatingAdmissionPolicies without a feature gate (KEP-3488).
 pub const FIRST_MINOR: u32 = 30;
@@ -59,18 +61,22 @@ pub struct Settings {
 /// Watches tell of changes to one kind in the order in which they were made. What [`probe`] asks of each kind is changed
 /// last: an API server that answers by it has seen the others.
 pub fn plan(settings: &Settings) -> Plan {
+    let [policies, bindings] = stages(settings);
+    Plan::new(policies.into_iter().chain(bindings))
+}
+
+/// Policies, then bindings; of each what [`probe`] asks comes last.
+fn stages(settings: &Settings) -> [[Stage; 2]; 2] {
     let others = [certificate_requests::policy(settings), works::policy(settings)];
     let probed = [clusters::policy(settings)];
     let policies = |policies: &[Policy]| policies.iter().map(|policy| Manifest::of(&policy.object())).collect();
     let bindings = |policies: &[Policy]| {
         policies.iter().map(|policy| Manifest::of(&policy.binding(settings.enforcement))).collect()
     };
-    Plan::new([
-        Stage::new("policies", policies(&others)),
-        Stage::new("the policy of managed clusters", policies(&probed)),
-        Stage::new("bindings", bindings(&others)),
-        Stage::new("the binding of managed clusters", bindings(&probed)),
-    ])
+    [
+        [Stage::new("policies", policies(&others)), Stage::new("the policy of managed clusters", policies(&probed))],
+        [Stage::new("bindings", bindings(&others)), Stage::new("the binding of managed clusters", bindings(&probed))],
+    ]
 }
 
 /// A managed cluster that the baseline refuses, with a message that carries [`mark`].

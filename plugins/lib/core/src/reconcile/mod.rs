@@ -8,15 +8,19 @@
 //!   Secrets of ServiceAccounts). A rule that the live ones grant already is not added.
 //! * A default of ours replaces what somebody has chosen: planners lay the live object [`over`] their defaults before
 //!   they add what the user typed.
+//!
+//! A removal deletes what carries our labels and nothing else: [`removal`].
 
 mod defaults;
 mod definition;
 mod lists;
 mod object;
 mod owned;
+mod removal;
 mod retired;
 mod rules;
 
 pub use defaults::over;
 pub use object::{Reconciled, reconcile};
 pub use owned::{FIELD_MANAGER, is_applied, owned_by_us};
+pub use removal::{Removal, removal};

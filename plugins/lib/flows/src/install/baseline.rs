@@ -8,22 +8,16 @@ use ocm_core::baseline::{self, Enforcement, Settings};
 use ocm_core::plan::{Applied, Mode, Plan};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::access::Right;
-use ocm_kube::admission::{self, Answer};
+use ocm_kube::admission::Answer;
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply};
 
 use super::preflight;
+use super::probe::{self, PAUSE, Seen};
 use crate::registry::all_bound_accounts;
 
 /// What the rights are needed for.
 const PURPOSE: &str = "install the baseline";
-
-/// Time between two looks.
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// How often in a row a policy has to answer: several API servers may stand behind one address, and each learns of it by
-/// itself.
-const IN_A_ROW: usize = 5;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -78,6 +72,7 @@ pub async fn install_baseline(
         narrator.tell(Event::now("checking your rights"));
         let mut rights = access::to_apply(&baseline::plan(&request.settings));
         rights.push(Right::new("list", "rbac.authorization.k8s.io", "clusterrolebindings"));
+        rights.extend(request.wait.iter().flat_map(|_| probe::rights()));
         access::require(cluster, PURPOSE, &rights).await?;
     }
     // Whom the hub lets register clusters has to be known: the baseline would refuse what is right.
@@ -104,31 +99,22 @@ async fn in_force(
     timeout: Duration,
     narrator: &dyn Narrator,
 ) -> Result<bool, Failure> {
-    let (probe, mark) = (baseline::probe(), baseline::mark(settings));
-    let mut answers = 0;
+    let mark = baseline::mark(settings);
+    let refuses = settings.enforcement == Enforcement::Deny;
+    let is_right = |answer: &Answer| matches!(answer, Answer::Refused(_)) == refuses && answer.said().contains(&mark);
     until("waiting for the baseline to take effect", Instant::now() + timeout, PAUSE, narrator, async || {
         if let Some(name) = unread(cluster).await? {
             return Ok(Check::Unwatched(format!("the API server has not checked {name} yet")));
         }
-        while answers < IN_A_ROW {
-            let said = match admission::ask(cluster, &probe).await {
-                Ok(Answer::Admitted(warnings)) if settings.enforcement == Enforcement::Audit => warnings.concat(),
-                Ok(Answer::Refused(message)) if settings.enforcement == Enforcement::Deny => message,
-                Ok(_) => String::new(),
-                Err(failure) if failure.reason == Reason::KindNotServed => {
-                    let note = "this is no hub yet: the baseline takes effect as soon as it serves managed clusters";
-                    narrator.tell(Event::note(note));
-                    return Ok(Check::Ready(false));
-                }
-                Err(failure) => return Err(failure),
-            };
-            if !said.contains(&mark) {
-                answers = 0;
-                return Ok(Check::Unwatched("the API server does not answer by it yet".to_owned()));
+        Ok(match probe::ask(cluster, is_right).await? {
+            Seen::All => Check::Ready(true),
+            Seen::NotYet => Check::Unwatched("the API server does not answer by it yet".to_owned()),
+            Seen::NoHub => {
+                let note = "this is no hub yet: the baseline takes effect as soon as it serves managed clusters";
+                narrator.tell(Event::note(note));
+                Check::Ready(false)
             }
-            answers += 1;
-        }
-        Ok(Check::Ready(true))
+        })
     })
     .await
 }

@@ -9,6 +9,7 @@ mod baseline;
 mod carry_out;
 mod health;
 mod preflight;
+pub(crate) mod probe;
 mod survey;
 
 pub use baseline::{BaselineInstalled, BaselineRequest, install_baseline, new_baseline};

@@ -1,0 +1,71 @@
+//! The command line.
+
+use clap::{Args, Subcommand};
+use ocm_cli::{DryRunArg, OutputArgs};
+use ocm_kube::ClientArgs;
+
+/// What the help says before the flags.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("kubectl-ocm-uninstall")
+        .about("Take away what kubectl ocm install has added to a hub")
+        .after_help("kubectl ocm uninstall baseline --help tells more.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+}
+
+/// `kubectl ocm uninstall`.
+#[derive(Args, Debug)]
+pub(crate) struct UninstallArgs {
+    #[command(subcommand)]
+    pub(crate) what: What,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// What is taken away.
+#[derive(Subcommand, Debug)]
+pub(crate) enum What {
+    /// Let the hub's API server no longer refuse wrong registrations
+    Baseline(BaselineArgs),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  # See what would be deleted, and delete nothing
+  kubectl ocm uninstall baseline --context hub --dry-run
+
+  # Delete it, and wait until the API server refuses nothing by it any more
+  kubectl ocm uninstall baseline --context hub --wait
+
+  # In a script
+  kubectl ocm uninstall baseline --context hub --yes
+
+Where nothing is left of it, the command does nothing and succeeds. A command that was killed is run again.
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 somebody else made an object of such a name or the \
+answer was no, 124 --wait gave up, 130 interrupted.";
+
+/// Let the hub's API server no longer refuse wrong registrations
+///
+/// Deletes the ValidatingAdmissionPolicyBindings and then the ValidatingAdmissionPolicies that kubectl ocm install
+/// baseline made, and nothing else. An object of such a name that somebody else made is left alone, and so is everything
+/// then. What the API server refused before, it lets pass; kubectl ocm accept checks what it checked before.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BaselineArgs {
+    /// Wait until the API server refuses nothing by it any more
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub(crate) timeout: String,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Show what would be deleted and delete nothing: client decides here and only reads, server lets the hub check it too
+    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
+    #[arg(require_equals = true)]
+    pub(crate) dry_run: DryRunArg,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

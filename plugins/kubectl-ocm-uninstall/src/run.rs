@@ -1,0 +1,36 @@
+//! From arguments to the flow.
+
+use std::sync::Arc;
+
+use ocm_cli::{OutputArgs, PlanView, Ui};
+use ocm_core::plan::Mode;
+use ocm_core::{DryRun, Exit, Failure, baseline, duration};
+use ocm_flows::uninstall as flow;
+use ocm_kube::{ClientArgs, connect};
+
+use crate::args::{BaselineArgs, UninstallArgs, What};
+use crate::view;
+
+pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let UninstallArgs { what, client } = arguments;
+    match what {
+        What::Baseline(baseline) => baseline_command(baseline, client, ui).await,
+    }
+}
+
+async fn baseline_command(arguments: BaselineArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let BaselineArgs { wait, timeout, yes, dry_run, output: OutputArgs { output } } = arguments;
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let dry_run = DryRun::from(dry_run);
+    let view = PlanView::of(ui.clone(), Mode::Apply(dry_run), output);
+    let cluster = connect(&client.connection()?, ui.clone()).await?;
+    let request = flow::Request { dry_run, wait: wait.then_some(timeout) };
+    let found = flow::find_baseline(&cluster, request, &*ui).await?;
+    let effects = baseline::effects(&found);
+    let is_there = found.iter().any(|found| found.live.is_some());
+    if is_there && dry_run == DryRun::No && !yes && !ui.confirm(&view::question(&cluster, &effects)).await? {
+        return Err(Failure::refused("nothing was deleted"));
+    }
+    let uninstalled = flow::uninstall_baseline(&cluster, found, request, &*ui, |applied| view.row(applied)).await?;
+    view::finish(&view, &ui, &cluster, &effects, uninstalled)
+}

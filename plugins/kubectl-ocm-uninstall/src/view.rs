@@ -1,0 +1,58 @@
+//! What a removal looks like.
+
+use ocm_cli::{PlanView, Ui};
+use ocm_core::baseline::{Effect, Enforcement};
+use ocm_core::plan::Outcome;
+use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_flows::uninstall::Uninstalled;
+use ocm_kube::Cluster;
+use serde_json::{Map, json};
+
+/// What is asked before anything is deleted.
+pub(crate) fn question(cluster: &Cluster, effects: &[Effect]) -> String {
+    let label = cluster.label();
+    match lost(effects) {
+        Some(lost) => format!("Delete the baseline ({label})? The API server then {lost}."),
+        None => format!("Delete what is left of the baseline ({label})? It refuses nothing."),
+    }
+}
+
+/// What the API server does no longer; none if it did nothing.
+fn lost(effects: &[Effect]) -> Option<String> {
+    let of = |enforcement: Enforcement, words: &str| {
+        let what: Vec<&str> =
+            effects.iter().filter(|effect| effect.enforcement == enforcement).map(|effect| effect.what).collect();
+        (!what.is_empty()).then(|| format!("{words}: {}", what.join("; ")))
+    };
+    let lost = [of(Enforcement::Deny, "no longer refuses"), of(Enforcement::Audit, "no longer warns of")];
+    let lost: Vec<String> = lost.into_iter().flatten().collect();
+    (!lost.is_empty()).then(|| lost.join("; and "))
+}
+
+/// What it came to.
+pub(crate) fn finish(
+    view: &PlanView,
+    ui: &Ui,
+    cluster: &Cluster,
+    effects: &[Effect],
+    uninstalled: Uninstalled,
+) -> Result<Exit, Failure> {
+    let Uninstalled { applied, gone } = uninstalled;
+    let mut members = Map::new();
+    members.insert("inForce".to_owned(), json!(gone.as_ref().map(Result::is_err)));
+    view.document(members)?;
+    if applied.iter().all(|applied| applied.outcome == Outcome::Absent) {
+        ui.tell(Event::note(format!("there is no baseline ({}): nothing was deleted", cluster.label())));
+    }
+    let seen = gone.transpose()?;
+    let words = match (view.mode().changes(), lost(effects)) {
+        (true, Some(lost)) => format!("the API server {lost}"),
+        (false, Some(lost)) => format!("for real, the API server then {lost}"),
+        (_, None) => return Ok(Exit::Ok),
+    };
+    ui.tell(Event::note(words));
+    if view.mode().changes() && seen.is_none() {
+        ui.tell(Event::note("it takes effect in a moment; --wait would tell when"));
+    }
+    Ok(Exit::Ok)
+}

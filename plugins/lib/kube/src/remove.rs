@@ -1,0 +1,101 @@
+//! Deleting the objects of a plan: those that are ours, as they were found, and no others.
+
+use kube::api::{DeleteParams, DynamicObject, Preconditions};
+use ocm_api::Manifest;
+use ocm_core::plan::{Applied, Found, Outcome};
+use ocm_core::reconcile::{Removal, removal};
+use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
+use serde_json::Value;
+
+use crate::Cluster;
+use crate::apply::{api, read};
+
+/// Reads what there is of a plan. Nothing is deleted yet.
+///
+/// # Errors
+/// [`Reason::Refused`] if somebody else made one of the objects; the failure of a request.
+pub async fn find(cluster: &Cluster, plan: &Plan) -> Result<Vec<Found>, Failure> {
+    let mut all = Vec::new();
+    for manifest in plan.objects() {
+        all.push(Found { manifest: manifest.clone(), live: read(cluster, manifest).await? });
+    }
+    let foreign: Vec<&Found> = all.iter().filter(|found| removal(found) == Removal::Foreign).collect();
+    let Some(first) = foreign.first() else { return Ok(all) };
+    let names: Vec<String> = foreign.iter().map(|found| found.manifest.reference()).collect();
+    let mark = first.manifest.body().pointer("/metadata/labels").and_then(Value::as_object);
+    let mark = mark.into_iter().flatten().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    let sentence = format!(
+        "somebody else made {} ({}): it lacks the label {}, so nothing was deleted",
+        names.join(", "),
+        cluster.label(),
+        mark.collect::<Vec<_>>().join(",")
+    );
+    let (plural, name) = (first.manifest.plural(), first.manifest.name());
+    Err(Failure::refused(sentence).hint(format!("look at it: kubectl get {plural} {name} -o yaml")))
+}
+
+/// Deletes what was found, one after the other in the order of the plan. Each is deleted only if it still is the object
+/// that was found. `each` hears of every object as soon as its turn has come.
+///
+/// # Errors
+/// The first failure; what was deleted before it is gone, and is told as done.
+pub async fn all(
+    cluster: &Cluster,
+    found: Vec<Found>,
+    dry_run: DryRun,
+    narrator: &dyn Narrator,
+    mut each: impl FnMut(&Applied),
+) -> Result<Vec<Applied>, Failure> {
+    let mut all = Vec::new();
+    for found in found {
+        let outcome = match removal(&found) {
+            Removal::Delete(uid) if dry_run != DryRun::Client => {
+                let verb = if dry_run == DryRun::No { "deleting" } else { "checking" };
+                narrator.tell(Event::now(format!("{verb} {}", found.manifest.reference())));
+                one(cluster, &found.manifest, uid, dry_run == DryRun::Server).await?
+            }
+            Removal::Delete(_) => Outcome::Deleted,
+            Removal::Absent => Outcome::Absent,
+            Removal::Foreign => Outcome::Kept("somebody else made it".to_owned()),
+        };
+        let Found { manifest, live: before } = found;
+        let applied = Applied { manifest, outcome, before, after: Value::Null };
+        each(&applied);
+        if dry_run == DryRun::No && applied.outcome == Outcome::Deleted {
+            narrator.tell(Event::done(format!("{} deleted", applied.manifest.reference())));
+        }
+        all.push(applied);
+    }
+    Ok(all)
+}
+
+async fn one(cluster: &Cluster, manifest: &Manifest, uid: String, dry_run: bool) -> Result<Outcome, Failure> {
+    let reference = manifest.reference();
+    let params = DeleteParams {
+        dry_run,
+        preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    let answer = api(cluster, manifest).delete(manifest.name(), &params).await;
+    match answer.map(|answer| answer.left()) {
+        Ok(Some(DynamicObject { metadata, .. })) if metadata.finalizers.iter().flatten().next().is_some() => {
+            let finalizers = metadata.finalizers.unwrap_or_default().join(", ");
+            let sentence = format!("{reference} stays as long as it has finalizers ({})", cluster.label());
+            let hint = "whoever set them removes them; then run the same command again";
+            Err(Failure::other(sentence).because(format!("it has {finalizers}")).hint(hint))
+        }
+        Ok(_) => Ok(Outcome::Deleted),
+        Err(error) => {
+            let failure = cluster.explain(format_args!("delete {reference}"), error);
+            match failure.reason {
+                Reason::NotFound => Ok(Outcome::Absent),
+                Reason::Conflict => {
+                    Err(failure.hint(
+                    "somebody has made it anew since it was read: if that is to be deleted too, run the same command again",
+                ))
+                }
+                _ => Err(failure),
+            }
+        }
+    }
+}
