@@ -1,0 +1,208 @@
+//! A real hub with the feature gate ManagedClusterAutoApproval: it accepts every cluster by itself, and approves what
+//! listed users ask for, such as its bootstrap service account. What keeps others out is what `accept` approves, and what
+//! keeps all of them to the rules is the baseline.
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use control_plane::{Cluster, Spec};
+use csr_fixtures::Fixture;
+use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
+use e2e_tests::join_support::JoinCommand;
+use e2e_tests::roles::user_with;
+use e2e_tests::{bundle, kubectl_ocm, object, run};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::PostParams;
+use kube::{Api, Client, Error};
+use ocm_api::ManagedCluster;
+use ocm_api::names::{identity, signers};
+use ocm_rules::cluster::CLUSTER_SET;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+/// Such a hub, and who registers clusters there.
+struct Gate {
+    hub: Cluster,
+    runtime: Runtime,
+    /// Its bootstrap service account, whose requests it approves.
+    listed: Client,
+    /// A bootstrap token, whose requests it leaves to people.
+    unlisted: Client,
+}
+
+impl Gate {
+    fn start() -> Self {
+        let hub = Cluster::start(&Spec::node("gate-hub")).expect("a cluster");
+        let gate = "--feature-gates=ManagedClusterAutoApproval=true";
+        let mut command = kubectl_ocm("install", hub.kubeconfig());
+        let said = run(command.args(["hub", "--bundle-version", bundle(), "--wait", gate]));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let manager = object(&hub, &["clustermanager", "cluster-manager"]);
+        assert_eq!(manager["spec"]["registrationConfiguration"]["autoApproveUsers"], json!([identity::BOOTSTRAP_USER]));
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let [listed, unlisted] = ["service-account", "bootstrap"].map(|kind| {
+            let file = hub.dir().expect("a folder").join(kind);
+            let token = JoinCommand::create(&hub, &["--kind", kind]).token;
+            fs::write(&file, token_kubeconfig(&hub, &token)).expect("written");
+            runtime.block_on(connect(&file)).client
+        });
+        Self { hub, runtime, listed, unlisted }
+    }
+
+    fn client(&self, kubeconfig: &Path) -> Client {
+        self.runtime.block_on(connect(kubeconfig)).client
+    }
+
+    fn try_register(&self, client: &Client, cluster: &ManagedCluster) -> Result<(), Error> {
+        let api: Api<ManagedCluster> = Api::all(client.clone());
+        self.runtime.block_on(api.create(&PostParams::default(), cluster)).map(drop)
+    }
+
+    /// Registers a cluster and waits until the hub has accepted it by itself.
+    fn register(&self, client: &Client, name: &str, labels: &[(&str, &str)]) {
+        self.try_register(client, &labelled(name, labels)).expect("the hub stores it");
+        let accepted = || object(&self.hub, &["managedcluster", name])["spec"]["hubAcceptsClient"] == true;
+        soon(&format!("the hub accepts {name}"), accepted);
+    }
+
+    fn try_ask(&self, client: &Client, ask: &Ask) -> Result<String, Error> {
+        let api: Api<CertificateSigningRequest> = Api::all(client.clone());
+        let created = self.runtime.block_on(api.create(&PostParams::default(), &ask.object()))?;
+        Ok(created.metadata.name.expect("it has a name"))
+    }
+
+    fn ask(&self, client: &Client, name: &str, agent: &str) -> String {
+        self.try_ask(client, &Ask::with(name, &Fixture::agent(name, agent))).expect("the hub stores it")
+    }
+
+    fn is_approved(&self, request: &str) -> bool {
+        let request = object(&self.hub, &["csr", request]);
+        request["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(|one| one["type"] == "Approved"))
+    }
+}
+
+fn labelled(name: &str, labels: &[(&str, &str)]) -> ManagedCluster {
+    let mut cluster = managed_cluster(name);
+    cluster.metadata.labels =
+        Some(labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
+    cluster
+}
+
+fn soon(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        sleep(Duration::from_millis(200));
+    }
+}
+
+/// The code with which the baseline refused.
+#[track_caller]
+fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) -> String {
+    match answer {
+        Err(Error::Api(status)) if status.message.contains("baseline.kubectl-ocm.dev' denied request: ") => {
+            status.message.trim_end_matches(')').rsplit(' ').next().unwrap_or_default().to_owned()
+        }
+        answer => panic!("not refused by the baseline: {answer:?}"),
+    }
+}
+
+#[test]
+fn what_a_hub_accepts_by_itself_is_judged_by_accept_and_by_the_baseline() {
+    let gate = Gate::start();
+    clusters_that_the_hub_accepted_are_judged(&gate);
+    let said = run(kubectl_ocm("install", gate.hub.kubeconfig()).args(["baseline", "--wait"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    listed_users_are_held_to_the_rules(&gate);
+}
+
+/// Of who is not listed, the approval of the request is all that keeps somebody out.
+fn clusters_that_the_hub_accepted_are_judged(gate: &Gate) {
+    let acceptor = user_with(&gate.hub, "acceptor", &["accept.yaml"]);
+    let accept = |words: &[&str], name: &str| {
+        let said = run(kubectl_ocm("accept", &acceptor).args(words).args(["--yes", "--output=json"]));
+        let document: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        let rows = document["clusters"].as_array().cloned().unwrap_or_default();
+        let row = rows.into_iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{said:?}"));
+        (said.code, row["code"].as_str().unwrap_or_default().to_owned())
+    };
+    // It labels itself as those that are let in by a selector.
+    gate.register(&gate.unlisted, "labelled", &[("env", "prod")]);
+    let request = gate.ask(&gate.unlisted, "labelled", "a1");
+    for words in [&["--selector=env=prod"][..], &["labelled"]] {
+        assert_eq!(accept(words, "labelled"), (Some(3), "Labels".to_owned()), "{words:?}");
+    }
+    assert!(!gate.is_approved(&request));
+
+    // Somebody denied its request, and it asks with another key.
+    gate.register(&gate.unlisted, "denied", &[]);
+    let denied = gate.ask(&gate.unlisted, "denied", "a1");
+    gate.hub.kubectl(&["certificate", "deny", &denied]).expect("it is denied");
+    let again = gate.ask(&gate.unlisted, "denied", "a2");
+    gate.hub.kubectl(&["label", "managedcluster", "denied", "tier=one"]).expect("a label");
+    assert_eq!(accept(&["--selector=tier=one"], "denied"), (Some(3), "DeniedBefore".to_owned()));
+    assert!(!gate.is_approved(&again));
+
+    // Whoever means it lets it in, and others need no word.
+    assert_eq!(accept(&["labelled", "--as-registered"], "labelled"), (Some(0), "Approved".to_owned()));
+    gate.register(&gate.unlisted, "plain", &[]);
+    let plain = gate.ask(&gate.unlisted, "plain", "a1");
+    assert_eq!(accept(&["plain"], "plain"), (Some(0), "Approved".to_owned()));
+    assert!(gate.is_approved(&request) && gate.is_approved(&plain));
+}
+
+/// The hub approves what the bootstrap service account asks for, as far as the API server lets it ask.
+fn listed_users_are_held_to_the_rules(gate: &Gate) {
+    // What is right passes, and nobody else has to approve it.
+    gate.register(&gate.listed, "right", &[]);
+    let request = gate.ask(&gate.listed, "right", "a1");
+    soon("the hub approves what a listed user asks for", || gate.is_approved(&request));
+
+    let mut accepted = labelled("wrong", &[]);
+    accepted.spec.hub_accepts_client = Some(true);
+    for (cluster, codes) in [
+        (labelled("wrong", &[("env", "prod")]), &["Labels"][..]),
+        (labelled("wrong", &[(CLUSTER_SET, "prod")]), &["ClusterSet"]),
+        (labelled("open-cluster-management-hub", &[]), &["NameReserved"]),
+        (accepted, &["AcceptedAtCreation", "HubAcceptsClient"]),
+    ] {
+        let code = refused(gate.try_register(&gate.listed, &cluster));
+        assert!(codes.contains(&code.as_str()), "{code}: {cluster:?}");
+    }
+
+    let right = || Ask::with("right", &Fixture::agent("right", "a2"));
+    let server = vec!["digital signature".to_owned(), "server auth".to_owned()];
+    for (ask, code) in [
+        (Ask { usages: server, ..right() }, "Usages"),
+        (Ask { seconds: Some(63_072_000), ..right() }, "Lifetime"),
+        (Ask { signer: "example.com/own".to_owned(), ..right() }, "Signer"),
+        (Ask { label: None, ..right() }, "ClusterLabel"),
+        (Ask { signer: signers::GRPC.to_owned(), ..right() }, "GrpcClaim"),
+        (Ask { annotation: Some("system:bootstrap:abcdef".to_owned()), ..right() }, "GrpcClaim"),
+    ] {
+        assert_eq!(refused(gate.try_ask(&gate.listed, &ask)), code, "{:?}", Ask { pem: Vec::new(), ..ask });
+    }
+
+    // In the name of the listed user, without its credentials; and the agent of another cluster.
+    let named = |user: &str, group: &str| {
+        let file = gate.hub.user_kubeconfig(user, &[group]).expect("a user");
+        let binding = format!("asks-{}", user.rsplit(':').next().unwrap_or_default());
+        let user = format!("--user={user}");
+        let words = ["create", "clusterrolebinding", &binding, "--clusterrole=asks", &user];
+        gate.hub.kubectl(&words).expect("bound");
+        gate.client(&file)
+    };
+    let role = ["create", "clusterrole", "asks", "--verb=create", "--resource=certificatesigningrequests"];
+    gate.hub.kubectl(&role).expect("made");
+    let pretender = named(identity::BOOTSTRAP_USER, "system:serviceaccounts");
+    assert_eq!(refused(gate.try_ask(&pretender, &right())), "Impersonated");
+    let neighbour = named("system:open-cluster-management:plain:a1", "system:open-cluster-management:plain");
+    assert_eq!(refused(gate.try_ask(&neighbour, &right())), "OtherAgent");
+
+    let list = object(&gate.hub, &["csr", "--selector=open-cluster-management.io/cluster-name=right"]);
+    let names: Vec<&Value> =
+        list["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]["name"]).collect();
+    assert_eq!(names, [&request]);
+}
