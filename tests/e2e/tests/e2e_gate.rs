@@ -116,6 +116,12 @@ fn what_a_hub_accepts_by_itself_is_judged_by_accept_and_by_the_baseline() {
     let said = run(kubectl_ocm("install", gate.hub.kubeconfig()).args(["baseline", "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     listed_users_are_held_to_the_rules(&gate);
+
+    // Taken away again, the hub's own webhooks are all that judge, and the command ends.
+    let remover = user_with(&gate.hub, "remover", &["uninstall-baseline.yaml"]);
+    let said = run(kubectl_ocm("uninstall", &remover).args(["baseline", "--wait", "--yes"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    gate.register(&gate.listed, "later", &[("env", "prod")]);
 }
 
 /// Of who is not listed, the approval of the request is all that keeps somebody out.
