@@ -60,18 +60,24 @@ impl std::fmt::Display for Right {
     }
 }
 
-/// The rights that applying a plan needs, each once: its objects are read and patched by name, and created.
+/// The rights that applying a plan needs, each once. An apply names the object that it creates, so a role can limit that
+/// to a name, too.
 pub fn to_apply(plan: &Plan) -> Vec<Right> {
+    by_name(plan, &["get", "create", "patch"])
+}
+
+/// The rights that deleting the objects of a plan needs.
+pub fn to_remove(plan: &Plan) -> Vec<Right> {
+    by_name(plan, &["get", "delete"])
+}
+
+fn by_name(plan: &Plan, verbs: &[&'static str]) -> Vec<Right> {
     let mut rights: Vec<Right> = Vec::new();
     for manifest in plan.objects() {
-        for verb in ["get", "create", "patch"] {
-            let mut right = Right::new(verb, manifest.group(), manifest.plural());
+        for verb in verbs {
+            let mut right = Right::new(verb, manifest.group(), manifest.plural()).on(manifest.name());
             if let Some(namespace) = manifest.namespace() {
                 right = right.within(namespace);
-            }
-            // RBAC cannot limit a creation to a name, which the server does not know yet.
-            if verb != "create" {
-                right = right.on(manifest.name());
             }
             if !rights.contains(&right) {
                 rights.push(right);
@@ -79,20 +85,6 @@ pub fn to_apply(plan: &Plan) -> Vec<Right> {
         }
     }
     rights
-}
-
-/// The rights that deleting the objects of a plan needs.
-pub fn to_remove(plan: &Plan) -> Vec<Right> {
-    let rights = |manifest: &ocm_api::Manifest| {
-        ["get", "delete"].map(|verb| {
-            let right = Right::new(verb, manifest.group(), manifest.plural()).on(manifest.name());
-            match manifest.namespace() {
-                Some(namespace) => right.within(namespace),
-                None => right,
-            }
-        })
-    };
-    plan.objects().flat_map(rights).collect()
 }
 
 /// Asks for every right and returns those that are missing, in the order given.
