@@ -345,6 +345,12 @@ impl Cluster {
         self.ask(&Request::Network(up))
     }
 
+    /// Takes the images of an archive, an OCI image layout, into the store of a node.
+    pub fn import_image(&self, archive: &Path) -> Result<(), Error> {
+        let archive = fs::canonicalize(archive).trying(|| format!("finding {}", archive.display()))?;
+        self.ask(&Request::Import(archive))
+    }
+
     /// Runs the real kubectl as an administrator of the cluster.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String, Error> {
         let done = self.kubectl_command().args(arguments).output().trying(|| "starting kubectl".into())?;

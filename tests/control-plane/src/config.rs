@@ -7,6 +7,9 @@ use crate::error::Error;
 use crate::order::Place;
 use crate::pki::write;
 
+/// The socket of a node's containerd, inside the node.
+pub(crate) const CONTAINERD: &str = "/run/containerd.sock";
+
 /// Daemons that run as a user of their own. One cluster takes 19 of the 128 inotify instances that a user has, 11 of
 /// them in these; all clusters as root would make the seventh one fail in ways that name no reason.
 pub(crate) fn needs_no_rights(daemon: &str) -> bool {
@@ -165,7 +168,7 @@ pub(crate) fn write_all(place: &Place) -> Result<(), Error> {
         &containerd(
             &at("containerd"),
             "/run/containerd",
-            "/run/containerd.sock",
+            CONTAINERD,
             Some((&place.order.cni.display().to_string(), &at("cni"))),
         ),
     )?;
@@ -200,7 +203,7 @@ cgroupDriver: cgroupfs
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
 failSwapOn: false
-containerRuntimeEndpoint: unix:///run/containerd.sock
+containerRuntimeEndpoint: unix://{CONTAINERD}
 authentication:
   x509: {{clientCAFile: {ca}}}
   webhook: {{enabled: true}}

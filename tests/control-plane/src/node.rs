@@ -253,6 +253,7 @@ impl Node {
             Request::Network(_) => {
                 Err(self.cluster("has no network of its own; only clusters with a node have one".into()))
             }
+            Request::Import(_) => Err(self.cluster("has no images; only clusters with a node have them".into())),
         }
     }
 

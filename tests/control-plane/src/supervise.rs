@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use crate::Size;
 use crate::error::{Error, Trying as _};
 use crate::order::{Message, Order, Place, Request};
 use crate::run::{is_root, run, tail};
 use crate::slots::{self, Slot};
+use crate::{Size, config};
 
 /// The bridge on which the nodes of all clusters of this machine meet.
 const BRIDGE: &str = "ocmbr0";
@@ -81,8 +81,8 @@ fn live(order: Order, slot: &Slot) -> Result<(), Error> {
     let tied = if place.order.size == Size::Node { tie(&place, &child) } else { Ok(()) };
     if tied.is_ok() {
         let stdin = Arc::clone(&stdin);
-        let wire = (place.order.size == Size::Node).then(|| wire(place.slot));
-        thread::spawn(move || relay(&stdin, wire.as_deref()));
+        let outside = (place.order.size == Size::Node).then(|| Outside { wire: wire(place.slot), inside: child.id() });
+        thread::spawn(move || relay(&stdin, outside.as_ref()));
     } else {
         drop(stdin.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -116,12 +116,42 @@ fn wait(child: &mut Child, stdin: &Mutex<Option<ChildStdin>>) -> Result<bool, Er
     }
 }
 
+/// What is done to a node from outside: its first process waits for no commands.
+struct Outside {
+    /// The host's end of its wire.
+    wire: String,
+    /// A process in its mount namespace.
+    inside: u32,
+}
+
+impl Outside {
+    /// The command that carries a request out, if it is one for here.
+    fn command(&self, request: &Request) -> Option<Command> {
+        match request {
+            Request::Network(up) => {
+                let mut command = Command::new("ip");
+                command.args(["link", "set", &self.wire, if *up { "up" } else { "down" }]);
+                Some(command)
+            }
+            Request::Import(archive) => {
+                let mut command = Command::new("nsenter");
+                command.args([&format!("--target={}", self.inside), "--mount", "--", "ctr"]);
+                command.args(["--address", config::CONTAINERD, "--namespace", "k8s.io", "images", "import"]);
+                command.arg(archive);
+                Some(command)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Passes requests on to the cluster until the runner is gone.
-fn relay(stdin: &Mutex<Option<ChildStdin>>, wire: Option<&str>) {
+fn relay(stdin: &Mutex<Option<ChildStdin>>, outside: Option<&Outside>) {
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        if let (Ok(Request::Network(up)), Some(wire)) = (serde_json::from_str(&line), wire) {
-            let done = run(Command::new("ip").args(["link", "set", wire, if up { "up" } else { "down" }]));
+        let request = serde_json::from_str::<Request>(&line).ok();
+        if let Some(mut command) = request.and_then(|request| outside?.command(&request)) {
+            let done = run(&mut command);
             send(&done.map_or_else(|error| Message::Failed(error.to_string()), |_| Message::Done));
             continue;
         }

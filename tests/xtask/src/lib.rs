@@ -1,9 +1,10 @@
-//! The tools of this repository: `cargo demo`, `cargo verify`, `cargo xtask generate`, `cargo xtask package`.
+//! The tools of this repository: `cargo demo`, `cargo verify`, `cargo xtask generate`, `cargo xtask package`, `cargo xtask image`.
 #![expect(clippy::print_stdout, reason = "a command speaks on its standard streams")]
 
 pub mod demo;
 pub mod deny;
 pub mod generate;
+pub mod image;
 pub mod krew;
 pub mod package;
 pub mod places;

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{demo, generate, package, prepare, verify};
+use xtask::{demo, generate, image, package, prepare, verify};
 
 /// The tools of this repository.
 #[derive(Parser)]
@@ -24,6 +24,8 @@ enum Verb {
     Generate,
     /// Pack the binaries of this platform, for krew and for people
     Package(package::Arguments),
+    /// Build a container image, as an archive for registries and nodes
+    Image(image::Arguments),
     /// Build and install what test clusters run
     Prepare,
 }
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Verb::Verify(arguments) => verify::run(arguments),
         Verb::Generate => generate::run(),
         Verb::Package(arguments) => package::run(&arguments),
+        Verb::Image(arguments) => image::run(&arguments),
         Verb::Prepare => prepare::here(),
     };
     match result {
