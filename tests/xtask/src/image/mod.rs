@@ -80,6 +80,8 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Ok(file)
     };
     let version = env!("CARGO_PKG_VERSION");
+    // Before the minutes of the build, in which somebody may check out another commit.
+    let labels = labels(package)?;
     let mut platforms = Vec::new();
     for architecture in arch {
         let binary = build::binary(package, *architecture, !dev)?;
@@ -88,12 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         let bytes = fs::read(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
         platforms.push(Platform { architecture: architecture.name(), binary: bytes });
     }
-    let image = Image {
-        name: package,
-        reference: format!("{registry}/{package}:{version}"),
-        labels: labels(package)?,
-        platforms,
-    };
+    let image = Image { name: package, reference: format!("{registry}/{package}:{version}"), labels, platforms };
     let bytes = archive(&image).map_err(|error| format!("writing the archive: {error}"))?;
     let file = write(format!("{package}-{version}.tar"), &bytes)?;
     println!("image {}", image.reference);
