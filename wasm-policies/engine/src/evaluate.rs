@@ -1,12 +1,13 @@
 //! The way of a request through the policies of a hub: who is asked, with which evidence, and what the answer is.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use ocm_policy_abi::{Decision, Query, Request, Table};
 use ocm_policy_rules::record::Record;
-use ocm_policy_rules::{Combined, Outcome, PolicyError, PolicyId, conclude};
+use ocm_policy_rules::{Combined, Enforcement, Outcome, PolicyError, PolicyId, conclude};
 use serde_json::Value;
 
 use crate::deadline::Deadline;
@@ -53,6 +54,7 @@ pub struct Final {
 /// What came of asking the policy of one place.
 pub struct Evaluated {
     by: By,
+    enforcement: Enforcement,
     micros: u64,
 }
 
@@ -74,6 +76,16 @@ impl Evaluated {
             By::Policy(_, answered) => &answered.outcome,
             By::Nobody(outcome) => outcome,
         }
+    }
+
+    /// How much its word counts.
+    pub fn enforcement(&self) -> Enforcement {
+        self.enforcement
+    }
+
+    /// The outcome as it counts, if it does.
+    fn counts(&self) -> Option<Cow<'_, Outcome>> {
+        self.enforcement.counts(self.outcome())
     }
 
     /// How long it took, in microseconds, waiting included.
@@ -126,7 +138,7 @@ pub fn evaluate_question(
     for (place, slot) in slots.iter() {
         match slot.chosen(place, question.request()) {
             Ok(policy) if !policy.judges(operation) => not_asked.push(place.clone()),
-            policy => chosen.push((place, policy)),
+            policy => chosen.push((place, slot.enforcement, policy)),
         }
     }
     // Evidence first: policies do not wait for the hub while they hold instances.
@@ -138,7 +150,7 @@ pub fn evaluate_question(
         }
     }
     let mut asked: Vec<Evaluated> = Vec::with_capacity(chosen.len());
-    for (place, policy) in chosen {
+    for (place, enforcement, policy) in chosen {
         let begun = Instant::now();
         let by = match policy {
             Ok(policy) => {
@@ -155,10 +167,12 @@ pub fn evaluate_question(
             }),
         };
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        asked.push(Evaluated { by, micros });
+        asked.push(Evaluated { by, enforcement, micros });
     }
-    let outcomes: Vec<&Outcome> = asked.iter().map(Evaluated::outcome).collect();
-    let answer = conclude(&outcomes, question.request(), question.object());
+    let counting: Vec<Cow<'_, Outcome>> = asked.iter().filter_map(Evaluated::counts).collect();
+    let mut answer = conclude(&counting, question.request(), question.object());
+    asked.iter().for_each(|one| one.enforcement.note(one.outcome(), &mut answer));
+    drop(counting);
     Final { answer, question, slots, asked, not_asked }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use ocm_policy_abi::{Operation, Request};
-use ocm_policy_rules::{PolicyError, canary, review};
+use ocm_policy_rules::{Enforcement, PolicyError, canary, review};
 
 use crate::policy::Policy;
 
@@ -19,6 +19,8 @@ pub struct Slot {
     pub former: Option<Arc<Policy>>,
     /// One that is being tried, and for which share of the clusters it decides, in hundredths of a percent.
     pub candidate: Option<(Arc<Policy>, u16)>,
+    /// How much the word of all of them counts.
+    pub enforcement: Enforcement,
     /// Which change of the registry made it what it is; a later one has a larger number.
     pub generation: u64,
 }
@@ -40,6 +42,7 @@ pub struct Installation {
     place: String,
     generation: u64,
     operations: Operations,
+    enforcement: Enforcement,
 }
 
 impl Installation {
@@ -47,6 +50,12 @@ impl Installation {
     #[must_use]
     pub fn operations(self, operations: Operations) -> Self {
         Self { operations, ..self }
+    }
+
+    /// The same, with how much the word of the policy counts; without, it is enforced and its errors refuse.
+    #[must_use]
+    pub fn enforcement(self, enforcement: Enforcement) -> Self {
+        Self { enforcement, ..self }
     }
 }
 
@@ -79,7 +88,12 @@ impl Registry {
 
     /// Begins to put a policy in force, before it is loaded.
     pub fn begin(&self, place: &str) -> Installation {
-        Installation { place: place.to_owned(), generation: self.generation(), operations: Operations::Keep }
+        Installation {
+            place: place.to_owned(),
+            generation: self.generation(),
+            operations: Operations::Keep,
+            enforcement: Enforcement::default(),
+        }
     }
 
     /// Puts a policy in force once `proof` holds, which runs its own test cases. Otherwise everything stays as it was,
@@ -94,7 +108,7 @@ impl Registry {
         policy: Result<Arc<Policy>, PolicyError>,
         proof: impl FnOnce(&Arc<Policy>) -> Result<(), PolicyError>,
     ) -> Result<(), PolicyError> {
-        let Installation { place, generation, operations } = installation;
+        let Installation { place, generation, operations, enforcement } = installation;
         let proven = policy.and_then(|policy| proof(&policy).map(|()| policy));
         self.change(|slots| {
             let before = slots.get(&place);
@@ -110,12 +124,13 @@ impl Registry {
                 Ok(policy) => {
                     let former = slots.remove(&place).and_then(|slot| slot.active.ok());
                     self.removals().remove(&place);
-                    slots.insert(place, Slot { active: Ok(policy), former, candidate: None, generation });
+                    slots.insert(place, Slot { active: Ok(policy), former, candidate: None, enforcement, generation });
                     Ok(())
                 }
                 Err(error) => {
                     if self.removed(&place) < Some(generation) {
-                        let closed = Slot { active: Err(error.clone()), former: None, candidate: None, generation };
+                        let active = Err(error.clone());
+                        let closed = Slot { active, former: None, candidate: None, enforcement, generation };
                         slots.entry(place).or_insert(closed);
                     }
                     Err(error)
@@ -176,6 +191,11 @@ impl Registry {
             slot.generation = generation;
             true
         })
+    }
+
+    /// Changes how much the word of a place counts. `false` where there is no such place.
+    pub fn enforce(&self, place: &str, enforcement: Enforcement) -> bool {
+        self.change(|slots| slots.get_mut(place).map(|slot| slot.enforcement = enforcement).is_some())
     }
 
     /// Gives up the candidate of a place. `false` where there is none.

@@ -16,6 +16,7 @@ pub mod adapt;
 pub mod canary;
 pub mod combine;
 pub mod edits;
+mod enforcement;
 mod error;
 pub mod evidence;
 mod json;
@@ -26,6 +27,7 @@ pub mod syntax;
 mod validate;
 
 pub use combine::{Answer, Combined, combine, conclude};
+pub use enforcement::{Enforcement, Mode, OnError, POLICY_FAILED};
 pub use error::PolicyError;
 pub use outcome::{Outcome, PolicyId};
 pub use validate::{Bounds, read_decision};

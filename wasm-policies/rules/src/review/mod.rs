@@ -4,6 +4,7 @@ mod cluster;
 mod csr;
 mod request;
 mod requester;
+mod response;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -15,4 +16,5 @@ pub use request::{
     Asking, admission_request, asking_user, cluster_of, from_admission, join, of_cluster, of_csr, request_of,
 };
 pub(crate) use request::{CLUSTER_GROUP, CLUSTERS, CSR_GROUP, CSRS, operations};
+pub use response::{is_refused, refusal, response, sentence};
 pub use value::Unusable;

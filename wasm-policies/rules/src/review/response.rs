@@ -1,0 +1,328 @@
+//! From an answer back to the API server.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ocm_policy_abi::{Operation, Request, Stage, Verdict};
+use serde_json::{Map, Value, json};
+
+use crate::combine::{Answer, Combined, GivenReason};
+
+/// Causes of a refusal; people read the first reason, machines all of them.
+const MOST_CAUSES: usize = 16;
+/// Warnings of one answer, and characters of each: past 4096 in all the API server cuts them itself
+/// (`k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
+const MOST_WARNINGS: usize = 16;
+const WARNING_CHARACTERS: usize = 256;
+/// Characters of the sentence of a refusal.
+const MESSAGE_CHARACTERS: usize = 2048;
+/// Bytes of all audit annotations together.
+const AUDIT_BYTES: usize = 4096;
+/// Characters of the key of an audit annotation: the name of a qualified name.
+const AUDIT_KEY: usize = 63;
+
+/// Whether an answer stops an API request.
+///
+/// A hold admits what only asks, a cluster that is created and a certificate request, and stops what grants. A deletion
+/// and an acceptance that is taken back are stopped by a policy that denies them, and by none that fails; a certificate
+/// request may always be denied.
+pub fn is_refused(request: &Request<'_>, answer: &Combined) -> bool {
+    match answer.verdict {
+        Answer::NoOpinion | Answer::Allow => false,
+        Answer::Deny => !denies(request),
+        Answer::Error => match request.operation {
+            Operation::Request => false,
+            _ => !takes_away(request),
+        },
+        Answer::Hold => match request.operation {
+            Operation::Create | Operation::Request => false,
+            _ => !takes_away(request),
+        },
+    }
+}
+
+/// Whether it denies a certificate request, or says that signing it failed.
+fn denies(request: &Request<'_>) -> bool {
+    let added = request.csr.as_ref().and_then(|csr| csr.adds_condition.as_deref());
+    request.operation == Operation::Approve && matches!(added, Some("Denied" | "Failed"))
+}
+
+fn takes_away(request: &Request<'_>) -> bool {
+    let accepted = |cluster: &Option<ocm_policy_abi::Cluster<'_>>| cluster.as_ref().is_some_and(|one| one.accepted);
+    let deleted = request.resource.as_ref().is_some_and(|resource| resource.operation == "DELETE");
+    let taken_back =
+        request.operation == Operation::Update && accepted(&request.previous) && !accepted(&request.cluster);
+    deleted || taken_back || denies(request)
+}
+
+/// The AdmissionReview that answers a request.
+///
+/// At the mutating stage nothing is refused: what the object will be is not certain yet, and of a certificate request the
+/// names of who asks are still the client's own words. There the changes of an allow are made; the rest is judged when the
+/// object is complete.
+pub fn response(request: &Request<'_>, answer: &Combined) -> Value {
+    let mut response = json!({"uid": request.id, "allowed": true});
+    if request.stage == Some(Stage::Mutating) {
+        if answer.verdict == Answer::Allow && !answer.patch.is_empty() {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(STANDARD.encode(Value::from(answer.patch.clone()).to_string()));
+        }
+        return envelope(response);
+    }
+    let refused = is_refused(request, answer);
+    if refused {
+        response["allowed"] = json!(false);
+        response["status"] = json!({
+            "status": "Failure",
+            // Without, the API server says 400.
+            "code": 403,
+            "reason": "Forbidden",
+            "message": shortened(&sentence(answer), MESSAGE_CHARACTERS),
+            "details": {"causes": causes(answer)},
+        });
+    }
+    let held = (!refused && matches!(answer.verdict, Answer::Hold | Answer::Error)).then(|| sentence(answer));
+    let warnings = answer.warnings.iter().map(|given| format!("{}: {}", given.policy, given.message));
+    let warnings = held.into_iter().chain(warnings).filter_map(|text| printable(&text, WARNING_CHARACTERS));
+    let warnings: Vec<String> = warnings.take(MOST_WARNINGS).collect();
+    if !warnings.is_empty() {
+        response["warnings"] = json!(warnings);
+    }
+    response["auditAnnotations"] = Value::Object(audit(answer));
+    envelope(response)
+}
+
+/// The AdmissionReview that refuses what cannot be asked about.
+pub fn refusal(uid: &str, why: &str) -> Value {
+    let message = shortened(why, MESSAGE_CHARACTERS);
+    envelope(json!({
+        "uid": uid,
+        "allowed": false,
+        "status": {"status": "Failure", "code": 403, "reason": "Forbidden", "message": message},
+    }))
+}
+
+fn envelope(response: Value) -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+}
+
+/// Why, in a sentence: who decided and its first reason.
+pub fn sentence(answer: &Combined) -> String {
+    let by = match answer.deciding.as_slice() {
+        [] => return "no policy decided".to_owned(),
+        [one] => format!("policy {one}"),
+        several => format!("policies {}", several.join(", ")),
+    };
+    if answer.verdict == Answer::Error {
+        let why = answer.errors.first().map_or_else(String::new, |problem| problem.error.to_string());
+        return format!("{by}: {why}");
+    }
+    let word = if answer.verdict == Answer::Hold { "held by" } else { "denied by" };
+    match decisive(answer).next() {
+        Some(given) => format!("{word} {by}: {} ({})", given.reason.message, given.reason.code),
+        None => format!("{word} {by}"),
+    }
+}
+
+/// The reasons of those who decided.
+fn decisive(answer: &Combined) -> impl Iterator<Item = &GivenReason> {
+    let verdict = match answer.verdict {
+        Answer::Deny => Verdict::Deny,
+        Answer::Hold => Verdict::Hold,
+        Answer::Allow => Verdict::Allow,
+        Answer::Error | Answer::NoOpinion => Verdict::NoOpinion,
+    };
+    answer.reasons.iter().filter(move |given| given.verdict == verdict)
+}
+
+fn causes(answer: &Combined) -> Vec<Value> {
+    let reasons = decisive(answer).map(|given| {
+        let mut cause = json!({"reason": given.reason.code, "message": shortened(&given.reason.message, 512)});
+        if let Some(field) = &given.reason.field {
+            cause["field"] = json!(field);
+        }
+        cause
+    });
+    let errors = answer.errors.iter().filter(|_| answer.verdict == Answer::Error);
+    let errors = errors.map(|problem| json!({"reason": problem.error.code(), "message": problem.error.to_string()}));
+    reasons.chain(errors).take(MOST_CAUSES).collect()
+}
+
+/// What the audit log holds. Nothing that differs when the same request is reviewed again: the API server drops a second
+/// value of a key.
+fn audit(answer: &Combined) -> Map<String, Value> {
+    let mut held = Map::new();
+    let mut bytes = 0;
+    let codes: Vec<&str> = decisive(answer).map(|given| given.reason.code.as_str()).collect();
+    let own = [
+        ("verdict".to_owned(), answer.verdict.word().to_owned()),
+        ("policies".to_owned(), answer.deciding.join(",")),
+        ("reasons".to_owned(), codes.join(",")),
+    ];
+    for (key, value) in own.into_iter().chain(answer.audit.clone()) {
+        bytes += key.len() + value.len();
+        if value.is_empty() || key.len() > AUDIT_KEY || !is_qualified(&key) || bytes > AUDIT_BYTES {
+            continue;
+        }
+        held.insert(key, json!(value));
+    }
+    held
+}
+
+/// Whether this is the name of a qualified name.
+fn is_qualified(key: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let ends = [key.bytes().next(), key.bytes().next_back()];
+    key.bytes().all(inner) && ends.into_iter().all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// The text without control characters, with which the API server would drop it, and not longer than that.
+fn printable(text: &str, most: usize) -> Option<String> {
+    let text: String = text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect();
+    let text = shortened(text.trim(), most);
+    (!text.is_empty()).then_some(text)
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ocm_policy_abi::{Cluster, Csr, Decision, Edit, Reason, Requester, Resource};
+
+    use super::*;
+    use crate::error::PolicyError;
+    use crate::outcome::{Outcome, PolicyId};
+    use crate::{combine, conclude};
+
+    fn outcome(name: &str, result: Result<Decision, PolicyError>) -> Outcome {
+        Outcome { policy: Arc::new(PolicyId { name: name.into(), version: "1.0.0".into() }), result, fuel: 1 }
+    }
+
+    fn says(verdict: Verdict) -> Outcome {
+        let reason = Reason { code: "NameTaken".into(), message: "it is taken".into(), field: Some("a.b".into()) };
+        outcome("p", Ok(Decision { verdict, reasons: vec![reason], ..Decision::default() }))
+    }
+
+    fn asked(operation: Operation) -> Request<'static> {
+        let mut request = Request::new(operation, Requester::default());
+        request.stage = Some(Stage::Validating);
+        request.id = "7".into();
+        request
+    }
+
+    fn refused(request: &Request<'_>) -> [bool; 4] {
+        let broken = outcome("p", Err(PolicyError::OutOfFuel));
+        let answers = [says(Verdict::Allow), says(Verdict::Hold), broken, says(Verdict::Deny)];
+        answers.map(|outcome| is_refused(request, &combine(&[outcome])))
+    }
+
+    #[test]
+    fn what_asks_may_wait_and_what_grants_may_not() {
+        assert_eq!(refused(&asked(Operation::Create)), [false, false, true, true]);
+        assert_eq!(refused(&asked(Operation::Request)), [false, false, false, true]);
+        for grants in [Operation::Accept, Operation::Approve, Operation::Update, Operation::Admit, Operation::Join] {
+            assert_eq!(refused(&asked(grants)), [false, true, true, true], "{grants:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_fails_keeps_a_door_open() {
+        let mut delete = asked(Operation::Delete);
+        delete.resource = Some(Resource { operation: "DELETE".into(), ..Resource::default() });
+        assert_eq!(refused(&delete), [false, false, false, true]);
+        let mut back = asked(Operation::Update);
+        back.previous = Some(Cluster { accepted: true, ..Cluster::default() });
+        back.cluster = Some(Cluster::default());
+        assert_eq!(refused(&back), [false, false, false, true]);
+        let mut denied = asked(Operation::Approve);
+        denied.csr = Some(Csr { adds_condition: Some("Denied".into()), ..Csr::default() });
+        assert_eq!(refused(&denied), [false; 4], "whoever denies needs no leave");
+        denied.csr = Some(Csr { adds_condition: Some("Approved".into()), ..Csr::default() });
+        assert_eq!(refused(&denied), [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_refusal_says_who_and_why() {
+        let answer = combine(&[says(Verdict::Deny)]);
+        let review = response(&asked(Operation::Accept), &answer);
+        let expected = json!({
+            "uid": "7", "allowed": false,
+            "status": {
+                "status": "Failure", "code": 403, "reason": "Forbidden",
+                "message": "denied by policy p: it is taken (NameTaken)",
+                "details": {"causes": [{"reason": "NameTaken", "message": "it is taken", "field": "a.b"}]},
+            },
+            "auditAnnotations": {"verdict": "deny", "policies": "p", "reasons": "NameTaken"},
+        });
+        assert_eq!(review["response"], expected);
+        assert_eq!(
+            (&review["kind"], &review["apiVersion"]),
+            (&json!("AdmissionReview"), &json!("admission.k8s.io/v1"))
+        );
+        let broken = combine(&[outcome("q", Err(PolicyError::OutOfFuel))]);
+        let review = response(&asked(Operation::Accept), &broken);
+        assert_eq!(review["response"]["status"]["message"], "policy q: the policy used up its fuel");
+        assert_eq!(review["response"]["status"]["details"]["causes"][0]["reason"], "out-of-fuel");
+    }
+
+    #[test]
+    fn what_is_held_is_told_to_whoever_asks() {
+        let review = response(&asked(Operation::Create), &combine(&[says(Verdict::Hold)]));
+        assert_eq!(review["response"]["allowed"], true);
+        assert_eq!(review["response"]["warnings"], json!(["held by policy p: it is taken (NameTaken)"]));
+    }
+
+    #[test]
+    fn changes_are_made_at_the_mutating_stage_alone() {
+        let edit = Edit::SetLabel { key: "a".into(), value: "b".into() };
+        let allow = Decision { verdict: Verdict::Allow, edits: vec![edit], ..Decision::default() };
+        let object = json!({"metadata": {"name": "c"}});
+        let mut request = asked(Operation::Create);
+        request.stage = Some(Stage::Mutating);
+        let with = |outcomes: &[Outcome], request: &Request<'_>| {
+            response(request, &conclude(outcomes, request, Some(&object)))["response"].clone()
+        };
+        let made = with(&[outcome("p", Ok(allow.clone()))], &request);
+        let patch = STANDARD.decode(made["patch"].as_str().unwrap()).unwrap();
+        let patch: Value = serde_json::from_slice(&patch).unwrap();
+        assert_eq!(patch, json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]));
+        // What is refused later is not changed now.
+        let nothing = json!({"uid": "7", "allowed": true});
+        assert_eq!(with(&[outcome("p", Ok(allow.clone())), says(Verdict::Deny)], &request), nothing);
+        request.stage = Some(Stage::Validating);
+        let late = with(&[outcome("p", Ok(allow))], &request);
+        assert_eq!((&late["allowed"], &late["patch"]), (&json!(false), &Value::Null));
+    }
+
+    #[test]
+    fn the_bounds_of_the_api_server_are_kept() {
+        let long = "ä\n".repeat(3000);
+        let audit =
+            [("a/b".to_owned(), "x".to_owned()), ("k".repeat(64), "x".to_owned()), ("z".to_owned(), "z".repeat(5000))];
+        let decision = Decision {
+            verdict: Verdict::Deny,
+            reasons: vec![Reason { code: "Long".into(), message: long.clone(), field: None }; 40],
+            warnings: vec![long; 40],
+            audit: audit.into_iter().collect(),
+            ..Decision::default()
+        };
+        let review = response(&asked(Operation::Accept), &combine(&[outcome("p", Ok(decision))]));
+        let response = &review["response"];
+        assert_eq!(response["status"]["message"].as_str().unwrap().chars().count(), MESSAGE_CHARACTERS);
+        assert_eq!(response["status"]["details"]["causes"].as_array().unwrap().len(), MOST_CAUSES);
+        let warnings = response["warnings"].as_array().unwrap();
+        assert_eq!(
+            (warnings.len(), warnings[0].as_str().unwrap().chars().count()),
+            (MOST_WARNINGS, WARNING_CHARACTERS)
+        );
+        assert!(!warnings[0].as_str().unwrap().contains('\n'));
+        let keys: Vec<&String> = response["auditAnnotations"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["policies", "reasons", "verdict"]);
+    }
+}
