@@ -181,6 +181,9 @@ pub fn kubeconfig(server: &str, names: &[&str]) -> String {
     )
 }
 
+/// The hub's webhook, which is no command of people.
+const WEBHOOK: &str = "ocm-policy-webhook";
+
 /// The binaries: packages of the workspace that are people's commands, from their folders. The dispatcher comes first.
 ///
 /// # Panics
@@ -236,7 +239,8 @@ pub fn folder() -> &'static Path {
             profile = profile.parent().unwrap_or(profile);
         }
         let release = profile.file_name().is_some_and(|name| name == "release");
-        build(profile.parent().unwrap_or(profile), release, true)
+        let names = [binaries(), vec![WEBHOOK.to_owned()]].concat();
+        build_some(&names, profile.parent().unwrap_or(profile), release, true)
     });
     built.as_ref().unwrap_or_else(|why| panic!("{why}"))
 }

@@ -104,6 +104,23 @@ const RULES: &[Rule] = &[
         never: WORLD,
         not_itself: &[],
     },
+    // Modules as bytes, and nothing else.
+    Rule { name: "ocm-policy-builtin", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
+    Rule {
+        name: "ocm-policy-server",
+        layer: Layer::Use,
+        ours: &[
+            "ocm-api",
+            "ocm-core",
+            "ocm-kube",
+            "ocm-policy-abi",
+            "ocm-policy-builtin",
+            "ocm-policy-engine",
+            "ocm-policy-rules",
+        ],
+        never: &["comfy-table", "indicatif"],
+        not_itself: &["clap", "wasmtime"],
+    },
     Rule {
         name: "ocm-kube",
         layer: Layer::Edge,
@@ -138,13 +155,6 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-join"),
     binary("kubectl-ocm-token"),
     binary("kubectl-ocm-uninstall"),
-    Rule {
-        name: "ocm-policy-engine",
-        layer: Layer::Edge,
-        ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules"],
-        never: WORLD,
-        not_itself: &[],
-    },
     // Policies need no cluster: this binary knows none.
     Rule {
         name: "kubectl-ocm-policy",
@@ -152,6 +162,13 @@ const RULES: &[Rule] = &[
         ours: &["ocm-cli", "ocm-core", "ocm-policy-abi", "ocm-policy-engine", "ocm-policy-rules", "ocm-policy-testing"],
         never: &["hyper", "kube-client"],
         not_itself: &["indicatif", "rustls", "wasmtime"],
+    },
+    Rule {
+        name: "ocm-policy-webhook",
+        layer: Layer::Binary,
+        ours: &["ocm-cli", "ocm-core", "ocm-kube", "ocm-net", "ocm-policy-engine", "ocm-policy-server"],
+        never: &[],
+        not_itself: &["hyper", "indicatif", "kube", "rustls", "wasmtime"],
     },
     // The dispatcher starts in no time because it links nothing.
     Rule { name: "kubectl-ocm", layer: Layer::Binary, ours: &[], never: &[], not_itself: &[] },
@@ -249,7 +266,7 @@ fn every_crate_has_its_layer() {
         let wing = package.manifest_path.strip_prefix(&metadata.workspace_root).map(|path| path.as_str().to_owned());
         let wing = wing.expect("members are in the workspace");
         let right = match layer {
-            Some(Layer::Binary) => wing.starts_with("plugins/kubectl-"),
+            Some(Layer::Binary) => wing.starts_with("plugins/kubectl-") || wing == "wasm-policies/webhook/Cargo.toml",
             Some(Layer::Tests) => wing.starts_with("tests/"),
             _ => wing.starts_with("plugins/lib/") || wing.starts_with("wasm-policies/"),
         };

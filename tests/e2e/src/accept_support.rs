@@ -13,6 +13,7 @@ use std::sync::Arc;
 use control_plane::{Cluster, Spec};
 use futures::StreamExt as _;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::authentication::v1::UserInfo;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -66,6 +67,24 @@ pub enum Who {
     Admin,
 }
 
+impl Who {
+    /// Everybody who asks on such a hub.
+    pub const ALL: [Self; 12] = [
+        Self::Bootstrap,
+        Self::Token,
+        Self::TokenWithoutGroup,
+        Self::Grpc,
+        Self::AccountElsewhere,
+        Self::LongerAccount,
+        Self::Eva,
+        Self::CertificateOfAccount,
+        Self::CertificateOfToken,
+        Self::CertificateOfGrpc,
+        Self::AgentOfC2,
+        Self::Admin,
+    ];
+}
+
 /// A request for a certificate.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -108,6 +127,35 @@ impl Ask {
             seconds: None,
             name: None,
         }
+    }
+
+    /// Every way of asking for a certificate.
+    pub fn every_way() -> Vec<Self> {
+        let mut all = Vec::new();
+        let contents = [Ask::agent("c1"), Ask::agent("c2"), Ask::with("c1", &csr_fixtures::Fixture::addon("c1", "x"))];
+        for content in contents {
+            for who in Who::ALL {
+                for (label, addon) in [(Some("c1"), None), (Some("c2"), None), (None, None), (Some("c1"), Some("x"))] {
+                    for signer in [signers::KUBE_APISERVER_CLIENT, signers::GRPC, "example.com/own"] {
+                        for annotation in [None, Some("system:bootstrap:abcdef")] {
+                            for (usage, seconds) in
+                                [("client auth", None), ("server auth", None), ("client auth", Some(63_072_000))]
+                            {
+                                let mut ask = content.clone().by(who);
+                                ask.label = label.map(str::to_owned);
+                                ask.addon = addon.map(str::to_owned);
+                                ask.signer = signer.to_owned();
+                                ask.annotation = annotation.map(str::to_owned);
+                                ask.usages = vec!["digital signature".to_owned(), usage.to_owned()];
+                                ask.seconds = seconds;
+                                all.push(ask);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        all
     }
 
     /// As an agent asks.
@@ -238,6 +286,31 @@ impl Hub {
     /// The client of somebody.
     pub fn client(&self, who: Who) -> Client {
         self.people[&who].clone()
+    }
+
+    /// Lets everybody do something, so that nothing but admission refuses it.
+    pub fn grant(&self, rules: &Value) {
+        let group = "rbac.authorization.k8s.io";
+        let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "all"}, "rules": rules},
+            {"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "all"},
+             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "all"},
+             "subjects": [{"apiGroup": group, "kind": "Group", "name": "system:authenticated"}]},
+        ]});
+        let file = self.cluster.dir().unwrap().join("all.json");
+        fs::write(&file, objects.to_string()).unwrap();
+        self.cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]).unwrap();
+    }
+
+    /// As whom the hub knows somebody.
+    pub fn user(&self, who: Who) -> UserInfo {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+            .header("content-type", "application/json")
+            .body(review.to_string().into_bytes())
+            .unwrap();
+        let answer: Value = self.wait(self.client(who).request(request)).unwrap();
+        serde_json::from_value(answer["status"]["userInfo"].clone()).unwrap()
     }
 
     /// The hub as our libraries see it.
@@ -423,7 +496,7 @@ pub async fn connect(kubeconfig: &Path) -> ocm_kube::Cluster {
 }
 
 /// The file of upstream's API module.
-fn upstream(file: &str) -> PathBuf {
+pub fn upstream(file: &str) -> PathBuf {
     let output = Command::new("go")
         .args(["mod", "download", "-json", "open-cluster-management.io/api"])
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../contract/upstream-api"))

@@ -14,6 +14,7 @@ use serde_json::Value;
 pub mod accept_support;
 pub mod join_support;
 pub mod roles;
+pub mod webhook_support;
 
 /// The release of OCM whose images the clusters hold, without the `v`.
 ///

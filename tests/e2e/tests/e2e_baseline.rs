@@ -16,22 +16,6 @@ use ocm_rules::cluster::{self, CLUSTER_SET, Cluster, Owner, Settings, Taint};
 use ocm_rules::{csr, identity};
 use serde_json::{Value, json};
 
-/// Everybody who asks on such a hub.
-const ALL: [Who; 12] = [
-    Who::Bootstrap,
-    Who::Token,
-    Who::TokenWithoutGroup,
-    Who::Grpc,
-    Who::AccountElsewhere,
-    Who::LongerAccount,
-    Who::Eva,
-    Who::CertificateOfAccount,
-    Who::CertificateOfToken,
-    Who::CertificateOfGrpc,
-    Who::AgentOfC2,
-    Who::Admin,
-];
-
 fn install(hub: &Hub, flags: &[&str]) -> Said {
     run(kubectl_ocm("install", hub.cluster.kubeconfig()).arg("baseline").args(flags).stdin(Stdio::null()))
 }
@@ -59,35 +43,6 @@ fn dry() -> PostParams {
     PostParams { dry_run: true, ..PostParams::default() }
 }
 
-/// Every way of asking for a certificate, with the word for it.
-fn asks() -> Vec<Ask> {
-    let mut all = Vec::new();
-    let contents = [Ask::agent("c1"), Ask::agent("c2"), Ask::with("c1", &csr_fixtures::Fixture::addon("c1", "x"))];
-    for content in contents {
-        for who in ALL {
-            for (label, addon) in [(Some("c1"), None), (Some("c2"), None), (None, None), (Some("c1"), Some("x"))] {
-                for signer in [signers::KUBE_APISERVER_CLIENT, signers::GRPC, "example.com/own"] {
-                    for annotation in [None, Some("system:bootstrap:abcdef")] {
-                        for (usage, seconds) in
-                            [("client auth", None), ("server auth", None), ("client auth", Some(63_072_000))]
-                        {
-                            let mut ask = content.clone().by(who);
-                            ask.label = label.map(str::to_owned);
-                            ask.addon = addon.map(str::to_owned);
-                            ask.signer = signer.to_owned();
-                            ask.annotation = annotation.map(str::to_owned);
-                            ask.usages = vec!["digital signature".to_owned(), usage.to_owned()];
-                            ask.seconds = seconds;
-                            all.push(ask);
-                        }
-                    }
-                }
-            }
-        }
-    }
-    all
-}
-
 /// Asks for all, several at a time, without storing anything.
 fn try_all(hub: &Hub, asks: &[Ask]) -> Vec<Result<CertificateSigningRequest, Error>> {
     let one = async |ask: &Ask| {
@@ -113,7 +68,7 @@ const INSIDE: [Code; 9] = [
 #[test]
 fn requests_are_refused_exactly_where_the_rules_refuse_what_the_server_can_see() {
     let hub = Hub::start("baseline");
-    let asks = asks();
+    let asks = Ask::every_way();
     let before = try_all(&hub, &asks);
     in_force(&hub, &[]);
     let after = try_all(&hub, &asks);
@@ -287,24 +242,15 @@ fn clusters() -> Vec<New> {
     all
 }
 
-fn user_of(hub: &Hub, who: Who) -> String {
-    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
-        .header("content-type", "application/json")
-        .body(review.to_string().into_bytes())
-        .expect("a request");
-    let answer: Value = hub.wait(hub.client(who).request(request)).expect("an answer");
-    if who == Who::Admin {
-        "admin".to_owned()
-    } else {
-        answer["status"]["userInfo"]["username"].as_str().unwrap_or_default().to_owned()
-    }
-}
-
 #[test]
 fn clusters_are_refused_exactly_where_the_rules_refuse_them() {
     let hub = Hub::start("baseline");
-    let users: Vec<(Who, String)> = ALL.into_iter().map(|who| (who, user_of(&hub, who))).collect();
+    let users: Vec<(Who, String)> = Who::ALL
+        .into_iter()
+        .map(|who| {
+            (who, if who == Who::Admin { "admin".to_owned() } else { hub.user(who).username.unwrap_or_default() })
+        })
+        .collect();
     let create = |who: Who, new: &New| {
         let api: Api<ManagedCluster> = Api::all(hub.client(who));
         let object = serde_json::from_value(new.object()).expect("a managed cluster");
@@ -348,25 +294,11 @@ fn clusters_are_refused_exactly_where_the_rules_refuse_them() {
     }
 }
 
-/// Lets everybody of a group do something, so that nothing but the baseline refuses it.
-fn grant(hub: &Hub, rules: &Value) {
-    let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"}, "rules": rules},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "all"},
-         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"},
-         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]},
-    ]});
-    let file = hub.cluster.dir().expect("a folder").join("all.json");
-    std::fs::write(&file, objects.to_string()).expect("written");
-    hub.cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("granted");
-}
-
 #[test]
 fn agents_change_what_is_theirs_and_only_who_may_accept_accepts() {
     let hub = Hub::start("baseline");
     in_force(&hub, &[]);
-    grant(
-        &hub,
+    hub.grant(
         &json!([{"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["patch", "update", "get"]}]),
     );
     for name in ["c1", "c2"] {

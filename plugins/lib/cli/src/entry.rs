@@ -1,5 +1,6 @@
 //! The way in and out of every binary: parse, run until done or interrupted, say what happened, exit with its code.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 #[cfg(unix)]
@@ -8,6 +9,7 @@ use std::task::Poll;
 use clap::builder::Resettable;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use ocm_core::{Event, Exit, Failure, Narrator, Reason};
+use tokio::runtime::Builder;
 
 use crate::{Ui, UiArgs};
 
@@ -40,6 +42,23 @@ where
     A: Args,
     F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,
 {
+    serve_main(name, about, async |own, ui, interrupted: Stop| {
+        tokio::select! {
+            result = run(own, ui) => result,
+            () = interrupted => Err(Failure::new(Reason::Interrupted, "interrupted")),
+        }
+    })
+}
+
+/// What ends with the first Ctrl-C or SIGTERM.
+pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs a server: it is told when it shall end, and ends by itself.
+pub fn serve_main<A, F>(name: &'static str, about: clap::Command, serve: F) -> ExitCode
+where
+    A: Args,
+    F: AsyncFnOnce(A, Arc<Ui>, Stop) -> Result<Exit, Failure>,
+{
     // A static that nobody uses would be dropped by the linker.
     #[cfg(target_os = "linux")]
     std::hint::black_box(&STAMP);
@@ -61,18 +80,12 @@ where
         let suite = suite.to_string_lossy();
         ui.tell(Event::warning(format!("{name} is version {VERSION}, but kubectl-ocm is {suite}: reinstall both")));
     }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return finish(&ui, Err(Failure::other("cannot start").because(error))),
     };
-    let result = runtime.block_on(async {
-        // Before the work begins: a signal that comes while it starts must not be missed.
-        let interrupted = interrupted();
-        tokio::select! {
-            result = run(whole.own, ui.clone()) => result,
-            () = interrupted => Err(Failure::new(Reason::Interrupted, "interrupted")),
-        }
-    });
+    // Before the work begins: a signal that comes while it starts must not be missed.
+    let result = runtime.block_on(async { serve(whole.own, ui.clone(), Box::pin(interrupted())).await });
     // A look-up of a name that hangs must not keep the process alive.
     runtime.shutdown_background();
     finish(&ui, result)
@@ -106,7 +119,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// Listens for Ctrl-C and SIGTERM from now on; the future ends with the first.
 #[cfg(unix)]
-fn interrupted() -> impl Future<Output = ()> {
+fn interrupted() -> impl Future<Output = ()> + Send + use<> {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
     async move {

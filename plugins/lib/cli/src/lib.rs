@@ -10,7 +10,7 @@ mod remedy;
 mod table;
 mod ui;
 
-pub use entry::{VERSION, run_main};
+pub use entry::{Stop, VERSION, run_main, serve_main};
 pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
 pub use plan_args::PlanArgs;
 pub use plan_view::PlanView;

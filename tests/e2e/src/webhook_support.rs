@@ -1,0 +1,195 @@
+//! Our webhook as a process beside a hub, and the hub configured to ask it.
+
+#![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
+
+use crate::accept_support::{Hub, upstream};
+
+/// The definition of add-ons in upstream's API module: a policy that comes along asks for them.
+const ADDONS: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
+/// How long the webhook may take to be ready.
+const READY: Duration = Duration::from_secs(60);
+
+/// The webhook, which ends with this.
+pub struct Webhook {
+    child: Child,
+    /// What it is reached at.
+    pub address: String,
+    health: String,
+    authority: Issuer<'static, KeyPair>,
+    authority_pem: String,
+    folder: PathBuf,
+    /// The lines of its decision log.
+    pub log: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Webhook {
+    /// Starts it beside a hub, and waits until it is ready.
+    pub fn start(hub: &Hub, arguments: &[&str]) -> Self {
+        let folder = hub.cluster.dir().unwrap().join("webhook");
+        fs::create_dir_all(&folder).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority_pem = params.self_signed(&key).unwrap().pem();
+        let authority = Issuer::new(params, key);
+        let [address, health] = [(); 2].map(|()| free());
+        write_certificate(&authority, &folder);
+        let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
+        command.args(["--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
+        command.arg(folder.join("tls.crt")).arg("--tls-private-key-file").arg(folder.join("tls.key"));
+        command.arg("--cache-dir").arg(folder.join("cache")).arg("--kubeconfig").arg(hub.cluster.kubeconfig());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (lines, out) = (log.clone(), child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                lines.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+            }
+        });
+        let webhook = Self { child, address, health, authority, authority_pem, folder, log };
+        let begun = Instant::now();
+        while !webhook.get("/readyz").starts_with("HTTP/1.1 200") {
+            assert!(begun.elapsed() < READY, "it is not ready: {}", webhook.get("/readyz"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        webhook
+    }
+
+    /// What its address for probes and scrapes says.
+    pub fn get(&self, path: &str) -> String {
+        let mut answer = String::new();
+        let Ok(mut stream) = TcpStream::connect(&self.health) else { return answer };
+        let _ = write!(stream, "GET {path} HTTP/1.1\r\nhost: webhook\r\nconnection: close\r\n\r\n");
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    }
+
+    /// Serves with another certificate of the same authority; returns its PEM.
+    pub fn rotate(&self) -> String {
+        write_certificate(&self.authority, &self.folder)
+    }
+
+    /// The certificate of its authority.
+    pub fn authority(&self) -> &str {
+        &self.authority_pem
+    }
+
+    /// Ends it without a word, as the kernel would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Tells it to end; returns how it did, when it has.
+    pub fn terminate(&mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+
+    /// Lets the API server ask it about what registers clusters, and waits until it does.
+    pub fn configure(&self, hub: &Hub) {
+        let config =
+            json!({"url": format!("https://{}/v1/validate", self.address), "caBundle": base64(&self.authority_pem)});
+        let webhook = |name: &str, group: &str, resources: &[&str], operations: &[&str]| {
+            json!({
+                "name": format!("{name}.policy.kubectl-ocm.dev"), "clientConfig": config, "failurePolicy": "Fail",
+                "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 5,
+                "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "operations": operations, "resources": resources}],
+            })
+        };
+        let clusters = "cluster.open-cluster-management.io";
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "ocm-policy-webhook"},
+            "webhooks": [
+                webhook("clusters", clusters, &["managedclusters"], &["CREATE", "UPDATE", "DELETE"]),
+                webhook("requests", "certificates.k8s.io", &["certificatesigningrequests"], &["CREATE"]),
+                webhook("approvals", "certificates.k8s.io", &["certificatesigningrequests/approval"], &["UPDATE"]),
+            ],
+        });
+        apply(hub, "configuration", &object);
+        // Each API server learns of it by its own watch.
+        let before = self.reviews();
+        let probe = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": "probe"},
+            "spec": {"hubAcceptsClient": false},
+        });
+        let file = self.folder.join("probe.json");
+        fs::write(&file, probe.to_string()).unwrap();
+        let begun = Instant::now();
+        while self.reviews() == before {
+            assert!(begun.elapsed() < READY, "the API server does not ask");
+            let _ = hub.cluster.kubectl(&["create", "--dry-run=server", "--filename", file.to_str().unwrap()]);
+        }
+    }
+
+    /// How many reviews it has answered.
+    fn reviews(&self) -> usize {
+        self.log.lock().unwrap().len()
+    }
+
+    /// The lines of its log about an object of this name.
+    pub fn decisions(&self, name: &str) -> Vec<Value> {
+        self.log.lock().unwrap().iter().filter(|line| line["name"] == name).cloned().collect()
+    }
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Makes HubPolicies known to a hub, and what the policies that come along ask for.
+pub fn prepare(hub: &Hub) {
+    hub.cluster.kubectl(&["apply", "--filename", upstream(ADDONS).to_str().unwrap()]).unwrap();
+    apply(hub, "definition", ocm_api::crds::hub_policy_manifest().body());
+    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+}
+
+/// Puts a policy on the hub.
+pub fn policy(hub: &Hub, name: &str, spec: Value) {
+    let object = json!({
+        "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": name}, "spec": spec,
+    });
+    apply(hub, name, &object);
+}
+
+/// Applies an object as an administrator.
+pub fn apply(hub: &Hub, name: &str, object: &Value) {
+    let file = hub.cluster.dir().unwrap().join(format!("{name}.apply.json"));
+    fs::write(&file, object.to_string()).unwrap();
+    hub.cluster.kubectl(&["apply", "--server-side", "--filename", file.to_str().unwrap()]).unwrap();
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+/// An address that nobody listens at.
+fn free() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn write_certificate(authority: &Issuer<'static, KeyPair>, folder: &std::path::Path) -> String {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, authority).unwrap().pem();
+    fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
+    fs::write(folder.join("tls.crt"), &certificate).unwrap();
+    certificate
+}

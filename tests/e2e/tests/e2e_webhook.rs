@@ -1,0 +1,264 @@
+//! The webhook on a real API server: what it refuses, what it lets through, and what becomes of a hub without it.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use e2e_tests::accept_support::{Ask, Hub, Who};
+use e2e_tests::webhook_support::{Webhook, policy, prepare};
+use futures::StreamExt as _;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Error};
+use ocm_api::ManagedCluster;
+use ocm_core::csr::Request;
+use ocm_rules::csr;
+use serde_json::{Value, json};
+
+/// The policies that say what the rules say.
+const HYGIENE: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];
+
+fn hub_with(policies: &[&str]) -> (Hub, Webhook) {
+    started_with(policies, &[])
+}
+
+fn started_with(policies: &[&str], arguments: &[&str]) -> (Hub, Webhook) {
+    let hub = Hub::start("webhook");
+    prepare(&hub);
+    for name in policies {
+        policy(&hub, name, json!({"module": {"builtin": name}}));
+    }
+    let webhook = Webhook::start(&hub, arguments);
+    webhook.configure(&hub);
+    (hub, webhook)
+}
+
+/// What the webhook said against it: the whole sentence; none: it let it through.
+fn refused<T>(answer: Result<T, Error>) -> Option<String> {
+    match answer {
+        Ok(_) => None,
+        Err(Error::Api(status)) if status.message.contains(".policy.kubectl-ocm.dev\" denied the request: ") => {
+            assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"), "{status:?}");
+            Some(status.message.clone())
+        }
+        Err(error) => panic!("not by the webhook: {error}"),
+    }
+}
+
+fn code(sentence: &str) -> &str {
+    sentence.trim_end_matches(')').rsplit(['(', ' ']).next().unwrap_or_default()
+}
+
+#[test]
+fn requests_are_refused_exactly_where_the_rules_refuse_them() {
+    let (hub, webhook) = hub_with(&["csr-hygiene"]);
+    let asks = Ask::every_way();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let one = async |ask: &Ask| {
+        let api: Api<CertificateSigningRequest> = Api::all(hub.client(ask.who));
+        api.create(&dry, &ask.object()).await
+    };
+    let answers: Vec<_> = hub.wait(futures::stream::iter(&asks).map(one).buffered(8).collect());
+    let (mut codes, mut passed) = (BTreeSet::new(), 0);
+    for (ask, answer) in asks.iter().zip(answers) {
+        // What the server stamps is known when it has passed; the rest is what was sent.
+        let mut object = ask.object();
+        let user = hub.user(ask.who);
+        object.spec.username = user.username;
+        object.spec.groups = user.groups;
+        object.spec.uid = user.uid;
+        object.spec.extra = user.extra;
+        let request = Request::read(&object);
+        let judged = csr::judge(&request.facts(), None, &csr::Settings::default(), Some(false));
+        let violations = judged.map(|judged| judged.violations).unwrap_or_default();
+        let expected: BTreeSet<&str> = violations.iter().map(|violation| violation.code.word()).collect();
+        let told = refused(answer);
+        let said = format!("{told:?} {expected:?}: {:?}", Ask { pem: Vec::new(), ..ask.clone() });
+        assert_eq!(told.is_some(), !expected.is_empty(), "{said}");
+        match told {
+            Some(sentence) => {
+                assert!(expected.contains(code(&sentence)), "{said}");
+                codes.insert(code(&sentence).to_owned());
+            }
+            None => passed += 1,
+        }
+    }
+    assert!(codes.len() >= 9 && passed > 5, "{codes:?} {passed}");
+    let log = webhook.log.lock().expect("nobody failed");
+    assert!(log.iter().all(|line| line["dryRun"] == true || line["stage"] != "validating"), "they were dry runs");
+}
+
+#[test]
+fn whoever_is_let_in_is_let_in_and_nobody_else() {
+    let (hub, webhook) = hub_with(&HYGIENE);
+    // A right join, by hand.
+    let request = hub.join("c1");
+    hub.conclude(&request, "approve");
+    assert!(hub.is("Approved", &request));
+    hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
+    let decisions = webhook.decisions("c1");
+    let words: Vec<&str> = decisions.iter().filter_map(|line| line["operation"].as_str()).collect();
+    assert_eq!(words, ["create", "accept"]);
+
+    // Somebody with another key wants its name.
+    let stranger = Ask::with("c1", &csr_fixtures::Fixture::agent("c1", "a2"));
+    let stranger = hub.try_ask(&stranger);
+    if let Ok(stranger) = &stranger {
+        let name = stranger.metadata.name.clone().expect("a name");
+        let error = hub.cluster.kubectl(&["certificate", "approve", &name]).expect_err("it is refused").to_string();
+        assert!(error.contains("denied by policy name-claim"), "{error}");
+        assert!(!hub.is("Approved", &name));
+        // Whoever denies needs no leave.
+        hub.conclude(&name, "deny");
+    }
+    hub.grant(&json!([{"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["patch"]}]));
+    // The agent of another cluster writes to it, and a cluster brings labels along.
+    let agent: Api<ManagedCluster> = Api::all(hub.client(Who::AgentOfC2));
+    let labels = Patch::Merge(json!({"metadata": {"labels": {"env": "prod"}}}));
+    let told = refused(hub.wait(agent.patch("c1", &PatchParams::default(), &labels)));
+    assert!(told.as_deref().is_some_and(|told| told.contains("policy agent-self-edit")), "{told:?}");
+    let brings: ManagedCluster = serde_json::from_value(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "c9", "labels": {"env": "prod"}}, "spec": {"hubAcceptsClient": false},
+    }))
+    .expect("a cluster");
+    let bootstrap: Api<ManagedCluster> = Api::all(hub.client(Who::Bootstrap));
+    let told = refused(hub.wait(bootstrap.create(&PostParams::default(), &brings)));
+    assert!(told.as_deref().is_some_and(|told| told.contains("policy cluster-hygiene")), "{told:?}");
+    let line = webhook.decisions("c9").pop().expect("it is in the log");
+    assert_eq!((&line["refused"], &line["verdict"]), (&json!(true), &json!("deny")));
+    let metrics = webhook.get("/metrics");
+    assert!(
+        metrics.contains(r#"ocm_policy_decisions_total{policy="cluster-hygiene",operation="create",verdict="deny""#)
+    );
+    // A cluster leaves.
+    hub.remove("c1");
+}
+
+#[test]
+fn a_change_of_policies_is_in_force_at_once_and_loses_no_request() {
+    let (hub, webhook) = hub_with(&["name-pattern"]);
+    // It refuses settings that it does not have: closed until somebody says what is wanted.
+    let create = |name: &str| {
+        let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
+        let object = e2e_tests::accept_support::managed_cluster(name);
+        hub.wait(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object)).map(drop)
+    };
+    let in_force = |spec: Value, name: &str, is_refused: bool| -> Duration {
+        policy(&hub, "name-pattern", spec);
+        let begun = Instant::now();
+        while refused(create(name)).is_some() != is_refused {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{}", webhook.get("/readyz"));
+        }
+        begun.elapsed()
+    };
+    let with = |pattern: &str| json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": [pattern]}});
+    in_force(with("prod-*"), "dev-1", true);
+    assert_eq!(refused(create("prod-1")), None);
+    let took = in_force(with("dev-*"), "dev-1", false);
+    println!("another policy was in force after {took:?}");
+    assert!(refused(create("prod-1")).is_some());
+
+    // Only told.
+    let mut audit = with("dev-*");
+    audit["mode"] = json!("Audit");
+    in_force(audit, "prod-1", false);
+    let mut warn = with("dev-*");
+    warn["mode"] = json!("Warn");
+    policy(&hub, "name-pattern", warn);
+    let begun = Instant::now();
+    let file = hub.cluster.dir().expect("a folder").join("prod-1.json");
+    let object = json!(e2e_tests::accept_support::managed_cluster("prod-1")).to_string();
+    std::fs::write(&file, object).expect("a file");
+    loop {
+        let mut create = hub.cluster.kubectl_command();
+        let output =
+            create.args(["create", "--dry-run=server", "--filename"]).arg(&file).output().expect("kubectl runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if said.contains("Warning: name-pattern: would be denied: ") {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{said}");
+    }
+
+    // What cannot be loaded leaves in force what was, and says so.
+    in_force(with("prod-*"), "dev-1", true);
+    policy(&hub, "name-pattern", json!({"module": {"builtin": "no-such"}}));
+    let begun = Instant::now();
+    while !webhook.get("/readyz").contains("policy name-pattern: ") {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+    assert!(refused(create("dev-1")).is_some() && refused(create("prod-1")).is_none());
+    // A policy that never was anything refuses everything.
+    policy(&hub, "missing", json!({"module": {"configMap": {"namespace": "default", "name": "no", "key": "a"}}}));
+    let begun = Instant::now();
+    while refused(create("prod-1")).is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+    assert!(refused(create("prod-1")).is_some_and(|told| told.contains("policy missing: the policy cannot be loaded")));
+    hub.cluster.kubectl(&["delete", "hubpolicy", "missing"]).expect("it is deleted");
+    let begun = Instant::now();
+    while refused(create("prod-1")).is_some() {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn without_the_webhook_nothing_is_granted_and_the_rest_goes_on() {
+    let (hub, mut webhook) = hub_with(&HYGIENE);
+    let request = hub.join("c1");
+    let pending = hub.join("c2");
+    hub.conclude(&request, "approve");
+    hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
+    webhook.kill();
+    let error = hub.cluster.kubectl(&["certificate", "approve", &pending]).expect_err("nobody judges").to_string();
+    assert!(error.contains("failed calling webhook \"approvals.policy.kubectl-ocm.dev\""), "{error}");
+    assert!(!hub.is("Approved", &pending));
+    // Status, and clusters of others' kinds, are none of its business.
+    hub.set_conditions("c1", &[("ManagedClusterJoined", "True")]);
+    let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
+    assert!(hub.wait(api.get("c1")).is_ok());
+    // The emergency exit needs nobody's leave.
+    hub.cluster.kubectl(&["delete", "validatingwebhookconfiguration", "ocm-policy-webhook"]).expect("it is deleted");
+    let begun = Instant::now();
+    while hub.wait(api.delete("c2", &DeleteParams::default())).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn the_certificate_is_replaced_and_the_end_is_announced() {
+    let (hub, mut webhook) = started_with(&["csr-hygiene"], &["--drain", "5s"]);
+    let served = || {
+        let endpoint = ocm_net::Endpoint::parse(&format!("https://{}", webhook.address), None).expect("an address");
+        let presented = hub.wait(ocm_net::present(&endpoint, &[], Duration::from_secs(5)));
+        presented.unwrap_or_else(|_| panic!("nobody answers")).chain.remove(0)
+    };
+    let first = served();
+    webhook.rotate();
+    let begun = Instant::now();
+    while served() == first {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it serves with the former certificate");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // The API server goes on: the authority is the same.
+    hub.join("c1");
+    // Reviews come all the time while it ends, and none is lost.
+    let asked = std::thread::scope(|scope| {
+        let ending = scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            webhook.terminate()
+        });
+        let mut asked = 0;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(4) {
+            let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
+            let object = e2e_tests::accept_support::managed_cluster("c2");
+            let answer = hub.wait(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object));
+            answer.unwrap_or_else(|error| panic!("a review was lost after {:?}: {error}", begun.elapsed()));
+            asked += 1;
+        }
+        assert_eq!(ending.join().expect("it ended"), Some(0));
+        asked
+    });
+    assert!(asked > 20, "{asked}");
+}

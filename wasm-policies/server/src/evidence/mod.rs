@@ -1,0 +1,106 @@
+//! What the policies in force know of the hub: stores that follow it, and tables made of them.
+
+mod store;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use kube::Client;
+use ocm_policy_abi::{EvidenceSource, Query, Request, Table};
+use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
+use tokio::task::AbortHandle;
+
+use self::store::Store;
+
+/// Evidence that could not be followed for so long is none.
+const OLDEST: Duration = Duration::from_secs(60);
+
+/// What is known of the hub. Each kind of objects that a policy asks for is read once and followed from then on.
+pub struct Knowledge {
+    client: Client,
+    stores: RwLock<BTreeMap<String, Followed>>,
+}
+
+struct Followed {
+    store: Arc<Store>,
+    task: AbortHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Knowledge {
+    /// Knows nothing yet.
+    pub fn new(client: Client) -> Self {
+        Self { client, stores: RwLock::default() }
+    }
+
+    /// Follows what these queries ask for, and waits until all of it was read once, or for so long.
+    ///
+    /// # Errors
+    /// Says what could not be read in time.
+    pub async fn follow(&self, queries: &[Query], wait: Duration) -> Result<(), PolicyError> {
+        for query in queries {
+            let store = self.store(&query.source);
+            let read = tokio::time::timeout(wait, store.first_read());
+            if read.await.is_err() {
+                let why = store.lost().unwrap_or_else(|| "the hub has not answered yet".to_owned());
+                return Err(PolicyError::Evidence(format!("{:?} cannot be read: {why}", query.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows nothing any more but what these queries ask for.
+    pub fn keep(&self, queries: &[Query]) {
+        let wanted: Vec<String> = queries.iter().map(|query| key(&query.source)).collect();
+        self.stores.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| wanted.contains(key));
+    }
+
+    /// What cannot be followed at present, with the reason.
+    pub fn lost(&self) -> Vec<String> {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.values().filter_map(|followed| followed.store.lost()).collect()
+    }
+
+    fn find(&self, source: &EvidenceSource) -> Option<Arc<Store>> {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.get(&key(source)).map(|followed| followed.store.clone())
+    }
+
+    fn store(&self, source: &EvidenceSource) -> Arc<Store> {
+        if let Some(store) = self.find(source) {
+            return store;
+        }
+        let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+        let followed = stores.entry(key(source)).or_insert_with(|| {
+            let store = Arc::new(Store::new(source.clone()));
+            let task = tokio::spawn(watch::follow(self.client.clone(), store.clone())).abort_handle();
+            Followed { store, task }
+        });
+        followed.store.clone()
+    }
+}
+
+impl EvidenceReader for Knowledge {
+    fn table(
+        &self,
+        _: &str,
+        query: &Query,
+        request: &Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Table<'static>>, PolicyError> {
+        let missing = || PolicyError::Evidence(format!("the evidence {:?} is not followed", query.name));
+        self.find(&query.source).ok_or_else(missing)?.table(query, request, deadline, OLDEST)
+    }
+}
+
+/// A source in one word.
+fn key(source: &EvidenceSource) -> String {
+    serde_json::to_string(source).unwrap_or_default()
+}

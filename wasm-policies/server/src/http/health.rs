@@ -1,0 +1,74 @@
+//! Probes and scrapes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::review::said;
+use crate::evidence::Knowledge;
+use crate::metrics::Metrics;
+use crate::policies::Policies;
+
+/// The format that a scrape is answered in.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Tells whether the server answers, and by what.
+pub struct Health {
+    policies: Arc<Policies>,
+    knowledge: Arc<Knowledge>,
+    metrics: Arc<Metrics>,
+    answers: AtomicBool,
+}
+
+impl Health {
+    /// Of these parts. It is not ready before [`Health::answers`].
+    pub fn new(policies: Arc<Policies>, knowledge: Arc<Knowledge>, metrics: Arc<Metrics>) -> Self {
+        Self { policies, knowledge, metrics, answers: AtomicBool::new(false) }
+    }
+
+    /// The server has answered itself.
+    pub fn answers(&self) {
+        self.answers.store(true, Ordering::Relaxed);
+    }
+
+    /// What keeps it from being ready. A policy that cannot be loaded does not: it answers with its error, and another
+    /// server would do the same.
+    pub fn not_ready(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        if !self.policies.is_complete() {
+            missing.push("the policies of the hub have not been read yet".to_owned());
+        }
+        if !self.answers.load(Ordering::Relaxed) {
+            missing.push("it has not answered a request of its own yet".to_owned());
+        }
+        missing
+    }
+
+    pub(super) fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        match request.uri().path() {
+            "/healthz" => said(StatusCode::OK, "ok\n"),
+            "/readyz" => match self.not_ready().as_slice() {
+                [] => said(StatusCode::OK, self.details()),
+                missing => said(StatusCode::SERVICE_UNAVAILABLE, missing.join("\n") + "\n"),
+            },
+            "/metrics" => {
+                let mut response = said(StatusCode::OK, self.metrics.text());
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
+                response
+            }
+            _ => said(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n"),
+        }
+    }
+
+    /// What is wrong although it is ready.
+    fn details(&self) -> String {
+        let failed = self.policies.failed().into_iter().map(|(name, why)| format!("policy {name}: {why}\n"));
+        let lost = self.knowledge.lost().into_iter().map(|why| format!("evidence: {why}\n"));
+        std::iter::once("ok\n".to_owned()).chain(failed).chain(lost).collect()
+    }
+}

@@ -1,0 +1,127 @@
+//! A request of the API server, within bounds.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use ocm_policy_abi::Stage;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::Server;
+use crate::gate::Reviewed;
+
+/// Where reviews of the mutating and of the validating webhooks go.
+pub(super) const MUTATE: &str = "/v1/mutate";
+pub(super) const VALIDATE: &str = "/v1/validate";
+
+/// How long a client may take to send a body.
+const SENDING: Duration = Duration::from_secs(10);
+
+/// Counts while it lives.
+struct InFlight(Gauge);
+
+impl InFlight {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Server {
+    /// Answers one request.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let server = self.clone();
+        let mut response = self.review(request).await;
+        // Whoever comes back comes to another server.
+        if server.draining.load(Ordering::Relaxed) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    async fn review(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let stage = match request.uri().path() {
+            MUTATE => Stage::Mutating,
+            VALIDATE => Stage::Validating,
+            _ => return said(StatusCode::NOT_FOUND, "there are /v1/mutate and /v1/validate\n"),
+        };
+        if request.method() != Method::POST {
+            return said(StatusCode::METHOD_NOT_ALLOWED, "reviews are sent by POST\n");
+        }
+        if !self.gate.is_open() {
+            return self
+                .come_again(StatusCode::SERVICE_UNAVAILABLE, "the policies of the hub have not been read yet\n");
+        }
+        let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
+            return self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many reviews are being answered\n");
+        };
+        let counted = InFlight::new(&self.metrics.in_flight);
+        let body = self.bounds.body;
+        let told = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if told.is_some_and(|length| length > body) {
+            return said(StatusCode::PAYLOAD_TOO_LARGE, "the review is larger than any object may be\n");
+        }
+        // Whoever does not say how much it is may send as much as there may be.
+        let room = u32::try_from(told.unwrap_or(body)).unwrap_or(u32::MAX);
+        let Ok(_room) = self.bodies.clone().try_acquire_many_owned(room) else {
+            return self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many bytes are being read\n");
+        };
+        let timeout = timeout(request.uri().query());
+        let read = Limited::new(request.into_body(), body).collect();
+        let bytes = match tokio::time::timeout(SENDING, read).await {
+            Ok(Ok(collected)) => collected.to_bytes(),
+            Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the body cannot be read\n"),
+            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body did not come\n"),
+        };
+        // Policies compute: the connections of this thread go on meanwhile.
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let gate = self.gate.clone();
+        tokio::task::spawn_blocking(move || {
+            let Reviewed { status, body, decided } = gate.review(&bytes, stage, timeout.as_deref());
+            let _ = answer.send((status, body));
+            // The next instances are made when the answer is on its way.
+            drop((decided, place, counted));
+        });
+        let Ok((status, body)) = answered.await else {
+            return said(StatusCode::INTERNAL_SERVER_ERROR, "the review could not be answered\n");
+        };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = Response::new(Full::new(Bytes::from(body)));
+        *response.status_mut() = status;
+        if status == StatusCode::OK {
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        response
+    }
+
+    /// The API server repeats what is answered so, within its deadline (`k8s.io/client-go/rest/with_retry.go`).
+    fn come_again(&self, status: StatusCode, why: &'static str) -> Response<Full<Bytes>> {
+        self.gate.count("not-asked", status.as_u16());
+        let mut response = said(status, why);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        response
+    }
+}
+
+/// What the API server says about how long it waits.
+fn timeout(query: Option<&str>) -> Option<String> {
+    query?.split('&').find_map(|pair| pair.strip_prefix("timeout=")).map(str::to_owned)
+}
+
+pub(super) fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(text.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

@@ -1,0 +1,26 @@
+//! The hub's webhook: which policies are in force, what they know of the hub, and answers to the API server.
+//!
+//! ```text
+//! HubPolicies ─▶ policies ─▶ Registry ──────────┐
+//! hub         ─▶ evidence (watched stores) ─────┤
+//!                                               ▼
+//! API server ─▶ http (TLS, bounds, drain) ─▶ Gate::review ─▶ AdmissionReview
+//!                                               └─▶ metrics, a line in the decision log
+//! ```
+//!
+//! A review has no effect: the API server repeats reviews, and what was admitted may still fail. Whatever goes wrong is
+//! an answer that lets nothing pass, or no answer, for which the webhook configuration says what follows.
+
+mod evidence;
+mod gate;
+mod http;
+mod metrics;
+mod policies;
+mod tls;
+
+pub use evidence::Knowledge;
+pub use gate::{Gate, Reviewed};
+pub use http::{Bounds, Health, Server, serve_health};
+pub use metrics::Metrics;
+pub use policies::{Key, Policies, Source, State, Wanted, follow};
+pub use tls::{Certificate, CertificateFiles, Unusable};

@@ -1,0 +1,231 @@
+//! The policies in force: from what administrators want to places in the registry.
+
+mod follow;
+mod loader;
+mod source;
+mod wanted;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use ocm_policy_abi::{EditGrant, LimitsAsked, Query};
+use ocm_policy_engine::{Cache, Compiler, Engine, Policy, PolicyError, Registry};
+use ocm_policy_rules::Enforcement;
+
+use crate::evidence::Knowledge;
+use crate::gate::mode;
+use crate::metrics::{Metrics, OfModule};
+
+pub use self::follow::follow;
+use self::loader::Loader;
+pub use self::source::{Key, Source};
+
+/// How long a policy waits for the evidence that it asks for before it is put in force all the same: then it answers
+/// with an error until the evidence is there.
+const EVIDENCE: Duration = Duration::from_secs(10);
+
+/// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
+/// the machine.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// A policy as an administrator wants it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Its name, which is that of its place.
+    pub name: String,
+    /// Where its module is.
+    pub source: Source,
+    /// What the module's SHA-256 must be, lower-case hex.
+    pub sha256: Option<String>,
+    /// Settings, a JSON object.
+    pub settings: String,
+    /// How much its word counts.
+    pub enforcement: Enforcement,
+    /// What it may change.
+    pub edits: Vec<EditGrant>,
+    /// What it may use at most; none: what the server allows.
+    pub limits: LimitsAsked,
+}
+
+/// What became of a wanted policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// SHA-256 of the module in force, lower-case hex; none: nothing is in force but a refusal.
+    pub sha256: Option<String>,
+    /// Why the newest version is not in force.
+    pub failed: Option<String>,
+}
+
+/// The policies of a hub.
+pub struct Policies {
+    client: Client,
+    loader: Arc<Loader>,
+    registry: Registry,
+    knowledge: Arc<Knowledge>,
+    metrics: Arc<Metrics>,
+    places: Mutex<BTreeMap<String, Place>>,
+    complete: AtomicBool,
+}
+
+/// What was put into a place.
+struct Place {
+    /// What is in force, or was tried in vain, and when: the same is not tried again, or not before [`RETRY`].
+    tried: Option<(Tried, Instant)>,
+    state: State,
+}
+
+impl Place {
+    /// Whether there is nothing to be done for this, but for how much it counts.
+    fn is_done(&self, now: &Tried) -> bool {
+        let Some((before, at)) = &self.tried else { return false };
+        let wanted = Wanted { enforcement: now.wanted.enforcement, ..before.wanted.clone() };
+        let same = before.sha256 == now.sha256 && wanted == now.wanted;
+        same && (self.state.failed.is_none() || at.elapsed() < RETRY)
+    }
+}
+
+#[derive(Clone, PartialEq)]
+struct Tried {
+    sha256: String,
+    wanted: Wanted,
+}
+
+impl Policies {
+    /// None yet.
+    pub fn new(
+        client: Client,
+        engine: Engine,
+        compiler: Compiler,
+        cache: Option<Cache>,
+        knowledge: Arc<Knowledge>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self {
+            client,
+            loader: Arc::new(Loader { engine, compiler, cache }),
+            registry: Registry::default(),
+            knowledge,
+            metrics,
+            places: Mutex::default(),
+            complete: AtomicBool::new(false),
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, BTreeMap<String, Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Whether every policy that the hub wants was tried once.
+    pub fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Relaxed)
+    }
+
+    /// What became of each.
+    pub fn states(&self) -> BTreeMap<String, State> {
+        self.places().iter().map(|(name, place)| (name.clone(), place.state.clone())).collect()
+    }
+
+    /// Those whose newest version is not in force, with the reason.
+    pub fn failed(&self) -> Vec<(String, String)> {
+        let failed = |(name, state): (String, State)| Some((name, state.failed?));
+        self.states().into_iter().filter_map(failed).collect()
+    }
+
+    /// Makes what is in force what is wanted. What cannot be loaded leaves in force what was; where nothing was, the
+    /// place refuses everything, as far as its enforcement says so.
+    pub async fn apply(&self, wanted: &[Wanted]) {
+        let gone: Vec<String> =
+            self.places().keys().filter(|name| !wanted.iter().any(|one| one.name == **name)).cloned().collect();
+        for name in gone {
+            self.registry.remove(&name);
+            self.places().remove(&name);
+        }
+        futures::future::join_all(wanted.iter().map(|one| self.place(one))).await;
+        self.knowledge.keep(&self.queries());
+        self.complete.store(true, Ordering::Relaxed);
+        self.report();
+    }
+
+    /// Puts one policy into its place.
+    async fn place(&self, wanted: &Wanted) {
+        let module = match wanted.source.module(&self.client).await {
+            Ok(module) => module,
+            Err(error) => return self.fail(wanted, None, error),
+        };
+        let sha256 = ocm_policy_engine::digest(&module);
+        if let Some(expected) = &wanted.sha256
+            && *expected != sha256
+        {
+            let why = format!("the SHA-256 of the module is {sha256}, and {expected} is wanted");
+            return self.fail(wanted, None, PolicyError::Load(why));
+        }
+        let tried = Tried { sha256, wanted: wanted.clone() };
+        // How much it counts is changed without loading anything.
+        if self.places().get(&wanted.name).is_some_and(|place| place.is_done(&tried)) {
+            self.registry.enforce(&wanted.name, wanted.enforcement);
+            return;
+        }
+        let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
+        let (loader, one) = (self.loader.clone(), wanted.clone());
+        let loaded = tokio::task::spawn_blocking(move || loader.load(&module, &one)).await;
+        let loaded = loaded.unwrap_or_else(|_| Err(PolicyError::Load("loading it was interrupted".to_owned())));
+        if let Ok(policy) = &loaded {
+            // Without evidence it answers with an error, which is what the administrator has to see.
+            let _ = self.knowledge.follow(&policy.manifest().evidence, EVIDENCE).await;
+        }
+        match self.registry.install(installation, loaded, |_| Ok(())) {
+            Ok(()) => {
+                let state = State { sha256: Some(tried.sha256.clone()), failed: None };
+                self.places().insert(wanted.name.clone(), Place { tried: Some((tried, Instant::now())), state });
+            }
+            Err(error) => self.fail(wanted, Some(tried), error),
+        }
+        self.registry.enforce(&wanted.name, wanted.enforcement);
+    }
+
+    /// Notes why a policy is not in force as it is wanted.
+    fn fail(&self, wanted: &Wanted, tried: Option<Tried>, error: PolicyError) {
+        let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
+        let failed = error.to_string();
+        // A place that nothing was ever put into is closed by this.
+        let _ = self.registry.install(installation, Err(error), |_| Ok(()));
+        self.registry.enforce(&wanted.name, wanted.enforcement);
+        let mut places = self.places();
+        let sha256 = places.get(&wanted.name).and_then(|place| place.state.sha256.clone());
+        let tried = tried.map(|tried| (tried, Instant::now()));
+        places.insert(wanted.name.clone(), Place { tried, state: State { sha256, failed: Some(failed) } });
+    }
+
+    /// What the policies in force, and those that are tried, ask for.
+    fn queries(&self) -> Vec<Query> {
+        let slots = self.registry.slots();
+        let policies = slots.values().flat_map(|slot| {
+            let candidate = slot.candidate.as_ref().map(|(candidate, _)| candidate);
+            [slot.active.as_ref().ok(), slot.former.as_ref(), candidate]
+        });
+        policies.flatten().flat_map(|policy: &Arc<Policy>| policy.manifest().evidence.clone()).collect()
+    }
+
+    fn report(&self) {
+        self.metrics.policies.clear();
+        for (name, slot) in self.registry.slots().iter() {
+            let Ok(policy) = &slot.active else { continue };
+            let sha256 = self.states().get(name).and_then(|state| state.sha256.clone()).unwrap_or_default();
+            let labels = OfModule {
+                policy: name.clone(),
+                version: policy.manifest().version.clone(),
+                sha256,
+                mode: mode(slot.enforcement.mode),
+            };
+            self.metrics.policies.get_or_create(&labels).set(1);
+        }
+        self.metrics.failed_policies.set(i64::try_from(self.failed().len()).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,89 @@
+//! From a HubPolicy to what is put in force.
+
+use ocm_api::policy::{HubPolicy, Module, ObjectKey, OnError, PolicyMode};
+use ocm_policy_abi::{EditGrant, LimitsAsked};
+use ocm_policy_rules::{Enforcement, Mode, OnError as Counts};
+use serde_json::json;
+
+use super::Wanted;
+use super::source::{Key, Source};
+
+impl Wanted {
+    /// What a HubPolicy says. Words of a newer release are taken for the strictest that this one knows, and what it
+    /// grants that this one does not know is not granted.
+    pub fn of(policy: &HubPolicy) -> Self {
+        let spec = &policy.spec;
+        let mode = match spec.mode {
+            PolicyMode::Warn => Mode::Warn,
+            PolicyMode::Audit => Mode::Audit,
+            PolicyMode::Enforce | PolicyMode::Other(_) => Mode::Enforce,
+        };
+        let on_error = match spec.on_error {
+            OnError::Hold => Counts::Hold,
+            OnError::Deny | OnError::Other(_) => Counts::Deny,
+        };
+        let grant = |grant| serde_json::from_value::<EditGrant>(json!(grant)).ok();
+        Self {
+            name: policy.metadata.name.clone().unwrap_or_default(),
+            source: match spec.module.module() {
+                Some(Module::Builtin(name)) => Source::Builtin(name.to_owned()),
+                Some(Module::ConfigMap(entry)) => Source::ConfigMap(key(entry)),
+                Some(Module::Secret(entry)) => Source::Secret(key(entry)),
+                _ => Source::Unknown,
+            },
+            sha256: spec.sha256.clone(),
+            settings: json!(spec.settings.clone().unwrap_or_default()).to_string(),
+            enforcement: Enforcement { mode, on_error },
+            edits: spec.grants.edits.iter().filter_map(grant).collect(),
+            limits: LimitsAsked { fuel: spec.limits.fuel, memory_bytes: spec.limits.memory_bytes },
+        }
+    }
+}
+
+fn key(entry: &ObjectKey) -> Key {
+    let ObjectKey { namespace, name, key } = entry.clone();
+    Key { namespace, name, key }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn wanted(spec: Value) -> Wanted {
+        let object = json!({
+            "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": "p"}, "spec": spec,
+        });
+        Wanted::of(&serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn words_of_a_newer_release_are_taken_for_the_strictest() {
+        let made = wanted(json!({
+            "module": {"image": {"reference": "example.com/p"}}, "mode": "Canary", "onError": "Retry",
+            "grants": {"edits": [{"edit": "everything"}, {"edit": "label", "key": "a/*"}, {"edit": "cluster-set"}]},
+        }));
+        assert_eq!((made.enforcement, made.source), (Enforcement::default(), Source::Unknown));
+        assert_eq!(made.edits, [EditGrant::Label { key: "a/*".into() }, EditGrant::ClusterSet]);
+    }
+
+    #[test]
+    fn what_a_policy_says_is_put_in_force() {
+        let made = wanted(json!({
+            "module": {"secret": {"namespace": "n", "name": "o", "key": "k"}}, "sha256": "ab", "settings": {"b": 1},
+            "mode": "Audit", "onError": "Hold", "limits": {"fuel": 7, "memoryBytes": 65536},
+        }));
+        let expected = Wanted {
+            name: "p".into(),
+            source: Source::Secret(Key { namespace: "n".into(), name: "o".into(), key: "k".into() }),
+            sha256: Some("ab".into()),
+            settings: r#"{"b":1}"#.into(),
+            enforcement: Enforcement { mode: Mode::Audit, on_error: Counts::Hold },
+            edits: Vec::new(),
+            limits: LimitsAsked { fuel: Some(7), memory_bytes: Some(65536) },
+        };
+        assert_eq!(made, expected);
+        assert_eq!(wanted(json!({"module": {"builtin": "x"}})).settings, "{}");
+    }
+}

@@ -1,0 +1,238 @@
+//! The server with clients that do not behave as an API server does.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use kube::{Client, Config};
+use ocm_policy_engine::{Compiler, Engine, EngineSettings};
+use ocm_policy_server::{
+    Bounds, Certificate, CertificateFiles, Gate, Knowledge, Metrics, Policies, Server, Source, Wanted,
+};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// A server that runs, and how it is reached.
+struct Running {
+    address: String,
+    tls: TlsConnector,
+    end: Option<oneshot::Sender<()>>,
+    serving: tokio::task::JoinHandle<()>,
+    policies: Arc<Policies>,
+    metrics: Arc<Metrics>,
+}
+
+async fn start(bounds: Bounds) -> Running {
+    let folder = tempfile::tempdir().unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_pem = params.self_signed(&key).unwrap().pem();
+    let authority = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+    let files = CertificateFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
+    std::fs::write(&files.certificate, leaf.pem()).unwrap();
+    std::fs::write(&files.key, key.serialize_pem()).unwrap();
+    let certificate = Arc::new(Certificate::read(&files).unwrap());
+
+    // Nobody is there: these policies ask for nothing.
+    let provider = rustls::crypto::ring::default_provider();
+    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+    let (knowledge, metrics) = (Arc::new(Knowledge::new(client.clone())), Arc::new(Metrics::default()));
+    let engine = Engine::new(&EngineSettings::default()).unwrap();
+    let policies = Arc::new(Policies::new(client, engine, Compiler::Here, None, knowledge.clone(), metrics.clone()));
+    let (log, lines) = sync_channel(16);
+    std::thread::spawn(move || lines.iter().for_each(drop));
+    let gate = Arc::new(Gate::new(policies.clone(), knowledge, metrics.clone(), log));
+    let server = Server::new(gate, metrics.clone(), bounds);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (end, ended) = oneshot::channel::<()>();
+    let tls = certificate.config().unwrap();
+    let serving = tokio::spawn(server.serve(listener, tls, async move { drop(ended.await) }));
+
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority_pem.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(provider.into()).with_safe_default_protocol_versions().unwrap();
+    let tls = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
+    Running { address, tls, end: Some(end), serving, policies, metrics }
+}
+
+impl Running {
+    async fn connect(&self) -> TlsStream<TcpStream> {
+        let stream = TcpStream::connect(&self.address).await.unwrap();
+        self.tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap()
+    }
+
+    /// Sends a request on a connection of its own, and reads to the end.
+    async fn send(&self, method: &str, path: &str, body: &str) -> String {
+        let mut stream = self.connect().await;
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        let length = format!("content-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + &length).as_bytes()).await.unwrap();
+        // A server that answers early closes while the rest is on its way.
+        let _ = stream.write_all(body.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    }
+}
+
+/// A review of a cluster that is created.
+fn review(name: &str) -> String {
+    let object = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": false},
+    });
+    let kind = json!({"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster"});
+    let resource =
+        json!({"group": "cluster.open-cluster-management.io", "version": "v1", "resource": "managedclusters"});
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "7", "kind": kind, "resource": resource, "operation": "CREATE", "name": name,
+            "userInfo": {"username": "eva", "groups": ["system:authenticated"]}, "object": object,
+        },
+    })
+    .to_string()
+}
+
+fn names(pattern: &str) -> Wanted {
+    Wanted {
+        name: "names".to_owned(),
+        source: Source::Builtin("name-pattern".to_owned()),
+        settings: json!({"patterns": [pattern]}).to_string(),
+        sha256: None,
+        enforcement: ocm_policy_rules::Enforcement::default(),
+        edits: Vec::new(),
+        limits: ocm_policy_abi::LimitsAsked::default(),
+    }
+}
+
+fn answer(said: &str) -> Value {
+    let body = said.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{said}")).1;
+    serde_json::from_str::<Value>(body).unwrap_or_else(|error| panic!("{error}: {said}"))["response"].clone()
+}
+
+#[tokio::test]
+async fn nothing_passes_before_the_policies_were_read() {
+    let server = start(Bounds::default()).await;
+    let said = server.send("POST", "/v1/validate?timeout=5s", &review("prod-1")).await;
+    assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("retry-after: 1"), "{said}");
+    server.policies.apply(&[names("prod-*")]).await;
+    let right = answer(&server.send("POST", "/v1/validate?timeout=5s", &review("prod-1")).await);
+    assert_eq!((&right["allowed"], &right["uid"]), (&json!(true), &json!("7")));
+    let wrong = answer(&server.send("POST", "/v1/validate?timeout=5s", &review("dev-1")).await);
+    assert_eq!((&wrong["allowed"], &wrong["status"]["code"]), (&json!(false), &json!(403)));
+    // At the mutating stage nothing is refused: what the object will be is not certain yet.
+    assert_eq!(answer(&server.send("POST", "/v1/mutate", &review("dev-1")).await)["allowed"], true);
+    // A policy that is wanted no more is asked no more.
+    server.policies.apply(&[]).await;
+    assert_eq!(answer(&server.send("POST", "/v1/validate", &review("dev-1")).await)["allowed"], true);
+}
+
+#[tokio::test]
+async fn what_is_no_review_is_no_answer() {
+    let server = start(Bounds::default()).await;
+    server.policies.apply(&[]).await;
+    for (method, path, body, status) in [
+        ("POST", "/v1/validate", "{", 400),
+        ("POST", "/v1/validate", "[]", 400),
+        ("POST", "/v1/validate", r#"{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview","request":{}}"#, 400),
+        ("POST", "/v1/validate", "\u{0}\u{fffd}", 400),
+        ("GET", "/v1/validate", "", 405),
+        ("POST", "/", "{}", 404),
+        ("POST", "/metrics", "", 404),
+    ] {
+        let said = server.send(method, path, body).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{method} {path} {body:?}: {said}");
+    }
+    // A review whose request cannot be read is refused by its name.
+    let mut lacking: Value = serde_json::from_str(&review("c1")).unwrap();
+    lacking["request"]["userInfo"] = json!(null);
+    let refused = answer(&server.send("POST", "/v1/validate", &lacking.to_string()).await);
+    assert_eq!((&refused["allowed"], &refused["uid"]), (&json!(false), &json!("7")));
+    assert!(refused["status"]["message"].as_str().unwrap().contains("request.userInfo"), "{refused}");
+}
+
+#[tokio::test]
+async fn bounds_are_kept_and_whoever_is_within_is_answered() {
+    let bounds = Bounds { body: 100_000, bodies: 150_000, in_flight: 2, ..Bounds::default() };
+    let server = start(bounds).await;
+    server.policies.apply(&[]).await;
+    let large = "x".repeat(100_001);
+    let said = server.send("POST", "/v1/validate", &large).await;
+    assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
+
+    // Two that begin and do not end take all places; one more is told to come again, and is answered when one is gone.
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut stream = server.connect().await;
+        let head = "POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    let begun = Instant::now();
+    loop {
+        let said = server.send("POST", "/v1/validate", &review("c1")).await;
+        if said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1") {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{said}");
+    }
+    assert!(server.metrics.text().contains("ocm_policy_admission_requests_in_flight 2"), "{}", server.metrics.text());
+    slow.clear();
+    let begun = Instant::now();
+    while !server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 ") {
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+
+    // Whoever connects and says nothing, or no TLS, keeps nobody else from being answered.
+    let mut silent = Vec::new();
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        silent.push((stream, TcpStream::connect(&server.address).await.unwrap()));
+    }
+    assert!(server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn the_end_is_announced_and_what_has_begun_is_answered() {
+    let bounds = Bounds { drain: Duration::from_millis(500), grace: Duration::from_secs(5), ..Bounds::default() };
+    let mut server = start(bounds).await;
+    server.policies.apply(&[]).await;
+    // A connection that stands, and a review of which half has come.
+    let mut begun = server.connect().await;
+    let body = review("c1");
+    let head = format!("POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
+    begun.write_all((head + &body[..10]).as_bytes()).await.unwrap();
+    begun.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(server.end.take());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // Still taken, and closed after its answer.
+    let mut late = server.connect().await;
+    let request =
+        format!("POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    late.write_all(request.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    late.read_to_string(&mut said).await.unwrap();
+    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("connection: close"), "{said}");
+    // After the drain nobody is taken any more, and what has begun is answered.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert!(TcpStream::connect(&server.address).await.is_err());
+    begun.write_all(&body.as_bytes()[10..]).await.unwrap();
+    let mut said = String::new();
+    begun.read_to_string(&mut said).await.unwrap();
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    tokio::time::timeout(Duration::from_secs(5), server.serving).await.unwrap().unwrap();
+}

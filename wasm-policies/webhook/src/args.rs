@@ -1,0 +1,59 @@
+//! The command line of `ocm-policy-webhook`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use ocm_kube::ClientArgs;
+
+/// What the program is, for its help.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("ocm-policy-webhook")
+        .about("Judge registrations of clusters by the policies of the hub")
+        .long_about(
+            "Judge registrations of clusters by the policies of the hub.\n\n\
+             It follows the HubPolicies of the hub, loads their WebAssembly modules, and answers the API server's \
+             admission reviews at /v1/mutate and /v1/validate. Each decision is a line of JSON on stdout. /healthz, \
+             /readyz and /metrics are served without TLS at an address of their own.\n\n\
+             The certificate and its key are read again when the files change. SIGTERM ends it without losing a review: \
+             it goes on answering for as long as API servers may still have its address.",
+        )
+        .after_help(EXAMPLES)
+}
+
+const EXAMPLES: &str = "Examples:
+  # In a pod, with the certificate of its Service
+  ocm-policy-webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key
+
+  # Beside a hub, with a kubeconfig
+  ocm-policy-webhook --context hub --listen 127.0.0.1:9443 --tls-cert-file tls.crt --tls-private-key-file tls.key
+
+Exit codes: 0 it was told to end, 1 it cannot serve, 2 usage.";
+
+/// Arguments of `ocm-policy-webhook`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WebhookArgs {
+    /// Address and port that the API server's reviews are answered at
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9443")]
+    pub(crate) listen: SocketAddr,
+    /// Address and port of /healthz, /readyz and /metrics, without TLS
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    pub(crate) health_listen: SocketAddr,
+    /// File of the serving certificate (PEM), with those between it and its CA
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert_file: PathBuf,
+    /// File of its private key (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_private_key_file: PathBuf,
+    /// Directory for compiled modules, so that a restart does not compile them again
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Reviews that are answered at once; one more is told to come again
+    #[arg(long, value_name = "NUMBER", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) max_in_flight: u16,
+    /// How long new connections are taken after SIGTERM, e.g. 12s
+    #[arg(long, value_name = "DURATION", default_value = "12s")]
+    pub(crate) drain: String,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}

@@ -1,0 +1,12 @@
+//! `ocm-policy-webhook`: judges registrations by the policies of the hub.
+
+use std::process::ExitCode;
+
+mod args;
+mod compile;
+mod run;
+
+fn main() -> ExitCode {
+    // Before there is any other thread or descriptor: the process that compiles gives both up.
+    compile::serve().unwrap_or_else(|| ocm_cli::serve_main("ocm-policy-webhook", args::about(), run::run))
+}
