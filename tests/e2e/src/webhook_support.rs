@@ -14,6 +14,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use crate::accept_support::{Hub, upstream};
+use crate::roles::user_with;
 
 /// The definition of add-ons in upstream's API module: a policy that comes along asks for them.
 const ADDONS: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
@@ -48,7 +49,8 @@ impl Webhook {
         let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
         command.args(["--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
         command.arg(folder.join("tls.crt")).arg("--tls-private-key-file").arg(folder.join("tls.key"));
-        command.arg("--cache-dir").arg(folder.join("cache")).arg("--kubeconfig").arg(hub.cluster.kubeconfig());
+        command.arg("--cache-dir").arg(folder.join("cache")).arg("--kubeconfig");
+        command.arg(user_with(&hub.cluster, "webhook", &["policy-webhook.yaml"]));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));

@@ -1,5 +1,7 @@
 //! The server with clients that do not behave as an API server does.
 
+#![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
+
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
