@@ -138,6 +138,23 @@ impl Webhook {
         }
     }
 
+    /// Lets the API server ask it for changes of clusters that are created.
+    pub fn configure_changes(&self, hub: &Hub) {
+        let config =
+            json!({"url": format!("https://{}/v1/mutate", self.address), "caBundle": base64(&self.authority_pem)});
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "ocm-policy-webhook"},
+            "webhooks": [{
+                "name": "changes.policy.kubectl-ocm.dev", "clientConfig": config, "failurePolicy": "Fail",
+                "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 5,
+                "rules": [{"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["v1"],
+                           "operations": ["CREATE"], "resources": ["managedclusters"]}],
+            }],
+        });
+        apply(hub, "changes", &object);
+    }
+
     /// How many reviews it has answered.
     fn reviews(&self) -> usize {
         self.log.lock().unwrap().len()
@@ -151,6 +168,12 @@ impl Webhook {
 
 impl Drop for Webhook {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let last: Vec<String> = log.iter().rev().take(5).map(Value::to_string).collect();
+            panic_note(&format!("{}\n{}", self.get("/readyz"), last.join("\n")));
+            drop(log);
+        }
         self.kill();
     }
 }
@@ -175,6 +198,12 @@ pub fn apply(hub: &Hub, name: &str, object: &Value) {
     let file = hub.cluster.dir().unwrap().join(format!("{name}.apply.json"));
     fs::write(&file, object.to_string()).unwrap();
     hub.cluster.kubectl(&["apply", "--server-side", "--filename", file.to_str().unwrap()]).unwrap();
+}
+
+/// What a failed test shows beside.
+#[expect(clippy::print_stderr, reason = "a test that failed shows why")]
+fn panic_note(text: &str) {
+    eprintln!("{text}");
 }
 
 fn base64(text: &str) -> String {

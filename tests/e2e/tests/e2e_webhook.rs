@@ -95,21 +95,26 @@ fn whoever_is_let_in_is_let_in_and_nobody_else() {
     hub.conclude(&request, "approve");
     assert!(hub.is("Approved", &request));
     hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
+    // The log is written when the answer is on its way.
+    until("both are in the log", || webhook.decisions("c1").len() >= 2);
     let decisions = webhook.decisions("c1");
     let words: Vec<&str> = decisions.iter().filter_map(|line| line["operation"].as_str()).collect();
     assert_eq!(words, ["create", "accept"]);
 
-    // Somebody with another key wants its name.
-    let stranger = Ask::with("c1", &csr_fixtures::Fixture::agent("c1", "a2"));
-    let stranger = hub.try_ask(&stranger);
-    if let Ok(stranger) = &stranger {
-        let name = stranger.metadata.name.clone().expect("a name");
-        let error = hub.cluster.kubectl(&["certificate", "approve", &name]).expect_err("it is refused").to_string();
-        assert!(error.contains("denied by policy name-claim"), "{error}");
-        assert!(!hub.is("Approved", &name));
-        // Whoever denies needs no leave.
-        hub.conclude(&name, "deny");
-    }
+    // Somebody with another key wants its name: refused when it asks, or at the latest when somebody approves it.
+    let stranger = hub.try_ask(&Ask::with("c1", &csr_fixtures::Fixture::agent("c1", "a2")));
+    let told = match &stranger {
+        Ok(stranger) => {
+            let name = stranger.metadata.name.clone().expect("a name");
+            let error = hub.cluster.kubectl(&["certificate", "approve", &name]).expect_err("it is refused").to_string();
+            assert!(!hub.is("Approved", &name));
+            // Whoever denies needs no leave.
+            hub.conclude(&name, "deny");
+            error
+        }
+        Err(error) => error.to_string(),
+    };
+    assert!(told.contains("denied by policy name-claim"), "{told}");
     hub.grant(&json!([{"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["patch"]}]));
     // The agent of another cluster writes to it, and a cluster brings labels along.
     let agent: Api<ManagedCluster> = Api::all(hub.client(Who::AgentOfC2));
@@ -124,7 +129,8 @@ fn whoever_is_let_in_is_let_in_and_nobody_else() {
     let bootstrap: Api<ManagedCluster> = Api::all(hub.client(Who::Bootstrap));
     let told = refused(hub.wait(bootstrap.create(&PostParams::default(), &brings)));
     assert!(told.as_deref().is_some_and(|told| told.contains("policy cluster-hygiene")), "{told:?}");
-    let line = webhook.decisions("c9").pop().expect("it is in the log");
+    until("it is in the log", || !webhook.decisions("c9").is_empty());
+    let line = webhook.decisions("c9").remove(0);
     assert_eq!((&line["refused"], &line["verdict"]), (&json!(true), &json!("deny")));
     let metrics = webhook.get("/metrics");
     assert!(
@@ -259,4 +265,91 @@ fn the_certificate_is_replaced_and_the_end_is_announced() {
         asked
     });
     assert!(asked > 20, "{asked}");
+}
+
+/// Until something is so; changes reach the webhook and the API server by watches.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
+    let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern", "freeze-window"]).expect("they are built");
+    let [names, other] = [&modules[0], &modules[1]].map(|path| format!("--from-file=policy.wasm={}", path.display()));
+    let hub = Hub::start("webhook");
+    prepare(&hub);
+    hub.grant(&json!([{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get"]}]));
+    hub.cluster.kubectl(&["create", "configmap", "names", &names]).expect("it is created");
+    hub.cluster.kubectl(&["create", "secret", "generic", "names", &names]).expect("it is created");
+    let digest = ring::digest::digest(&ring::digest::SHA256, &std::fs::read(&modules[0]).expect("a module"));
+    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let from = |kind: &str, pattern: &str, sha256: &str| {
+        json!({
+            "module": {kind: {"namespace": "default", "name": "names", "key": "policy.wasm"}}, "sha256": sha256,
+            "settings": {"patterns": [pattern]},
+        })
+    };
+    policy(&hub, "names", from("configMap", "prod-*", &digest));
+    let webhook = Webhook::start(&hub, &[]);
+    webhook.configure(&hub);
+    let passes = |name: &str| {
+        let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
+        let object = e2e_tests::accept_support::managed_cluster(name);
+        refused(hub.wait(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object))).is_none()
+    };
+    assert!(passes("prod-1") && !passes("dev-1"), "{}", webhook.get("/readyz"));
+    policy(&hub, "names", from("secret", "dev-*", &digest));
+    until("the Secret's module is in force", || passes("dev-1") && !passes("prod-1"));
+    // Another digest, and another module in the same place: what was in force stays.
+    policy(&hub, "names", from("secret", "prod-*", &"0".repeat(64)));
+    until("it says so", || webhook.get("/readyz").contains("is wanted"));
+    assert!(passes("dev-1") && !passes("prod-1"));
+    policy(&hub, "names", from("configMap", "dev-*", &digest));
+    until("all is well", || !webhook.get("/readyz").contains("policy names"));
+    hub.cluster.kubectl(&["delete", "configmap", "names"]).expect("it is deleted");
+    hub.cluster.kubectl(&["create", "configmap", "names", &other]).expect("it is created");
+    until("it says so", || webhook.get("/readyz").contains("is wanted"));
+    assert!(passes("dev-1") && !passes("prod-1"));
+}
+
+#[test]
+fn what_policies_change_passes_and_the_same_from_a_stranger_does_not() {
+    let hub = Hub::start("webhook");
+    prepare(&hub);
+    policy(&hub, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
+    let routing = json!({
+        "module": {"builtin": "cluster-set-routing"}, "grants": {"edits": [{"edit": "cluster-set"}]},
+        "settings": {"rules": [{"clusterSet": "edge", "names": ["edge-*"]}]},
+    });
+    policy(&hub, "cluster-set-routing", routing);
+    let webhook = Webhook::start(&hub, &[]);
+    webhook.configure_changes(&hub);
+    webhook.configure(&hub);
+    let set = "cluster.open-cluster-management.io/clusterset";
+    let create = |name: &str, labels: Value| {
+        let object = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": false},
+        });
+        let api: Api<ManagedCluster> = Api::all(hub.client(Who::Bootstrap));
+        let object = serde_json::from_value(object).expect("a cluster");
+        hub.wait(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object))
+    };
+    let labels = |cluster: &ManagedCluster| cluster.metadata.labels.clone().unwrap_or_default();
+    let mut routed = None;
+    until("it is routed", || {
+        routed = create("edge-1", json!({})).ok().map(|cluster| labels(&cluster));
+        routed.as_ref().is_some_and(|labels| labels.get(set).is_some_and(|set| set == "edge"))
+    });
+    // Saying the same is no claim; saying something else is one.
+    assert!(create("edge-1", json!({set: "edge"})).is_ok());
+    let told = refused(create("edge-1", json!({set: "prod"})));
+    assert!(told.as_deref().is_some_and(|told| told.contains("polic")), "{told:?}");
+    assert!(refused(create("c1", json!({set: "edge"}))).is_some(), "it is meant for others");
+    assert!(refused(create("edge-1", json!({"team": "a"}))).is_some(), "no policy sets this");
+    assert!(create("c1", json!({})).is_ok());
 }

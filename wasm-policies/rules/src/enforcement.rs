@@ -58,13 +58,28 @@ impl Enforcement {
         }
     }
 
+    /// The stricter of both, in each of its parts.
+    #[must_use]
+    pub fn tightened(self, other: Self) -> Self {
+        let mode = match (self.mode, other.mode) {
+            (Mode::Enforce, _) | (_, Mode::Enforce) => Mode::Enforce,
+            (Mode::Warn, _) | (_, Mode::Warn) => Mode::Warn,
+            (Mode::Audit, Mode::Audit) => Mode::Audit,
+        };
+        let on_error = match (self.on_error, other.on_error) {
+            (OnError::Hold, OnError::Hold) => OnError::Hold,
+            _ => OnError::Deny,
+        };
+        Self { mode, on_error }
+    }
+
     /// Notes in an answer what a policy would have decided whose word does not count.
     pub fn note(self, outcome: &Outcome, answer: &mut Combined) {
         let Some(said) = self.would(outcome) else { return };
         let name = &outcome.policy.name;
         match self.mode {
             Mode::Enforce => {}
-            Mode::Warn => answer.warnings.push(GivenWarning { policy: name.clone(), message: said }),
+            Mode::Warn => answer.warnings.insert(0, GivenWarning { policy: name.clone(), message: said }),
             Mode::Audit => {
                 answer.audit.insert(format!("{name}.{WOULD}"), said);
             }
@@ -81,7 +96,7 @@ impl Enforcement {
             Answer::Allow | Answer::NoOpinion => return None,
         };
         let why = match &outcome.result {
-            Err(error) => format!("{error} ({})", error.code()),
+            Err(error) => format!("{} ({})", error.in_short(), error.code()),
             Ok(decision) => match decision.reasons.first() {
                 Some(Reason { code, message, .. }) => format!("{message} ({code})"),
                 None => "it gives no reason".to_owned(),
@@ -93,7 +108,7 @@ impl Enforcement {
 
 /// The decision that an error counts for where it holds.
 fn held(error: &PolicyError) -> Decision {
-    let reason = Reason { code: POLICY_FAILED.to_owned(), message: error.to_string(), field: None };
+    let reason = Reason { code: POLICY_FAILED.to_owned(), message: error.in_short().to_owned(), field: None };
     Decision { verdict: Verdict::Hold, reasons: vec![reason], ..Decision::default() }
 }
 
@@ -132,6 +147,15 @@ mod tests {
         let audited = with(Mode::Audit);
         assert_eq!((audited.verdict, audited.warnings.len()), (Answer::NoOpinion, 0));
         assert_eq!(audited.audit["p.would"], "would be denied: it is so (Because)");
+    }
+
+    #[test]
+    fn the_stricter_of_two_is_strict_in_everything() {
+        let loose = Enforcement { mode: Mode::Audit, on_error: OnError::Hold };
+        let other = Enforcement { mode: Mode::Warn, on_error: OnError::Deny };
+        assert_eq!(loose.tightened(other), other);
+        assert_eq!(loose.tightened(loose), loose);
+        assert_eq!(Enforcement::default().tightened(loose), Enforcement::default());
     }
 
     #[test]

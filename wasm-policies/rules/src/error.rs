@@ -63,6 +63,26 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
+    /// The sentence without its particulars, which may quote settings or objects: for whoever made the request.
+    pub const fn in_short(&self) -> &'static str {
+        match self {
+            Self::OutOfFuel => "the policy used up its fuel",
+            Self::TimedOut => "the policy took longer than it may",
+            Self::OutOfMemory => "the policy wanted more memory than it may have",
+            Self::StackExhausted => "the policy used up its stack",
+            Self::Trap(_) | Self::Exit(_) => "the policy failed",
+            Self::Malformed(_) | Self::TooLarge(_) => "the policy's answer cannot be used",
+            Self::HostCall(_) => "the policy asked for what it may not have",
+            Self::Load(_) | Self::Settings(_) => "the policy cannot be loaded",
+            Self::DeadlineExceeded => "the deadline of the request has passed",
+            Self::Overloaded(_) => "too many requests are being evaluated",
+            Self::EditRefused(_) => "the policy may not make a change that it wants",
+            Self::EditConflict(_) => "policies disagree about a change",
+            Self::Evidence(_) => "what the policy has to know of the hub is not known",
+            Self::UnknownObligation(_) => "the policy wants something to follow that this hub cannot do",
+        }
+    }
+
     /// A stable word for the kind of error; metrics and records use it.
     pub const fn code(&self) -> &'static str {
         match self {

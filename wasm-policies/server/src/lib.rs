@@ -17,9 +17,10 @@ mod http;
 mod metrics;
 mod policies;
 mod tls;
+mod watch;
 
 pub use evidence::Knowledge;
-pub use gate::{Gate, Reviewed};
+pub use gate::{Gate, Judge, Reviewed};
 pub use http::{Bounds, Health, Server, serve_health};
 pub use metrics::Metrics;
 pub use policies::{Key, Policies, Source, State, Wanted, follow};

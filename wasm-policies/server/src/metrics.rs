@@ -58,6 +58,7 @@ pub struct Metrics {
     pub(crate) policies: Family<OfModule, Gauge>,
     pub(crate) failed_policies: Gauge,
     pub(crate) in_flight: Gauge,
+    pub(crate) lost_lines: Counter,
     pub(crate) certificate_ends: Gauge<f64, AtomicU64>,
 }
 
@@ -74,6 +75,7 @@ impl Default for Metrics {
             policies: Family::default(),
             failed_policies: Gauge::default(),
             in_flight: Gauge::default(),
+            lost_lines: Counter::default(),
             certificate_ends: Gauge::default(),
         };
         registry.register("decisions", "Decisions of policies", metrics.decisions.clone());
@@ -91,6 +93,7 @@ impl Default for Metrics {
             metrics.failed_policies.clone(),
         );
         registry.register("admission_requests_in_flight", "Reviews that are being answered", metrics.in_flight.clone());
+        registry.register("lost_log_lines", "Decisions that nobody read", metrics.lost_lines.clone());
         registry.register(
             "serving_certificate_expiry_seconds",
             "When the serving certificate ends, in seconds since 1970",
@@ -101,6 +104,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Counts a review.
+    pub(crate) fn count(&self, operation: &'static str, code: u16) {
+        self.reviews.get_or_create(&OfReview { operation, code }).inc();
+    }
+
     /// Notes when the serving certificate ends.
     pub fn serving_certificate(&self, ends: Option<Timestamp>) {
         #[expect(clippy::cast_precision_loss, reason = "seconds of our time are exact in a double")]

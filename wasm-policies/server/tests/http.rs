@@ -2,19 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+mod support;
+
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use kube::{Client, Config};
-use ocm_policy_engine::{Compiler, Engine, EngineSettings};
-use ocm_policy_server::{
-    Bounds, Certificate, CertificateFiles, Gate, Knowledge, Metrics, Policies, Server, Source, Wanted,
-};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
-use rustls::{ClientConfig, RootCertStore};
+use ocm_policy_server::{Bounds, Metrics, Policies, Server};
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
+use support::{Parts, names, review};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -32,39 +28,13 @@ struct Running {
 }
 
 async fn start(bounds: Bounds) -> Running {
-    let folder = tempfile::tempdir().unwrap();
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_pem = params.self_signed(&key).unwrap().pem();
-    let authority = Issuer::new(params, key);
-    let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
-    let files = CertificateFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
-    std::fs::write(&files.certificate, leaf.pem()).unwrap();
-    std::fs::write(&files.key, key.serialize_pem()).unwrap();
-    let certificate = Arc::new(Certificate::read(&files).unwrap());
-
-    // Nobody is there: these policies ask for nothing.
-    let provider = rustls::crypto::ring::default_provider();
-    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-    let (knowledge, metrics) = (Arc::new(Knowledge::new(client.clone())), Arc::new(Metrics::default()));
-    let engine = Engine::new(&EngineSettings::default()).unwrap();
-    let policies = Arc::new(Policies::new(client, engine, Compiler::Here, None, knowledge.clone(), metrics.clone()));
-    let (log, lines) = sync_channel(16);
-    std::thread::spawn(move || lines.iter().for_each(drop));
-    let gate = Arc::new(Gate::new(policies.clone(), knowledge, metrics.clone(), log));
+    let Parts { policies, gate, metrics } = support::parts();
+    let (config, tls) = support::certificates();
     let server = Server::new(gate, metrics.clone(), bounds);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (end, ended) = oneshot::channel::<()>();
-    let tls = certificate.config().unwrap();
-    let serving = tokio::spawn(server.serve(listener, tls, async move { drop(ended.await) }));
-
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority_pem.as_bytes()).unwrap()).unwrap();
-    let config = ClientConfig::builder_with_provider(provider.into()).with_safe_default_protocol_versions().unwrap();
-    let tls = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
+    let serving = tokio::spawn(server.serve(listener, config, async move { drop(ended.await) }));
     Running { address, tls, end: Some(end), serving, policies, metrics }
 }
 
@@ -88,37 +58,6 @@ impl Running {
     }
 }
 
-/// A review of a cluster that is created.
-fn review(name: &str) -> String {
-    let object = json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
-        "spec": {"hubAcceptsClient": false},
-    });
-    let kind = json!({"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster"});
-    let resource =
-        json!({"group": "cluster.open-cluster-management.io", "version": "v1", "resource": "managedclusters"});
-    json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "7", "kind": kind, "resource": resource, "operation": "CREATE", "name": name,
-            "userInfo": {"username": "eva", "groups": ["system:authenticated"]}, "object": object,
-        },
-    })
-    .to_string()
-}
-
-fn names(pattern: &str) -> Wanted {
-    Wanted {
-        name: "names".to_owned(),
-        source: Source::Builtin("name-pattern".to_owned()),
-        settings: json!({"patterns": [pattern]}).to_string(),
-        sha256: None,
-        enforcement: ocm_policy_rules::Enforcement::default(),
-        edits: Vec::new(),
-        limits: ocm_policy_abi::LimitsAsked::default(),
-    }
-}
-
 fn answer(said: &str) -> Value {
     let body = said.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{said}")).1;
     serde_json::from_str::<Value>(body).unwrap_or_else(|error| panic!("{error}: {said}"))["response"].clone()
@@ -129,7 +68,7 @@ async fn nothing_passes_before_the_policies_were_read() {
     let server = start(Bounds::default()).await;
     let said = server.send("POST", "/v1/validate?timeout=5s", &review("prod-1")).await;
     assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("retry-after: 1"), "{said}");
-    server.policies.apply(&[names("prod-*")]).await;
+    server.policies.apply(&[names("names", "prod-*")]).await;
     let right = answer(&server.send("POST", "/v1/validate?timeout=5s", &review("prod-1")).await);
     assert_eq!((&right["allowed"], &right["uid"]), (&json!(true), &json!("7")));
     let wrong = answer(&server.send("POST", "/v1/validate?timeout=5s", &review("dev-1")).await);

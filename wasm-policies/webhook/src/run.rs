@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use ocm_cli::{Stop, Ui};
@@ -20,6 +20,8 @@ use crate::compile;
 
 /// Lines of the decision log that wait for a reader of stdout.
 const LOG: usize = 4096;
+/// How long the rest of the log may take at the end.
+const WRITTEN: Duration = Duration::from_secs(5);
 /// How often the certificate's files are looked at. By their content: a Secret's volume is another file each time.
 const REREAD: Duration = Duration::from_secs(5);
 /// How long its own connection may take, and the pause before the next.
@@ -82,7 +84,9 @@ pub(crate) async fn run(args: WebhookArgs, ui: Arc<Ui>, stop: Stop) -> Result<Ex
         // Whoever still holds the log's other end is gone after this.
         let _ = task.await;
     }
-    drop(writer);
+    // The gate holds the other end of the log, and went with the server: what waits is written, and then nothing comes.
+    let written = tokio::task::spawn_blocking(move || writer.join());
+    let _ = tokio::time::timeout(WRITTEN, written).await;
     ui.tell(Event::done("every review that came was answered"));
     Ok(Exit::Ok)
 }
@@ -98,9 +102,6 @@ fn write(lines: &Receiver<String>) {
     while let Ok(line) = lines.recv() {
         // Whoever closes stdout wants no log; that stops nobody.
         let _ = writeln!(stdout, "{line}");
-        if matches!(lines.try_recv(), Err(mpsc::TryRecvError::Empty)) {
-            let _ = stdout.flush();
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ocm_policy_sdk::{
-    Answer, Cluster, Edit, EditGrant, ManifestBuilder, Operation, Policy, Request, allow, deny, glob, hub, manifest,
-    no_opinion,
+    Answer, Cluster, Edit, EditGrant, ManifestBuilder, Operation, Policy, Request, Stage, allow, deny, glob, hub,
+    manifest, no_opinion,
 };
 use serde::Deserialize;
 
@@ -108,7 +108,11 @@ impl ClusterSetRouting {
         }
         let rule = self.rules.iter().find(|rule| rule.fits(request, cluster)).map(|rule| &rule.cluster_set);
         match (rule.or(self.otherwise.as_ref()), now) {
-            (Some(set), Some(now)) if now == set => allow(),
+            // What is said again at this stage is known at the next one as what this policy wants, not as somebody's claim.
+            (Some(set), Some(now)) if now == set => match request.stage() {
+                Some(Stage::Mutating) => allow().edit(Edit::SetClusterSet { name: set.clone() }),
+                _ => allow(),
+            },
             (_, Some(now)) if now != hub::DEFAULT_SET && mover => allow(),
             (Some(set), None | Some(hub::DEFAULT_SET)) => allow().edit(Edit::SetClusterSet { name: set.clone() }),
             (None, None | Some(hub::DEFAULT_SET)) => no_opinion(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use ocm_policy_sdk::serde_json::{self, Value};
 use ocm_policy_sdk::{
-    Answer, Edit, EditGrant, EvidenceSource, ManifestBuilder, Operation, Policy, Request, allow, deny, hold, hub,
-    manifest, no_opinion,
+    Answer, Edit, EditGrant, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Stage, allow, deny, hold,
+    hub, manifest, no_opinion,
 };
 use serde::Deserialize;
 
@@ -119,14 +119,16 @@ impl Inventory {
             }
         }
         let Some(cluster) = request.cluster().filter(|_| self.set_labels) else { return allow() };
+        // What is said again at this stage is known at the next one as what this policy wants, not as somebody's claim.
+        let again = request.stage() == Some(Stage::Mutating);
         let mut answer = allow();
         for (key, value) in &entry.labels {
-            if cluster.labels.get(key).is_none_or(|now| *now != value.as_str()) {
+            if again || cluster.labels.get(key).is_none_or(|now| *now != value.as_str()) {
                 answer = answer.label(key, value);
             }
         }
         match &entry.cluster_set {
-            Some(set) if hub::cluster_set(cluster) != Some(set) => {
+            Some(set) if again || hub::cluster_set(cluster) != Some(set) => {
                 answer.edit(Edit::SetClusterSet { name: set.clone() })
             }
             _ => answer,

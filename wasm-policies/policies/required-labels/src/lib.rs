@@ -1,7 +1,7 @@
 //! Clusters carry certain labels, and not others.
 
 use ocm_policy_sdk::{
-    Answer, EditGrant, ManifestBuilder, Operation, Policy, Request, allow, deny, glob, hub, manifest, no_opinion,
+    Answer, EditGrant, ManifestBuilder, Operation, Policy, Request, Stage, allow, deny, glob, hub, manifest, no_opinion,
 };
 use serde::Deserialize;
 
@@ -84,12 +84,16 @@ impl RequiredLabels {
         let unchanged =
             |key: &str| previous.is_some_and(|previous| previous.labels.get(key) == cluster.labels.get(key));
         let mut wrong: Vec<(&str, String, &str)> = Vec::new();
+        let again = request.stage() == Some(Stage::Mutating);
         let mut answer = allow();
         for label in &self.required {
             let key = label.key.as_str();
             match (cluster.labels.get(key), &label.default) {
                 _ if unchanged(key) => {}
                 (None, Some(default)) => answer = answer.label(key, default),
+                // What is said again at this stage is known at the next one as what this policy wants, not as somebody's
+                // claim.
+                (Some(value), Some(default)) if again && **value == **default => answer = answer.label(key, default),
                 (None, None) => wrong.push(("LabelMissing", format!("the label {key} is missing"), key)),
                 (Some(value), _) if !label.values.is_empty() && !glob::any(&label.values, value) => {
                     wrong.push(("LabelValue", format!("the label {key} has a value that it may not have"), key));

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ocm_policy_abi::{Operation, Request, Stage, Verdict};
+use ocm_policy_abi::{Cluster, Operation, Request, Stage, Verdict};
 use serde_json::{Map, Value, json};
 
 use crate::combine::{Answer, Combined, GivenReason};
@@ -17,27 +17,32 @@ const WARNING_CHARACTERS: usize = 256;
 const MESSAGE_CHARACTERS: usize = 2048;
 /// Bytes of all audit annotations together.
 const AUDIT_BYTES: usize = 4096;
+/// How the key ends of what a policy would have decided whose word does not count.
+const WOULD: &str = ".would";
 /// Characters of the key of an audit annotation: the name of a qualified name.
 const AUDIT_KEY: usize = 63;
 
 /// Whether an answer stops an API request.
 ///
-/// A hold admits what only asks, a cluster that is created and a certificate request, and stops what grants. A deletion
-/// and an acceptance that is taken back are stopped by a policy that denies them, and by none that fails; a certificate
-/// request may always be denied.
+/// A hold admits what only asks, a cluster that is created and a certificate request, and stops what grants; a cluster
+/// that is created as accepted asks for nothing any more. A deletion and an acceptance that is taken back are stopped by a
+/// policy that denies them, and by none that fails; a certificate request may always be denied.
 pub fn is_refused(request: &Request<'_>, answer: &Combined) -> bool {
+    let only_asks = match request.operation {
+        Operation::Create => !is_accepted(&request.cluster),
+        Operation::Request => true,
+        _ => false,
+    };
     match answer.verdict {
         Answer::NoOpinion | Answer::Allow => false,
         Answer::Deny => !denies(request),
-        Answer::Error => match request.operation {
-            Operation::Request => false,
-            _ => !takes_away(request),
-        },
-        Answer::Hold => match request.operation {
-            Operation::Create | Operation::Request => false,
-            _ => !takes_away(request),
-        },
+        Answer::Error => request.operation != Operation::Request && !takes_away(request),
+        Answer::Hold => !only_asks && !takes_away(request),
     }
+}
+
+fn is_accepted(cluster: &Option<Cluster<'_>>) -> bool {
+    cluster.as_ref().is_some_and(|cluster| cluster.accepted)
 }
 
 /// Whether it denies a certificate request, or says that signing it failed.
@@ -46,12 +51,24 @@ fn denies(request: &Request<'_>) -> bool {
     request.operation == Operation::Approve && matches!(added, Some("Denied" | "Failed"))
 }
 
+/// Whether it can only make less: a deletion, the steps of one, a denial, or an acceptance that is taken back with nothing
+/// else.
 fn takes_away(request: &Request<'_>) -> bool {
-    let accepted = |cluster: &Option<ocm_policy_abi::Cluster<'_>>| cluster.as_ref().is_some_and(|one| one.accepted);
     let deleted = request.resource.as_ref().is_some_and(|resource| resource.operation == "DELETE");
-    let taken_back =
-        request.operation == Operation::Update && accepted(&request.previous) && !accepted(&request.cluster);
-    deleted || taken_back || denies(request)
+    deleted || denies(request) || (request.operation == Operation::Update && closes(request))
+}
+
+fn closes(request: &Request<'_>) -> bool {
+    let (Some(before), Some(after)) = (&request.previous, &request.cluster) else { return false };
+    // What is being deleted loses its finalizers by updates. It cannot be accepted by them: that is another operation.
+    if before.deleting {
+        return true;
+    }
+    let mut expected = before.clone();
+    expected.accepted = false;
+    expected.resource_version.clone_from(&after.resource_version);
+    expected.generation = after.generation;
+    before.accepted && expected == *after
 }
 
 /// The AdmissionReview that answers a request.
@@ -113,7 +130,7 @@ pub fn sentence(answer: &Combined) -> String {
         several => format!("policies {}", several.join(", ")),
     };
     if answer.verdict == Answer::Error {
-        let why = answer.errors.first().map_or_else(String::new, |problem| problem.error.to_string());
+        let why = answer.errors.first().map_or("", |problem| problem.error.in_short());
         return format!("{by}: {why}");
     }
     let word = if answer.verdict == Answer::Hold { "held by" } else { "denied by" };
@@ -143,7 +160,7 @@ fn causes(answer: &Combined) -> Vec<Value> {
         cause
     });
     let errors = answer.errors.iter().filter(|_| answer.verdict == Answer::Error);
-    let errors = errors.map(|problem| json!({"reason": problem.error.code(), "message": problem.error.to_string()}));
+    let errors = errors.map(|problem| json!({"reason": problem.error.code(), "message": problem.error.in_short()}));
     reasons.chain(errors).take(MOST_CAUSES).collect()
 }
 
@@ -158,12 +175,14 @@ fn audit(answer: &Combined) -> Map<String, Value> {
         ("policies".to_owned(), answer.deciding.join(",")),
         ("reasons".to_owned(), codes.join(",")),
     ];
-    for (key, value) in own.into_iter().chain(answer.audit.clone()) {
-        bytes += key.len() + value.len();
-        if value.is_empty() || key.len() > AUDIT_KEY || !is_qualified(&key) || bytes > AUDIT_BYTES {
-            continue;
+    // What would have been decided comes before what policies say beside.
+    let (would, beside): (Vec<_>, Vec<_>) = answer.audit.clone().into_iter().partition(|(key, _)| key.ends_with(WOULD));
+    for (key, value) in own.into_iter().chain(would).chain(beside) {
+        let all = bytes + key.len() + value.len();
+        if !value.is_empty() && key.len() <= AUDIT_KEY && is_qualified(&key) && all <= AUDIT_BYTES {
+            bytes = all;
+            held.insert(key, json!(value));
         }
-        held.insert(key, json!(value));
     }
     held
 }
@@ -193,7 +212,7 @@ fn shortened(text: &str, most: usize) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use ocm_policy_abi::{Cluster, Csr, Decision, Edit, Reason, Requester, Resource};
+    use ocm_policy_abi::{Csr, Decision, Edit, Reason, Requester, Resource};
 
     use super::*;
     use crate::error::PolicyError;
@@ -224,7 +243,10 @@ mod tests {
 
     #[test]
     fn what_asks_may_wait_and_what_grants_may_not() {
-        assert_eq!(refused(&asked(Operation::Create)), [false, false, true, true]);
+        let mut create = asked(Operation::Create);
+        assert_eq!(refused(&create), [false, false, true, true]);
+        create.cluster = Some(Cluster { accepted: true, ..Cluster::default() });
+        assert_eq!(refused(&create), [false, true, true, true], "it asks for nothing any more");
         assert_eq!(refused(&asked(Operation::Request)), [false, false, false, true]);
         for grants in [Operation::Accept, Operation::Approve, Operation::Update, Operation::Admit, Operation::Join] {
             assert_eq!(refused(&asked(grants)), [false, true, true, true], "{grants:?}");
@@ -238,8 +260,12 @@ mod tests {
         assert_eq!(refused(&delete), [false, false, false, true]);
         let mut back = asked(Operation::Update);
         back.previous = Some(Cluster { accepted: true, ..Cluster::default() });
-        back.cluster = Some(Cluster::default());
+        back.cluster = Some(Cluster { generation: Some(2), ..Cluster::default() });
         assert_eq!(refused(&back), [false, false, false, true]);
+        back.cluster = Some(Cluster { finalizers: vec!["a".into()], ..Cluster::default() });
+        assert_eq!(refused(&back), [false, true, true, true], "something comes with it");
+        back.previous = Some(Cluster { deleting: true, finalizers: vec!["a".into()], ..Cluster::default() });
+        assert_eq!(refused(&back), [false, false, false, true], "it goes");
         let mut denied = asked(Operation::Approve);
         denied.csr = Some(Csr { adds_condition: Some("Denied".into()), ..Csr::default() });
         assert_eq!(refused(&denied), [false; 4], "whoever denies needs no leave");
@@ -269,6 +295,10 @@ mod tests {
         let review = response(&asked(Operation::Accept), &broken);
         assert_eq!(review["response"]["status"]["message"], "policy q: the policy used up its fuel");
         assert_eq!(review["response"]["status"]["details"]["causes"][0]["reason"], "out-of-fuel");
+        // What only administrators should know stays with them.
+        let settings = PolicyError::Settings("the token s3cret is no number".into());
+        let review = response(&asked(Operation::Accept), &combine(&[outcome("q", Err(settings))]));
+        assert!(!review.to_string().contains("s3cret"), "{review}");
     }
 
     #[test]
@@ -303,8 +333,12 @@ mod tests {
     #[test]
     fn the_bounds_of_the_api_server_are_kept() {
         let long = "ä\n".repeat(3000);
-        let audit =
-            [("a/b".to_owned(), "x".to_owned()), ("k".repeat(64), "x".to_owned()), ("z".to_owned(), "z".repeat(5000))];
+        let audit = [
+            ("a/b".to_owned(), "x".to_owned()),
+            ("k".repeat(64), "x".to_owned()),
+            ("a".to_owned(), "z".repeat(5000)),
+            ("z.would".to_owned(), "z".to_owned()),
+        ];
         let decision = Decision {
             verdict: Verdict::Deny,
             reasons: vec![Reason { code: "Long".into(), message: long.clone(), field: None }; 40],
@@ -323,6 +357,6 @@ mod tests {
         );
         assert!(!warnings[0].as_str().unwrap().contains('\n'));
         let keys: Vec<&String> = response["auditAnnotations"].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["policies", "reasons", "verdict"]);
+        assert_eq!(keys, ["p.z.would", "policies", "reasons", "verdict"]);
     }
 }

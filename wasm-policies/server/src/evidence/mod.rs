@@ -1,7 +1,7 @@
 //! What the policies in force know of the hub: stores that follow it, and tables made of them.
 
+mod source;
 mod store;
-mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,6 +13,7 @@ use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
 use tokio::task::AbortHandle;
 
 use self::store::Store;
+use crate::watch;
 
 /// Evidence that could not be followed for so long is none.
 const OLDEST: Duration = Duration::from_secs(60);
@@ -45,9 +46,11 @@ impl Knowledge {
     /// # Errors
     /// Says what could not be read in time.
     pub async fn follow(&self, queries: &[Query], wait: Duration) -> Result<(), PolicyError> {
-        for query in queries {
-            let store = self.store(&query.source);
-            let read = tokio::time::timeout(wait, store.first_read());
+        let until = tokio::time::Instant::now() + wait;
+        // All are asked for before any is waited for.
+        let stores: Vec<Arc<Store>> = queries.iter().map(|query| self.store(&query.source)).collect();
+        for (query, store) in queries.iter().zip(stores) {
+            let read = tokio::time::timeout_at(until, store.first_read());
             if read.await.is_err() {
                 let why = store.lost().unwrap_or_else(|| "the hub has not answered yet".to_owned());
                 return Err(PolicyError::Evidence(format!("{:?} cannot be read: {why}", query.name)));
@@ -65,7 +68,7 @@ impl Knowledge {
     /// What cannot be followed at present, with the reason.
     pub fn lost(&self) -> Vec<String> {
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
-        stores.values().filter_map(|followed| followed.store.lost()).collect()
+        stores.iter().filter_map(|(key, followed)| Some(format!("{key}: {}", followed.store.lost()?))).collect()
     }
 
     fn find(&self, source: &EvidenceSource) -> Option<Arc<Store>> {
@@ -80,7 +83,9 @@ impl Knowledge {
         let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
         let followed = stores.entry(key(source)).or_insert_with(|| {
             let store = Arc::new(Store::new(source.clone()));
-            let task = tokio::spawn(watch::follow(self.client.clone(), store.clone())).abort_handle();
+            let (api, fields) = source::api(self.client.clone(), source);
+            let sink = store.clone();
+            let task = tokio::spawn(async move { watch::follow(api, fields, &*sink).await }).abort_handle();
             Followed { store, task }
         });
         followed.store.clone()

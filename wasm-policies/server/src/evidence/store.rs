@@ -10,6 +10,8 @@ use ocm_policy_rules::evidence::{self, Budget, Evidence};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::watch::{Change, Sink};
+
 /// How long a question waits until the object that it is about has arrived here.
 const ARRIVES: Duration = Duration::from_secs(1);
 /// How often it looks.
@@ -17,6 +19,8 @@ const LOOKS: Duration = Duration::from_millis(5);
 /// Evidence is made anew when the hub has changed, but for at most this part of the time: a hub on which everything
 /// changes at once must not keep those busy who decide.
 const SHARE: u32 = 10;
+/// The longest that evidence from before a change may be used.
+const LONGEST: Duration = Duration::from_millis(200);
 
 /// The objects of one source.
 pub(super) struct Store {
@@ -35,13 +39,18 @@ struct State {
     coming: Option<BTreeMap<(String, String), Object>>,
     /// Which change made it what it is.
     revision: u64,
-    /// Since when it cannot be followed, and why.
-    lost: Option<(Instant, String)>,
+    /// When it was last known to be what is on the hub.
+    confirmed: Option<Instant>,
+    /// Why it cannot be followed at present.
+    lost: Option<String>,
 }
 
+#[derive(Clone)]
 struct Object {
     uid: String,
-    rows: Result<Vec<Value>, String>,
+    /// Which change brought it.
+    revision: u64,
+    rows: Result<Arc<Vec<Value>>, String>,
 }
 
 /// What a query found in one state.
@@ -51,31 +60,9 @@ struct Made {
     until: Instant,
 }
 
-/// Something that happened to the objects of a source.
-pub(super) enum Change {
-    /// All of them are read anew.
-    Begun,
-    /// One of them.
-    Listed(Value),
-    /// That was all.
-    Complete,
-    /// One is new or has changed.
-    Now(Value),
-    /// One is gone.
-    Gone(Value),
-    /// From now on every change is told.
-    Standing,
-    /// Nothing more is told for the time being.
-    Lost(String),
-}
-
 impl Store {
     pub(super) fn new(source: EvidenceSource) -> Self {
         Self { source, state: Mutex::default(), made: Mutex::default(), read: watch::Sender::new(false) }
-    }
-
-    pub(super) fn source(&self) -> &EvidenceSource {
-        &self.source
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -84,44 +71,13 @@ impl Store {
 
     /// Why it cannot be followed at present.
     pub(super) fn lost(&self) -> Option<String> {
-        self.state().lost.as_ref().map(|(_, why)| why.clone())
+        self.state().lost.clone()
     }
 
     /// Ends when all objects were read once.
     pub(super) async fn first_read(&self) {
         // The sender is this store's own, so it cannot be gone.
         let _ = self.read.subscribe().wait_for(|read| *read).await;
-    }
-
-    /// Takes what happened.
-    pub(super) fn take(&self, change: Change) {
-        let mut state = self.state();
-        match change {
-            Change::Begun => state.coming = Some(BTreeMap::new()),
-            Change::Listed(object) => {
-                let (key, object) = self.object(object);
-                state.coming.get_or_insert_default().insert(key, object);
-            }
-            Change::Complete => {
-                state.objects = state.coming.take().unwrap_or_default();
-                state.revision += 1;
-                self.read.send_replace(true);
-            }
-            Change::Now(object) => {
-                let (key, object) = self.object(object);
-                state.objects.insert(key, object);
-                state.revision += 1;
-            }
-            Change::Gone(object) => {
-                state.objects.remove(&name_of(&object));
-                state.revision += 1;
-            }
-            Change::Standing => state.lost = None,
-            Change::Lost(why) => {
-                let since = state.lost.take().map_or_else(Instant::now, |(since, _)| since);
-                state.lost = Some((since, why));
-            }
-        }
     }
 
     fn object(&self, object: Value) -> ((String, String), Object) {
@@ -134,7 +90,7 @@ impl Store {
             EvidenceSource::ConfigMap { .. } => Ok(evidence::entries(&object)),
             _ => Ok(vec![object]),
         };
-        (key, Object { uid, rows })
+        (key, Object { uid, revision: 0, rows: rows.map(Arc::new) })
     }
 
     /// The table of a request.
@@ -149,19 +105,23 @@ impl Store {
         if !*self.read.borrow() {
             return Err(unknown("has not been read yet"));
         }
-        self.wait_for(request, deadline)?;
-        if let Some((since, why)) = &self.state().lost
-            && since.elapsed() > oldest
-        {
-            return Err(unknown(&format!("is of {} seconds ago: {why}", since.elapsed().as_secs())));
+        let least = self.wait_for(request, deadline)?;
+        let (confirmed, lost) = {
+            let state = self.state();
+            (state.confirmed, state.lost.clone())
+        };
+        let age = confirmed.map_or(Duration::MAX, |confirmed| confirmed.elapsed());
+        if age > oldest {
+            let why = lost.unwrap_or_else(|| "the hub tells nothing".to_owned());
+            return Err(unknown(&format!("is of {} seconds ago: {why}", age.as_secs())));
         }
-        let made = self.made(query).map_err(|why| unknown(&why))?;
+        let made = self.made(query, least).map_err(|why| unknown(&why))?;
         Ok(Arc::new(made.evidence.table(request)))
     }
 
     /// Waits until what the question is about has arrived: deciding with evidence from before would be deciding without
-    /// whatever came with it.
-    fn wait_for(&self, request: &Request<'_>, deadline: &Deadline) -> Result<(), PolicyError> {
+    /// whatever came before it. The revision that brought it, which is the least that counts.
+    fn wait_for(&self, request: &Request<'_>, deadline: &Deadline) -> Result<u64, PolicyError> {
         let about = match (&self.source, request.operation) {
             (EvidenceSource::Csrs, Operation::Approve | Operation::Join) => {
                 request.csr.as_ref().map(|csr| (csr.name.as_deref(), csr.uid.as_deref()))
@@ -171,10 +131,14 @@ impl Store {
             }
             _ => None,
         };
-        let Some((Some(name), Some(uid))) = about else { return Ok(()) };
+        let Some((Some(name), Some(uid))) = about else { return Ok(0) };
         let key = (String::new(), name.to_owned());
         let begun = Instant::now();
-        while self.state().objects.get(&key).is_none_or(|object| object.uid != uid) {
+        loop {
+            let there = self.state().objects.get(&key).filter(|object| object.uid == uid).map(|object| object.revision);
+            if let Some(revision) = there {
+                return Ok(revision);
+            }
             deadline.check()?;
             if begun.elapsed() > ARRIVES {
                 let why = format!("{name} is not among what this server has read of the hub");
@@ -182,34 +146,226 @@ impl Store {
             }
             std::thread::sleep(LOOKS);
         }
-        Ok(())
     }
 
-    /// What a query finds now, or found a moment ago.
-    fn made(&self, query: &Query) -> Result<Arc<Made>, String> {
+    /// What a query finds now, or found a moment ago, but not before this revision.
+    fn made(&self, query: &Query, least: u64) -> Result<Arc<Made>, String> {
         let text = serde_json::to_string(query).map_err(|error| error.to_string())?;
+        // One at a time makes it, and the others take what it made. Changes go on arriving meanwhile.
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = self.state();
-        if let Some(known) = made.get(&text)
-            && (known.revision == state.revision || Instant::now() < known.until)
-        {
+        let known = made.get(&text).filter(|known| {
+            let now = self.state().revision;
+            known.revision == now || (known.revision >= least && Instant::now() < known.until)
+        });
+        if let Some(known) = known {
             return Ok(known.clone());
         }
         let begun = Instant::now();
-        let mut rows = Vec::with_capacity(state.objects.len());
-        for ((_, name), object) in &state.objects {
-            rows.extend(object.rows.as_ref().map_err(|why| format!("cannot be read: {name}: {why}"))?);
+        let (objects, revision) = {
+            let state = self.state();
+            let objects = state.objects.iter().map(|((_, name), object)| (name.clone(), object.rows.clone()));
+            (objects.collect::<Vec<_>>(), state.revision)
+        };
+        let mut rows = Vec::with_capacity(objects.len());
+        for (name, found) in &objects {
+            rows.extend(found.as_ref().map_err(|why| format!("cannot be read: {name}: {why}"))?.iter());
         }
-        let revision = state.revision.to_string();
-        let evidence = Evidence::new(query, rows, &revision, Budget::default()).map_err(|error| error.to_string())?;
-        let until = Instant::now() + begun.elapsed() * SHARE;
-        let new = Arc::new(Made { revision: state.revision, evidence, until });
+        let evidence = Evidence::new(query, rows, &revision.to_string(), Budget::default());
+        let evidence = evidence.map_err(|error| error.to_string())?;
+        let until = Instant::now() + (begun.elapsed() * SHARE).min(LONGEST);
+        let new = Arc::new(Made { revision, evidence, until });
         made.insert(text, new.clone());
         Ok(new)
+    }
+}
+
+impl Sink for Store {
+    fn take(&self, change: Change) {
+        // Reading an object takes longer than putting it in its place.
+        let read = match &change {
+            Change::Listed(object) | Change::Now(object) => Some(self.object(object.clone())),
+            _ => None,
+        };
+        let mut state = self.state();
+        match (change, read) {
+            (Change::Begun, _) => state.coming = Some(BTreeMap::new()),
+            (Change::Listed(_), Some((key, object))) => {
+                state.coming.get_or_insert_default().insert(key, object);
+            }
+            (Change::Complete, _) => {
+                state.revision += 1;
+                let revision = state.revision;
+                state.objects = state.coming.take().unwrap_or_default();
+                state.objects.values_mut().for_each(|object| object.revision = revision);
+                state.confirm();
+                self.read.send_replace(true);
+            }
+            (Change::Now(_), Some((key, object))) => {
+                state.revision += 1;
+                let revision = state.revision;
+                state.objects.insert(key, Object { revision, ..object });
+                state.confirm();
+            }
+            (Change::Gone(object), _) => {
+                state.objects.remove(&name_of(&object));
+                state.revision += 1;
+                state.confirm();
+            }
+            (Change::Confirmed, _) => state.confirm(),
+            (Change::Lost(why), _) => state.lost = Some(why),
+            (Change::Listed(_) | Change::Now(_), None) => {}
+        }
+    }
+}
+
+impl State {
+    /// It is what is on the hub.
+    fn confirm(&mut self) {
+        self.confirmed = Some(Instant::now());
+        self.lost = None;
     }
 }
 
 fn name_of(object: &Value) -> (String, String) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("/metadata/namespace"), text("/metadata/name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_policy_abi::{Cluster, Requester};
+    use serde_json::json;
+
+    use super::*;
+
+    const OLDEST: Duration = Duration::from_secs(60);
+
+    fn cluster(name: &str, uid: &str) -> Value {
+        json!({"metadata": {"name": name, "uid": uid, "labels": {"env": "prod"}}})
+    }
+
+    fn read(objects: &[Value]) -> Store {
+        let store = Store::new(EvidenceSource::Clusters);
+        list(&store, objects);
+        store
+    }
+
+    fn list(store: &Store, objects: &[Value]) {
+        store.take(Change::Begun);
+        objects.iter().for_each(|object| store.take(Change::Listed(object.clone())));
+        store.take(Change::Complete);
+    }
+
+    fn asked(operation: Operation, name: &str, uid: &str) -> Request<'static> {
+        let mut request = Request::new(operation, Requester::default());
+        request.cluster =
+            Some(Cluster { name: name.to_owned().into(), uid: Some(uid.to_owned().into()), ..Cluster::default() });
+        request
+    }
+
+    /// The names that a policy would see, or why it sees none.
+    fn names(store: &Store, request: &Request<'_>, oldest: Duration) -> Result<Vec<String>, String> {
+        let query = Query::new("clusters", EvidenceSource::Clusters, ["/metadata/labels/env"]);
+        let table = store.table(&query, request, &Deadline::NONE, oldest).map_err(|error| error.to_string())?;
+        Ok(table.rows.iter().map(|row| row.name.to_string()).collect())
+    }
+
+    #[test]
+    fn nothing_is_known_before_everything_was_read() {
+        let store = Store::new(EvidenceSource::Clusters);
+        let request = asked(Operation::Create, "c", "");
+        assert!(names(&store, &request, OLDEST).is_err_and(|why| why.contains("has not been read yet")));
+        store.take(Change::Begun);
+        store.take(Change::Listed(cluster("c1", "1")));
+        assert!(names(&store, &request, OLDEST).is_err(), "half of a list is none");
+        store.take(Change::Complete);
+        assert_eq!(names(&store, &request, OLDEST), Ok(vec!["c1".to_owned()]));
+    }
+
+    #[test]
+    fn every_change_counts_and_a_list_replaces_all() {
+        let store = read(&[cluster("c1", "1"), cluster("c2", "2")]);
+        let request = asked(Operation::Create, "c", "");
+        let see = |store: &Store| {
+            // What was made a moment ago may be given a moment longer.
+            std::thread::sleep(LONGEST);
+            names(store, &request, OLDEST).unwrap().join(" ")
+        };
+        assert_eq!(see(&store), "c1 c2");
+        store.take(Change::Now(cluster("c3", "3")));
+        store.take(Change::Gone(cluster("c1", "1")));
+        assert_eq!(see(&store), "c2 c3");
+        // While everything is read anew, what was known stands; then only what was read.
+        store.take(Change::Begun);
+        store.take(Change::Listed(cluster("c9", "9")));
+        assert_eq!(see(&store), "c2 c3");
+        store.take(Change::Complete);
+        assert_eq!(see(&store), "c9");
+    }
+
+    #[test]
+    fn what_could_not_be_followed_for_long_is_no_evidence() {
+        let store = read(&[cluster("c1", "1")]);
+        let request = asked(Operation::Create, "c", "");
+        let short = Duration::from_millis(100);
+        std::thread::sleep(short);
+        assert!(names(&store, &request, OLDEST).is_ok(), "for a moment it is");
+        // Also when nobody knows yet that it is lost.
+        let why = names(&store, &request, short).unwrap_err();
+        assert!(why.contains("the hub tells nothing"), "{why}");
+        store.take(Change::Lost("nobody answers".to_owned()));
+        let why = names(&store, &request, short).unwrap_err();
+        assert!(why.contains("nobody answers"), "{why}");
+        store.take(Change::Confirmed);
+        assert!(names(&store, &request, short).is_ok());
+    }
+
+    #[test]
+    fn a_question_waits_for_what_it_is_about() {
+        let store = Arc::new(read(&[cluster("c1", "old")]));
+        let accept = asked(Operation::Accept, "c1", "new");
+        // A cluster of the same name that was there before is another one.
+        let why = names(&store, &accept, OLDEST).unwrap_err();
+        assert!(why.contains("c1 is not among what this server has read"), "{why}");
+        let later = store.clone();
+        let coming = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            later.take(Change::Now(cluster("c1", "new")));
+        });
+        assert!(names(&store, &accept, OLDEST).is_ok());
+        coming.join().unwrap();
+        assert!(
+            names(&store, &asked(Operation::Create, "c7", "7"), OLDEST).is_ok(),
+            "what is created is not there yet"
+        );
+    }
+
+    #[test]
+    fn a_question_about_an_object_sees_what_came_before_it() {
+        let store = read(&[cluster("c1", "1")]);
+        let request = asked(Operation::Create, "c", "");
+        assert_eq!(names(&store, &request, OLDEST), Ok(vec!["c1".to_owned()]));
+        // As if making it had taken long: others may be given what is old for a moment.
+        let mut made = store.made.lock().unwrap();
+        for known in made.values_mut() {
+            let until = Instant::now() + OLDEST;
+            *known = Arc::new(Made { revision: known.revision, evidence: known.evidence.clone(), until });
+        }
+        drop(made);
+        store.take(Change::Now(cluster("c2", "2")));
+        store.take(Change::Now(cluster("c3", "3")));
+        assert_eq!(names(&store, &request, OLDEST), Ok(vec!["c1".to_owned()]));
+        let seen = names(&store, &asked(Operation::Accept, "c3", "3"), OLDEST).unwrap();
+        assert_eq!(seen, ["c1", "c2", "c3"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_hides_nothing() {
+        let store = Store::new(EvidenceSource::Csrs);
+        list(&store, &[json!({"metadata": {"name": "r1", "uid": "1"}, "spec": 7})]);
+        let query = Query::new("csrs", EvidenceSource::Csrs, ["/cluster"]);
+        let request = asked(Operation::Create, "c", "");
+        let why = store.table(&query, &request, &Deadline::NONE, OLDEST).unwrap_err().to_string();
+        assert!(why.contains("cannot be read: r1"), "{why}");
+    }
 }

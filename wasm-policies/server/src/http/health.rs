@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -16,6 +17,9 @@ use crate::policies::Policies;
 
 /// The format that a scrape is answered in.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// When nobody could tell for so long which policies the hub wants, administrators should know.
+const OLD: Duration = Duration::from_secs(60);
 
 /// Tells whether the server answers, and by what.
 pub struct Health {
@@ -69,6 +73,8 @@ impl Health {
     fn details(&self) -> String {
         let failed = self.policies.failed().into_iter().map(|(name, why)| format!("policy {name}: {why}\n"));
         let lost = self.knowledge.lost().into_iter().map(|why| format!("evidence: {why}\n"));
-        std::iter::once("ok\n".to_owned()).chain(failed).chain(lost).collect()
+        let age = self.policies.age().filter(|age| *age > OLD).map(|age| age.as_secs());
+        let old = age.map(|age| format!("policies: those of the hub were last read {age} seconds ago\n"));
+        std::iter::once("ok\n".to_owned()).chain(old).chain(failed).chain(lost).collect()
     }
 }

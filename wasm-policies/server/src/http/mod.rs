@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
-use crate::gate::Gate;
+use crate::gate::Judge;
 use crate::metrics::Metrics;
 
 use self::workers::Workers;
@@ -34,6 +34,11 @@ const IDLE: Duration = Duration::from_secs(150);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// Connections at once; an API server keeps 25 at rest for each webhook.
 const CONNECTIONS: usize = 1024;
+
+/// Connections of probes and scrapes at once.
+const PROBES: usize = 64;
+/// Bytes that are kept of a connection, besides bodies.
+const BUFFER: usize = 64 << 10;
 
 /// What the server takes on at once.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +69,7 @@ impl Default for Bounds {
 
 /// Answers the API server.
 pub struct Server {
-    gate: Arc<Gate>,
+    judge: Arc<dyn Judge>,
     metrics: Arc<Metrics>,
     bounds: Bounds,
     in_flight: Arc<Semaphore>,
@@ -73,10 +78,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that answers by a gate.
-    pub fn new(gate: Arc<Gate>, metrics: Arc<Metrics>, bounds: Bounds) -> Arc<Self> {
+    /// A server of what this one answers.
+    pub fn new(judge: Arc<dyn Judge>, metrics: Arc<Metrics>, bounds: Bounds) -> Arc<Self> {
         Arc::new(Self {
-            gate,
+            judge,
             metrics,
             bounds,
             in_flight: Arc::new(Semaphore::new(bounds.in_flight)),
@@ -149,7 +154,7 @@ impl Connection {
             async move { Ok::<_, Infallible>(server.answer(request).await) }
         });
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(IDLE);
+        http.timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(BUFFER);
         // Errors of connections are the other side's: it sees them as well.
         let _ = watcher.watch(http.serve_connection(TokioIo::new(stream), service)).await;
     }
@@ -157,19 +162,22 @@ impl Connection {
 
 /// Serves probes and scrapes until it is dropped.
 pub async fn serve_health(listener: TcpListener, health: Arc<Health>) {
+    let connections = Arc::new(Semaphore::new(PROBES));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
+        let Ok(place) = connections.clone().try_acquire_owned() else { continue };
         let health = health.clone();
         tokio::spawn(async move {
+            let _place = place;
             let service = service_fn(move |request| {
                 let health = health.clone();
                 async move { Ok::<_, Infallible>(health.answer(&request)) }
             });
             let mut http = http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE);
+            http.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_buf_size(BUFFER);
             let _ = http.serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use ocm_policy_abi::Stage;
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Server;
 use crate::gate::Reviewed;
@@ -59,39 +60,35 @@ impl Server {
         if request.method() != Method::POST {
             return said(StatusCode::METHOD_NOT_ALLOWED, "reviews are sent by POST\n");
         }
-        if !self.gate.is_open() {
+        if !self.judge.is_open() {
             return self
                 .come_again(StatusCode::SERVICE_UNAVAILABLE, "the policies of the hub have not been read yet\n");
         }
+        let told = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if told.is_some_and(|length| length > self.bounds.body) {
+            return too_large();
+        }
+        let timeout = timeout(request.uri().query());
+        let (bytes, room) = match tokio::time::timeout(SENDING, self.read(request.into_body())).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(answer)) => return *answer,
+            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n"),
+        };
         let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
             return self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many reviews are being answered\n");
         };
         let counted = InFlight::new(&self.metrics.in_flight);
-        let body = self.bounds.body;
-        let told = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if told.is_some_and(|length| length > body) {
-            return said(StatusCode::PAYLOAD_TOO_LARGE, "the review is larger than any object may be\n");
-        }
-        // Whoever does not say how much it is may send as much as there may be.
-        let room = u32::try_from(told.unwrap_or(body)).unwrap_or(u32::MAX);
-        let Ok(_room) = self.bodies.clone().try_acquire_many_owned(room) else {
-            return self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many bytes are being read\n");
-        };
-        let timeout = timeout(request.uri().query());
-        let read = Limited::new(request.into_body(), body).collect();
-        let bytes = match tokio::time::timeout(SENDING, read).await {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the body cannot be read\n"),
-            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body did not come\n"),
-        };
         // Policies compute: the connections of this thread go on meanwhile.
         let (answer, answered) = tokio::sync::oneshot::channel();
-        let gate = self.gate.clone();
+        let judge = self.judge.clone();
         tokio::task::spawn_blocking(move || {
-            let Reviewed { status, body, decided } = gate.review(&bytes, stage, timeout.as_deref());
+            let Reviewed { status, body, decided } = judge.review(&bytes, stage, timeout.as_deref());
             let _ = answer.send((status, body));
-            // The next instances are made when the answer is on its way.
-            drop((decided, place, counted));
+            if let Some(decided) = &decided {
+                judge.note(decided, stage);
+            }
+            // The next instances are made when the answer is on its way. Whoever hangs up meanwhile frees nothing earlier.
+            drop((decided, bytes, room, place, counted));
         });
         let Ok((status, body)) = answered.await else {
             return said(StatusCode::INTERNAL_SERVER_ERROR, "the review could not be answered\n");
@@ -105,13 +102,41 @@ impl Server {
         response
     }
 
+    /// Reads a body, and takes room for what has come, and for nothing that was only announced.
+    async fn read(
+        &self,
+        mut body: Incoming,
+    ) -> Result<(Vec<u8>, Vec<OwnedSemaphorePermit>), Box<Response<Full<Bytes>>>> {
+        let (mut bytes, mut room) = (Vec::new(), Vec::new());
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| said(StatusCode::BAD_REQUEST, "the body cannot be read\n"))?;
+            let Ok(part) = frame.into_data() else { continue };
+            if bytes.len() + part.len() > self.bounds.body {
+                return Err(Box::new(too_large()));
+            }
+            let taken = u32::try_from(part.len()).ok().map(|size| self.bodies.clone().try_acquire_many_owned(size));
+            let Some(Ok(taken)) = taken else {
+                return Err(Box::new(
+                    self.come_again(StatusCode::TOO_MANY_REQUESTS, "too many bytes are being read\n"),
+                ));
+            };
+            room.push(taken);
+            bytes.extend_from_slice(&part);
+        }
+        Ok((bytes, room))
+    }
+
     /// The API server repeats what is answered so, within its deadline (`k8s.io/client-go/rest/with_retry.go`).
     fn come_again(&self, status: StatusCode, why: &'static str) -> Response<Full<Bytes>> {
-        self.gate.count("not-asked", status.as_u16());
+        self.metrics.count("not-asked", status.as_u16());
         let mut response = said(status, why);
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         response
     }
+}
+
+fn too_large() -> Response<Full<Bytes>> {
+    said(StatusCode::PAYLOAD_TOO_LARGE, "the review is larger than any object may be\n")
 }
 
 /// What the API server says about how long it waits.

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
-use ocm_api::policy::HubPolicy;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject};
+use ocm_api::HubPolicy;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
 
 use super::{Policies, Wanted};
+use crate::watch::{self, Change, Sink};
 
 /// Changes that come together are applied together.
 const TOGETHER: Duration = Duration::from_millis(30);
@@ -20,53 +21,90 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// Keeps in force what the HubPolicies say, until it is dropped. While they cannot be read, what is in force stays.
 /// `tell` hears why they cannot.
 pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(String)) {
-    let api: Api<HubPolicy> = Api::all(client);
-    let mut events = Box::pin(watcher(api, watcher::Config::default()).default_backoff());
-    let mut known: BTreeMap<String, Wanted> = BTreeMap::new();
-    let mut coming = BTreeMap::new();
-    let (mut is_read, mut told) = (false, String::new());
-    // When what is wanted is applied the next time.
-    let mut next: Option<tokio::time::Instant> = None;
-    loop {
-        let due = async {
-            match next {
-                Some(next) => tokio::time::sleep_until(next).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            event = events.next() => {
-                let wanted = |policy: &HubPolicy| (policy.metadata.name.clone().unwrap_or_default(), Wanted::of(policy));
-                match event {
-                    Some(Ok(Event::Init)) => coming = BTreeMap::new(),
-                    Some(Ok(Event::InitApply(policy))) => drop(coming.insert(wanted(&policy).0, wanted(&policy).1)),
-                    Some(Ok(Event::InitDone)) => {
-                        known = std::mem::take(&mut coming);
-                        is_read = true;
-                    }
-                    Some(Ok(Event::Apply(policy))) => drop(known.insert(wanted(&policy).0, wanted(&policy).1)),
-                    Some(Ok(Event::Delete(policy))) => drop(known.remove(&wanted(&policy).0)),
-                    Some(Err(error)) => {
-                        let why = format!("the policies of the hub cannot be read: {error}");
-                        // Once for each reason: a hub that is away is away for long.
-                        if why != told {
-                            tell(why.clone());
-                            told = why;
+    let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::erase::<HubPolicy>(&()));
+    let (sender, mut changes) = unbounded_channel();
+    let following = watch::follow(api, None, &sender);
+    let applying = async {
+        let (mut known, mut coming) = (Known::default(), Known::default());
+        let (mut is_read, mut told) = (false, String::new());
+        // When what is wanted is applied the next time.
+        let mut next: Option<Instant> = None;
+        loop {
+            let due = async {
+                match next {
+                    Some(next) => tokio::time::sleep_until(next).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                change = changes.recv() => {
+                    match change {
+                        None => return,
+                        Some(Change::Begun) => coming = Known::default(),
+                        Some(Change::Listed(object)) => coming.note(object),
+                        Some(Change::Complete) => (known, is_read) = (std::mem::take(&mut coming), true),
+                        Some(Change::Now(object)) => known.note(object),
+                        Some(Change::Gone(object)) => known.forget(&object),
+                        Some(Change::Confirmed) => {
+                            policies.confirm();
+                            continue;
                         }
-                        continue;
+                        Some(Change::Lost(why)) => {
+                            let why = format!("the policies of the hub cannot be read: {why}");
+                            // Once for each reason: a hub that is away is away for long.
+                            if why != told {
+                                tell(why.clone());
+                                told = why;
+                            }
+                            continue;
+                        }
                     }
-                    None => return,
+                    if is_read {
+                        policies.confirm();
+                        told.clear();
+                        let soon = Instant::now() + TOGETHER;
+                        next = Some(next.map_or(soon, |next| next.min(soon)));
+                    }
                 }
-                told.clear();
-                if is_read {
-                    next = Some(tokio::time::Instant::now() + TOGETHER);
+                () = due => {
+                    let wanted: Vec<Wanted> = known.0.values().cloned().collect();
+                    policies.apply(&wanted).await;
+                    next = Some(Instant::now() + AGAIN);
                 }
-            }
-            () = due => {
-                let wanted: Vec<Wanted> = known.values().cloned().collect();
-                policies.apply(&wanted).await;
-                next = Some(tokio::time::Instant::now() + AGAIN);
             }
         }
+    };
+    tokio::select! {
+        () = following => {}
+        () = applying => {}
+    }
+}
+
+/// What is wanted, by name.
+#[derive(Default)]
+struct Known(BTreeMap<String, Wanted>);
+
+impl Known {
+    /// Takes what an object says. One that cannot be read is a policy that cannot be loaded, which lets nothing pass.
+    fn note(&mut self, object: serde_json::Value) {
+        let name = name_of(&object);
+        let wanted =
+            serde_json::from_value(object).map_or_else(|_| Wanted::unreadable(&name), |policy| Wanted::of(&policy));
+        self.0.insert(name, wanted);
+    }
+
+    fn forget(&mut self, object: &serde_json::Value) {
+        self.0.remove(&name_of(object));
+    }
+}
+
+fn name_of(object: &serde_json::Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+impl Sink for UnboundedSender<Change> {
+    fn take(&self, change: Change) {
+        // Whoever hears of it ends together with whoever tells.
+        let _ = self.send(change);
     }
 }

@@ -30,6 +30,9 @@ impl Loader {
             Some(cache) => cache.artifact(&self.compiler, module, &wanted.settings, &ceiling)?,
             None => self.compiler.compile(module, &wanted.settings, &ceiling)?,
         };
+        if artifact.header().manifest.operations.is_empty() {
+            return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
+        }
         Policy::load_as(&wanted.name, &self.engine, &artifact, &ceiling, &wanted.edits)
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use kube::Client;
 use ocm_policy_abi::{EditGrant, LimitsAsked, Query};
-use ocm_policy_engine::{Cache, Compiler, Engine, Policy, PolicyError, Registry};
+use ocm_policy_engine::{Cache, Compiler, Engine, Operations, Policy, PolicyError, Registry};
 use ocm_policy_rules::Enforcement;
 
 use crate::evidence::Knowledge;
@@ -25,7 +25,9 @@ pub use self::source::{Key, Source};
 
 /// How long a policy waits for the evidence that it asks for before it is put in force all the same: then it answers
 /// with an error until the evidence is there.
-const EVIDENCE: Duration = Duration::from_secs(10);
+const EVIDENCE: Duration = Duration::from_secs(5);
+/// How long the hub may take to hand out a module.
+const FETCH: Duration = Duration::from_secs(10);
 
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.
@@ -36,6 +38,8 @@ const RETRY: Duration = Duration::from_secs(60);
 pub struct Wanted {
     /// Its name, which is that of its place.
     pub name: String,
+    /// The UID of the HubPolicy: one that was deleted and created anew is another policy.
+    pub uid: Option<String>,
     /// Where its module is.
     pub source: Source,
     /// What the module's SHA-256 must be, lower-case hex.
@@ -68,16 +72,24 @@ pub struct Policies {
     metrics: Arc<Metrics>,
     places: Mutex<BTreeMap<String, Place>>,
     complete: AtomicBool,
+    confirmed: Mutex<Option<Instant>>,
 }
 
 /// What was put into a place.
 struct Place {
     /// What is in force, or was tried in vain, and when: the same is not tried again, or not before [`RETRY`].
     tried: Option<(Tried, Instant)>,
+    /// Of the policy that is in force, or was to be the first.
+    uid: Option<String>,
     state: State,
 }
 
 impl Place {
+    /// Whether what was tried is in force.
+    fn is_in_force(&self) -> bool {
+        self.state.failed.is_none()
+    }
+
     /// Whether there is nothing to be done for this, but for how much it counts.
     fn is_done(&self, now: &Tried) -> bool {
         let Some((before, at)) = &self.tried else { return false };
@@ -111,6 +123,7 @@ impl Policies {
             metrics,
             places: Mutex::default(),
             complete: AtomicBool::new(false),
+            confirmed: Mutex::default(),
         }
     }
 
@@ -120,6 +133,16 @@ impl Policies {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// How long ago it was last known which policies the hub wants; none: never.
+    pub fn age(&self) -> Option<Duration> {
+        self.confirmed.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
+    }
+
+    /// What the hub wants is known.
+    pub(crate) fn confirm(&self) {
+        *self.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     /// Whether every policy that the hub wants was tried once.
@@ -138,24 +161,46 @@ impl Policies {
         self.states().into_iter().filter_map(failed).collect()
     }
 
-    /// Makes what is in force what is wanted. What cannot be loaded leaves in force what was; where nothing was, the
-    /// place refuses everything, as far as its enforcement says so.
+    /// Makes what is in force what is wanted. What cannot be loaded leaves in force what was, no looser than before. A
+    /// place in which nothing is in force yet is closed until something is.
     pub async fn apply(&self, wanted: &[Wanted]) {
+        // Whatever is to be stricter is so at once; what is to be looser waits for the policy that it is said of.
+        for one in wanted {
+            let now = self.registry.slots().get(&one.name).map(|slot| slot.enforcement);
+            match now {
+                Some(now) => self.enforce(one, now.tightened(one.enforcement)),
+                None => self.close(one),
+            }
+        }
+        futures::future::join_all(wanted.iter().map(|one| self.place(one))).await;
+        // Last: a policy that took another's part is in force by now.
         let gone: Vec<String> =
             self.places().keys().filter(|name| !wanted.iter().any(|one| one.name == **name)).cloned().collect();
         for name in gone {
             self.registry.remove(&name);
             self.places().remove(&name);
         }
-        futures::future::join_all(wanted.iter().map(|one| self.place(one))).await;
         self.knowledge.keep(&self.queries());
         self.complete.store(true, Ordering::Relaxed);
         self.report();
     }
 
+    fn enforce(&self, wanted: &Wanted, enforcement: Enforcement) {
+        self.registry.enforce(&wanted.name, enforcement);
+    }
+
+    /// Closes a place that nothing was ever put into.
+    fn close(&self, wanted: &Wanted) {
+        let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
+        let loading = PolicyError::Load("it is being loaded".to_owned());
+        let _ = self.registry.install(installation, Err(loading), |_| Ok(()));
+    }
+
     /// Puts one policy into its place.
     async fn place(&self, wanted: &Wanted) {
-        let module = match wanted.source.module(&self.client).await {
+        let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
+        let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
+        let module = match fetched.map_err(late).flatten() {
             Ok(module) => module,
             Err(error) => return self.fail(wanted, None, error),
         };
@@ -168,11 +213,19 @@ impl Policies {
         }
         let tried = Tried { sha256, wanted: wanted.clone() };
         // How much it counts is changed without loading anything.
-        if self.places().get(&wanted.name).is_some_and(|place| place.is_done(&tried)) {
-            self.registry.enforce(&wanted.name, wanted.enforcement);
-            return;
+        let done =
+            self.places().get(&wanted.name).filter(|place| place.is_done(&tried)).map(|place| place.is_in_force());
+        match done {
+            Some(true) => return self.enforce(wanted, wanted.enforcement),
+            Some(false) => return,
+            None => {}
         }
-        let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
+        // Another policy of the same name owes the former one nothing.
+        let operations = match self.places().get(&wanted.name) {
+            Some(Place { uid, .. }) if *uid != wanted.uid => Operations::MayShrink,
+            _ => Operations::Keep,
+        };
+        let installation = self.registry.begin(&wanted.name).operations(operations).enforcement(wanted.enforcement);
         let (loader, one) = (self.loader.clone(), wanted.clone());
         let loaded = tokio::task::spawn_blocking(move || loader.load(&module, &one)).await;
         let loaded = loaded.unwrap_or_else(|_| Err(PolicyError::Load("loading it was interrupted".to_owned())));
@@ -183,24 +236,28 @@ impl Policies {
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
                 let state = State { sha256: Some(tried.sha256.clone()), failed: None };
-                self.places().insert(wanted.name.clone(), Place { tried: Some((tried, Instant::now())), state });
+                let place = Place { tried: Some((tried, Instant::now())), uid: wanted.uid.clone(), state };
+                self.places().insert(wanted.name.clone(), place);
             }
             Err(error) => self.fail(wanted, Some(tried), error),
         }
-        self.registry.enforce(&wanted.name, wanted.enforcement);
     }
 
     /// Notes why a policy is not in force as it is wanted.
     fn fail(&self, wanted: &Wanted, tried: Option<Tried>, error: PolicyError) {
-        let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
         let failed = error.to_string();
-        // A place that nothing was ever put into is closed by this.
-        let _ = self.registry.install(installation, Err(error), |_| Ok(()));
-        self.registry.enforce(&wanted.name, wanted.enforcement);
         let mut places = self.places();
-        let sha256 = places.get(&wanted.name).and_then(|place| place.state.sha256.clone());
+        let before = places.get(&wanted.name);
+        let sha256 = before.and_then(|place| place.state.sha256.clone());
+        let uid = before.map_or_else(|| wanted.uid.clone(), |place| place.uid.clone());
+        if sha256.is_none() {
+            // Nothing is in force but a refusal, which says why and counts as it is wanted.
+            self.registry.remove(&wanted.name);
+            let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
+            let _ = self.registry.install(installation, Err(error), |_| Ok(()));
+        }
         let tried = tried.map(|tried| (tried, Instant::now()));
-        places.insert(wanted.name.clone(), Place { tried, state: State { sha256, failed: Some(failed) } });
+        places.insert(wanted.name.clone(), Place { tried, uid, state: State { sha256, failed: Some(failed) } });
     }
 
     /// What the policies in force, and those that are tried, ask for.
@@ -208,7 +265,7 @@ impl Policies {
         let slots = self.registry.slots();
         let policies = slots.values().flat_map(|slot| {
             let candidate = slot.candidate.as_ref().map(|(candidate, _)| candidate);
-            [slot.active.as_ref().ok(), slot.former.as_ref(), candidate]
+            [slot.active.as_ref().ok(), candidate]
         });
         policies.flatten().flat_map(|policy: &Arc<Policy>| policy.manifest().evidence.clone()).collect()
     }

@@ -25,6 +25,7 @@ impl Wanted {
         let grant = |grant| serde_json::from_value::<EditGrant>(json!(grant)).ok();
         Self {
             name: policy.metadata.name.clone().unwrap_or_default(),
+            uid: policy.metadata.uid.clone(),
             source: match spec.module.module() {
                 Some(Module::Builtin(name)) => Source::Builtin(name.to_owned()),
                 Some(Module::ConfigMap(entry)) => Source::ConfigMap(key(entry)),
@@ -36,6 +37,20 @@ impl Wanted {
             enforcement: Enforcement { mode, on_error },
             edits: spec.grants.edits.iter().filter_map(grant).collect(),
             limits: LimitsAsked { fuel: spec.limits.fuel, memory_bytes: spec.limits.memory_bytes },
+        }
+    }
+
+    /// A policy whose HubPolicy cannot be read.
+    pub(super) fn unreadable(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            uid: None,
+            source: Source::Unknown,
+            sha256: None,
+            settings: "{}".to_owned(),
+            enforcement: Enforcement::default(),
+            edits: Vec::new(),
+            limits: LimitsAsked::default(),
         }
     }
 }
@@ -76,6 +91,7 @@ mod tests {
         }));
         let expected = Wanted {
             name: "p".into(),
+            uid: None,
             source: Source::Secret(Key { namespace: "n".into(), name: "o".into(), key: "k".into() }),
             sha256: Some("ab".into()),
             settings: r#"{"b":1}"#.into(),

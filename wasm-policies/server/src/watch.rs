@@ -1,0 +1,153 @@
+//! Follows objects of the hub, and tells when nobody can tell any more.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
+use ocm_kube::explain;
+use serde_json::Value;
+
+/// Seconds after which the server ends a watch, and it is made again: so one that fell silent is noticed.
+const WATCH_SECONDS: u32 = 25;
+/// How long a watch may be silent past its end.
+const SILENT: Duration = Duration::from_secs(30);
+/// Objects of a page: what is decoded at once.
+const PAGE: u32 = 200;
+/// Pauses after failures: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// The code of an answer that says that what was asked for is too old (`410 Gone`): everything is read anew.
+const GONE: u16 = 410;
+
+/// How long an answer may take that has to come at once: a page of a list, the beginning of a watch.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Something that happened to objects that are followed.
+pub(crate) enum Change {
+    /// All of them are read anew.
+    Begun,
+    /// One of them.
+    Listed(Value),
+    /// That was all.
+    Complete,
+    /// One is new or has changed.
+    Now(Value),
+    /// One is gone.
+    Gone(Value),
+    /// Nothing else has happened until now.
+    Confirmed,
+    /// Why nothing can be told for the time being.
+    Lost(String),
+}
+
+/// What hears of changes.
+pub(crate) trait Sink: Send + Sync {
+    /// Takes what happened.
+    fn take(&self, change: Change);
+}
+
+/// Follows until it is dropped.
+///
+/// Not by the watcher of the client library, which does not tell that a watch stands again: on a hub at rest nobody could
+/// tell what is fresh from what is lost.
+pub(crate) async fn follow(api: Api<DynamicObject>, fields: Option<String>, sink: &dyn Sink) {
+    let mut pause = PAUSES[0];
+    loop {
+        let why = match list(&api, fields.as_deref(), sink).await {
+            Ok(version) => match watch(&api, fields.as_deref(), sink, version, &mut pause).await {
+                // The server no longer knows what came after: that is no failure, but whoever answers so each time must not
+                // be asked without end.
+                None => {
+                    tokio::time::sleep(PAUSES[0]).await;
+                    continue;
+                }
+                Some(why) => why,
+            },
+            Err(why) => why,
+        };
+        sink.take(Change::Lost(why));
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSES[1]);
+    }
+}
+
+/// Reads all objects; gives their resource version.
+async fn list(api: &Api<DynamicObject>, fields: Option<&str>, sink: &dyn Sink) -> Result<String, String> {
+    sink.take(Change::Begun);
+    let mut params = ListParams { field_selector: fields.map(str::to_owned), ..ListParams::default() }.limit(PAGE);
+    loop {
+        let page = in_time(api.list(&params)).await?.map_err(|error| explain(&error).to_string())?;
+        for object in page.items {
+            sink.take(Change::Listed(value(object)));
+        }
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            sink.take(Change::Complete);
+            return Ok(page.metadata.resource_version.unwrap_or_default());
+        }
+    }
+}
+
+/// Follows all changes after a version, watch after watch. Ends with the reason when a watch cannot be made or breaks;
+/// without one when everything has to be read anew.
+async fn watch(
+    api: &Api<DynamicObject>,
+    fields: Option<&str>,
+    sink: &dyn Sink,
+    mut version: String,
+    pause: &mut Duration,
+) -> Option<String> {
+    let params = WatchParams { field_selector: fields.map(str::to_owned), ..WatchParams::default() };
+    let params = params.timeout(WATCH_SECONDS);
+    loop {
+        let mut events = match in_time(api.watch(&params, &version)).await {
+            Ok(Ok(events)) => Box::pin(events),
+            Ok(Err(kube::Error::Api(status))) if status.code == GONE => return None,
+            Ok(Err(error)) => return Some(explain(&error).to_string()),
+            Err(why) => return Some(why),
+        };
+        sink.take(Change::Confirmed);
+        *pause = PAUSES[0];
+        let begun = Instant::now();
+        loop {
+            let object = match tokio::time::timeout(SILENT, events.next()).await {
+                Err(_) => return Some(format!("the hub told nothing for {} seconds", SILENT.as_secs())),
+                Ok(None) => {
+                    // The server has told everything until it ended the watch.
+                    sink.take(Change::Confirmed);
+                    break;
+                }
+                Ok(Some(Err(error))) => return Some(explain(&error).to_string()),
+                Ok(Some(Ok(WatchEvent::Error(status)))) if status.code == GONE => return None,
+                Ok(Some(Ok(WatchEvent::Error(status)))) => return Some(status.message.clone()),
+                Ok(Some(Ok(WatchEvent::Bookmark(mark)))) => {
+                    version = mark.metadata.resource_version;
+                    sink.take(Change::Confirmed);
+                    continue;
+                }
+                Ok(Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)))) => (object, true),
+                Ok(Some(Ok(WatchEvent::Deleted(object)))) => (object, false),
+            };
+            let (object, is_there) = object;
+            version = object.metadata.resource_version.clone().unwrap_or(version);
+            sink.take(if is_there { Change::Now(value(object)) } else { Change::Gone(value(object)) });
+        }
+        // A server that ends watches at once is not asked without end either.
+        if begun.elapsed() < PAUSES[0] {
+            tokio::time::sleep(PAUSES[0]).await;
+        }
+    }
+}
+
+/// An answer that comes in time. The client repeats requests to a server that is overloaded or starts, for minutes, and
+/// gives watches all the time that they want.
+async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, String> {
+    let late = |_| format!("the hub has not answered within {} seconds", ANSWER.as_secs());
+    tokio::time::timeout(ANSWER, answer).await.map_err(late)
+}
+
+/// The object without what nobody asks for.
+fn value(mut object: DynamicObject) -> Value {
+    object.metadata.managed_fields = None;
+    serde_json::to_value(object).unwrap_or_default()
+}

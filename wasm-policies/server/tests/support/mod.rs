@@ -1,0 +1,94 @@
+//! A server with nobody behind it: what tests and benchmarks share.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use kube::{Client, Config};
+use ocm_policy_abi::LimitsAsked;
+use ocm_policy_engine::{Compiler, Engine, EngineSettings};
+use ocm_policy_rules::Enforcement;
+use ocm_policy_server::{Certificate, CertificateFiles, Gate, Knowledge, Metrics, Policies, Source, Wanted};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use serde_json::json;
+use tokio_rustls::TlsConnector;
+
+/// What a server consists of.
+pub struct Parts {
+    /// None yet.
+    pub policies: Arc<Policies>,
+    /// Answers by them.
+    pub gate: Arc<Gate>,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Makes them. No hub is there, so policies that ask for evidence answer with an error.
+pub fn parts() -> Parts {
+    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+    let (knowledge, metrics) = (Arc::new(Knowledge::new(client.clone())), Arc::new(Metrics::default()));
+    let engine = Engine::new(&EngineSettings::default()).unwrap();
+    let policies = Policies::new(client, engine, Compiler::Here, None, knowledge.clone(), metrics.clone());
+    let policies = Arc::new(policies);
+    let (log, lines) = sync_channel(4096);
+    std::thread::spawn(move || lines.iter().for_each(drop));
+    let gate = Arc::new(Gate::new(policies.clone(), knowledge, metrics.clone(), log));
+    Parts { policies, gate, metrics }
+}
+
+/// How a server serves `localhost`, and how a client connects that trusts it alone.
+pub fn certificates() -> (ServerConfig, TlsConnector) {
+    let folder = tempfile::tempdir().unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority_pem = params.self_signed(&key).unwrap().pem();
+    let authority = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+    let files = CertificateFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
+    std::fs::write(&files.certificate, leaf.pem()).unwrap();
+    std::fs::write(&files.key, key.serialize_pem()).unwrap();
+    let certificate = Arc::new(Certificate::read(&files).unwrap());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority_pem.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    (certificate.config().unwrap(), TlsConnector::from(Arc::new(config)))
+}
+
+/// A review of a cluster that is created.
+pub fn review(name: &str) -> String {
+    let object = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": false},
+    });
+    let kind = json!({"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster"});
+    let resource =
+        json!({"group": "cluster.open-cluster-management.io", "version": "v1", "resource": "managedclusters"});
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "7", "kind": kind, "resource": resource, "operation": "CREATE", "name": name,
+            "userInfo": {"username": "eva", "groups": ["system:authenticated"]}, "object": object,
+        },
+    })
+    .to_string()
+}
+
+/// A policy for names.
+pub fn names(place: &str, pattern: &str) -> Wanted {
+    Wanted {
+        name: place.to_owned(),
+        uid: Some("1".to_owned()),
+        source: Source::Builtin("name-pattern".to_owned()),
+        settings: json!({"patterns": [pattern]}).to_string(),
+        sha256: None,
+        enforcement: Enforcement::default(),
+        edits: Vec::new(),
+        limits: LimitsAsked::default(),
+    }
+}
