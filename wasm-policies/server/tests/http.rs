@@ -4,10 +4,12 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ocm_policy_server::{Bounds, Metrics, Policies, Server};
+use ocm_policy_abi::Stage;
+use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Reviewed, Server};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use support::{Parts, names, review};
@@ -28,9 +30,14 @@ struct Running {
 }
 
 async fn start(bounds: Bounds) -> Running {
-    let Parts { policies, gate, metrics } = support::parts();
+    let parts = support::parts();
+    serve(parts.gate.clone(), parts, bounds).await
+}
+
+async fn serve(judge: Arc<dyn Judge>, parts: Parts, bounds: Bounds) -> Running {
+    let Parts { policies, metrics, .. } = parts;
     let (config, tls) = support::certificates();
-    let server = Server::new(gate, metrics.clone(), bounds);
+    let server = Server::new(judge, metrics.clone(), bounds);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (end, ended) = oneshot::channel::<()>();
@@ -106,33 +113,35 @@ async fn what_is_no_review_is_no_answer() {
 
 #[tokio::test]
 async fn bounds_are_kept_and_whoever_is_within_is_answered() {
-    let bounds = Bounds { body: 100_000, bodies: 150_000, in_flight: 2, ..Bounds::default() };
+    let bounds = Bounds { body: 100_000, bodies: 150_000, ..Bounds::default() };
     let server = start(bounds).await;
     server.policies.apply(&[]).await;
     let large = "x".repeat(100_001);
     let said = server.send("POST", "/v1/validate", &large).await;
     assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
 
-    // Two that begin and do not end take all places; one more is told to come again, and is answered when one is gone.
-    let mut slow = Vec::new();
-    for _ in 0..2 {
+    // Whoever only announces much takes no room; whoever sends it does, until it is gone.
+    let begin = async |sent: usize| {
         let mut stream = server.connect().await;
-        let head = "POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{";
+        let head = "POST /v1/validate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();
-        slow.push(stream);
+        stream.write_all("x".repeat(sent).as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        stream
+    };
+    let mut announcing = Vec::new();
+    for _ in 0..20 {
+        announcing.push(begin(1).await);
     }
+    assert!(server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 "));
+    let mut sending = begin(99_000).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let said = server.send("POST", "/v1/validate", &"x".repeat(90_000)).await;
+    assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
+    sending.shutdown().await.unwrap();
+    drop((sending, announcing));
     let begun = Instant::now();
-    loop {
-        let said = server.send("POST", "/v1/validate", &review("c1")).await;
-        if said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1") {
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(5), "{said}");
-    }
-    assert!(server.metrics.text().contains("ocm_policy_admission_requests_in_flight 2"), "{}", server.metrics.text());
-    slow.clear();
-    let begun = Instant::now();
-    while !server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 ") {
+    while !server.send("POST", "/v1/validate", &"x".repeat(90_000)).await.starts_with("HTTP/1.1 400 ") {
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
 
@@ -144,6 +153,48 @@ async fn bounds_are_kept_and_whoever_is_within_is_answered() {
         silent.push((stream, TcpStream::connect(&server.address).await.unwrap()));
     }
     assert!(server.send("POST", "/v1/validate", &review("c1")).await.starts_with("HTTP/1.1 200 "));
+}
+
+/// Answers when it is told to.
+struct Slow(Mutex<Receiver<()>>);
+
+impl Judge for Slow {
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn review(&self, _: &[u8], _: Stage, _: Option<&str>) -> Reviewed {
+        let _ = self.0.lock().unwrap().recv();
+        Reviewed { status: 200, body: b"{}".to_vec(), decided: None }
+    }
+}
+
+#[tokio::test]
+async fn one_review_too_many_is_told_to_come_again() {
+    let (go_on, waits) = std::sync::mpsc::channel();
+    let server =
+        serve(Arc::new(Slow(Mutex::new(waits))), support::parts(), Bounds { in_flight: 2, ..Bounds::default() });
+    let server = Arc::new(server.await);
+    let two: Vec<_> = (0..2)
+        .map(|_| {
+            let server = server.clone();
+            tokio::spawn(async move { server.send("POST", "/v1/validate", "{}").await })
+        })
+        .collect();
+    let begun = Instant::now();
+    while !server.metrics.text().contains("ocm_policy_admission_requests_in_flight 2") {
+        assert!(begun.elapsed() < Duration::from_secs(5), "{}", server.metrics.text());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let said = server.send("POST", "/v1/validate", "{}").await;
+    assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("retry-after: 1"), "{said}");
+    // Which of them is let go first nobody knows.
+    (0..2).for_each(|_| go_on.send(()).unwrap());
+    for one in two {
+        assert!(one.await.unwrap().starts_with("HTTP/1.1 200 "));
+    }
+    go_on.send(()).unwrap();
+    assert!(server.send("POST", "/v1/validate", "{}").await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]
