@@ -22,7 +22,7 @@ use crate::places::target;
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// The package whose binary becomes the image's entry point
-    #[arg(long, value_name = "NAME", default_value = "kubectl-ocm-policy")]
+    #[arg(long, value_name = "NAME", default_value = "ocm-policy-webhook")]
     pub package: String,
     /// Processors to build for
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME", default_value = "amd64")]
