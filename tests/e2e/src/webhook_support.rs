@@ -4,18 +4,21 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use control_plane::Cluster;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use crate::accept_support::{Hub, upstream};
+use crate::accept_support::upstream;
 use crate::roles::user_with;
 
+/// The policies that say what the rules say.
+pub const HYGIENE: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];
 /// The definition of add-ons in upstream's API module: a policy that comes along asks for them.
 const ADDONS: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
 /// How long the webhook may take to be ready.
@@ -29,6 +32,7 @@ pub struct Webhook {
     health: String,
     authority: Issuer<'static, KeyPair>,
     authority_pem: String,
+    own: String,
     folder: PathBuf,
     /// The lines of its decision log.
     pub log: Arc<Mutex<Vec<Value>>>,
@@ -36,21 +40,22 @@ pub struct Webhook {
 
 impl Webhook {
     /// Starts it beside a hub, and waits until it is ready.
-    pub fn start(hub: &Hub, arguments: &[&str]) -> Self {
-        let folder = hub.cluster.dir().unwrap().join("webhook");
+    pub fn start(hub: &Cluster, arguments: &[&str]) -> Self {
+        let folder = hub.dir().unwrap().join("webhook");
         fs::create_dir_all(&folder).unwrap();
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority_pem = params.self_signed(&key).unwrap().pem();
         let authority = Issuer::new(params, key);
-        let [address, health] = [(); 2].map(|()| free());
-        write_certificate(&authority, &folder);
+        let own = own_address(hub);
+        let [address, health] = [(); 2].map(|()| free(&own));
+        write_certificate(&authority, &own, &folder);
         let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
         command.args(["--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
         command.arg(folder.join("tls.crt")).arg("--tls-private-key-file").arg(folder.join("tls.key"));
         command.arg("--cache-dir").arg(folder.join("cache")).arg("--kubeconfig");
-        command.arg(user_with(&hub.cluster, "webhook", &["policy-webhook.yaml"]));
+        command.arg(user_with(hub, "webhook", &["policy-webhook.yaml"]));
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -60,7 +65,7 @@ impl Webhook {
                 lines.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
-        let webhook = Self { child, address, health, authority, authority_pem, folder, log };
+        let webhook = Self { child, address, health, authority, authority_pem, own, folder, log };
         let begun = Instant::now();
         while !webhook.get("/readyz").starts_with("HTTP/1.1 200") {
             assert!(begun.elapsed() < READY, "it is not ready: {}", webhook.get("/readyz"));
@@ -80,7 +85,7 @@ impl Webhook {
 
     /// Serves with another certificate of the same authority; returns its PEM.
     pub fn rotate(&self) -> String {
-        write_certificate(&self.authority, &self.folder)
+        write_certificate(&self.authority, &self.own, &self.folder)
     }
 
     /// The certificate of its authority.
@@ -102,7 +107,7 @@ impl Webhook {
     }
 
     /// Lets the API server ask it about what registers clusters, and waits until it does.
-    pub fn configure(&self, hub: &Hub) {
+    pub fn configure(&self, hub: &Cluster) {
         let config =
             json!({"url": format!("https://{}/v1/validate", self.address), "caBundle": base64(&self.authority_pem)});
         let webhook = |name: &str, group: &str, resources: &[&str], operations: &[&str]| {
@@ -134,12 +139,12 @@ impl Webhook {
         let begun = Instant::now();
         while self.reviews() == before {
             assert!(begun.elapsed() < READY, "the API server does not ask");
-            let _ = hub.cluster.kubectl(&["create", "--dry-run=server", "--filename", file.to_str().unwrap()]);
+            let _ = hub.kubectl(&["create", "--dry-run=server", "--filename", file.to_str().unwrap()]);
         }
     }
 
     /// Lets the API server ask it for changes of clusters that are created.
-    pub fn configure_changes(&self, hub: &Hub) {
+    pub fn configure_changes(&self, hub: &Cluster) {
         let config =
             json!({"url": format!("https://{}/v1/mutate", self.address), "caBundle": base64(&self.authority_pem)});
         let object = json!({
@@ -178,15 +183,19 @@ impl Drop for Webhook {
     }
 }
 
-/// Makes HubPolicies known to a hub, and what the policies that come along ask for.
-pub fn prepare(hub: &Hub) {
-    hub.cluster.kubectl(&["apply", "--filename", upstream(ADDONS).to_str().unwrap()]).unwrap();
+/// Makes add-ons known to a hub that is none of Open Cluster Management's: policies that come along ask for them.
+pub fn add_ons(hub: &Cluster) {
+    hub.kubectl(&["apply", "--filename", upstream(ADDONS).to_str().unwrap()]).unwrap();
+}
+
+/// Makes HubPolicies known to a hub.
+pub fn prepare(hub: &Cluster) {
     apply(hub, "definition", ocm_api::crds::hub_policy_manifest().body());
-    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
 }
 
 /// Puts a policy on the hub.
-pub fn policy(hub: &Hub, name: &str, spec: Value) {
+pub fn policy(hub: &Cluster, name: &str, spec: Value) {
     let object = json!({
         "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": name}, "spec": spec,
     });
@@ -194,10 +203,10 @@ pub fn policy(hub: &Hub, name: &str, spec: Value) {
 }
 
 /// Applies an object as an administrator.
-pub fn apply(hub: &Hub, name: &str, object: &Value) {
-    let file = hub.cluster.dir().unwrap().join(format!("{name}.apply.json"));
+pub fn apply(hub: &Cluster, name: &str, object: &Value) {
+    let file = hub.dir().unwrap().join(format!("{name}.apply.json"));
     fs::write(&file, object.to_string()).unwrap();
-    hub.cluster.kubectl(&["apply", "--server-side", "--filename", file.to_str().unwrap()]).unwrap();
+    hub.kubectl(&["apply", "--server-side", "--filename", file.to_str().unwrap()]).unwrap();
 }
 
 /// What a failed test shows beside.
@@ -211,14 +220,24 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// An address that nobody listens at.
-fn free() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+/// The address of this machine that a hub reaches it at.
+fn own_address(hub: &Cluster) -> String {
+    let config: Value = serde_json::from_str(&hub.kubectl(&["config", "view", "-o", "json"]).unwrap()).unwrap();
+    let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    // Nothing is sent: the system chooses the address that it would send from.
+    socket.connect(server.trim_start_matches("https://")).unwrap();
+    socket.local_addr().unwrap().ip().to_string()
 }
 
-fn write_certificate(authority: &Issuer<'static, KeyPair>, folder: &std::path::Path) -> String {
+/// A port of this address that nobody listens at.
+fn free(address: &str) -> String {
+    TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().to_string()
+}
+
+fn write_certificate(authority: &Issuer<'static, KeyPair>, address: &str, folder: &Path) -> String {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let params = CertificateParams::new([address.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap().pem();
     fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
     fs::write(folder.join("tls.crt"), &certificate).unwrap();

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::roles::user_with;
+use e2e_tests::webhook_support::{HYGIENE, Webhook, policy, prepare};
 use e2e_tests::{Said, bundle, kubectl_ocm, log_lines, resource_versions, run, settled};
 use serde_json::Value;
 
@@ -135,6 +136,14 @@ fn from_nothing_to_available_with_the_documented_rights() {
     ok(&said);
     assert!(said.stderr.contains("the API server refuses what breaks the rules"), "{said:?}");
 
+    // And so do the policies that say what the rules say.
+    prepare(hub);
+    for name in HYGIENE {
+        policy(hub, name, serde_json::json!({"module": {"builtin": name}}));
+    }
+    let webhook = Webhook::start(hub, &[]);
+    webhook.configure(hub);
+
     // A token, and a cluster that joins with it.
     let minter = user_with(hub, "minter", &["token.yaml"]);
     let said = run(kubectl_ocm("token", &minter).args(["create", "-o", "json"]));
@@ -218,6 +227,14 @@ fn from_nothing_to_available_with_the_documented_rights() {
     let said = run(kubectl_ocm("get", &viewer).args(["clusters"]));
     ok(&said);
     assert_eq!(said.stdout.lines().filter(|line| line.contains("Available")).count(), 2, "{}", said.stdout);
+    let log = webhook.log.lock().expect("nobody failed");
+    let wrong: Vec<String> =
+        log.iter().filter(|line| line["refused"] == true || line["verdict"] == "error").map(Value::to_string).collect();
+    assert!(wrong.is_empty(), "refused although it was right, or not judged:\n{}", wrong.join("\n"));
+    for operation in ["create", "update", "request", "approve", "accept"] {
+        assert!(log.iter().any(|line| line["operation"] == operation), "nobody was asked about {operation}");
+    }
+    drop(log);
     // What agents were granted late is told apart from what nobody granted.
     for ([resource, group], name, scope) in [(CSRS, "", EVERYWHERE), (CLUSTERS, TWO, EVERYWHERE), (WORKS, "", WITHIN)] {
         assert!(granted_since(hub, &lacking(resource, group, name, scope)), "{resource}");

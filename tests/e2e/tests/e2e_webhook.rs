@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
-use e2e_tests::webhook_support::{Webhook, policy, prepare};
+use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
 use futures::StreamExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -14,21 +14,19 @@ use ocm_core::csr::Request;
 use ocm_rules::csr;
 use serde_json::{Value, json};
 
-/// The policies that say what the rules say.
-const HYGIENE: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];
-
 fn hub_with(policies: &[&str]) -> (Hub, Webhook) {
     started_with(policies, &[])
 }
 
 fn started_with(policies: &[&str], arguments: &[&str]) -> (Hub, Webhook) {
     let hub = Hub::start("webhook");
-    prepare(&hub);
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
     for name in policies {
-        policy(&hub, name, json!({"module": {"builtin": name}}));
+        policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
     }
-    let webhook = Webhook::start(&hub, arguments);
-    webhook.configure(&hub);
+    let webhook = Webhook::start(&hub.cluster, arguments);
+    webhook.configure(&hub.cluster);
     (hub, webhook)
 }
 
@@ -150,7 +148,7 @@ fn a_change_of_policies_is_in_force_at_once_and_loses_no_request() {
         hub.wait(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object)).map(drop)
     };
     let in_force = |spec: Value, name: &str, is_refused: bool| {
-        policy(&hub, "name-pattern", spec);
+        policy(&hub.cluster, "name-pattern", spec);
         let begun = Instant::now();
         while refused(create(name)).is_some() != is_refused {
             assert!(begun.elapsed() < Duration::from_secs(10), "{}", webhook.get("/readyz"));
@@ -168,7 +166,7 @@ fn a_change_of_policies_is_in_force_at_once_and_loses_no_request() {
     in_force(audit, "prod-1", false);
     let mut warn = with("dev-*");
     warn["mode"] = json!("Warn");
-    policy(&hub, "name-pattern", warn);
+    policy(&hub.cluster, "name-pattern", warn);
     let begun = Instant::now();
     let file = hub.cluster.dir().expect("a folder").join("prod-1.json");
     let object = json!(e2e_tests::accept_support::managed_cluster("prod-1")).to_string();
@@ -186,14 +184,18 @@ fn a_change_of_policies_is_in_force_at_once_and_loses_no_request() {
 
     // What cannot be loaded leaves in force what was, and says so.
     in_force(with("prod-*"), "dev-1", true);
-    policy(&hub, "name-pattern", json!({"module": {"builtin": "no-such"}}));
+    policy(&hub.cluster, "name-pattern", json!({"module": {"builtin": "no-such"}}));
     let begun = Instant::now();
     while !webhook.get("/readyz").contains("policy name-pattern: ") {
         assert!(begun.elapsed() < Duration::from_secs(10));
     }
     assert!(refused(create("dev-1")).is_some() && refused(create("prod-1")).is_none());
     // A policy that never was anything refuses everything.
-    policy(&hub, "missing", json!({"module": {"configMap": {"namespace": "default", "name": "no", "key": "a"}}}));
+    policy(
+        &hub.cluster,
+        "missing",
+        json!({"module": {"configMap": {"namespace": "default", "name": "no", "key": "a"}}}),
+    );
     let begun = Instant::now();
     while refused(create("prod-1")).is_none() {
         assert!(begun.elapsed() < Duration::from_secs(10));
@@ -281,7 +283,8 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern", "freeze-window"]).expect("they are built");
     let [names, other] = [&modules[0], &modules[1]].map(|path| format!("--from-file=policy.wasm={}", path.display()));
     let hub = Hub::start("webhook");
-    prepare(&hub);
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
     hub.grant(&json!([{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get"]}]));
     hub.cluster.kubectl(&["create", "configmap", "names", &names]).expect("it is created");
     hub.cluster.kubectl(&["create", "secret", "generic", "names", &names]).expect("it is created");
@@ -293,22 +296,22 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
             "settings": {"patterns": [pattern]},
         })
     };
-    policy(&hub, "names", from("configMap", "prod-*", &digest));
-    let webhook = Webhook::start(&hub, &[]);
-    webhook.configure(&hub);
+    policy(&hub.cluster, "names", from("configMap", "prod-*", &digest));
+    let webhook = Webhook::start(&hub.cluster, &[]);
+    webhook.configure(&hub.cluster);
     let passes = |name: &str| {
         let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
         let object = e2e_tests::accept_support::managed_cluster(name);
         refused(hub.wait(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object))).is_none()
     };
     assert!(passes("prod-1") && !passes("dev-1"), "{}", webhook.get("/readyz"));
-    policy(&hub, "names", from("secret", "dev-*", &digest));
+    policy(&hub.cluster, "names", from("secret", "dev-*", &digest));
     until("the Secret's module is in force", || passes("dev-1") && !passes("prod-1"));
     // Another digest, and another module in the same place: what was in force stays.
-    policy(&hub, "names", from("secret", "prod-*", &"0".repeat(64)));
+    policy(&hub.cluster, "names", from("secret", "prod-*", &"0".repeat(64)));
     until("it says so", || webhook.get("/readyz").contains("is wanted"));
     assert!(passes("dev-1") && !passes("prod-1"));
-    policy(&hub, "names", from("configMap", "dev-*", &digest));
+    policy(&hub.cluster, "names", from("configMap", "dev-*", &digest));
     until("all is well", || !webhook.get("/readyz").contains("policy names"));
     hub.cluster.kubectl(&["delete", "configmap", "names"]).expect("it is deleted");
     hub.cluster.kubectl(&["create", "configmap", "names", &other]).expect("it is created");
@@ -319,16 +322,17 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
 #[test]
 fn what_policies_change_passes_and_the_same_from_a_stranger_does_not() {
     let hub = Hub::start("webhook");
-    prepare(&hub);
-    policy(&hub, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
+    policy(&hub.cluster, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
     let routing = json!({
         "module": {"builtin": "cluster-set-routing"}, "grants": {"edits": [{"edit": "cluster-set"}]},
         "settings": {"rules": [{"clusterSet": "edge", "names": ["edge-*"]}]},
     });
-    policy(&hub, "cluster-set-routing", routing);
-    let webhook = Webhook::start(&hub, &[]);
-    webhook.configure_changes(&hub);
-    webhook.configure(&hub);
+    policy(&hub.cluster, "cluster-set-routing", routing);
+    let webhook = Webhook::start(&hub.cluster, &[]);
+    webhook.configure_changes(&hub.cluster);
+    webhook.configure(&hub.cluster);
     let set = "cluster.open-cluster-management.io/clusterset";
     let create = |name: &str, labels: Value| {
         let object = json!({
