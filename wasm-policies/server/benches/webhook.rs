@@ -6,6 +6,8 @@
 
 #[path = "../tests/support/mod.rs"]
 mod support;
+#[path = "../tests/support/tls.rs"]
+mod tls;
 
 use std::env;
 use std::process::ExitCode;
@@ -92,7 +94,7 @@ async fn start(policies: Option<usize>) -> Running {
             gate
         }
     };
-    let (config, tls) = support::certificates();
+    let (config, tls) = tls::certificates();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = Server::new(judge, metrics, Bounds::default());

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
 mod support;
+#[path = "support/tls.rs"]
+mod tls;
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -36,7 +38,7 @@ async fn start(bounds: Bounds) -> Running {
 
 async fn serve(judge: Arc<dyn Judge>, parts: Parts, bounds: Bounds) -> Running {
     let Parts { policies, metrics, .. } = parts;
-    let (config, tls) = support::certificates();
+    let (config, tls) = tls::certificates();
     let server = Server::new(judge, metrics.clone(), bounds);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,0 +1,118 @@
+//! What is in force when what is wanted changes, can be loaded, and cannot.
+
+#![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
+
+mod support;
+
+use ocm_policy_abi::Stage;
+use ocm_policy_rules::{Enforcement, Mode, OnError};
+use ocm_policy_server::{Judge as _, Source, Wanted};
+use serde_json::Value;
+use support::{Parts, names, review};
+
+/// Whether a cluster of this name may be created, with the sentence if not.
+fn refused(parts: &Parts, name: &str) -> Option<String> {
+    let reviewed = parts.gate.review(review(name).as_bytes(), Stage::Validating, None);
+    let answer: Value = serde_json::from_slice(&reviewed.body).unwrap();
+    let response = &answer["response"];
+    (response["allowed"] != true).then(|| response["status"]["message"].as_str().unwrap().to_owned())
+}
+
+fn unknown(mode: Mode) -> Wanted {
+    let enforcement = Enforcement { mode, ..Enforcement::default() };
+    Wanted { source: Source::Builtin("no-such".to_owned()), enforcement, ..names("names", "prod-*") }
+}
+
+fn counts(pattern: &str, mode: Mode) -> Wanted {
+    Wanted { enforcement: Enforcement { mode, ..Enforcement::default() }, ..names("names", pattern) }
+}
+
+#[tokio::test]
+async fn what_was_never_in_force_refuses_as_far_as_its_mode_says() {
+    let parts = support::parts();
+    assert!(!parts.policies.is_complete());
+    parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    assert!(parts.policies.is_complete());
+    let why = refused(&parts, "prod-1").unwrap();
+    assert_eq!(why, "policy names: the policy cannot be loaded");
+    let failed = parts.policies.failed();
+    assert!(failed[0].1.contains("no policy \"no-such\" comes along; these do: agent-self-edit, "), "{failed:?}");
+    parts.policies.apply(&[unknown(Mode::Audit)]).await;
+    assert_eq!(refused(&parts, "prod-1"), None);
+    parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    assert!(refused(&parts, "prod-1").is_some());
+    parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+    assert_eq!((refused(&parts, "prod-1"), parts.policies.failed()), (None, Vec::new()));
+}
+
+#[tokio::test]
+async fn what_cannot_be_loaded_loosens_nothing() {
+    let parts = support::parts();
+    parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    // What was in force stays so, as it was.
+    parts.policies.apply(&[unknown(Mode::Audit)]).await;
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    assert_eq!(parts.policies.failed().len(), 1);
+    assert!(parts.metrics.text().contains("ocm_policy_policies_failed 1"), "{}", parts.metrics.text());
+    // Settings that it refuses are no other case, and the same again changes nothing.
+    let wrong = Wanted { settings: r#"{"pattern":"x"}"#.to_owned(), ..counts("x", Mode::Warn) };
+    for _ in 0..2 {
+        parts.policies.apply(std::slice::from_ref(&wrong)).await;
+        assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+        assert!(parts.policies.failed()[0].1.contains("unknown field `pattern`"), "{:?}", parts.policies.failed());
+    }
+    // What can be loaded is as it is wanted, at once.
+    parts.policies.apply(&[counts("prod-*", Mode::Audit)]).await;
+    assert_eq!((refused(&parts, "dev-1"), parts.policies.failed()), (None, Vec::new()));
+    // Stricter it becomes also without being loaded.
+    parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+}
+
+#[tokio::test]
+async fn a_policy_that_stops_to_judge_is_put_in_force_only_as_another_one() {
+    let parts = support::parts();
+    parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+    let other = Wanted {
+        source: Source::Builtin("agent-self-edit".to_owned()),
+        settings: "{}".to_owned(),
+        ..counts("prod-*", Mode::Enforce)
+    };
+    parts.policies.apply(std::slice::from_ref(&other)).await;
+    assert!(parts.policies.failed()[0].1.contains("it would no longer be asked about create"));
+    assert!(refused(&parts, "dev-1").is_some());
+    parts.policies.apply(&[Wanted { uid: Some("2".to_owned()), ..other }]).await;
+    assert_eq!((refused(&parts, "dev-1"), parts.policies.failed()), (None, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_digest_that_is_wanted_is_the_one_of_the_module() {
+    let parts = support::parts();
+    let module = ocm_policy_builtin::find("name-pattern").unwrap().module;
+    let pinned = |sha256: String| Wanted { sha256: Some(sha256), ..counts("prod-*", Mode::Enforce) };
+    parts.policies.apply(&[pinned("0".repeat(64))]).await;
+    assert!(refused(&parts, "prod-1").is_some());
+    parts.policies.apply(&[pinned(ocm_policy_engine::digest(module))]).await;
+    assert!(refused(&parts, "prod-1").is_none() && refused(&parts, "dev-1").is_some());
+    let state = &parts.policies.states()["names"];
+    assert_eq!(state.sha256.as_deref(), Some(&*ocm_policy_engine::digest(module)));
+}
+
+#[tokio::test]
+async fn evidence_that_nobody_reads_is_an_error_and_counts_as_one() {
+    let parts = support::parts();
+    let asks = |on_error| Wanted {
+        source: Source::Builtin("join-quota".to_owned()),
+        settings: r#"{"total": 10}"#.to_owned(),
+        enforcement: Enforcement { mode: Mode::Enforce, on_error },
+        ..names("quota", "")
+    };
+    parts.policies.apply(&[asks(OnError::Deny)]).await;
+    assert_eq!(parts.policies.failed(), []);
+    let why = refused(&parts, "prod-1").unwrap();
+    assert_eq!(why, "policy quota: what the policy has to know of the hub is not known");
+    // Held: whoever only asks may ask.
+    parts.policies.apply(&[asks(OnError::Hold)]).await;
+    assert_eq!(refused(&parts, "prod-1"), None);
+}
