@@ -156,8 +156,9 @@ mod tests {
         triggers
     }
 
-    const PAUSE: Duration = Duration::from_millis(200);
-    const LONG: Duration = Duration::from_millis(600);
+    // Far apart, and far from what belongs together: a busy machine lets everybody wait.
+    const PAUSE: Duration = Duration::from_secs(1);
+    const LONG: Duration = Duration::from_secs(3);
 
     /// Whether the pause is over before the short one, after that, or after the long one.
     async fn waited(triggers: &mut Triggers) -> &'static str {
