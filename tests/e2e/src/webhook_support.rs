@@ -52,7 +52,7 @@ impl Webhook {
         let [address, health] = [(); 2].map(|()| free(&own));
         write_certificate(&authority, &own, &folder);
         let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
-        command.args(["--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
+        command.args(["webhook", "--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
         command.arg(folder.join("tls.crt")).arg("--tls-private-key-file").arg(folder.join("tls.key"));
         command.arg("--cache-dir").arg(folder.join("cache")).arg("--kubeconfig");
         command.arg(user_with(hub, "webhook", &["policy-webhook.yaml"]));

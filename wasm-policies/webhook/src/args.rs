@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use ocm_kube::ClientArgs;
 
 /// What the program is, for its help.
@@ -12,25 +12,42 @@ pub(crate) fn about() -> clap::Command {
         .about("Judge registrations of clusters by the policies of the hub")
         .long_about(
             "Judge registrations of clusters by the policies of the hub.\n\n\
-             It follows the HubPolicies of the hub, loads their WebAssembly modules, and answers the API server's \
-             admission reviews at /v1/mutate and /v1/validate. Each decision is a line of JSON on stdout. /healthz, \
-             /readyz and /metrics are served without TLS at an address of their own.\n\n\
-             The certificate and its key are read again when the files change. SIGTERM ends it without losing a review: \
-             it goes on answering for as long as API servers may still have its address.",
+             It follows the HubPolicies of the hub, loads their WebAssembly modules, and asks them. Each decision is a \
+             line of JSON on stdout. /healthz, /readyz and /metrics are served without TLS at an address of their own.",
         )
-        .after_help(EXAMPLES)
+        .after_help("Exit codes: 0 it was told to end, 1 it cannot go on, 2 usage.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
 }
 
-const EXAMPLES: &str = "Examples:
+const WEBHOOK: &str = "Examples:
   # In a pod, with the certificate of its Service
-  ocm-policy-webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key
+  ocm-policy-webhook webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key
 
   # Beside a hub, with a kubeconfig
-  ocm-policy-webhook --context hub --listen 127.0.0.1:9443 --tls-cert-file tls.crt --tls-private-key-file tls.key
-
-Exit codes: 0 it was told to end, 1 it cannot serve, 2 usage.";
+  ocm-policy-webhook webhook --context hub --listen 127.0.0.1:9443 --tls-cert-file tls.crt --tls-private-key-file tls.key";
 
 /// Arguments of `ocm-policy-webhook`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProgramArgs {
+    #[command(subcommand)]
+    pub(crate) role: Role,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// What it does.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum Role {
+    /// Answer the API server's admission reviews at /v1/mutate and /v1/validate
+    ///
+    /// The certificate and its key are read again when the files change. SIGTERM ends it without losing a review: it goes
+    /// on answering for as long as API servers may still have its address.
+    #[command(after_help = WEBHOOK)]
+    Webhook(WebhookArgs),
+}
+
+/// Arguments of `ocm-policy-webhook webhook`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WebhookArgs {
     /// Address and port that the API server's reviews are answered at
@@ -54,6 +71,4 @@ pub(crate) struct WebhookArgs {
     /// How long new connections are taken after SIGTERM, e.g. 12s
     #[arg(long, value_name = "DURATION", default_value = "12s")]
     pub(crate) drain: String,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
 }

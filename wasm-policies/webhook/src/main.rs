@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod args;
 mod compile;
 mod run;
+mod webhook;
 
 fn main() -> ExitCode {
     // Before there is any other thread or descriptor: the process that compiles gives both up.
