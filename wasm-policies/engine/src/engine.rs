@@ -1,5 +1,6 @@
 //! The engine below all policies of a process.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -152,11 +153,7 @@ impl Engine {
 
     /// The shard of this thread: what it made ready itself is in the cache of its processor.
     pub(crate) fn own_shard(&self) -> usize {
-        static THREADS: AtomicUsize = AtomicUsize::new(0);
-        thread_local! {
-            static THREAD: usize = THREADS.fetch_add(1, Ordering::Relaxed);
-        }
-        THREAD.with(|thread| thread % self.shards().len())
+        THREAD.get() % self.shards().len()
     }
 
     /// What is below, for benchmarks that measure other ways of asking beside ours.
@@ -170,6 +167,17 @@ impl Engine {
     pub fn tick(&self) {
         self.shards().iter().for_each(|shard| shard.engine.increment_epoch());
     }
+}
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    static THREAD: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed));
+}
+
+/// Lets this thread decide in the shard of this number, modulo how many there are. Otherwise threads are dealt out as
+/// they come; as many threads as shards that decide all the time should each have one to itself.
+pub fn use_shard(number: usize) {
+    THREAD.set(number);
 }
 
 /// What a shard runs its policies with.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ocm_policy_abi::{Decision, Query, Request, Table};
+use ocm_policy_abi::{Decision, Edit, Query, Request, Table, Verdict};
 use ocm_policy_rules::record::Record;
-use ocm_policy_rules::{Combined, Enforcement, Outcome, PolicyError, PolicyId, conclude};
+use ocm_policy_rules::{Combined, Enforcement, Mode, Outcome, PolicyError, PolicyId, conclude};
 use serde_json::Value;
 
 use crate::deadline::Deadline;
@@ -59,7 +59,7 @@ pub struct Evaluated {
 }
 
 enum By {
-    Policy(Arc<Policy>, Answered),
+    Policy(Answered),
     /// The policy of the place could not be loaded.
     Nobody(Outcome),
 }
@@ -73,7 +73,7 @@ impl Evaluated {
     /// What was said.
     pub fn outcome(&self) -> &Outcome {
         match &self.by {
-            By::Policy(_, answered) => &answered.outcome,
+            By::Policy(answered) => &answered.outcome,
             By::Nobody(outcome) => outcome,
         }
     }
@@ -96,7 +96,7 @@ impl Evaluated {
     /// Who was asked; none where the policy could not be loaded.
     pub fn policy(&self) -> Option<&Arc<Policy>> {
         match &self.by {
-            By::Policy(policy, _) => Some(policy),
+            By::Policy(answered) => Some(answered.policy()),
             By::Nobody(_) => None,
         }
     }
@@ -123,6 +123,34 @@ pub fn evaluate(
     deadline: &Deadline,
 ) -> Final {
     evaluate_question(registry, Question::new(request), evidence, deadline)
+}
+
+/// The edits that policies in force want of the object of a request, whatever others say about it. None but those whose
+/// edits can be granted are asked.
+pub fn wanted_edits(
+    registry: &Registry,
+    request: &Request<'static>,
+    evidence: &dyn EvidenceReader,
+    deadline: &Deadline,
+) -> Vec<Edit> {
+    let slots = registry.slots();
+    let edit = |policy: &&Arc<Policy>| policy.may_edit() && policy.judges(request.operation);
+    let enforced = slots.iter().filter(|(_, slot)| slot.enforcement.mode == Mode::Enforce);
+    let chosen = enforced.filter_map(|(place, slot)| Some((place, slot.chosen(place, request).ok().filter(edit)?)));
+    let mut chosen = chosen.peekable();
+    if chosen.peek().is_none() {
+        return Vec::new();
+    }
+    let mut question = Question::new(request.clone());
+    let mut edits = Vec::new();
+    for (place, policy) in chosen {
+        give_evidence(&mut question, place, policy, evidence, deadline);
+        let answered = policy.decide_before(&question, deadline);
+        if let Ok(Decision { verdict: Verdict::Allow, edits: wanted, .. }) = &answered.outcome.result {
+            edits.extend(wanted.iter().cloned());
+        }
+    }
+    edits
 }
 
 /// As [`evaluate`], for a question that was made before, such as one that is asked again.
@@ -155,10 +183,10 @@ pub fn evaluate_question(
         let by = match policy {
             Ok(policy) => {
                 // Whoever asked has the answer before instances are taken apart, unless others need the room.
-                if let Some(Evaluated { by: By::Policy(_, last), .. }) = asked.last_mut() {
+                if let Some(Evaluated { by: By::Policy(last), .. }) = asked.last_mut() {
                     last.set_aside();
                 }
-                By::Policy(policy.clone(), policy.decide_before(&question, deadline))
+                By::Policy(policy.decide_before(&question, deadline))
             }
             Err(error) => By::Nobody(Outcome {
                 policy: Arc::new(PolicyId { name: place.clone(), version: String::new() }),

@@ -35,8 +35,10 @@ pub use compiler::confine_for_tests;
 pub use compiler::{Cache, CacheError, Compiler, compile_here, serve};
 pub use deadline::{Cancellation, Deadline};
 pub use digest::digest;
-pub use engine::{Engine, EngineLoad, EngineSettings};
-pub use evaluate::{Difference, Evaluated, EvidenceReader, Final, NoEvidence, evaluate, evaluate_question};
+pub use engine::{Engine, EngineLoad, EngineSettings, use_shard};
+pub use evaluate::{
+    Difference, Evaluated, EvidenceReader, Final, NoEvidence, evaluate, evaluate_question, wanted_edits,
+};
 pub use limits::{Ceiling, Limits};
 pub use module::{Inspection, Kind, Shape, ShapeLimits, annotate, componentize, inspect};
 pub use ocm_policy_rules::{Outcome, PolicyError};

@@ -21,8 +21,6 @@ use crate::runtime::{MachineCode, Program, Ready, load};
 pub struct Policy {
     engine: Engine,
     header: Header,
-    /// Its name, which is that of its place, and its version.
-    id: Arc<PolicyId>,
     /// The name that the module gives itself.
     claimed_name: String,
     limits: Limits,
@@ -39,15 +37,25 @@ pub struct Policy {
 
 /// A policy in one shard: its code, and the instance that waits for its request. None shares a line of the caches with
 /// another: processors would take it from each other.
-#[derive(Default)]
 #[repr(align(128))]
 struct PerShard {
+    /// Its name and version, which every answer carries.
+    id: Arc<PolicyId>,
     program: OnceLock<Box<dyn Program>>,
     ready: Mutex<Option<Box<dyn Ready>>>,
     reserved: Reserved,
 }
 
 impl PerShard {
+    fn new(id: &PolicyId) -> Self {
+        Self {
+            id: Arc::new(id.clone()),
+            program: OnceLock::default(),
+            ready: Mutex::default(),
+            reserved: Reserved::default(),
+        }
+    }
+
     fn ready(&self) -> MutexGuard<'_, Option<Box<dyn Ready>>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,6 +75,11 @@ pub struct Answered {
 }
 
 impl Answered {
+    /// Who was asked.
+    pub(crate) fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
     /// Lets the instance that gave the answer stay while other policies are asked, or takes it apart where too many do
     /// already: nobody keeps so many that others find none.
     pub(crate) fn set_aside(&mut self) {
@@ -125,14 +138,14 @@ impl Policy {
         let mut header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
         let claimed_name = std::mem::replace(&mut header.manifest.name, place.to_owned());
+        let id = PolicyId { name: place.to_owned(), version: header.manifest.version.clone() };
         let policy = Self {
             engine: engine.clone(),
-            id: Arc::new(PolicyId { name: place.to_owned(), version: header.manifest.version.clone() }),
             header,
             claimed_name,
             limits,
             edits: edits.to_vec(),
-            per_shard: engine.shards().iter().map(|_| PerShard::default()).collect(),
+            per_shard: engine.shards().iter().map(|_| PerShard::new(&id)).collect(),
             code: MachineCode::new(artifact.code()),
             speed: Speed::default(),
             prepared_in: AtomicU64::new(0),
@@ -172,12 +185,22 @@ impl Policy {
 
     /// Its name and version.
     pub(crate) fn id(&self) -> Arc<PolicyId> {
-        self.id.clone()
+        self.per_shard[self.engine.own_shard()].id.clone()
     }
 
     /// Whether it has an opinion about such questions.
     pub fn judges(&self, operation: Operation) -> bool {
         self.manifest().operations.contains(&operation)
+    }
+
+    /// Whether it may change anything: its manifest announces edits, and the administrator grants some.
+    pub fn may_edit(&self) -> bool {
+        !self.edits.is_empty() && !self.manifest().edits.is_empty()
+    }
+
+    /// Whether its last decision was quick. Before the first it is not known to be.
+    pub fn is_quick(&self) -> bool {
+        self.speed.is_quick() && !self.prepares_with_guest_code()
     }
 
     /// Asks. Every answer comes from an instance that has never been asked before.

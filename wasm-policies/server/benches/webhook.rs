@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Stage;
-use ocm_policy_server::{Bounds, Judge, Reviewed, Server, Wanted};
+use ocm_policy_server::{Bounds, Judge, Review, Reviewed, Server, Wanted};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use support::{Parts, names, review};
@@ -41,11 +41,11 @@ impl Judge for AllowAll {
         true
     }
 
-    fn review(&self, body: &[u8], _: Stage, _: Option<&str>) -> Reviewed {
+    fn review(self: Arc<Self>, body: &[u8], _: Stage, _: Option<&str>) -> Review {
         let review: Value = serde_json::from_slice(body).unwrap();
         let response = json!({"uid": review["request"]["uid"], "allowed": true});
         let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-        Reviewed { status: 200, body: answer.to_string().into_bytes(), decided: None }
+        Review::Answered(Reviewed { status: 200, body: answer.to_string().into_bytes(), decided: None })
     }
 }
 

@@ -1,18 +1,19 @@
 //! One review: from the bytes of the API server to the bytes of the answer.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_policy_abi::{Decision, Operation, Request, Stage, Verdict};
-use ocm_policy_engine::{Deadline, Evaluated, Final, evaluate};
+use ocm_policy_engine::{Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
 use ocm_policy_rules::edits;
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Mode, PolicyError};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::evidence::Knowledge;
+use crate::log::DecisionLog;
 use crate::metrics::{Metrics, OfDecision, OfError, OfPolicy};
 use crate::policies::Policies;
 
@@ -22,9 +23,8 @@ const WAY_BACK: Duration = Duration::from_millis(200);
 const SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 const USUAL_SECONDS: u64 = 10;
 
-/// How long a line about a refusal waits for a reader of the log, and how often it looks.
+/// How long a line about a refusal waits for a reader of the log.
 const LOG_WAITS: Duration = Duration::from_secs(1);
-const LOG_LOOKS: Duration = Duration::from_millis(5);
 /// Characters of what a request says of itself in the log: names of the API are not longer.
 const LOGGED: usize = 256;
 
@@ -34,7 +34,7 @@ pub trait Judge: Send + Sync {
     fn is_open(&self) -> bool;
 
     /// Answers one review. `timeout` is what the API server says in the query of the URL, `10s` for instance.
-    fn review(&self, body: &[u8], stage: Stage, timeout: Option<&str>) -> Reviewed;
+    fn review(self: Arc<Self>, body: &[u8], stage: Stage, timeout: Option<&str>) -> Review;
 
     /// Writes down what was decided, when the answer is on its way.
     fn note(&self, _: &Final, _: Stage) {}
@@ -45,7 +45,15 @@ pub struct Gate {
     policies: Arc<Policies>,
     knowledge: Arc<Knowledge>,
     metrics: Arc<Metrics>,
-    log: SyncSender<String>,
+    log: Arc<DecisionLog>,
+}
+
+/// How far the answer to a review has come.
+pub enum Review {
+    /// There it is.
+    Answered(Reviewed),
+    /// The rest may wait: for the hub, or for a policy that is slow.
+    Waits(Box<dyn FnOnce() -> Reviewed + Send>),
 }
 
 /// The answer to a review.
@@ -55,7 +63,7 @@ pub struct Reviewed {
     /// The AdmissionReview, or a sentence.
     pub body: Vec<u8>,
     /// What was decided. Drop it when the answer is on its way: then the policies are made ready for the next one.
-    pub decided: Option<Final>,
+    pub decided: Option<Box<Final>>,
 }
 
 impl Gate {
@@ -64,21 +72,56 @@ impl Gate {
         policies: Arc<Policies>,
         knowledge: Arc<Knowledge>,
         metrics: Arc<Metrics>,
-        log: SyncSender<String>,
+        log: Arc<DecisionLog>,
     ) -> Self {
         Self { policies, knowledge, metrics, log }
     }
 
-    /// The changes that policies want to make of an object at the mutating stage, whoever has made them already. Whether
-    /// all policies together allow it does not matter: some may object to just what others have set.
-    fn wanted(&self, asked: &Request<'static>, deadline: &Deadline) -> Vec<ocm_policy_abi::Edit> {
-        let mut before = asked.clone();
-        before.stage = Some(Stage::Mutating);
-        let made = evaluate(self.policies.registry(), before, &*self.knowledge, deadline);
-        let enforced = made.asked().iter().filter(|one| one.enforcement().mode == Mode::Enforce);
-        let decisions = enforced.filter_map(|one| one.outcome().result.as_ref().ok());
-        let allowing = decisions.filter(|decision| decision.verdict == Verdict::Allow);
-        allowing.flat_map(|decision| decision.edits.iter().cloned()).collect()
+    /// What is asked, or the answer to what cannot be read.
+    fn read(&self, body: &[u8], stage: Stage) -> Result<Request<'static>, Reviewed> {
+        let bad = |why: &str| Reviewed { status: 400, body: why.as_bytes().to_vec(), decided: None };
+        let review: Value =
+            serde_json::from_slice(body).map_err(|error| bad(&format!("the body is no JSON: {error}\n")))?;
+        let request = review::request_of(&review).map_err(|error| bad(&format!("the body is no review: {error}\n")))?;
+        let asking = Asking {
+            now: Timestamp::now().as_millisecond(),
+            wants_object: true,
+            stage: Some(stage),
+            ..Asking::default()
+        };
+        review::from_admission(request, &asking).map(Request::into_owned).map_err(|error| {
+            let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
+            self.metrics.count("unreadable", 403);
+            answered(&review::refusal(uid, &format!("the review cannot be read: {error}")), None)
+        })
+    }
+
+    /// Whether deciding may take long: evidence about what is approved or accepted is waited for, and so are policies that
+    /// are not known to be quick.
+    fn waits(&self, asked: &Request<'_>) -> bool {
+        let is_slow = |policy: &Arc<Policy>| policy.judges(asked.operation) && !policy.is_quick();
+        let has_slow = |slot: &Slot| {
+            slot.active.as_ref().is_ok_and(is_slow)
+                || slot.candidate.as_ref().is_some_and(|(policy, _)| is_slow(policy))
+        };
+        matches!(asked.operation, Operation::Approve | Operation::Accept)
+            || self.policies.registry().slots().values().any(has_slow)
+    }
+
+    fn decide(&self, mut asked: Request<'static>, stage: Stage, deadline: &Deadline) -> Reviewed {
+        // What policies set before is theirs and nobody else's claim. They say it again, about the object as it is now.
+        if stage == Stage::Validating && asked.operation == Operation::Create {
+            asked.stage = Some(Stage::Mutating);
+            let wanted = wanted_edits(self.policies.registry(), &asked, &*self.knowledge, deadline);
+            asked.stage = Some(stage);
+            asked.set_by_policies = edits::values(&wanted);
+        }
+        let made = evaluate(self.policies.registry(), asked, &*self.knowledge, deadline);
+        let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
+        let answer = review::response(made.request(), &made.answer);
+        self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });
+        self.measure(&made);
+        answered(&answer, Some(Box::new(made)))
     }
 
     fn measure(&self, made: &Final) {
@@ -105,56 +148,26 @@ impl Judge for Gate {
         self.policies.is_complete()
     }
 
-    fn review(&self, body: &[u8], stage: Stage, timeout: Option<&str>) -> Reviewed {
+    fn review(self: Arc<Self>, body: &[u8], stage: Stage, timeout: Option<&str>) -> Review {
         let deadline = Deadline::after(time(timeout));
-        let bad = |why: &str| Reviewed { status: 400, body: why.as_bytes().to_vec(), decided: None };
-        let review: Value = match serde_json::from_slice(body) {
-            Ok(review) => review,
-            Err(error) => return bad(&format!("the body is no JSON: {error}\n")),
+        let asked = match self.read(body, stage) {
+            Ok(asked) => asked,
+            Err(answer) => return Review::Answered(answer),
         };
-        let request = match review::request_of(&review) {
-            Ok(request) => request,
-            Err(error) => return bad(&format!("the body is no review: {error}\n")),
-        };
-        let asking = Asking {
-            now: Timestamp::now().as_millisecond(),
-            wants_object: true,
-            stage: Some(stage),
-            ..Asking::default()
-        };
-        let mut asked = match review::from_admission(request, &asking) {
-            Ok(asked) => asked.into_owned(),
-            Err(error) => {
-                let uid = request.get("uid").and_then(Value::as_str).unwrap_or_default();
-                self.metrics.count("unreadable", 403);
-                return answered(&review::refusal(uid, &format!("the review cannot be read: {error}")), None);
-            }
-        };
-        // What policies set before is theirs and nobody else's claim. They say it again, about the object as it is now.
-        if stage == Stage::Validating && asked.operation == Operation::Create {
-            asked.set_by_policies = edits::values(&self.wanted(&asked, &deadline));
+        if self.waits(&asked) {
+            return Review::Waits(Box::new(move || self.decide(asked, stage, &deadline)));
         }
-        let made = evaluate(self.policies.registry(), asked, &*self.knowledge, &deadline);
-        let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
-        let answer = review::response(made.request(), &made.answer);
-        self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });
-        self.measure(&made);
-        answered(&answer, Some(made))
+        Review::Answered(self.decide(asked, stage, &deadline))
     }
 
     /// Lines about what passed may be lost when nobody reads them; all others are waited for, for a while.
     fn note(&self, made: &Final, stage: Stage) {
         let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
         let plain = !refused && made.answer.errors.is_empty() && made.asked().iter().all(is_plain);
-        let mut line = line(made, stage, refused).to_string();
-        let begun = Instant::now();
-        while let Err(TrySendError::Full(again)) = self.log.try_send(line) {
-            if plain || begun.elapsed() > LOG_WAITS {
-                self.metrics.lost_lines.inc();
-                return;
-            }
-            line = again;
-            std::thread::sleep(LOG_LOOKS);
+        // A line is made of texts and numbers.
+        let Ok(line) = serde_json::to_string(&Line::new(made, stage, refused)) else { return };
+        if !self.log.add(line, if plain { Duration::ZERO } else { LOG_WAITS }) {
+            self.metrics.lost_lines.inc();
         }
     }
 }
@@ -164,7 +177,7 @@ fn is_plain(one: &Evaluated) -> bool {
     result.is_ok_and(|decision| matches!(decision.verdict, Verdict::Allow | Verdict::NoOpinion))
 }
 
-fn answered(review: &Value, decided: Option<Final>) -> Reviewed {
+fn answered(review: &Value, decided: Option<Box<Final>>) -> Reviewed {
     Reviewed { status: 200, body: review.to_string().into_bytes(), decided }
 }
 
@@ -192,46 +205,84 @@ fn cut(text: &str) -> &str {
 
 /// What the decision log holds of a decision. Neither evidence nor settings: they may hold what is none of the log's
 /// readers' business.
-fn line(made: &Final, stage: Stage, refused: bool) -> Value {
-    let request = made.request();
-    let policy = |one: &Evaluated| {
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'d> {
+    time: String,
+    uid: &'d str,
+    stage: &'static str,
+    operation: &'static str,
+    resource: Option<&'d str>,
+    namespace: Option<&'d str>,
+    name: Option<&'d str>,
+    cluster: Option<&'d str>,
+    requester: &'d str,
+    dry_run: bool,
+    verdict: &'static str,
+    refused: bool,
+    message: Option<String>,
+    policies: Vec<PolicyLine<'d>>,
+}
+
+/// What it holds of the decision of one policy.
+#[derive(Serialize)]
+struct PolicyLine<'d> {
+    name: &'d str,
+    version: &'d str,
+    mode: &'static str,
+    verdict: &'static str,
+    reasons: Vec<&'d str>,
+    error: Option<String>,
+    fuel: u64,
+    micros: u64,
+}
+
+impl<'d> Line<'d> {
+    fn new(made: &'d Final, stage: Stage, refused: bool) -> Self {
+        let request = made.request();
+        let resource = request.resource.as_ref();
+        Self {
+            time: Timestamp::from_millisecond(request.now).map(|time| time.to_string()).unwrap_or_default(),
+            uid: cut(&request.id),
+            stage: stage.word(),
+            operation: request.operation.word(),
+            resource: resource.map(|resource| cut(&resource.resource)),
+            namespace: resource.and_then(|resource| resource.namespace.as_deref().map(cut)),
+            name: resource.and_then(|resource| resource.name.as_deref().map(cut)),
+            cluster: review::cluster_of(request).map(cut),
+            requester: cut(&request.requester.username),
+            dry_run: request.dry_run,
+            verdict: made.answer.verdict.word(),
+            refused,
+            message: refused.then(|| review::sentence(&made.answer)),
+            policies: made.asked().iter().map(PolicyLine::new).collect(),
+        }
+    }
+}
+
+impl<'d> PolicyLine<'d> {
+    fn new(one: &'d Evaluated) -> Self {
         let outcome = one.outcome();
-        let reasons = outcome.result.as_ref().map_or_else(
-            |error| vec![error.code().to_owned()],
-            |decision| decision.reasons.iter().map(|reason| reason.code.clone()).collect(),
-        );
-        json!({
-            "name": one.place(),
-            "version": outcome.policy.version,
-            "mode": mode(one.enforcement().mode),
-            "verdict": word(&outcome.result),
-            "reasons": reasons,
-            "error": outcome.result.as_ref().err().map(|error| match error {
-                // It may quote them.
-                PolicyError::Settings(_) => error.in_short().to_owned(),
-                error => cut(&error.to_string()).to_owned(),
-            }),
-            "fuel": outcome.fuel,
-            "micros": one.micros(),
-        })
-    };
-    let resource = request.resource.as_ref();
-    json!({
-        "time": Timestamp::from_millisecond(request.now).map(|time| time.to_string()).unwrap_or_default(),
-        "uid": cut(&request.id),
-        "stage": stage.word(),
-        "operation": request.operation.word(),
-        "resource": resource.map(|resource| cut(&resource.resource)),
-        "namespace": resource.and_then(|resource| resource.namespace.as_deref().map(cut)),
-        "name": resource.and_then(|resource| resource.name.as_deref().map(cut)),
-        "cluster": review::cluster_of(request).map(cut),
-        "requester": cut(&request.requester.username),
-        "dryRun": request.dry_run,
-        "verdict": made.answer.verdict.word(),
-        "refused": refused,
-        "message": refused.then(|| review::sentence(&made.answer)),
-        "policies": made.asked().iter().map(policy).collect::<Vec<_>>(),
-    })
+        let reasons = match &outcome.result {
+            Ok(decision) => decision.reasons.iter().map(|reason| reason.code.as_str()).collect(),
+            Err(error) => vec![error.code()],
+        };
+        let error = outcome.result.as_ref().err().map(|error| match error {
+            // It may quote them.
+            PolicyError::Settings(_) => error.in_short().to_owned(),
+            error => cut(&error.to_string()).to_owned(),
+        });
+        Self {
+            name: one.place(),
+            version: &outcome.policy.version,
+            mode: mode(one.enforcement().mode),
+            verdict: word(&outcome.result),
+            reasons,
+            error,
+            fuel: outcome.fuel,
+            micros: one.micros(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -14,14 +14,16 @@
 mod evidence;
 mod gate;
 mod http;
+mod log;
 mod metrics;
 mod policies;
 mod tls;
 mod watch;
 
 pub use evidence::Knowledge;
-pub use gate::{Gate, Judge, Reviewed};
+pub use gate::{Gate, Judge, Review, Reviewed};
 pub use http::{Bounds, Health, Server, serve_health};
+pub use log::DecisionLog;
 pub use metrics::Metrics;
 pub use policies::{Key, Policies, Source, State, Wanted, follow};
 pub use tls::{Certificate, CertificateFiles, Unusable};

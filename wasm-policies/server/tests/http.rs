@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ocm_policy_abi::Stage;
-use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Reviewed, Server};
+use ocm_policy_server::{Bounds, Judge, Metrics, Policies, Review, Reviewed, Server};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use support::{Parts, names, review};
@@ -165,9 +165,11 @@ impl Judge for Slow {
         true
     }
 
-    fn review(&self, _: &[u8], _: Stage, _: Option<&str>) -> Reviewed {
-        let _ = self.0.lock().unwrap().recv();
-        Reviewed { status: 200, body: b"{}".to_vec(), decided: None }
+    fn review(self: Arc<Self>, _: &[u8], _: Stage, _: Option<&str>) -> Review {
+        Review::Waits(Box::new(move || {
+            let _ = self.0.lock().unwrap().recv();
+            Reviewed { status: 200, body: b"{}".to_vec(), decided: None }
+        }))
     }
 }
 

@@ -6,13 +6,16 @@ mod support;
 
 use ocm_policy_abi::Stage;
 use ocm_policy_rules::{Enforcement, Mode, OnError};
-use ocm_policy_server::{Judge as _, Source, Wanted};
+use ocm_policy_server::{Judge as _, Review, Source, Wanted};
 use serde_json::Value;
 use support::{Parts, names, review};
 
 /// Whether a cluster of this name may be created, with the sentence if not.
 fn refused(parts: &Parts, name: &str) -> Option<String> {
-    let reviewed = parts.gate.review(review(name).as_bytes(), Stage::Validating, None);
+    let reviewed = match parts.gate.clone().review(review(name).as_bytes(), Stage::Validating, None) {
+        Review::Answered(reviewed) => reviewed,
+        Review::Waits(rest) => rest(),
+    };
     let answer: Value = serde_json::from_slice(&reviewed.body).unwrap();
     let response = &answer["response"];
     (response["allowed"] != true).then(|| response["status"]["message"].as_str().unwrap().to_owned())

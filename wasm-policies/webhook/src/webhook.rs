@@ -1,9 +1,9 @@
 //! The role `webhook`: puts the server together and runs it.
 
+use std::collections::VecDeque;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use ocm_cli::{Stop, Ui};
@@ -12,7 +12,8 @@ use ocm_kube::ClientArgs;
 use ocm_net::Endpoint;
 use ocm_policy_engine::{Cache, Engine, EngineSettings};
 use ocm_policy_server::{
-    Bounds, Certificate, CertificateFiles, Gate, Health, Knowledge, Metrics, Policies, Server, follow, serve_health,
+    Bounds, Certificate, CertificateFiles, DecisionLog, Gate, Health, Knowledge, Metrics, Policies, Server, follow,
+    serve_health,
 };
 use tokio::net::TcpListener;
 
@@ -59,9 +60,10 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
         knowledge.clone(),
         metrics.clone(),
     ));
-    let (log, lines) = sync_channel(LOG);
-    let writer = std::thread::spawn(move || write(&lines));
-    let gate = Arc::new(Gate::new(policies.clone(), knowledge.clone(), metrics.clone(), log));
+    let log = Arc::new(DecisionLog::new(LOG));
+    let lines = log.clone();
+    let writer = std::thread::spawn(move || lines.write(write));
+    let gate = Arc::new(Gate::new(policies.clone(), knowledge.clone(), metrics.clone(), log.clone()));
     let bounds = Bounds { in_flight: max_in_flight.into(), drain, ..Bounds::default() };
     let server = Server::new(gate, metrics.clone(), bounds);
     let health = Arc::new(Health::new(policies.clone(), knowledge, metrics.clone()));
@@ -74,10 +76,10 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     server.serve(reviews, tls, stop).await;
     for task in [following, rereading, probing, ready] {
         task.abort();
-        // Whoever still holds the log's other end is gone after this.
         let _ = task.await;
     }
-    // The gate holds the other end of the log, and went with the server: what waits is written, and then nothing comes.
+    // What waits is written, and then nothing comes.
+    log.close();
     let written = tokio::task::spawn_blocking(move || writer.join());
     let _ = tokio::time::timeout(WRITTEN, written).await;
     ui.tell(Event::done("every review that came was answered"));
@@ -89,13 +91,15 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     bound.map_err(|error| Failure::other(format!("cannot listen on {address}")).because(error))
 }
 
-/// Writes the decision log.
-fn write(lines: &Receiver<String>) {
-    let mut stdout = std::io::stdout().lock();
-    while let Ok(line) = lines.recv() {
-        // Whoever closes stdout wants no log; that stops nobody.
-        let _ = writeln!(stdout, "{line}");
+/// Writes lines of the decision log.
+fn write(lines: &VecDeque<String>) {
+    let mut text = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+    for line in lines {
+        text += line;
+        text.push('\n');
     }
+    // Whoever closes stdout wants no log; that stops nobody.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// Serves with the newest certificate.

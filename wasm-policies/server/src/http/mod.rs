@@ -1,5 +1,6 @@
 //! HTTPS for the API server, and plain HTTP for probes and scrapes.
 
+mod deciders;
 mod health;
 mod review;
 mod workers;
@@ -21,6 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::gate::Judge;
 use crate::metrics::Metrics;
 
+use self::deciders::Deciders;
 use self::workers::Workers;
 
 pub use health::Health;
@@ -75,6 +77,7 @@ pub struct Server {
     in_flight: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
     draining: AtomicBool,
+    deciders: Deciders,
 }
 
 impl Server {
@@ -87,6 +90,7 @@ impl Server {
             in_flight: Arc::new(Semaphore::new(bounds.in_flight)),
             bodies: Arc::new(Semaphore::new(bounds.bodies.min(Semaphore::MAX_PERMITS))),
             draining: AtomicBool::new(false),
+            deciders: Deciders::start(),
         })
     }
 

@@ -11,10 +11,11 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use ocm_policy_abi::Stage;
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Server;
-use crate::gate::Reviewed;
+use crate::gate::{Review, Reviewed};
 
 /// Where reviews of the mutating and of the validating webhooks go.
 pub(super) const MUTATE: &str = "/v1/mutate";
@@ -80,16 +81,23 @@ impl Server {
         let counted = InFlight::new(&self.metrics.in_flight);
         // Policies compute: the connections of this thread go on meanwhile.
         let (answer, answered) = tokio::sync::oneshot::channel();
-        let judge = self.judge.clone();
-        tokio::task::spawn_blocking(move || {
-            let Reviewed { status, body, decided } = judge.review(&bytes, stage, timeout.as_deref());
-            let _ = answer.send((status, body));
-            if let Some(decided) = &decided {
-                judge.note(decided, stage);
+        let (judge, rest) = (self.judge.clone(), Handle::current());
+        let end = {
+            let judge = judge.clone();
+            move |Reviewed { status, body, decided }| {
+                let _ = answer.send((status, body));
+                if let Some(decided) = &decided {
+                    judge.note(decided, stage);
+                }
+                // The next instances are made when the answer is on its way. Whoever hangs up meanwhile frees nothing
+                // earlier.
+                drop((decided, room, place, counted));
             }
-            // The next instances are made when the answer is on its way. Whoever hangs up meanwhile frees nothing earlier.
-            drop((decided, bytes, room, place, counted));
-        });
+        };
+        self.deciders.give(Box::new(move || match judge.review(&bytes, stage, timeout.as_deref()) {
+            Review::Answered(reviewed) => end(reviewed),
+            Review::Waits(decide) => drop(rest.spawn_blocking(move || end(decide()))),
+        }));
         let Ok((status, body)) = answered.await else {
             return said(StatusCode::INTERNAL_SERVER_ERROR, "the review could not be answered\n");
         };

@@ -1,13 +1,12 @@
 //! A server with nobody behind it: what tests and benchmarks share.
 
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 use kube::{Client, Config};
 use ocm_policy_abi::LimitsAsked;
 use ocm_policy_engine::{Compiler, Engine, EngineSettings};
 use ocm_policy_rules::Enforcement;
-use ocm_policy_server::{Gate, Knowledge, Metrics, Policies, Source, Wanted};
+use ocm_policy_server::{DecisionLog, Gate, Knowledge, Metrics, Policies, Source, Wanted};
 use serde_json::json;
 
 /// What a server consists of.
@@ -27,8 +26,9 @@ pub fn parts() -> Parts {
     let engine = Engine::new(&EngineSettings::default()).unwrap();
     let policies = Policies::new(client, engine, Compiler::Here, None, knowledge.clone(), metrics.clone());
     let policies = Arc::new(policies);
-    let (log, lines) = sync_channel(4096);
-    std::thread::spawn(move || lines.iter().for_each(drop));
+    let log = Arc::new(DecisionLog::new(4096));
+    let lines = log.clone();
+    std::thread::spawn(move || lines.write(|_| ()));
     let gate = Arc::new(Gate::new(policies.clone(), knowledge, metrics.clone(), log));
     Parts { policies, gate, metrics }
 }

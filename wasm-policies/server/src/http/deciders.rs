@@ -1,0 +1,184 @@
+//! Threads that answer reviews: one for each processor, each with instances of policies to itself.
+//!
+//! More threads than processors would only wait for each other's instances. What may wait, for the hub or for a policy
+//! that is slow, is done by threads of its own, and where a policy turns slow unexpectedly, others take what has queued up.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+
+/// Threads at most.
+const MOST: usize = 8;
+/// Reviews that wait longer for a thread than this get one more.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Something to be answered.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads. They end when this is dropped.
+pub(super) struct Deciders(Arc<Inner>);
+
+struct Inner {
+    queue: Mutex<Queue>,
+    more: Condvar,
+    /// When this was made; times are counted from here.
+    epoch: Instant,
+    /// What each thread began to do, in microseconds; `IDLE` while it does nothing.
+    began: Box<[AtomicU64]>,
+    /// Threads that were added because all others were at something for long, and have not begun yet.
+    added: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    over: bool,
+}
+
+const IDLE: u64 = u64::MAX;
+
+impl Deciders {
+    /// One for each processor. Where no thread can be started, everything is done by threads that are added.
+    pub(super) fn start() -> Self {
+        let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST);
+        let inner = Arc::new(Inner {
+            queue: Mutex::default(),
+            more: Condvar::new(),
+            epoch: Instant::now(),
+            // As if at something for ever, until it has begun.
+            began: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            added: AtomicUsize::new(0),
+        });
+        for number in 0..count {
+            let inner = inner.clone();
+            let named = std::thread::Builder::new().name(format!("decisions-{number}"));
+            let _ = named.spawn(move || inner.work(number));
+        }
+        Self(inner)
+    }
+
+    /// Has something done soon.
+    pub(super) fn give(&self, job: Job) {
+        let waiting = {
+            let mut queue = self.0.queue();
+            queue.jobs.push_back(job);
+            queue.jobs.len()
+        };
+        self.0.more.notify_one();
+        if self.0.all_are_late() && self.0.added.load(Ordering::Relaxed) < waiting {
+            self.0.added.fetch_add(1, Ordering::Relaxed);
+            let inner = self.0.clone();
+            Handle::current().spawn_blocking(move || {
+                inner.added.fetch_sub(1, Ordering::Relaxed);
+                let job = inner.queue().jobs.pop_front();
+                if let Some(job) = job {
+                    job();
+                }
+            });
+        }
+    }
+}
+
+impl Drop for Deciders {
+    fn drop(&mut self) {
+        self.0.queue().over = true;
+        self.0.more.notify_all();
+    }
+}
+
+impl Inner {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(IDLE - 1)
+    }
+
+    /// Whether every thread has been at the same thing for long.
+    fn all_are_late(&self) -> bool {
+        let late = self.now().saturating_sub(u64::try_from(PATIENCE.as_micros()).unwrap_or(IDLE - 1));
+        self.began.iter().all(|began| began.load(Ordering::Relaxed) <= late)
+    }
+
+    fn work(&self, number: usize) {
+        ocm_policy_engine::use_shard(number);
+        let began = &self.began[number];
+        loop {
+            let mut queue = self.queue();
+            let job = loop {
+                if queue.over {
+                    return;
+                }
+                if let Some(job) = queue.jobs.pop_front() {
+                    break job;
+                }
+                began.store(IDLE, Ordering::Relaxed);
+                queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            };
+            drop(queue);
+            began.store(self.now(), Ordering::Relaxed);
+            job();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_takes_long_does_not_keep_others_waiting() {
+        let deciders = Deciders::start();
+        let (stop, stopped) = channel::<()>();
+        let stopped = Arc::new(Mutex::new(stopped));
+        let (busy, is_busy) = channel();
+        let threads = deciders.0.began.len();
+        for _ in 0..threads {
+            let (stopped, busy) = (stopped.clone(), busy.clone());
+            deciders.give(Box::new(move || {
+                let _ = busy.send(());
+                let _ = stopped.lock().map(|stopped| stopped.recv());
+            }));
+        }
+        for _ in 0..threads {
+            is_busy.recv().unwrap();
+        }
+        std::thread::sleep(PATIENCE * 2);
+        let (done, is_done) = channel();
+        for number in 0..10 {
+            let done = done.clone();
+            deciders.give(Box::new(move || done.send(number).unwrap()));
+        }
+        let mut numbers: Vec<i32> = (0..10).map(|_| is_done.recv_timeout(Duration::from_secs(30)).unwrap()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..10).collect::<Vec<_>>());
+        drop(stop);
+    }
+
+    #[tokio::test]
+    async fn everything_is_done_once_and_the_threads_end() {
+        let deciders = Deciders::start();
+        let inner = Arc::downgrade(&deciders.0);
+        let (done, is_done) = channel();
+        for number in 0..1000 {
+            let done = done.clone();
+            deciders.give(Box::new(move || done.send(number).unwrap()));
+        }
+        drop(done);
+        let mut numbers: Vec<i32> = is_done.iter().collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+        drop(deciders);
+        let begun = Instant::now();
+        while inner.upgrade().is_some() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "threads go on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
