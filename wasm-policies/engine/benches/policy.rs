@@ -3,7 +3,8 @@
 //! Every decision is made by a fresh instance with fuel, time and memory limits on, as on a hub.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::{env, fs, thread};
 
 use ocm_policy_engine::{
     Cache, Ceiling, Compiler, Deadline, Engine, EngineSettings, NoEvidence, Policy, PolicyError, Question, Registry,
-    compile_here, evaluate,
+    compile_here, evaluate, use_shard,
 };
 use ocm_policy_sdk::guest as native;
 use policy_name_pattern::NamePattern;
@@ -29,12 +30,24 @@ const MANY: usize = 100_000;
 /// Rounds of one and of two threads.
 const ROUNDS: usize = 7;
 
+/// As the webhook has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Before the cache from which a process loads all policies, to tell how much memory they take.
+const LOADED: &str = "--loaded-from";
+
 fn main() -> ExitCode {
     // `cargo test --benches` only wants to know that it starts.
     if !env::args().any(|argument| argument == "--bench") {
         return ExitCode::SUCCESS;
     }
-    match measure() {
+    let mut arguments = env::args().skip_while(|argument| argument != LOADED).skip(1);
+    let done = match (arguments.next(), arguments.next()) {
+        (Some(module), Some(cache)) => loaded(&module, &cache),
+        _ => measure(),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why}");
@@ -111,20 +124,19 @@ fn measure() -> Result<(), String> {
         middle(&|[one, two]| two / one)
     );
 
-    several(&module, &ceiling)?;
+    several(&modules[0], &module, &ceiling)?;
     neighbours(&ceiling)?;
     Ok(())
 }
 
 /// Many policies: what each adds to a question, how long each takes to load, and what all of them occupy.
-fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
+fn several(file: &Path, module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
     let said = |error: PolicyError| error.to_string();
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let cache = Cache::open(folder.path().join("cache")).map_err(|error| error.to_string())?;
     for number in 0..50 {
         cache.artifact(&Compiler::Here, module, &settings(number), ceiling).map_err(said)?;
     }
-    let before = resident();
     let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
     let mut loads = Vec::new();
     let mut policies = Vec::new();
@@ -138,7 +150,7 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
         "\nloading from the cache              p50 {:>7.2} ms   target ≤ 1 ms",
         micros(median(loads.into_iter())) / 1e3
     );
-    let (asked, question) = (support::request("prod-1")?, question()?);
+    let asked = support::request("prod-1")?;
     for count in [1, 10, 50] {
         let registry = Registry::default();
         for (number, policy) in policies[..count].iter().enumerate() {
@@ -161,10 +173,34 @@ fn several(module: &[u8], ceiling: &Ceiling) -> Result<(), String> {
             micros(all) / count as f64
         );
     }
-    // As they are once every shard has been asked.
+    // In a process that has done nothing else.
+    let own = env::current_exe().map_err(|error| error.to_string())?;
+    let mut process = Command::new(own);
+    process.args(["--bench", LOADED]).arg(file).arg(folder.path().join("cache"));
+    let done = process.status().map_err(|error| error.to_string())?;
+    if done.success() { Ok(()) } else { Err("the memory of the policies was not measured".to_owned()) }
+}
+
+/// How much memory all policies take, loaded from the cache, once every shard has been asked.
+fn loaded(module: &str, cache: &str) -> Result<(), String> {
+    let said = |error: PolicyError| error.to_string();
+    let module = fs::read(module).map_err(|error| error.to_string())?;
+    let cache = Cache::open(cache).map_err(|error| error.to_string())?;
+    let (ceiling, question) = (Ceiling::default(), question()?);
+    let before = resident();
+    let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
+    let load = |number: usize| {
+        let artifact = cache.artifact(&Compiler::Here, &module, &settings(number), &ceiling).map_err(said)?;
+        Policy::load_as(&format!("policy-{number}"), &engine, &artifact, &ceiling, &[]).map_err(said)
+    };
+    let policies = (0..50).map(load).collect::<Result<Vec<_>, _>>()?;
     thread::scope(|scope| {
-        for _ in 1..EngineSettings::default().shards {
-            scope.spawn(|| policies.iter().for_each(|policy| drop(policy.decide(&question))));
+        for shard in 0..EngineSettings::default().shards {
+            let (policies, question) = (&policies, &question);
+            scope.spawn(move || {
+                use_shard(shard);
+                policies.iter().for_each(|policy| drop(policy.decide(question)));
+            });
         }
     });
     let grown = resident().saturating_sub(before);

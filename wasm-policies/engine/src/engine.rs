@@ -53,7 +53,8 @@ struct Inner {
     background: Background,
 }
 
-/// An engine of wasmtime, and what it keeps ready.
+/// An engine of wasmtime, and what it keeps ready. None shares a line of the caches with another.
+#[repr(align(128))]
 pub(crate) struct Shard {
     pub(crate) engine: wasmtime::Engine,
     /// Instances that wait for their request.

@@ -10,6 +10,7 @@ use ocm_policy_rules::record::Record;
 use ocm_policy_rules::{Combined, Enforcement, Mode, Outcome, PolicyError, PolicyId, conclude};
 use serde_json::Value;
 
+use crate::artifact::Header;
 use crate::deadline::Deadline;
 use crate::policy::{Answered, Policy};
 use crate::question::Question;
@@ -93,10 +94,10 @@ impl Evaluated {
         self.micros
     }
 
-    /// Who was asked; none where the policy could not be loaded.
-    pub fn policy(&self) -> Option<&Arc<Policy>> {
+    /// What the policy was made of; none where it could not be loaded.
+    pub fn header(&self) -> Option<&Header> {
         match &self.by {
-            By::Policy(answered) => Some(answered.policy()),
+            By::Policy(answered) => Some(answered.header()),
             By::Nobody(_) => None,
         }
     }
@@ -244,7 +245,10 @@ impl Final {
     /// What every policy said and what that depended on, to be kept and decided again. Of a policy that could not be
     /// asked there is none: the answer holds why.
     pub fn records(&self) -> Vec<Record> {
-        let record = |one: &Evaluated| one.policy()?.record(&self.question, one.outcome(), one.micros).ok();
+        let record = |one: &Evaluated| match &one.by {
+            By::Policy(answered) => answered.record(&self.question, one.micros).ok(),
+            By::Nobody(_) => None,
+        };
         self.asked.iter().filter_map(record).collect()
     }
 

@@ -19,6 +19,17 @@ use crate::runtime::{MachineCode, Program, Ready, load};
 
 /// A policy with its settings, loaded.
 pub struct Policy {
+    loaded: Arc<Loaded>,
+    /// Answers hold the policy, and threads that count them in one place wait for each other: each shard counts its own.
+    held: Box<[Arc<Held>]>,
+}
+
+/// One handle of a policy, in a line of the caches of its own.
+#[repr(align(128))]
+struct Held(Arc<Loaded>);
+
+/// What all handles of a policy lead to.
+struct Loaded {
     engine: Engine,
     header: Header,
     /// The name that the module gives itself.
@@ -71,20 +82,28 @@ pub struct Answered {
     spent: Option<(usize, Box<dyn Ready>)>,
     /// Whether the shard counts the instance among those that may stay for a while.
     counted: bool,
-    policy: Arc<Policy>,
+    policy: Arc<Held>,
 }
 
 impl Answered {
-    /// Who was asked.
-    pub(crate) fn policy(&self) -> &Arc<Policy> {
-        &self.policy
+    /// What whoever was asked was made of.
+    pub(crate) fn header(&self) -> &Header {
+        &self.policy.0.header
+    }
+
+    /// Writes down what was said about a question, and what that depended on.
+    ///
+    /// # Errors
+    /// When the policy could not have been asked: a table or an object is missing.
+    pub fn record(&self, question: &Question, micros: u64) -> Result<Record, PolicyError> {
+        self.policy.0.record(question, &self.outcome, micros)
     }
 
     /// Lets the instance that gave the answer stay while other policies are asked, or takes it apart where too many do
     /// already: nobody keeps so many that others find none.
     pub(crate) fn set_aside(&mut self) {
         let Some((shard, _)) = &self.spent else { return };
-        self.counted = self.policy.engine.shards()[*shard].keep_spent();
+        self.counted = self.policy.0.engine.shards()[*shard].keep_spent();
         if !self.counted {
             self.retire();
         }
@@ -94,9 +113,9 @@ impl Answered {
     fn retire(&mut self) {
         let Some((shard, instance)) = self.spent.take() else { return };
         drop(instance);
-        self.policy.engine.concurrency().given_back();
+        self.policy.0.engine.concurrency().given_back();
         if std::mem::take(&mut self.counted) {
-            self.policy.engine.shards()[shard].spent_gone();
+            self.policy.0.engine.shards()[shard].spent_gone();
         }
     }
 }
@@ -104,7 +123,7 @@ impl Answered {
 impl Drop for Answered {
     fn drop(&mut self) {
         self.retire();
-        self.policy.replenish_soon();
+        self.policy.0.replenish_soon();
     }
 }
 
@@ -139,7 +158,7 @@ impl Policy {
         let limits = ceiling.grant(&header.manifest.limits);
         let claimed_name = std::mem::replace(&mut header.manifest.name, place.to_owned());
         let id = PolicyId { name: place.to_owned(), version: header.manifest.version.clone() };
-        let policy = Self {
+        let loaded = Arc::new(Loaded {
             engine: engine.clone(),
             header,
             claimed_name,
@@ -149,43 +168,44 @@ impl Policy {
             code: MachineCode::new(artifact.code()),
             speed: Speed::default(),
             prepared_in: AtomicU64::new(0),
-        };
+        });
         let own = engine.own_shard();
         let permit = engine.concurrency().enter(None, &Deadline::NONE)?;
-        let first = policy.prepare_when_free(own, &Deadline::NONE)?;
+        let first = loaded.prepare_when_free(own, &Deadline::NONE)?;
         drop(permit);
-        policy.put(own, first);
-        Ok(Arc::new(policy))
+        loaded.put(own, first);
+        let held = engine.shards().iter().map(|_| Arc::new(Held(loaded.clone()))).collect();
+        Ok(Arc::new(Self { loaded, held }))
     }
 
     /// What it says of itself, under the name of its place.
     pub fn manifest(&self) -> &Manifest {
-        &self.header.manifest
+        &self.loaded.header.manifest
     }
 
     /// The name that the module gives itself.
     pub fn claimed_name(&self) -> &str {
-        &self.claimed_name
+        &self.loaded.claimed_name
     }
 
     /// What it was made of.
     pub fn header(&self) -> &Header {
-        &self.header
+        &self.loaded.header
     }
 
     /// What it may use.
     pub fn limits(&self) -> &Limits {
-        &self.limits
+        &self.loaded.limits
     }
 
     /// How long making the last instance took.
     pub fn prepared_in(&self) -> Duration {
-        Duration::from_micros(self.prepared_in.load(Ordering::Relaxed))
+        Duration::from_micros(self.loaded.prepared_in.load(Ordering::Relaxed))
     }
 
     /// Its name and version.
     pub(crate) fn id(&self) -> Arc<PolicyId> {
-        self.per_shard[self.engine.own_shard()].id.clone()
+        self.loaded.id()
     }
 
     /// Whether it has an opinion about such questions.
@@ -195,34 +215,43 @@ impl Policy {
 
     /// Whether it may change anything: its manifest announces edits, and the administrator grants some.
     pub fn may_edit(&self) -> bool {
-        !self.edits.is_empty() && !self.manifest().edits.is_empty()
+        !self.loaded.edits.is_empty() && !self.manifest().edits.is_empty()
     }
 
     /// Whether its last decision was quick. Before the first it is not known to be.
     pub fn is_quick(&self) -> bool {
-        self.speed.is_quick() && !self.prepares_with_guest_code()
+        self.loaded.speed.is_quick() && !self.loaded.prepares_with_guest_code()
     }
 
     /// Asks. Every answer comes from an instance that has never been asked before.
-    pub fn decide(self: &Arc<Self>, question: &Question) -> Answered {
+    pub fn decide(&self, question: &Question) -> Answered {
         self.decide_before(question, &Deadline::NONE)
     }
 
     /// Asks, and gives up when the deadline passes.
-    pub fn decide_before(self: &Arc<Self>, question: &Question, deadline: &Deadline) -> Answered {
-        let mut spent = None;
-        let mut fuel = 0;
-        let result = self.run(question, deadline, &mut spent, &mut fuel);
-        let policy = self.id();
-        let outcome = Outcome { policy, result, fuel }.permit(question.request(), &self.manifest().edits, &self.edits);
-        Answered { outcome, spent, counted: false, policy: self.clone() }
+    pub fn decide_before(&self, question: &Question, deadline: &Deadline) -> Answered {
+        let policy = self.held[self.loaded.engine.own_shard()].clone();
+        let (mut spent, mut fuel) = (None, 0);
+        let result = policy.0.run(question, deadline, &mut spent, &mut fuel);
+        let outcome = Outcome { policy: policy.0.id(), result, fuel };
+        let outcome = outcome.permit(question.request(), &policy.0.header.manifest.edits, &policy.0.edits);
+        Answered { outcome, spent, counted: false, policy }
+    }
+}
+
+impl Loaded {
+    fn manifest(&self) -> &Manifest {
+        &self.header.manifest
     }
 
-    /// Writes down what it said about a question, and what that depended on.
-    ///
-    /// # Errors
-    /// When it could not have been asked: a table or an object is missing.
-    pub fn record(&self, question: &Question, outcome: &Outcome, micros: u64) -> Result<Record, PolicyError> {
+    /// Its name and version.
+    fn id(&self) -> Arc<PolicyId> {
+        self.per_shard[self.engine.own_shard()].id.clone()
+    }
+
+    /// Writes down what it said about a question, and what that depended on. It could not have been asked where a table or
+    /// an object is missing: that is an error.
+    fn record(&self, question: &Question, outcome: &Outcome, micros: u64) -> Result<Record, PolicyError> {
         let request = question.text_for(self.manifest())?;
         let Limits { fuel, ticks, memory_bytes, table_elements, host_bytes } = self.limits;
         let circumstances = Circumstances {
@@ -364,7 +393,7 @@ impl Policy {
     }
 }
 
-impl Replenish for Policy {
+impl Replenish for Loaded {
     fn replenish(&self, shard: usize) {
         if self.per_shard[shard].ready().is_some() {
             return;
@@ -377,7 +406,7 @@ impl Replenish for Policy {
     }
 }
 
-impl Drop for Policy {
+impl Drop for Loaded {
     fn drop(&mut self) {
         for (prepared, shard) in self.per_shard.iter_mut().zip(self.engine.shards()) {
             if prepared.ready().take().is_some() {

@@ -49,6 +49,10 @@ impl Judge for AllowAll {
     }
 }
 
+/// As the webhook has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // `cargo test --benches` only wants to know that it starts.
     if !env::args().any(|argument| argument == "--bench") {

@@ -7,6 +7,11 @@ mod compile;
 mod run;
 mod webhook;
 
+/// Threads answer reviews at once, and the allocator of musl, with which images are linked, lets one of them wait for the
+/// other.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Before there is any other thread or descriptor: the process that compiles gives both up.
     compile::serve().unwrap_or_else(|| ocm_cli::serve_main("ocm-policy-webhook", args::about(), run::run))

@@ -126,7 +126,7 @@ fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
             let mut shown = json!({
                 "policy": *one.outcome().policy,
                 "file": policies.file(one.place()),
-                "digest": one.policy().map(|policy| &policy.header().module_digest),
+                "digest": one.header().map(|header| &header.module_digest),
                 "fuel": one.outcome().fuel,
                 "micros": one.micros(),
             });
