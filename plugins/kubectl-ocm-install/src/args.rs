@@ -10,7 +10,9 @@ use ocm_kube::ClientArgs;
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-install")
         .about("Install Open Cluster Management")
-        .after_help("kubectl ocm install hub --help and kubectl ocm install baseline --help tell more.")
+        .after_help(
+            "kubectl ocm install hub --help, install baseline --help and install policy-engine --help tell more.",
+        )
         .subcommand_required(true)
         .arg_required_else_help(true)
 }
@@ -31,6 +33,8 @@ pub(crate) enum What {
     Hub(Box<HubInstallArgs>),
     /// Have the hub's API server itself refuse wrong registrations
     Baseline(Box<BaselineInstallArgs>),
+    /// Have WebAssembly policies decide about registrations on the hub
+    PolicyEngine(Box<PolicyEngineInstallArgs>),
 }
 
 const EXAMPLES: &str = "\
@@ -213,6 +217,71 @@ pub(crate) struct BaselineInstallArgs {
     /// Longest lifetime of a certificate that may be asked for
     #[arg(long, value_name = "DURATION", default_value = "8760h", help_heading = "Rules")]
     pub(crate) max_lifetime: String,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const POLICY_ENGINE_EXAMPLES: &str = "\
+Examples:
+  # Install it, and wait until the API server asks the webhook
+  kubectl ocm install policy-engine --context hub --image registry.example/ocm-policy-webhook:0.1.0 --wait
+
+  # Refuse nothing at first: what would be refused stands in the webhook's log and in the audit log
+  kubectl ocm install policy-engine --context hub --image registry.example/ocm-policy-webhook:0.1.0 --audit --wait
+
+  # See what another image would change, and change nothing
+  kubectl ocm install policy-engine --context hub --image registry.example/ocm-policy-webhook:0.2.0 --diff
+
+  # Put the manifests into Git; keys are left out, and made by whoever applies them
+  kubectl ocm install policy-engine --image registry.example/ocm-policy-webhook:0.1.0 --render > policy-engine.yaml
+
+Running the same command again changes nothing but certificates of which two thirds of the life have passed. What is \
+there stays where no flag says otherwise: the image, the number of pods, settings of policies, and a baseline with \
+settings of your own. Without --wait the webhook is asked, and what it does not answer passes; with --wait nobody \
+registers without it in the end. To take it away: kubectl ocm uninstall policy-engine
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences, or the cluster is too old or \
+no hub, 124 --wait gave up, 130 interrupted.";
+
+/// Have WebAssembly policies decide about registrations on the hub
+///
+/// Installs the policy webhook in the namespace ocm-policy-engine, certificates of its own, the policies that say what the
+/// rules of accept say, the static baseline, and the configurations by which the API server asks the webhook. Where it is
+/// away, clusters can neither register nor be accepted, and no certificate of theirs can be approved; all else goes on. It
+/// needs Kubernetes 1.30.
+#[derive(Args, Debug)]
+#[command(after_help = POLICY_ENGINE_EXAMPLES)]
+pub(crate) struct PolicyEngineInstallArgs {
+    /// Refuse nothing: policies are evaluated and their verdicts recorded, and the baseline only warns
+    #[arg(long)]
+    pub(crate) audit: bool,
+    /// Wait until the API server was seen to ask the webhook, and then let nobody register without it
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(crate) timeout: String,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+
+    /// Image of the policy webhook [default: the one that runs]
+    #[arg(long, value_name = "IMAGE", help_heading = "Image")]
+    pub(crate) image: Option<String>,
+    /// Docker configuration file with the credentials to pull the image
+    ///
+    /// Without it, credentials that the hub has stay as they are.
+    #[arg(long, value_name = "FILE", help_heading = "Image")]
+    pub(crate) image_pull_credential_file: Option<PathBuf>,
+    /// Number of the webhook's pods [default: as many as there are, 2 at first]
+    #[arg(long, value_name = "NUMBER", help_heading = "Resources")]
+    pub(crate) replicas: Option<i32>,
+    /// Leave the HubPolicies alone: install none, and change none
+    #[arg(long, help_heading = "Rules")]
+    pub(crate) without_policies: bool,
+    /// Leave the static baseline alone
+    #[arg(long, help_heading = "Rules")]
+    pub(crate) without_baseline: bool,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -10,11 +10,14 @@ use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::{Driver, GrpcEndpoint, Options};
 use ocm_core::plan::Mode;
 use ocm_core::release::Component;
-use ocm_core::{Exit, Failure, duration, glob, name, nearest};
+use ocm_core::{Event, Exit, Failure, Narrator as _, duration, glob, name, nearest, policy_engine};
 use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, connect};
 
-use crate::args::{BaselineInstallArgs, DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, QosWord, What};
+use crate::args::{
+    BaselineInstallArgs, DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, PolicyEngineInstallArgs, QosWord,
+    What,
+};
 use crate::{view, words};
 
 pub(crate) async fn run(arguments: InstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -22,6 +25,7 @@ pub(crate) async fn run(arguments: InstallArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     match what {
         What::Hub(hub) => hub_command(*hub, client, ui).await,
         What::Baseline(baseline) => baseline_command(*baseline, client, ui).await,
+        What::PolicyEngine(engine) => policy_engine_command(*engine, client, ui).await,
     }
 }
 
@@ -68,6 +72,54 @@ async fn baseline_command(arguments: BaselineInstallArgs, client: ClientArgs, ui
     let request = flow::BaselineRequest { settings, mode: view.mode(), wait: wait.then_some(timeout) };
     let installed = flow::install_baseline(&cluster, &request, &*ui, |applied| view.row(applied)).await?;
     view::finish_baseline(&view, &ui, installed)
+}
+
+async fn policy_engine_command(
+    arguments: PolicyEngineInstallArgs,
+    client: ClientArgs,
+    ui: Arc<Ui>,
+) -> Result<Exit, Failure> {
+    let PolicyEngineInstallArgs {
+        audit,
+        wait,
+        timeout,
+        plan,
+        image,
+        image_pull_credential_file,
+        replicas,
+        without_policies,
+        without_baseline,
+        output: OutputArgs { output },
+    } = arguments;
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let view = PlanView::new(ui.clone(), &plan, output)?;
+    if let Some(image) = image.as_deref().filter(|image| !is_image(image)) {
+        return Err(Failure::usage(format!("--image {image:?} is not an image such as registry.example/name:1.0.0")));
+    }
+    let options = policy_engine::Options {
+        image,
+        pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
+        replicas,
+        audit,
+        without_policies,
+    };
+    let enforcement = if audit { Enforcement::Audit } else { Enforcement::Deny };
+    let baseline = (!without_baseline).then(|| Settings { enforcement, ..Settings::default() });
+    if view.mode() == Mode::Render {
+        let plan = flow::new_policy_engine(&options, baseline.as_ref()).map_err(words::engine_failure)?;
+        let exit = view.manifests(&plan)?;
+        ui.tell(Event::note(view::RENDERED));
+        return Ok(exit);
+    }
+    let cluster = connect(&client.connection()?, ui.clone()).await?;
+    let request = flow::EngineRequest { options, baseline, mode: view.mode(), wait: wait.then_some(timeout) };
+    let installed = flow::install_policy_engine(&cluster, &request, &*ui, |applied| view.row(applied)).await;
+    view::finish_policy_engine(&view, &ui, &cluster, installed.map_err(words::engine_failure)?, audit)
+}
+
+/// Whether it can be the name of an image: what is wrong with it otherwise, whoever pulls it says.
+fn is_image(text: &str) -> bool {
+    !text.is_empty() && !text.contains("://") && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

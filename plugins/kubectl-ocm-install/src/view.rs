@@ -4,7 +4,7 @@ use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::Enforcement;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::install::{BaselineInstalled, Installed};
+use ocm_flows::install::{BaselineInstalled, EngineInstalled, Installed};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
 
@@ -46,6 +46,49 @@ pub(crate) fn finish_baseline(view: &PlanView, ui: &Ui, installed: BaselineInsta
             (false, false) => "it takes effect in a moment; --wait would tell when",
         }));
     }
+    Ok(Exit::Ok)
+}
+
+/// What whoever applies rendered manifests has to know.
+pub(crate) const RENDERED: &str = "the keys were made for this output alone, and registrations wait for the webhook as \
+     soon as its configurations are applied: apply those last, when its pods are ready, with the caBundle of whoever \
+     signed the certificate in the Secret ocm-policy-webhook-tls";
+
+/// What the policy engine came to.
+pub(crate) fn finish_policy_engine(
+    view: &PlanView,
+    ui: &Ui,
+    cluster: &Cluster,
+    installed: EngineInstalled,
+    audits: bool,
+) -> Result<Exit, Failure> {
+    let EngineInstalled { applied, fails_closed, in_force } = installed;
+    if view.mode() == Mode::Diff {
+        return view.diff(&applied);
+    }
+    let mut members = Map::new();
+    members.insert("enforcement".to_owned(), json!(if audits { "Audit" } else { "Enforce" }));
+    members.insert("failurePolicy".to_owned(), json!(if fails_closed { "Fail" } else { "Ignore" }));
+    members.insert("inForce".to_owned(), json!(in_force.as_ref().map(Result::is_ok)));
+    view.document(members)?;
+    let seen = in_force.transpose()?.is_some();
+    if !view.mode().changes() {
+        return Ok(Exit::Ok);
+    }
+    let context = cluster.context.as_ref().map(|context| format!(" --context {context}")).unwrap_or_default();
+    ui.tell(Event::note(match (audits, seen, fails_closed) {
+        (true, _, _) => {
+            "nothing is refused: verdicts stand in the webhook's log and in the audit log. To refuse, run the \
+                         command without --audit"
+                .to_owned()
+        }
+        (false, true, _) => "the API server asks the webhook, and refuses what the policies refuse".to_owned(),
+        (false, false, true) => "it takes effect as soon as the pods are ready; --wait would tell when".to_owned(),
+        (false, false, false) => format!(
+            "what the webhook does not answer passes. To let nobody register without it: kubectl ocm install \
+             policy-engine{context} --wait"
+        ),
+    }));
     Ok(Exit::Ok)
 }
 

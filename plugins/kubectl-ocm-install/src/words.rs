@@ -1,15 +1,29 @@
 //! Errors of options, in the words of this command's flags.
 
-use ocm_core::Failure;
 use ocm_core::install::feature_gates::AUTO_APPROVAL;
 use ocm_core::install::{AmountList, Driver, DriverSetting, OptionsError};
-use ocm_flows::install::InstallError;
+use ocm_core::{Failure, policy_engine};
+use ocm_flows::install::{EngineError, InstallError};
 
 /// Why an installation failed, for people.
 pub(crate) fn failure(error: InstallError) -> Failure {
     match error {
         InstallError::Failed(failure) => failure,
         InstallError::Options(error) => options(error),
+    }
+}
+
+/// Why a policy engine could not be installed, for people.
+pub(crate) fn engine_failure(error: EngineError) -> Failure {
+    use policy_engine::OptionsError::{NoImage, NoReplicas};
+    match error {
+        EngineError::Failed(failure) => failure,
+        EngineError::Options(NoImage) => Failure::usage("no image is named, and the hub runs none yet")
+            .hint("name it: --image REGISTRY/ocm-policy-webhook:VERSION")
+            .hint("from a checkout of the sources, cargo xtask image builds it"),
+        EngineError::Options(NoReplicas) => {
+            Failure::usage("--replicas must be at least 1: without a pod nobody registers")
+        }
     }
 }
 

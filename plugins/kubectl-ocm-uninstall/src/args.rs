@@ -8,7 +8,7 @@ use ocm_kube::ClientArgs;
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-uninstall")
         .about("Take away what kubectl ocm install has added to a hub")
-        .after_help("kubectl ocm uninstall baseline --help tells more.")
+        .after_help("kubectl ocm uninstall baseline --help and uninstall policy-engine --help tell more.")
         .subcommand_required(true)
         .arg_required_else_help(true)
 }
@@ -27,6 +27,8 @@ pub(crate) struct UninstallArgs {
 pub(crate) enum What {
     /// Let the hub's API server no longer refuse wrong registrations
     Baseline(BaselineArgs),
+    /// Let policies no longer decide about registrations on the hub
+    PolicyEngine(PolicyEngineArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -58,6 +60,52 @@ pub(crate) struct BaselineArgs {
     pub(crate) wait: bool,
     /// How long to wait, e.g. 90s, 10m
     #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub(crate) timeout: String,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Show what would be deleted and delete nothing: client decides here and only reads, server lets the hub check it too
+    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
+    #[arg(require_equals = true)]
+    pub(crate) dry_run: DryRunArg,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+const POLICY_ENGINE_EXAMPLES: &str = "\
+Examples:
+  # See what would be deleted, and delete nothing
+  kubectl ocm uninstall policy-engine --context hub --dry-run
+
+  # Delete it, and wait until its pods are gone
+  kubectl ocm uninstall policy-engine --context hub --wait
+
+  # The policies that people have written, too
+  kubectl ocm uninstall policy-engine --context hub --purge
+
+The static baseline stays: kubectl ocm uninstall baseline takes it away. Where nothing is left of the engine, the command \
+does nothing and succeeds. A command that was killed is run again.
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 somebody else made an object of such a name or the \
+answer was no, 124 --wait gave up, 130 interrupted.";
+
+/// Let policies no longer decide about registrations on the hub
+///
+/// Deletes the configurations by which the API server asks the policy webhook, so that nothing waits for it, and then what
+/// kubectl ocm install policy-engine made in the namespace ocm-policy-engine. HubPolicies, their definition and the
+/// namespace stay without --purge. An object of such a name that somebody else made is left alone, and so is everything
+/// then.
+#[derive(Args, Debug)]
+#[command(after_help = POLICY_ENGINE_EXAMPLES)]
+pub(crate) struct PolicyEngineArgs {
+    /// Delete all HubPolicies with their definition, and the namespace with whatever else is in it
+    #[arg(long)]
+    pub(crate) purge: bool,
+    /// Wait until the pods are gone
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "2m")]
     pub(crate) timeout: String,
     /// Do not ask
     #[arg(short, long)]

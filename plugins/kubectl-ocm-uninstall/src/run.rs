@@ -8,13 +8,14 @@ use ocm_core::{DryRun, Exit, Failure, baseline, duration};
 use ocm_flows::uninstall as flow;
 use ocm_kube::{ClientArgs, connect};
 
-use crate::args::{BaselineArgs, UninstallArgs, What};
+use crate::args::{BaselineArgs, PolicyEngineArgs, UninstallArgs, What};
 use crate::view;
 
 pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let UninstallArgs { what, client } = arguments;
     match what {
         What::Baseline(baseline) => baseline_command(baseline, client, ui).await,
+        What::PolicyEngine(engine) => policy_engine_command(engine, client, ui).await,
     }
 }
 
@@ -33,4 +34,24 @@ async fn baseline_command(arguments: BaselineArgs, client: ClientArgs, ui: Arc<U
     }
     let uninstalled = flow::uninstall_baseline(&cluster, found, request, &*ui, |applied| view.row(applied)).await?;
     view::finish(&view, &ui, &cluster, &effects, uninstalled)
+}
+
+async fn policy_engine_command(arguments: PolicyEngineArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let PolicyEngineArgs { purge, wait, timeout, yes, dry_run, output: OutputArgs { output } } = arguments;
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let dry_run = DryRun::from(dry_run);
+    let view = PlanView::of(ui.clone(), Mode::Apply(dry_run), output);
+    let cluster = connect(&client.connection()?, ui.clone()).await?;
+    let request = flow::EngineRequest { purge, dry_run, wait: wait.then_some(timeout) };
+    let found = flow::find_policy_engine(&cluster, request, &*ui).await?;
+    if found.is_there() && dry_run == DryRun::No && !yes {
+        let question = view::engine_question(&cluster, purge, found.policies());
+        if !ui.confirm(&question).await? {
+            return Err(Failure::refused("nothing was deleted"));
+        }
+    }
+    let is_there = found.is_there();
+    let uninstalled =
+        flow::uninstall_policy_engine(&cluster, found, request, &*ui, |applied| view.row(applied)).await?;
+    view::finish_engine(&view, &ui, &cluster, is_there, purge, uninstalled)
 }

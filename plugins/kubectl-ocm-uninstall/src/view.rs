@@ -4,7 +4,7 @@ use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::{Effect, Enforcement};
 use ocm_core::plan::Outcome;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::uninstall::Uninstalled;
+use ocm_flows::uninstall::{EngineUninstalled, Uninstalled};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
 
@@ -53,6 +53,51 @@ pub(crate) fn finish(
     ui.tell(Event::note(words));
     if view.mode().changes() && seen.is_none() {
         ui.tell(Event::note("it takes effect in a moment; --wait would tell when"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What is asked before the policy engine is deleted.
+pub(crate) fn engine_question(cluster: &Cluster, purge: bool, policies: usize) -> String {
+    let label = cluster.label();
+    let lost = match (purge, policies) {
+        (false, _) => "The HubPolicies stay.".to_owned(),
+        (true, 0) => "The namespace ocm-policy-engine goes with whatever is in it.".to_owned(),
+        (true, 1) => "One HubPolicy goes too, and the namespace ocm-policy-engine with whatever is in it.".to_owned(),
+        (true, many) => {
+            format!("{many} HubPolicies go too, and the namespace ocm-policy-engine with whatever is in it.")
+        }
+    };
+    format!("Delete the policy engine ({label})? The API server then asks no policies about registrations. {lost}")
+}
+
+/// What the removal of the policy engine came to.
+pub(crate) fn finish_engine(
+    view: &PlanView,
+    ui: &Ui,
+    cluster: &Cluster,
+    was_there: bool,
+    purge: bool,
+    uninstalled: EngineUninstalled,
+) -> Result<Exit, Failure> {
+    let EngineUninstalled { applied: _, gone } = uninstalled;
+    let mut members = Map::new();
+    members.insert("gone".to_owned(), json!(gone.as_ref().map(Result::is_ok)));
+    view.document(members)?;
+    if !was_there {
+        ui.tell(Event::note(format!("there is no policy engine ({}): nothing was deleted", cluster.label())));
+    }
+    gone.transpose()?;
+    if was_there {
+        ui.tell(Event::note(match view.mode().changes() {
+            true => "the API server asks no policies about registrations",
+            false => "for real, the API server then asks no policies about registrations",
+        }));
+        if !purge {
+            ui.tell(Event::note(
+                "HubPolicies, their definition and the namespace ocm-policy-engine stay: --purge deletes them, too",
+            ));
+        }
     }
     Ok(Exit::Ok)
 }

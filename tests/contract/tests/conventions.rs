@@ -45,6 +45,7 @@ const FLAGLESS: &[&str] = &["api", "core", "flows", "kube", "net", "rules"];
 /// Files that name flags, and why.
 const FLAGS: &[(&str, &str)] = &[
     ("plugins/lib/core/src/install/deployment.rs", "it is an argument of the operator's container"),
+    ("plugins/lib/core/src/policy_engine/workload.rs", "they are arguments of the webhook's container"),
     ("plugins/lib/core/src/token.rs", "it writes the join command, which is made of flags"),
     ("plugins/lib/kube/src/args.rs", "it is the command line of connections"),
 ];

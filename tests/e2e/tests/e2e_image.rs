@@ -19,9 +19,10 @@ fn an_archive_runs_as_a_pod_without_any_rights() {
         labels: vec![("org.opencontainers.image.version", "1.2.3".to_owned())],
         // The node takes the one for itself.
         platforms: vec![
-            Platform { architecture: other, binary: b"not for this machine".to_vec() },
-            Platform { architecture: own, binary: kubectl },
+            Platform { architecture: other, binary: b"not for this machine".to_vec(), files: Vec::new() },
+            Platform { architecture: own, binary: kubectl, files: Vec::new() },
         ],
+        packed: true,
     };
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("image.tar");

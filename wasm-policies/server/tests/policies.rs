@@ -119,3 +119,16 @@ async fn evidence_that_nobody_reads_is_an_error_and_counts_as_one() {
     parts.policies.apply(&[asks(OnError::Hold)]).await;
     assert_eq!(refused(&parts, "prod-1"), None);
 }
+
+#[tokio::test]
+async fn whoever_installs_the_webhook_sees_that_it_is_asked() {
+    let parts = support::parts();
+    // Whatever is in force, and by nothing that a policy says.
+    for policies in [&[][..], &[counts("*", Mode::Audit)]] {
+        parts.policies.apply(policies).await;
+        let probe = ocm_core::policy_engine::PROBE;
+        let said = refused(&parts, probe).unwrap();
+        assert_eq!(said, ocm_core::policy_engine::PROBE_SENTENCE);
+        assert_eq!(refused(&parts, &format!("{probe}-2")), None);
+    }
+}

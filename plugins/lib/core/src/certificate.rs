@@ -82,6 +82,16 @@ fn time(time: &ASN1Time) -> Timestamp {
     })
 }
 
+/// Whether the key of the second certificate has signed the first one; both in DER.
+pub fn is_signed_by(certificate: &[u8], issuer: &[u8]) -> bool {
+    let (Ok((_, certificate)), Ok((_, issuer))) =
+        (X509Certificate::from_der(certificate), X509Certificate::from_der(issuer))
+    else {
+        return false;
+    };
+    certificate.issuer() == issuer.subject() && certificate.verify_signature(Some(issuer.public_key())).is_ok()
+}
+
 /// Why something does not hold certificates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotCertificates {

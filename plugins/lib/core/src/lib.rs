@@ -27,6 +27,7 @@ pub mod operator;
 pub mod phase;
 pub mod pin;
 pub mod plan;
+pub mod policy_engine;
 pub mod reconcile;
 pub mod registration;
 pub mod release;

@@ -30,7 +30,7 @@ impl Pin {
     }
 
     /// The pin of a `SubjectPublicKeyInfo` in DER.
-    pub(crate) fn of_key(spki: &[u8]) -> Self {
+    pub fn of_key(spki: &[u8]) -> Self {
         let mut pin = [0; 32];
         pin.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, spki).as_ref());
         Self(pin)

@@ -27,6 +27,8 @@ pub struct Image<'a> {
     pub labels: Vec<(&'static str, String)>,
     /// One for each processor.
     pub platforms: Vec<Platform>,
+    /// Whether layers are packed, which takes longer than most images of tests live.
+    pub packed: bool,
 }
 
 /// The image for one processor.
@@ -34,8 +36,10 @@ pub struct Image<'a> {
 pub struct Platform {
     /// Name of the processor in images.
     pub architecture: &'static str,
-    /// The binary, which needs no other file.
+    /// The binary.
     pub binary: Vec<u8>,
+    /// Other files that it needs, by their paths: none, where it is linked with everything.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 /// Writes the archive. It depends on nothing but the image.
@@ -91,6 +95,9 @@ fn manifest(image: &Image<'_>, platform: &Platform, blobs: &mut Blobs) -> io::Re
     file(&mut layer, image.name, 0o755, &platform.binary)?;
     // For what has no volume of its own there; where the file system is read-only, one is mounted.
     folder(&mut layer, "tmp/", 0o1777)?;
+    for (path, bytes) in &platform.files {
+        file(&mut layer, path, 0o755, bytes)?;
+    }
     let layer = layer.into_inner()?;
     let labels: BTreeMap<_, _> = image.labels.iter().cloned().collect();
     let config = json!({
@@ -105,7 +112,8 @@ fn manifest(image: &Image<'_>, platform: &Platform, blobs: &mut Blobs) -> io::Re
         "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", hex(&layer))] },
         "history": [{ "created_by": "cargo xtask image" }],
     });
-    let mut packed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    let level = if image.packed { Compression::best() } else { Compression::none() };
+    let mut packed = GzBuilder::new().mtime(0).write(Vec::new(), level);
     packed.write_all(&layer)?;
     let layer = blobs.add(LAYER, packed.finish()?);
     let config = blobs.add(CONFIG, config.to_string().into_bytes());
@@ -144,13 +152,17 @@ mod tests {
     use super::*;
 
     fn image(binary: &str) -> Image<'static> {
-        let platform =
-            |architecture| Platform { architecture, binary: format!("{binary} {architecture}").into_bytes() };
+        let platform = |architecture| Platform {
+            architecture,
+            binary: format!("{binary} {architecture}").into_bytes(),
+            files: vec![("lib/a.so".to_owned(), b"library".to_vec())],
+        };
         Image {
             name: "program",
             reference: "example.com:5000/team/program:1.2.3".to_owned(),
             labels: vec![("org.opencontainers.image.version", "1.2.3".to_owned())],
             platforms: vec![platform("amd64"), platform("arm64")],
+            packed: true,
         }
     }
 
@@ -221,7 +233,8 @@ mod tests {
             flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut layer).expect("gzip");
             assert_eq!(config["rootfs"]["diff_ids"], json!([format!("sha256:{}", hex(&layer))]));
             let files = entries(&layer);
-            assert_eq!(files.keys().collect::<Vec<_>>(), ["program", "tmp/"]);
+            assert_eq!(files.keys().collect::<Vec<_>>(), ["lib/a.so", "program", "tmp/"]);
+            assert_eq!(files["lib/a.so"].1, b"library");
             assert_eq!(files["program"].1, format!("binary {architecture}").into_bytes());
             assert_eq!(files["program"].0.mode().expect("a mode"), 0o755);
         }

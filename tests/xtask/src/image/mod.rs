@@ -88,9 +88,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         let listed = sbom::of(package, architecture.triple())?;
         write(format!("{package}-{version}-linux-{}.cdx.json", architecture.name()), listed.as_bytes())?;
         let bytes = fs::read(&binary).map_err(|error| format!("{}: {error}", binary.display()))?;
-        platforms.push(Platform { architecture: architecture.name(), binary: bytes });
+        platforms.push(Platform { architecture: architecture.name(), binary: bytes, files: Vec::new() });
     }
-    let image = Image { name: package, reference: format!("{registry}/{package}:{version}"), labels, platforms };
+    let image =
+        Image { name: package, reference: format!("{registry}/{package}:{version}"), labels, platforms, packed: true };
     let bytes = archive(&image).map_err(|error| format!("writing the archive: {error}"))?;
     let file = write(format!("{package}-{version}.tar"), &bytes)?;
     println!("image {}", image.reference);

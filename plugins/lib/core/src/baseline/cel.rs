@@ -4,12 +4,12 @@ use serde_json::Value;
 
 /// A text as a CEL literal. Every escape of JSON is one of CEL
 /// (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#string-and-bytes-values>).
-pub(super) fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     Value::from(text).to_string()
 }
 
 /// Texts as a CEL list.
-pub(super) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", texts.into_iter().map(text).collect::<Vec<_>>().join(", "))
 }
 

@@ -14,7 +14,8 @@ pub(super) const NAME: &str = "certificatesigningrequests.baseline.kubectl-ocm.d
 const GROUP: &str = "certificates.k8s.io";
 
 /// Signers of kubelets, without which no node starts (<https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers>).
-const KUBELET_SIGNERS: [&str; 2] = ["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"];
+pub(crate) const KUBELET_SIGNERS: [&str; 2] =
+    ["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"];
 
 pub(super) fn policy(settings: &Settings) -> Policy {
     let rule = |resource, operations| Rule { group: GROUP, version: "*", resource, operations };

@@ -9,7 +9,7 @@ pub(super) const BOOTSTRAP_TOKEN: &str = "^system:bootstrap:[a-z0-9]{6}$";
 
 /// Whether somebody is an agent, has another name of the hub's, or is the hub's gRPC server, which writes for agents.
 /// Agents with an AWS identity are known by their cluster's group alone.
-pub(super) fn is_agent(user: &str) -> String {
+pub(crate) fn is_agent(user: &str) -> String {
     format!(
         "{user}.username == {} || {user}.username.startsWith({prefix}) || \
          {user}.?groups.orValue([]).exists(g, {})",

@@ -8,10 +8,10 @@
 //! Nothing of these policies matches deletions, statuses, leases, or the certificate requests of kubelets and people:
 //! whatever is wrong with them, the hub works on.
 
-mod cel;
-mod certificate_requests;
+pub(crate) mod cel;
+pub(crate) mod certificate_requests;
 mod clusters;
-mod identities;
+pub(crate) mod identities;
 mod policy;
 mod removal;
 mod works;

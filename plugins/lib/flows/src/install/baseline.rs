@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Api;
 use ocm_core::baseline::{self, Enforcement, Settings};
 use ocm_core::plan::{Applied, Mode, Plan};
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{Event, Failure, Narrator, Reason, Silent};
 use ocm_kube::access::Right;
 use ocm_kube::admission::Answer;
 use ocm_kube::wait::{Check, until};
@@ -70,19 +70,9 @@ pub async fn install_baseline(
     }
     if request.mode.changes() {
         narrator.tell(Event::now("checking your rights"));
-        let mut rights = access::to_apply(&baseline::plan(&request.settings));
-        rights.push(Right::new("list", "rbac.authorization.k8s.io", "clusterrolebindings"));
-        rights.extend(request.wait.iter().flat_map(|_| probe::rights()));
-        access::require(cluster, PURPOSE, &rights).await?;
+        access::require(cluster, PURPOSE, &rights(request)).await?;
     }
-    // Whom the hub lets register clusters has to be known: the baseline would refuse what is right.
-    let mut settings = request.settings.clone();
-    for account in all_bound_accounts(cluster).await? {
-        if !settings.requests.requesters.contains(&account) {
-            narrator.tell(Event::note(format!("the hub lets {account} register clusters: so does the baseline")));
-            settings.requests.requesters.push(account);
-        }
-    }
+    let settings = with_bound_accounts(cluster, &request.settings, narrator).await?;
     let plan = baseline::plan(&settings);
     let applied = apply::plan(cluster, &plan, request.mode.dry_run(), narrator, each).await?;
     let in_force = match request.wait.filter(|_| request.mode.changes()) {
@@ -90,6 +80,49 @@ pub async fn install_baseline(
         None => None,
     };
     Ok(BaselineInstalled { settings, applied, in_force })
+}
+
+/// The rights that it takes.
+pub(super) fn rights(request: &BaselineRequest) -> Vec<Right> {
+    let mut rights = access::to_apply(&baseline::plan(&request.settings));
+    rights.push(Right::new("list", "rbac.authorization.k8s.io", "clusterrolebindings"));
+    rights.extend(request.wait.iter().flat_map(|_| probe::rights()));
+    rights
+}
+
+/// Whether the hub has a baseline already, with other settings than these or of another release.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub(super) async fn is_another_there(cluster: &Cluster, settings: &Settings) -> Result<bool, Failure> {
+    let settings = with_bound_accounts(cluster, settings, &Silent).await?;
+    let mark = baseline::mark(&settings);
+    let plan = baseline::plan(&settings);
+    for policy in plan.objects().filter(|object| object.kind() == baseline::POLICY_KIND) {
+        let live = apply::read(cluster, policy).await?;
+        let says = |text: &str| live.as_ref().is_some_and(|live| live.to_string().contains(text));
+        // One of them carries the mark of all.
+        if says("baseline ") {
+            return Ok(!says(&mark));
+        }
+    }
+    Ok(false)
+}
+
+/// Whom the hub lets register clusters has to be known: the baseline would refuse what is right.
+async fn with_bound_accounts(
+    cluster: &Cluster,
+    settings: &Settings,
+    narrator: &dyn Narrator,
+) -> Result<Settings, Failure> {
+    let mut settings = settings.clone();
+    for account in all_bound_accounts(cluster).await? {
+        if !settings.requests.requesters.contains(&account) {
+            narrator.tell(Event::note(format!("the hub lets {account} register clusters: so does the baseline")));
+            settings.requests.requesters.push(account);
+        }
+    }
+    Ok(settings)
 }
 
 /// Waits until the API server answers by these very settings, as a dry run of a wrong cluster shows.

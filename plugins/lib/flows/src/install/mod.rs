@@ -1,4 +1,4 @@
-//! `install hub`, `install baseline`.
+//! `install hub`, `install baseline`, `install policy-engine`.
 //!
 //! ```text
 //! Options ─▶ survey (what is there) ─▶ plan ─▶ render · diff · dry run
@@ -7,10 +7,13 @@
 
 mod baseline;
 mod carry_out;
+mod certificates;
 mod health;
+mod policy_engine;
 mod preflight;
 pub(crate) mod probe;
 mod survey;
 
 pub use baseline::{BaselineInstalled, BaselineRequest, install_baseline, new_baseline};
 pub use carry_out::{InstallError, Installed, Request, install, new_hub};
+pub use policy_engine::{EngineError, EngineInstalled, EngineRequest, install_policy_engine, new_policy_engine};

@@ -1,7 +1,9 @@
-//! Whether the API server answers by the baseline: asked with a dry run of a cluster that the baseline refuses.
+//! Whether the API server answers by the baseline or by the policy webhook: asked with a dry run of a cluster that they
+//! refuse.
 
 use std::time::Duration;
 
+use ocm_api::Manifest;
 use ocm_core::{Failure, Reason, baseline};
 use ocm_kube::Cluster;
 use ocm_kube::access::Right;
@@ -25,20 +27,36 @@ pub(crate) enum Seen {
     NoHub,
 }
 
-/// The rights that asking needs.
+/// The rights that asking the baseline needs.
 pub(crate) fn rights() -> Vec<Right> {
-    let probe = baseline::probe();
+    rights_on(&baseline::probe())
+}
+
+/// The rights that asking with this cluster needs.
+pub(crate) fn rights_on(probe: &Manifest) -> Vec<Right> {
     ["create", "patch"].map(|verb| Right::new(verb, probe.group(), probe.plural()).on(probe.name())).to_vec()
 }
 
-/// Asks until enough answers in a row are as they should be, or one is not.
+/// Asks the baseline until enough answers in a row are as they should be, or one is not.
 ///
 /// # Errors
 /// When the API server gives no answer.
 pub(crate) async fn ask(cluster: &Cluster, is_right: impl Fn(&Answer) -> bool) -> Result<Seen, Failure> {
-    let probe = baseline::probe();
-    for _ in 0..IN_A_ROW {
-        match admission::ask(cluster, &probe).await {
+    ask_with(cluster, &baseline::probe(), IN_A_ROW, is_right).await
+}
+
+/// Asks with a cluster until so many answers in a row are as they should be, or one is not.
+///
+/// # Errors
+/// When the API server gives no answer.
+pub(crate) async fn ask_with(
+    cluster: &Cluster,
+    probe: &Manifest,
+    times: usize,
+    is_right: impl Fn(&Answer) -> bool,
+) -> Result<Seen, Failure> {
+    for _ in 0..times {
+        match admission::ask(cluster, probe).await {
             Ok(answer) if is_right(&answer) => {}
             Ok(_) => return Ok(Seen::NotYet),
             Err(failure) if failure.reason == Reason::KindNotServed => return Ok(Seen::NoHub),

@@ -1,0 +1,217 @@
+//! The policy engine of a hub: the objects that run the policy webhook and have the API server ask it.
+//!
+//! ```text
+//! Options + what is there + certificates ─▶ engine: namespace, roles, pods ─▶ configurations (Ignore) ─▶ (Fail)
+//! ```
+//!
+//! An API server that cannot reach the webhook lets pass or refuses what an entry of the configurations is about, as its
+//! failure policy says. So the entries say `Fail` only when the webhook was seen to answer, and only where nothing but
+//! registrations waits for it: see [`webhooks`].
+
+mod certificates;
+mod policies;
+mod rbac;
+mod removal;
+pub mod webhooks;
+mod workload;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ocm_api::{ManagedCluster, Manifest, crds};
+use serde_json::{Value, json};
+
+use crate::operator::PullCredentials;
+use crate::plan::{Plan, Stage};
+
+pub use certificates::{Certificates, Pair, SERVER_NAME};
+pub use removal::{Removal, removal};
+pub use webhooks::{FailurePolicy, configurations};
+
+/// First minor release of Kubernetes 1 whose webhooks have match conditions without a feature gate (KEP-3716).
+pub const FIRST_MINOR: u32 = 30;
+
+/// The namespace of everything that is in one.
+pub const NAMESPACE: &str = "ocm-policy-engine";
+/// Deployment, ServiceAccount, Service, roles and configurations of the webhook.
+pub const WEBHOOK: &str = "ocm-policy-webhook";
+/// Secret of the authority that signs the webhook's certificates. Nothing that runs on the hub reads it.
+pub const AUTHORITY_SECRET: &str = "ocm-policy-webhook-ca";
+/// Secret of the webhook's serving certificate.
+pub const SERVING_SECRET: &str = "ocm-policy-webhook-tls";
+/// Secret with the credentials to pull the image.
+pub const PULL_SECRET: &str = "ocm-policy-engine-image-pull-credentials";
+/// The pods of the webhook, as a label selector.
+pub const PODS: &str = "app.kubernetes.io/name=ocm-policy-webhook";
+/// How many pods there are unless somebody chose another number.
+pub const REPLICAS: i32 = 2;
+
+/// Name of a managed cluster that the webhook refuses whoever creates it, with [`PROBE_SENTENCE`]: to see whether the API
+/// server asks it. The baseline lets it pass, which would refuse it before anybody asked the webhook.
+pub const PROBE: &str = "ocm-policy-engine-probe";
+/// What the webhook says of [`PROBE`].
+pub const PROBE_SENTENCE: &str = "the policy engine keeps this name to itself, to see whether the API server asks it";
+
+/// The label of all that is ours.
+const MARK: (&str, &str) = ("app.kubernetes.io/part-of", "kubectl-ocm");
+
+/// What is chosen about a policy engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The image; none: the one that runs.
+    pub image: Option<String>,
+    /// Credentials to pull it with; none: as they are.
+    pub pull_credentials: Option<PullCredentials>,
+    /// How many pods; none: as many as there are, two at first.
+    pub replicas: Option<i32>,
+    /// Refuse nothing: policies are evaluated, and their verdicts only recorded.
+    pub audit: bool,
+    /// Leave the HubPolicies alone.
+    pub without_policies: bool,
+}
+
+/// Why options cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionsError {
+    /// None runs, and none was named.
+    NoImage,
+    /// Without a pod nothing answers.
+    NoReplicas,
+}
+
+/// What is to be applied, in this order.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// Everything but the configurations.
+    pub pods: Plan,
+    /// How many pods.
+    pub replicas: i32,
+    /// The authorities that the API server is to trust, as PEM.
+    pub bundle: String,
+}
+
+/// The plan of a policy engine. `live` is the webhook's Deployment, if there is one.
+///
+/// # Errors
+/// Options that cannot be used.
+pub fn plan(options: &Options, live: Option<&Value>, certificates: &Certificates) -> Result<Engine, OptionsError> {
+    let running = live.and_then(workload::image);
+    let image = options.image.as_deref().or(running).ok_or(OptionsError::NoImage)?;
+    let replicas = options.replicas.or_else(|| live.and_then(workload::replicas)).unwrap_or(REPLICAS);
+    if replicas < 1 {
+        return Err(OptionsError::NoReplicas);
+    }
+    let mut accounts = vec![service_account(options.pull_credentials.is_some()), workload::priority_class()];
+    accounts.extend(options.pull_credentials.as_ref().map(pull_secret));
+    accounts.extend(rbac::webhook());
+    accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
+    let policies = if options.without_policies { Vec::new() } else { policies::manifests(options.audit) };
+    let pods = Plan::new([
+        Stage::new("the namespace and the definition of HubPolicy", vec![namespace(), definition()]),
+        Stage::new("accounts, roles and the certificates' authority", accounts),
+        Stage::new("policies", policies),
+        Stage::new(
+            "the webhook",
+            vec![
+                tls_secret(SERVING_SECRET, &certificates.serving),
+                workload::service(),
+                workload::network_policy(),
+                workload::disruption_budget(),
+                workload::deployment(image, replicas),
+            ],
+        ),
+    ]);
+    Ok(Engine { pods, replicas, bundle: certificates.bundle.clone() })
+}
+
+/// The objects without what only the hub and its certificates tell: to ask for rights on them, and to find them again.
+pub fn outline(options: &Options) -> Plan {
+    let nothing = || Pair { certificate: String::new(), key: String::new() };
+    let certificates = Certificates { authority: nothing(), serving: nothing(), bundle: String::new() };
+    let options = Options { image: Some(String::new()), replicas: None, ..options.clone() };
+    plan(&options, None, &certificates).map(|engine| engine.whole(FailurePolicy::Ignore)).unwrap_or_default()
+}
+
+impl Engine {
+    /// Everything, with the configurations as they are in the end.
+    pub fn whole(&self, failure: FailurePolicy) -> Plan {
+        let mut stages = self.pods.stages.clone();
+        stages.extend(configurations(&self.bundle, failure).stages);
+        Plan::new(stages)
+    }
+}
+
+/// The Secret with the webhook's serving certificate: renewed alone, when the API server trusts who signed it.
+pub fn serving_secret(certificates: &Certificates) -> Manifest {
+    tls_secret(SERVING_SECRET, &certificates.serving)
+}
+
+/// A managed cluster that the webhook refuses.
+pub fn probe() -> Manifest {
+    let mut cluster = ManagedCluster::default();
+    cluster.metadata.name = Some(PROBE.to_owned());
+    Manifest::of(&cluster)
+}
+
+/// Whether it is what the webhook says of [`probe`], because the API server asked it as the configurations say.
+pub fn is_answer(said: &str) -> bool {
+    said.contains(webhooks::REGISTER) && said.contains(PROBE_SENTENCE)
+}
+
+fn meta(name: &str) -> ObjectMeta {
+    let (key, value) = MARK;
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some([(key.to_owned(), value.to_owned())].into()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn within(name: &str) -> ObjectMeta {
+    ObjectMeta { namespace: Some(NAMESPACE.to_owned()), ..meta(name) }
+}
+
+/// An object with these members besides its metadata. Typed, each would bring the code for all that its kind can hold.
+fn with(mut manifest: Manifest, members: Value) -> Manifest {
+    if let (Some(body), Value::Object(members)) = (manifest.body_mut().as_object_mut(), members) {
+        body.extend(members);
+    }
+    manifest
+}
+
+/// Pods here get no rights on their nodes.
+fn namespace() -> Manifest {
+    let mut metadata = meta(NAMESPACE);
+    let levels = ["enforce", "audit", "warn"];
+    let labels = levels.map(|level| (format!("pod-security.kubernetes.io/{level}"), "restricted".to_owned()));
+    metadata.labels.get_or_insert_default().extend(labels);
+    Manifest::of(&Namespace { metadata, ..Namespace::default() })
+}
+
+fn definition() -> Manifest {
+    let mut definition = crds::hub_policy_manifest();
+    let (key, value) = MARK;
+    definition.body_mut()["metadata"]["labels"] = json!({ key: value });
+    definition
+}
+
+fn service_account(pulls: bool) -> Manifest {
+    let account = Manifest::of(&ServiceAccount { metadata: within(WEBHOOK), ..ServiceAccount::default() });
+    if pulls { with(account, json!({"imagePullSecrets": [{"name": PULL_SECRET}]})) } else { account }
+}
+
+fn pull_secret(credentials: &PullCredentials) -> Manifest {
+    let secret = crate::operator::pull_secret(Some(credentials));
+    Manifest::of(&Secret { metadata: within(PULL_SECRET), ..secret })
+}
+
+fn tls_secret(name: &str, pair: &Pair) -> Manifest {
+    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+    let data = [("tls.crt".to_owned(), bytes(&pair.certificate)), ("tls.key".to_owned(), bytes(&pair.key))];
+    Manifest::of(&Secret {
+        metadata: within(name),
+        type_: Some("kubernetes.io/tls".to_owned()),
+        data: Some(data.into()),
+        ..Secret::default()
+    })
+}

@@ -1,0 +1,72 @@
+//! What the webhook may do on the hub: the very roles that the documentation shows.
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use ocm_api::Manifest;
+use serde_json::{Value, json};
+
+use super::{NAMESPACE, WEBHOOK, with};
+
+/// The file of the documentation.
+const ROLES: &str = include_str!("../../../../../docs/rbac/policy-webhook.yaml");
+
+/// The roles of the webhook, each with its binding.
+pub(super) fn webhook() -> Vec<Manifest> {
+    bound(ROLES, WEBHOOK)
+}
+
+/// Every role of a file, and what gives it to a ServiceAccount of ours.
+fn bound(file: &str, account: &str) -> Vec<Manifest> {
+    let roles: Vec<Value> = serde_saphyr::from_multiple(file).expect("a test reads the file");
+    roles.iter().flat_map(|role| both(role, account)).collect()
+}
+
+fn both(role: &Value, account: &str) -> [Manifest; 2] {
+    let text = |member: &str| role["metadata"][member].as_str().map(str::to_owned);
+    let metadata = || {
+        let mut metadata = super::meta(&text("name").unwrap_or_default());
+        metadata.namespace = text("namespace");
+        metadata
+    };
+    let (own, binding) = match metadata().namespace {
+        None => (
+            Manifest::of(&ClusterRole { metadata: metadata(), ..ClusterRole::default() }),
+            Manifest::of(&ClusterRoleBinding { metadata: metadata(), ..ClusterRoleBinding::default() }),
+        ),
+        Some(_) => (
+            Manifest::of(&Role { metadata: metadata(), ..Role::default() }),
+            Manifest::of(&RoleBinding { metadata: metadata(), ..RoleBinding::default() }),
+        ),
+    };
+    let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": own.kind(), "name": own.name()});
+    let subjects = json!([{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": account}]);
+    [with(own, json!({"rules": role["rules"]})), with(binding, json!({"roleRef": reference, "subjects": subjects}))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MARK;
+    use super::*;
+
+    #[test]
+    fn the_webhook_gets_what_the_documentation_says_and_only_reads() {
+        let plan = webhook();
+        let roles: Vec<Value> = serde_saphyr::from_multiple(ROLES).unwrap();
+        assert_eq!(plan.len(), 2 * roles.len());
+        let mut rules = 0;
+        for (pair, role) in plan.chunks(2).zip(&roles) {
+            let [own, binding] = pair else { panic!("a role without its binding") };
+            assert_eq!((&own.body()["rules"], own.kind()), (&role["rules"], role["kind"].as_str().unwrap()));
+            assert_eq!(own.namespace(), role["metadata"]["namespace"].as_str());
+            assert_eq!((binding.name(), binding.namespace()), (own.name(), own.namespace()));
+            assert_eq!(binding.body()["roleRef"]["kind"], role["kind"]);
+            assert_eq!(own.body()["metadata"]["labels"][MARK.0], MARK.1);
+            for verb in role["rules"].as_array().unwrap().iter().flat_map(|rule| rule["verbs"].as_array().unwrap()) {
+                assert!(["get", "list", "watch"].contains(&verb.as_str().unwrap()), "{verb}");
+                rules += 1;
+            }
+            let secrets = role["rules"].to_string().contains("\"secrets\"");
+            assert!(!secrets, "it mounts its own certificate, and must not read the authority's key");
+        }
+        assert!(rules > 10);
+    }
+}

@@ -1,0 +1,222 @@
+//! The configurations by which the API server asks the webhook: which requests, and what becomes of them without it.
+//!
+//! | entry | about | without the webhook |
+//! |---|---|---|
+//! | `register` | a managed cluster is created | refused |
+//! | `accept` | a managed cluster is accepted | refused |
+//! | `self-edit` | an agent changes its own, or somebody releases a cluster that is held | refused |
+//! | `update` | somebody else changes one | passes |
+//! | `delete` | one is deleted | passes |
+//! | `request` | a certificate of clusters is asked for | passes; nobody can approve it |
+//! | `approve` | such a request is approved | refused |
+//! | `work` | an agent changes a ManifestWork | passes; the baseline judges it |
+//! | `change` | what policies change of a cluster that is created | passes; `register` misses the changes |
+//!
+//! Of the first six, at most one matches a request. None matches a status, a lease, a denial, the hub's own controllers, or
+//! requests of kubelets; and none matches what makes, mends or removes the webhook itself.
+
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use ocm_api::Manifest;
+use ocm_api::names::{namespaces, signers};
+use ocm_rules::cluster::ACCEPTED_BY_HUB;
+use ocm_rules::csr::CLUSTER_NAME;
+use ocm_rules::identity::GRPC_SERVER_USER;
+use serde_json::{Value, json};
+
+use super::{NAMESPACE, WEBHOOK, meta, with};
+use crate::baseline::cel::{list, text};
+use crate::baseline::certificate_requests::KUBELET_SIGNERS;
+use crate::baseline::identities;
+use crate::certificate::to_base64;
+use crate::plan::{Plan, Stage};
+
+/// The entry that judges managed clusters that are created.
+pub const REGISTER: &str = "register.policy.kubectl-ocm.dev";
+
+const CLUSTERS: (&str, &str) = ("cluster.open-cluster-management.io", "managedclusters");
+const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
+const APPROVALS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests/approval");
+const WORKS: (&str, &str) = ("work.open-cluster-management.io", "manifestworks");
+
+/// What becomes of registrations while nobody answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// They pass: until the webhook was seen to answer, and while it only records.
+    Ignore,
+    /// They are refused, where an entry is about nothing else.
+    Fail,
+}
+
+/// Both configurations. The mutating one sorts behind that of Open Cluster Management, which fills in what policies read.
+pub fn configurations(bundle: &str, failure: FailurePolicy) -> Plan {
+    let validating = Manifest::of(&ValidatingWebhookConfiguration { metadata: meta(WEBHOOK), ..Default::default() });
+    let mutating = Manifest::of(&MutatingWebhookConfiguration { metadata: meta(WEBHOOK), ..Default::default() });
+    let judge: Vec<Value> = entries().iter().map(|entry| entry.object(bundle, "/v1/validate", failure)).collect();
+    let mut change = change().object(bundle, "/v1/mutate", failure);
+    change["reinvocationPolicy"] = "Never".into();
+    Plan::new([
+        Stage::new("what the webhook changes", vec![with(mutating, json!({"webhooks": [change]}))]),
+        Stage::new("what the webhook judges", vec![with(validating, json!({"webhooks": judge}))]),
+    ])
+}
+
+/// Whether a live configuration refuses registrations while nobody answers.
+pub fn fails(live: &Value) -> bool {
+    live["webhooks"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|entry| entry["name"] == REGISTER && entry["failurePolicy"] == "Fail")
+}
+
+/// The authorities that a live configuration has the API server trust, as PEM.
+pub fn bundle(live: &Value) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    let entry = live["webhooks"].as_array()?.iter().find(|entry| entry["name"] == REGISTER)?;
+    base64::engine::general_purpose::STANDARD.decode(entry.pointer("/clientConfig/caBundle")?.as_str()?).ok()
+}
+
+/// One entry.
+struct Entry {
+    name: &'static str,
+    about: (&'static str, &'static str),
+    operations: &'static [&'static str],
+    /// Only if all of these hold.
+    conditions: Vec<(&'static str, String)>,
+    /// Whether registrations wait for an answer.
+    waits: bool,
+}
+
+impl Entry {
+    fn object(&self, bundle: &str, path: &str, failure: FailurePolicy) -> Value {
+        let fails = self.waits && failure == FailurePolicy::Fail;
+        let conditions =
+            self.conditions.iter().map(|(name, expression)| json!({"name": name, "expression": expression}));
+        let mut entry = json!({
+            "name": self.name,
+            "clientConfig": {
+                "caBundle": to_base64(bundle.as_bytes()),
+                "service": {"namespace": NAMESPACE, "name": WEBHOOK, "path": path, "port": 443},
+            },
+            "rules": [{
+                "apiGroups": [self.about.0], "apiVersions": ["v1"], "operations": self.operations,
+                "resources": [self.about.1], "scope": "*",
+            }],
+            "matchPolicy": "Equivalent",
+            "failurePolicy": if fails { "Fail" } else { "Ignore" },
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            // Whoever does not have to wait for an answer does not wait long.
+            "timeoutSeconds": if self.waits { 5 } else { 2 },
+        });
+        if !self.conditions.is_empty() {
+            entry["matchConditions"] = conditions.collect();
+        }
+        entry
+    }
+}
+
+fn entries() -> Vec<Entry> {
+    let update = |name, waits, conditions: Vec<(&'static str, String)>| {
+        let mut all = vec![("does-not-accept", not(&accepts()))];
+        all.extend(conditions);
+        Entry { name, about: CLUSTERS, operations: &["UPDATE"], conditions: all, waits }
+    };
+    let of_requests =
+        |versions: &[&str]| vec![("not-a-kubelets", not_a_kubelets()), ("of-clusters", of_clusters(versions))];
+    let mut approval = of_requests(&["object", "oldObject"]);
+    approval.push(("approves", approves()));
+    let cluster = |name, operations, waits, conditions| Entry { name, about: CLUSTERS, operations, conditions, waits };
+    vec![
+        cluster(REGISTER, &["CREATE"], true, Vec::new()),
+        cluster("accept.policy.kubectl-ocm.dev", &["UPDATE"], true, vec![("accepts", accepts())]),
+        update("self-edit.policy.kubectl-ocm.dev", true, vec![("changes", changes()), ("of-an-agent", of_an_agent())]),
+        update(
+            "update.policy.kubectl-ocm.dev",
+            false,
+            vec![("changes", changes()), ("not-of-an-agent", not(&of_an_agent())), ("not-the-hubs", not_the_hubs())],
+        ),
+        cluster("delete.policy.kubectl-ocm.dev", &["DELETE"], false, vec![("not-the-hubs", not_the_hubs())]),
+        Entry {
+            name: "request.policy.kubectl-ocm.dev",
+            about: REQUESTS,
+            operations: &["CREATE"],
+            conditions: of_requests(&["object"]),
+            waits: false,
+        },
+        Entry {
+            name: "approve.policy.kubectl-ocm.dev",
+            about: APPROVALS,
+            operations: &["UPDATE"],
+            conditions: approval,
+            waits: true,
+        },
+        Entry {
+            name: "work.policy.kubectl-ocm.dev",
+            about: WORKS,
+            operations: &["CREATE", "UPDATE"],
+            conditions: vec![("by-an-agent", identities::is_agent("request.userInfo"))],
+            waits: false,
+        },
+    ]
+}
+
+fn change() -> Entry {
+    Entry {
+        name: "change.policy.kubectl-ocm.dev",
+        about: CLUSTERS,
+        operations: &["CREATE"],
+        conditions: Vec::new(),
+        waits: false,
+    }
+}
+
+fn not(expression: &str) -> String {
+    format!("!({expression})")
+}
+
+/// Only the step counts: whoever writes to a cluster that is accepted accepts nobody.
+fn accepts() -> String {
+    let accepted = |object: &str| format!("{object}.spec.?hubAcceptsClient.orValue(false)");
+    format!("{} && !{}", accepted("object"), accepted("oldObject"))
+}
+
+/// Whether anything differs but what the API server notes down, and the status.
+fn changes() -> String {
+    let members =
+        ["?spec", "metadata.?labels", "metadata.?annotations", "metadata.?finalizers", "metadata.?ownerReferences"];
+    members.map(|member| format!("object.{member} != oldObject.{member}")).join(" || ")
+}
+
+/// An agent writes, or the hub's gRPC server for one; or what holds a cluster is taken away, whoever does it.
+fn of_an_agent() -> String {
+    let holds = |object: &str| format!("{} in {object}.metadata.?annotations.orValue({{}})", text(ACCEPTED_BY_HUB));
+    format!("{} || ({} && !({}))", identities::is_agent("request.userInfo"), holds("oldObject"), holds("object"))
+}
+
+/// The hub's controllers, and those of Kubernetes that collect what is left over. The hub's gRPC server is none of them: it
+/// writes for agents.
+fn not_the_hubs() -> String {
+    let by = |namespace: &str| {
+        format!("request.userInfo.username.startsWith({})", text(&format!("system:serviceaccount:{namespace}:")))
+    };
+    let grpc = text(GRPC_SERVER_USER);
+    format!("!({} || ({} && request.userInfo.username != {grpc}))", by("kube-system"), by(namespaces::HUB))
+}
+
+fn not_a_kubelets() -> String {
+    format!("!(object.spec.signerName in {})", list(KUBELET_SIGNERS))
+}
+
+/// By the signer, since people's certificates and those of clusters have the same one and only their content tells them
+/// apart; or by the label, since add-ons may have a signer of their own. An approval may not hide the label.
+fn of_clusters(versions: &[&str]) -> String {
+    let label = |object: &&str| format!("{} in {object}.metadata.?labels.orValue({{}})", text(CLUSTER_NAME));
+    let signer = format!("object.spec.signerName in {}", list([signers::KUBE_APISERVER_CLIENT, signers::GRPC]));
+    [signer].into_iter().chain(versions.iter().map(label)).collect::<Vec<_>>().join(" || ")
+}
+
+fn approves() -> String {
+    let approved = |object: &str| format!("{object}.?status.?conditions.orValue([]).exists(c, c.type == \"Approved\")");
+    format!("{} && !{}", approved("object"), approved("oldObject"))
+}

@@ -1,0 +1,320 @@
+//! `install policy-engine`: the policy webhook, and the API server that asks it.
+//!
+//! ```text
+//! rights ─▶ what is there ─▶ baseline ─▶ pods ─▶ ready ─▶ configurations that ignore failures ─▶ the API server was seen
+//!                                                         to ask ─▶ configurations that do not
+//! ```
+//!
+//! Whatever ends it before its last step leaves a hub on which nothing waits for a webhook that never answered. The same
+//! command goes on from there.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
+use ocm_core::plan::{Applied, Mode, Plan};
+use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError, Pair, webhooks};
+use ocm_core::workload::Health;
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy, Stage, baseline};
+use ocm_kube::access::Right;
+use ocm_kube::admission::Answer;
+use ocm_kube::wait::{Check, until};
+use ocm_kube::{Cluster, access, apply, explain};
+use serde_json::Value;
+
+use super::baseline::{self as first, BaselineRequest};
+use super::certificates::{self, Found};
+use super::preflight;
+use super::probe::{self, PAUSE, Seen};
+use crate::workload;
+
+/// What the rights are needed for.
+const PURPOSE: &str = "install the policy engine";
+/// How many answers in a row have to be the webhook's: several API servers may stand behind one address.
+const IN_A_ROW: usize = 20;
+/// How long an API server may take to learn of another bundle before the webhook serves by it.
+const LEARNS: Duration = Duration::from_secs(5);
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct EngineRequest {
+    /// What was chosen about it.
+    pub options: Options,
+    /// The static baseline that comes with it, unless there is another one; none: without.
+    pub baseline: Option<baseline::Settings>,
+    /// What is done with the plan.
+    pub mode: Mode,
+    /// Wait until it is in force, for so long.
+    pub wait: Option<Duration>,
+}
+
+/// What an installation came to.
+#[derive(Debug)]
+pub struct EngineInstalled {
+    /// Every object with what became of it, in the order in which it was applied.
+    pub applied: Vec<Applied>,
+    /// Whether registrations wait for the webhook now.
+    pub fails_closed: bool,
+    /// Whether the API server was seen to ask it, or why not; none if nobody waited for it.
+    pub in_force: Option<Result<(), Failure>>,
+}
+
+/// Why a policy engine could not be installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineError {
+    /// The options cannot be used with what is there; nothing was changed.
+    Options(OptionsError),
+    /// It failed.
+    Failed(Failure),
+}
+
+impl From<OptionsError> for EngineError {
+    fn from(error: OptionsError) -> Self {
+        Self::Options(error)
+    }
+}
+
+impl From<Failure> for EngineError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// The plan of a hub at which nobody looks, with certificates that nobody else has.
+///
+/// # Errors
+/// Options that cannot be used; certificates that cannot be made.
+pub fn new_policy_engine(options: &Options, with: Option<&baseline::Settings>) -> Result<Plan, EngineError> {
+    let certificates = certificates::renew(&Found::default(), Timestamp::now())?;
+    let engine = engine::plan(options, None, &certificates)?.whole(in_the_end(options));
+    let before = with.map(baseline::plan).unwrap_or_default();
+    Ok(Plan::new(before.stages.into_iter().chain(engine.stages)))
+}
+
+/// Installs the policy engine, or does with its plan what the request says. `each` hears of every object as soon as it is
+/// there.
+///
+/// # Errors
+/// When the cluster cannot be read, is no hub or too old; options that cannot be used; the failure of a request.
+pub async fn install_policy_engine(
+    cluster: &Cluster,
+    request: &EngineRequest,
+    narrator: &dyn Narrator,
+    mut each: impl FnMut(&Applied),
+) -> Result<EngineInstalled, EngineError> {
+    narrator.tell(Event::now(format!("looking at {}", cluster.label())));
+    let (options, outline) = (&request.options, engine::outline(&request.options));
+    preflight(cluster, request, &outline, narrator).await?;
+    let live = survey(cluster, &outline).await?;
+    let certificates = certificates::renew(&live.certificates, Timestamp::now())?;
+    let planned = engine::plan(options, live.deployment.as_ref(), &certificates)?;
+
+    let mut applied = Vec::new();
+    if let Some(request) = before(cluster, request, narrator).await? {
+        let installed = first::install_baseline(cluster, &request, narrator, &mut each).await?;
+        applied.extend(installed.applied);
+        installed.in_force.transpose()?;
+    }
+    let (dry_run, end) = (request.mode.dry_run(), in_the_end(options));
+    if dry_run != DryRun::No {
+        applied.extend(apply::plan(cluster, &planned.whole(end), dry_run, narrator, each).await?);
+        return Ok(EngineInstalled { applied, fails_closed: live.fails, in_force: None });
+    }
+    applied.extend(apply::plan(cluster, &planned.pods, dry_run, narrator, &mut each).await?);
+    // What refuses already goes on doing so, unless it is to stop.
+    let now = if live.fails { end } else { FailurePolicy::Ignore };
+    let Some(timeout) = request.wait else {
+        let configurations = engine::configurations(&planned.bundle, now);
+        applied.extend(apply::plan(cluster, &configurations, dry_run, narrator, each).await?);
+        return Ok(EngineInstalled { applied, fails_closed: now == FailurePolicy::Fail, in_force: None });
+    };
+    let deadline = Instant::now() + timeout;
+    let mut step = async |plan: &Plan| -> Result<(), Failure> {
+        applied.extend(apply::plan(cluster, plan, dry_run, narrator, &mut each).await?);
+        Ok(())
+    };
+    let mut fails_closed = live.fails;
+    let in_force = async {
+        ready(cluster, deadline, narrator).await?;
+        step(&engine::configurations(&planned.bundle, now)).await?;
+        fails_closed = now == FailurePolicy::Fail;
+        asked(cluster, deadline, narrator).await?;
+        if now != end {
+            step(&engine::configurations(&planned.bundle, end)).await?;
+            fails_closed = end == FailurePolicy::Fail;
+        }
+        if let Some(secret) = next_serving(live.certificates, &certificates)? {
+            narrator.tell(Event::now("waiting until every API server knows the new authority"));
+            tokio::time::sleep(LEARNS).await;
+            step(&secret).await?;
+        }
+        Ok(())
+    };
+    let in_force = in_force.await;
+    Ok(EngineInstalled { applied, fails_closed, in_force: Some(in_force) })
+}
+
+/// What becomes of registrations while nobody answers, when all is done.
+fn in_the_end(options: &Options) -> FailurePolicy {
+    if options.audit { FailurePolicy::Ignore } else { FailurePolicy::Fail }
+}
+
+/// Checks what can be checked before anything is changed.
+async fn preflight(
+    cluster: &Cluster,
+    request: &EngineRequest,
+    outline: &Plan,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let version = preflight::server_version(cluster).await?;
+    if version.number < (1, engine::FIRST_MINOR) {
+        let sentence = format!(
+            "the cluster runs Kubernetes {}, and webhooks have match conditions from 1.{} on",
+            version.text,
+            engine::FIRST_MINOR
+        );
+        let hint = "nothing was installed: without them kubelets would wait for the webhook, too";
+        return Err(Failure::refused(sentence).hint(hint));
+    }
+    let probe = engine::probe();
+    if let Err(error) = cluster.client.list_api_group_resources(probe.api_version()).await {
+        if matches!(explain(&error).reason, Reason::NotFound | Reason::KindNotServed) {
+            return Err(Failure::refused(format!(
+                "this is no hub: it serves no managed clusters ({})",
+                cluster.label()
+            ))
+            .hint(Remedy::NameHub));
+        }
+        return Err(cluster.explain("ask what the cluster serves", error));
+    }
+    if request.mode.changes() {
+        narrator.tell(Event::now("checking your rights"));
+        access::require(cluster, PURPOSE, &rights(request, outline)).await?;
+    }
+    Ok(())
+}
+
+/// Every right that it takes.
+fn rights(request: &EngineRequest, outline: &Plan) -> Vec<Right> {
+    let mut rights = access::to_apply(outline);
+    // Nobody can grant what they do not hold, unless they may escalate.
+    for role in outline.objects().filter(|object| matches!(object.kind(), "ClusterRole" | "Role")) {
+        for verb in ["escalate", "bind"] {
+            let right = Right::new(verb, role.group(), role.plural()).on(role.name());
+            rights.push(role.namespace().map_or(right.clone(), |namespace| right.within(namespace)));
+        }
+    }
+    if let Some(settings) = &request.baseline {
+        let baseline = BaselineRequest { settings: settings.clone(), mode: request.mode, wait: request.wait };
+        rights.extend(first::rights(&baseline));
+    }
+    if request.wait.is_some() {
+        rights.extend(probe::rights_on(&engine::probe()));
+        // The hub puts what has no set into the default one, and asks whether its creator may.
+        let sets = Right::new("create", "cluster.open-cluster-management.io", "managedclustersets/join");
+        rights.push(sets.on(DEFAULT_CLUSTER_SET));
+        // Why a pod is not ready.
+        let of_pods = [("list", "pods"), ("get", "pods/log"), ("list", "events")];
+        rights.extend(of_pods.map(|(verb, what)| Right::new(verb, "", what).within(engine::NAMESPACE)));
+    }
+    rights
+}
+
+/// The baseline that is to be installed, if any: one that somebody has chosen otherwise stays.
+async fn before(
+    cluster: &Cluster,
+    request: &EngineRequest,
+    narrator: &dyn Narrator,
+) -> Result<Option<BaselineRequest>, Failure> {
+    let Some(settings) = &request.baseline else { return Ok(None) };
+    if first::is_another_there(cluster, settings).await? {
+        narrator.tell(Event::note("the hub has a baseline with other settings or of another release, which stays"));
+        return Ok(None);
+    }
+    Ok(Some(BaselineRequest { settings: settings.clone(), mode: request.mode, wait: request.wait }))
+}
+
+/// What the hub holds.
+struct Live {
+    deployment: Option<Value>,
+    certificates: Found,
+    /// Whether registrations wait for the webhook.
+    fails: bool,
+}
+
+async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
+    let find =
+        async |kind: &str, name: &str| match outline.objects().find(|one| one.kind() == kind && one.name() == name) {
+            Some(manifest) => apply::read(cluster, manifest).await,
+            None => Ok(None),
+        };
+    let deployment = find("Deployment", engine::WEBHOOK).await?;
+    let authority = find("Secret", engine::AUTHORITY_SECRET).await?;
+    let serving = find("Secret", engine::SERVING_SECRET).await?;
+    let configuration = find("ValidatingWebhookConfiguration", engine::WEBHOOK).await?;
+    let certificates = Found {
+        authority: authority.as_ref().and_then(pair),
+        serving: serving.as_ref().and_then(pair),
+        bundle: configuration.as_ref().and_then(webhooks::bundle),
+    };
+    Ok(Live { deployment, certificates, fails: configuration.as_ref().is_some_and(webhooks::fails) })
+}
+
+/// Certificate and key of a Secret.
+fn pair(secret: &Value) -> Option<Pair> {
+    use base64::Engine as _;
+    let text = |key: &str| {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(secret["data"][key].as_str()?).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    Some(Pair { certificate: text("tls.crt")?, key: text("tls.key")? })
+}
+
+/// Waits until every pod answers.
+async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let pause = Duration::from_millis(500);
+    until("waiting for the webhook's pods", deadline, pause, narrator, async || {
+        let health = workload::deployment(cluster, engine::NAMESPACE, engine::WEBHOOK).await?;
+        Ok(match health {
+            Health::Ready => Check::Ready(()),
+            Health::NotYet { because } | Health::Stuck { because } => Check::Unwatched(because),
+        })
+    })
+    .await
+    .map_err(with_hint)
+}
+
+/// Waits until the API server was seen to ask the webhook.
+async fn asked(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let is_right = |answer: &Answer| matches!(answer, Answer::Refused(_)) && engine::is_answer(&answer.said());
+    until("waiting until the API server asks the webhook", deadline, PAUSE, narrator, async || {
+        Ok(match probe::ask_with(cluster, &engine::probe(), IN_A_ROW, is_right).await {
+            // A webhook that has to answer did not: the one that is being installed again, or the hub's own.
+            Err(failure) if failure.reason == Reason::Admission => Check::Unwatched(failure.to_string()),
+            Err(failure) => return Err(failure),
+            Ok(Seen::All) => Check::Ready(()),
+            Ok(Seen::NotYet) => {
+                Check::Unwatched("the API server does not reach it, or does not trust it yet".to_owned())
+            }
+            Ok(Seen::NoHub) => Check::Unwatched("the hub serves no managed clusters".to_owned()),
+        })
+    })
+    .await
+    .map_err(with_hint)
+}
+
+fn with_hint(failure: Failure) -> Failure {
+    failure.hint("what was applied stays: mend it and run the same command again, it goes on from there")
+}
+
+/// The certificate that may follow now that the bundle is applied; none if the one that is there stays.
+fn next_serving(before: Found, made: &Certificates) -> Result<Option<Plan>, Failure> {
+    let Certificates { authority, serving, bundle } = made.clone();
+    let found = Found { authority: Some(authority), serving: Some(serving), bundle: Some(bundle.into_bytes()) };
+    if before.bundle == found.bundle {
+        return Ok(None);
+    }
+    let next = certificates::renew(&found, Timestamp::now())?;
+    let secret = (next.serving != made.serving).then(|| engine::serving_secret(&next));
+    Ok(secret.map(|secret| Plan::new([Stage::new("the next certificate", vec![secret])])))
+}

@@ -1,0 +1,7 @@
+//! `uninstall baseline`, `uninstall policy-engine`.
+
+mod baseline;
+mod policy_engine;
+
+pub use baseline::{Request, Uninstalled, find_baseline, uninstall_baseline};
+pub use policy_engine::{EngineFound, EngineRequest, EngineUninstalled, find_policy_engine, uninstall_policy_engine};

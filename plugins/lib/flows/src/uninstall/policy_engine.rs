@@ -1,0 +1,149 @@
+//! `uninstall policy-engine`: the API server stops asking, and then what answered goes.
+//!
+//! ```text
+//! rights ─▶ find (whose is it?) ─▶ the caller asks ─▶ delete configurations ─▶ pause ─▶ delete the rest ─▶ wait
+//! ```
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::ListParams;
+use ocm_api::HubPolicy;
+use ocm_core::plan::{Applied, Found, Outcome, Plan};
+use ocm_core::policy_engine::{self as engine, Removal};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_kube::access::Right;
+use ocm_kube::wait::{Check, until};
+use ocm_kube::{Cluster, access, apply, remove};
+
+/// What the rights are needed for.
+const PURPOSE: &str = "uninstall the policy engine";
+/// How long an API server may take to learn that it asks nobody any more.
+const LEARNS: Duration = Duration::from_secs(5);
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineRequest {
+    /// Whether HubPolicies, their definition and the namespace go, too.
+    pub purge: bool,
+    /// How much of it is only tried.
+    pub dry_run: DryRun,
+    /// Wait until the pods are gone, for so long.
+    pub wait: Option<Duration>,
+}
+
+/// What there is of a policy engine.
+#[derive(Debug)]
+pub struct EngineFound {
+    configurations: Vec<Found>,
+    engine: Vec<Found>,
+    policies: usize,
+}
+
+/// What a removal came to.
+#[derive(Debug)]
+pub struct EngineUninstalled {
+    /// Every object with what became of it.
+    pub applied: Vec<Applied>,
+    /// Whether everything was seen to be gone, or why not; none if nobody waited for it.
+    pub gone: Option<Result<(), Failure>>,
+}
+
+impl EngineFound {
+    /// Whether there is anything.
+    pub fn is_there(&self) -> bool {
+        self.configurations.iter().chain(&self.engine).any(|found| found.live.is_some())
+    }
+
+    /// How many HubPolicies go along.
+    pub fn policies(&self) -> usize {
+        self.policies
+    }
+}
+
+/// What there is of the policy engine. Nothing is deleted yet.
+///
+/// # Errors
+/// When a right is missing, or somebody else made an object of such a name; the failure of a request.
+pub async fn find_policy_engine(
+    cluster: &Cluster,
+    request: EngineRequest,
+    narrator: &dyn Narrator,
+) -> Result<EngineFound, Failure> {
+    let Removal { configurations, engine } = engine::removal(request.purge);
+    let policies = Right::new("list", "policy.kubectl-ocm.dev", "hubpolicies");
+    if request.dry_run == DryRun::No {
+        narrator.tell(Event::now("checking your rights"));
+        let mut rights = [access::to_remove(&configurations), access::to_remove(&engine)].concat();
+        rights.extend(request.purge.then_some(policies));
+        rights.extend(request.wait.map(|_| Right::new("list", "", "pods").within(engine::NAMESPACE)));
+        access::require(cluster, PURPOSE, &rights).await?;
+    }
+    narrator.tell(Event::now(format!("looking at {}", cluster.label())));
+    Ok(EngineFound {
+        configurations: remove::find(cluster, &configurations).await?,
+        engine: remove::find(cluster, &engine).await?,
+        policies: if request.purge { count(cluster).await? } else { 0 },
+    })
+}
+
+/// How many HubPolicies there are.
+async fn count(cluster: &Cluster) -> Result<usize, Failure> {
+    let api: Api<HubPolicy> = Api::all(cluster.client.clone());
+    match api.list_metadata(&ListParams::default()).await {
+        Ok(list) => Ok(list.items.len()),
+        Err(error) => {
+            let failure = cluster.explain("list HubPolicies", error);
+            if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) { Ok(0) } else { Err(failure) }
+        }
+    }
+}
+
+/// Deletes what was found. `each` hears of every object as soon as it is gone.
+///
+/// # Errors
+/// The failure of a request; what was deleted before it is gone.
+pub async fn uninstall_policy_engine(
+    cluster: &Cluster,
+    found: EngineFound,
+    request: EngineRequest,
+    narrator: &dyn Narrator,
+    mut each: impl FnMut(&Applied),
+) -> Result<EngineUninstalled, Failure> {
+    let EngineFound { configurations, engine, policies: _ } = found;
+    let mut applied = remove::all(cluster, configurations, request.dry_run, narrator, &mut each).await?;
+    let asked = applied.iter().any(|one| one.outcome == Outcome::Deleted);
+    if request.dry_run == DryRun::No && asked {
+        narrator.tell(Event::now("waiting until every API server has stopped to ask"));
+        tokio::time::sleep(LEARNS).await;
+    }
+    applied.extend(remove::all(cluster, engine, request.dry_run, narrator, each).await?);
+    let gone = match request.wait.filter(|_| request.dry_run == DryRun::No) {
+        Some(timeout) => Some(gone(cluster, request.purge, timeout, narrator).await),
+        None => None,
+    };
+    Ok(EngineUninstalled { applied, gone })
+}
+
+/// Waits until no pod is left, and, where it was deleted, the namespace neither.
+async fn gone(cluster: &Cluster, purge: bool, timeout: Duration, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), engine::NAMESPACE);
+    let pause = Duration::from_millis(500);
+    let last = if purge { engine::removal(true).engine } else { Plan::default() };
+    until("waiting until the pods are gone", Instant::now() + timeout, pause, narrator, async || {
+        let ours = ListParams::default().labels(engine::PODS);
+        let left = pods.list_metadata(&ours).await.map_err(|error| cluster.explain("list pods", error))?.items.len();
+        if left > 0 {
+            return Ok(Check::Unwatched(format!("{left} still there: they answer what they were asked before")));
+        }
+        for object in last.objects().filter(|object| matches!(object.kind(), "Namespace" | "CustomResourceDefinition"))
+        {
+            if apply::read(cluster, object).await?.is_some() {
+                return Ok(Check::Unwatched(format!("{} is still there", object.reference())));
+            }
+        }
+        Ok(Check::Ready(()))
+    })
+    .await
+}

@@ -1,0 +1,287 @@
+//! The policy engine in pods of a real hub: what is installed, what is refused with and without its pods, and what is left
+//! when it is taken away.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use control_plane::Spec;
+use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
+use e2e_tests::engine_support::{IMAGE, load_image};
+use e2e_tests::roles::user_with;
+use e2e_tests::webhook_support::add_ons;
+use e2e_tests::{Said, kubectl_ocm, run};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use ocm_api::ManagedCluster;
+use serde_json::{Value, json};
+
+/// Kinds of which the engine has objects.
+const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secrets,services,deployments,networkpolicies,\
+                     poddisruptionbudgets,priorityclasses,clusterroles,clusterrolebindings,roles,rolebindings,\
+                     validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,\
+                     validatingadmissionpolicybindings";
+
+/// A hub with nodes, whose node has the image.
+fn hub() -> Hub {
+    let hub = Hub::start_as(&Spec::node("engine").ocm_images(false));
+    add_ons(&hub.cluster);
+    load_image(&hub.cluster);
+    hub
+}
+
+fn command(kubeconfig: &Path, verb: &str, flags: &[&str]) -> Command {
+    let mut command = kubectl_ocm(verb, kubeconfig);
+    command.arg("policy-engine").args(flags).stdin(Stdio::null());
+    command
+}
+
+#[track_caller]
+fn install(kubeconfig: &Path, flags: &[&str], code: i32) -> Said {
+    let said = run(command(kubeconfig, "install", flags).arg("--timeout=90s"));
+    assert_eq!(said.code, Some(code), "{flags:?}: {}\n{}", said.stdout, said.stderr);
+    for secret in ["PRIVATE KEY", "LS0tLS1CRUdJTiBQUklW"] {
+        assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{flags:?}: a key is told");
+    }
+    said
+}
+
+fn keeper(hub: &Hub) -> PathBuf {
+    user_with(&hub.cluster, "keeper", &["install-policy-engine.yaml", "install-baseline.yaml"])
+}
+
+fn list(hub: &Hub, words: &[&str]) -> Vec<Value> {
+    let text = hub.cluster.kubectl(&[&["get", "--output=json"], words].concat()).expect("they are listed");
+    let list: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn text(object: &Value, pointer: &str) -> String {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Every object that carries our label, with its resource version; a Deployment without its status.
+fn objects(hub: &Hub) -> BTreeMap<String, String> {
+    let mut kinds = KINDS.to_owned();
+    if hub.cluster.kubectl(&["get", "hubpolicies"]).is_ok() {
+        kinds += ",hubpolicies";
+    }
+    let ours = list(hub, &[&kinds, "--all-namespaces", "--selector=app.kubernetes.io/part-of=kubectl-ocm"]);
+    let of = |object: &Value| {
+        let name = format!(
+            "{} {}/{}",
+            text(object, "/kind"),
+            text(object, "/metadata/namespace"),
+            text(object, "/metadata/name")
+        );
+        let version = match &*text(object, "/kind") {
+            "Deployment" | "PodDisruptionBudget" => object["metadata"]["generation"].to_string(),
+            _ => text(object, "/metadata/resourceVersion"),
+        };
+        (name, version)
+    };
+    ours.iter().map(of).collect()
+}
+
+/// The failure policies of all entries.
+fn policies(hub: &Hub) -> BTreeMap<String, String> {
+    let all = list(hub, &["validatingwebhookconfigurations,mutatingwebhookconfigurations"]);
+    let entries = all.iter().filter(|one| text(one, "/metadata/name") == "ocm-policy-webhook");
+    let entries = entries.flat_map(|one| one["webhooks"].as_array().cloned().unwrap_or_default());
+    let word = |name: String| name.split('.').next().unwrap_or_default().to_owned();
+    entries.map(|entry| (word(text(&entry, "/name")), text(&entry, "/failurePolicy"))).collect()
+}
+
+fn closed() -> BTreeMap<String, String> {
+    let fail = ["register", "accept", "self-edit", "approve"].map(|name| (name, "Fail"));
+    let ignore = ["update", "delete", "request", "work", "change"].map(|name| (name, "Ignore"));
+    fail.into_iter().chain(ignore).map(|(name, word)| (name.to_owned(), word.to_owned())).collect()
+}
+
+fn open() -> BTreeMap<String, String> {
+    closed().into_keys().map(|name| (name, "Ignore".to_owned())).collect()
+}
+
+/// What an API request came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Passed,
+    /// By a policy, or by an entry without an answer; with what was said.
+    Refused(String),
+}
+
+impl Answer {
+    fn says(&self, words: &str) -> bool {
+        matches!(self, Self::Refused(said) if said.contains(words))
+    }
+
+    /// Whether the entry was not answered.
+    fn waits_for(&self, entry: &str) -> bool {
+        self.says(&format!("failed calling webhook \"{entry}.policy.kubectl-ocm.dev\""))
+    }
+}
+
+fn answer<T>(result: Result<T, kube::Error>) -> Answer {
+    match result {
+        Ok(_) => Answer::Passed,
+        Err(kube::Error::Api(status)) => Answer::Refused(status.message.clone()),
+        Err(error) => panic!("no answer: {error}"),
+    }
+}
+
+/// Creates a cluster, in a dry run.
+fn create(hub: &Hub, who: Who, change: impl FnOnce(&mut ManagedCluster)) -> Answer {
+    let api: Api<ManagedCluster> = Api::all(hub.client(who));
+    let mut cluster = managed_cluster("new");
+    change(&mut cluster);
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    answer(hub.wait(api.create(&dry, &cluster)))
+}
+
+/// Changes a cluster, in a dry run.
+fn change(hub: &Hub, who: Who, name: &str, patch: Value) -> Answer {
+    let api: Api<ManagedCluster> = Api::all(hub.client(who));
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    answer(hub.wait(api.patch(name, &dry, &Patch::Merge(patch))))
+}
+
+/// Runs kubectl as an administrator.
+fn kubectl(hub: &Hub, words: &[&str]) -> Answer {
+    let said = run(hub.cluster.kubectl_command().args(words));
+    if said.code == Some(0) { Answer::Passed } else { Answer::Refused(said.stderr) }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
+        sleep(Duration::from_millis(200));
+    }
+}
+
+fn pods(hub: &Hub) -> Vec<Value> {
+    list(hub, &["pods", "--namespace=ocm-policy-engine"])
+}
+
+/// Takes all pods away, and keeps them away.
+fn kill_pods(hub: &Hub) {
+    kubectl(hub, &["scale", "deployment", "ocm-policy-webhook", "--namespace=ocm-policy-engine", "--replicas=0"]);
+    kubectl(hub, &["delete", "pods", "--all", "--namespace=ocm-policy-engine", "--grace-period=0", "--force"]);
+    until("pods are left", || pods(hub).is_empty());
+}
+
+#[test]
+fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
+    let hub = hub();
+    let keeper = keeper(&hub);
+    let before = objects(&hub);
+
+    // Looking changes nothing.
+    for flags in [["--dry-run"], ["--dry-run=server"]] {
+        let said = install(&keeper, &[&["--image", IMAGE], &flags[..]].concat(), 0);
+        assert!(said.stdout.contains("deployment.apps/ocm-policy-webhook created ("), "{said:?}");
+    }
+    let said = install(&keeper, &["--image", IMAGE, "--diff"], 3);
+    assert!(said.stdout.contains("+kind: Secret") && said.stdout.contains("failurePolicy: Fail"), "{said:?}");
+    assert_eq!(objects(&hub), before);
+    let said = install(&keeper, &["--wait"], 2);
+    assert!(said.stderr.contains("--image REGISTRY/ocm-policy-webhook:VERSION"), "{said:?}");
+    assert_eq!(objects(&hub), before);
+
+    // Without waiting, nobody waits for the webhook.
+    install(&keeper, &["--image", IMAGE], 0);
+    assert_eq!(policies(&hub), open());
+    let said = install(&keeper, &["--wait"], 0);
+    assert!(said.stderr.contains("the API server asks the webhook"), "{said:?}");
+    assert!(
+        said.stdout
+            .contains("validatingwebhookconfiguration.admissionregistration.k8s.io/ocm-policy-webhook configured")
+    );
+    assert_eq!(policies(&hub), closed());
+    assert_eq!(pods(&hub).len(), 2);
+    let namespace = e2e_tests::object(&hub.cluster, &["namespace", "ocm-policy-engine"]);
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+
+    // Again and again the same.
+    let installed = objects(&hub);
+    let said = install(&keeper, &["--wait"], 0);
+    assert!(said.stdout.lines().all(|line| line.ends_with(" unchanged")), "{said:?}");
+    assert_eq!(install(&keeper, &["--diff"], 0).stdout, "");
+    assert_eq!(objects(&hub), installed);
+
+    // Agents and people of a hub, who hold the rights, so that nothing but admission refuses anything.
+    hub.grant(&json!([
+        {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters", "managedclusters/status"], "verbs": ["*"]},
+        {"apiGroups": ["certificates.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+    ]));
+    let (first, second) = (hub.join("c1"), hub.join("c2"));
+    let kubelets = kubelet_request(&hub, "kubelet-1");
+    let labelled = |cluster: &mut ManagedCluster| {
+        cluster.metadata.labels = Some([("open-cluster-management.io/x".to_owned(), "y".to_owned())].into());
+    };
+    let annotate = json!({"metadata": {"annotations": {"agent.open-cluster-management.io/x": "y"}}});
+    let taint = json!({"spec": {"taints": [{"key": "a", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]}});
+    let accept = json!({"spec": {"hubAcceptsClient": true}});
+
+    // With its pods: what is right passes, and what is wrong is refused with the sentence of a policy, or of the baseline.
+    assert_eq!(create(&hub, Who::Bootstrap, |_| ()), Answer::Passed);
+    let said = create(&hub, Who::Bootstrap, labelled);
+    assert!(said.says("(M2 Labels)"), "{said:?}");
+    // Only the webhook can read what is in a request: another cluster's name.
+    let wrong = Ask { label: Some("c3".to_owned()), ..Ask::agent("c4") };
+    let said = answer(hub.try_ask(&wrong));
+    let ours = "admission webhook \"request.policy.kubectl-ocm.dev\" denied the request: denied by policies csr-hygiene, name-claim";
+    assert!(said.says(ours) && said.says("(ClusterLabel)"), "{said:?}");
+    assert_eq!(change(&hub, Who::AgentOfC2, "c2", annotate.clone()), Answer::Passed);
+    assert_eq!(change(&hub, Who::Admin, "c2", taint.clone()), Answer::Passed);
+    assert_eq!(kubectl(&hub, &["certificate", "approve", &first]), Answer::Passed);
+    assert!(hub.is("Approved", &first));
+    assert_eq!(change(&hub, Who::Admin, "c1", accept.clone()), Answer::Passed);
+
+    // Without them: what registers waits, and names the entry.
+    kill_pods(&hub);
+    // Pods that are gone answer what comes over connections that they have, until they end.
+    until("it is still answered", || create(&hub, Who::Bootstrap, |_| ()).waits_for("register"));
+    let said = change(&hub, Who::Admin, "c1", accept.clone());
+    assert!(said.waits_for("accept"), "{said:?}");
+    let said = change(&hub, Who::AgentOfC2, "c2", annotate.clone());
+    assert!(said.waits_for("self-edit"), "{said:?}");
+    let said = kubectl(&hub, &["certificate", "approve", &second]);
+    assert!(said.waits_for("approve"), "{said:?}");
+    assert!(!hub.is("Approved", &second));
+    // Everything else goes on, quickly.
+    let begun = Instant::now();
+    assert_eq!(answer(hub.try_ask(&Ask::agent("c5"))), Answer::Passed);
+    assert_eq!(change(&hub, Who::Admin, "c2", taint), Answer::Passed);
+    hub.set_conditions("c2", &[("ManagedClusterConditionAvailable", "True")]);
+    assert_eq!(kubectl(&hub, &["certificate", "deny", &second]), Answer::Passed);
+    assert_eq!(kubectl(&hub, &["certificate", "approve", &kubelets]), Answer::Passed);
+    kubelet_request(&hub, "kubelet-2");
+    for words in [&["delete", "managedcluster", "c2"][..], &["create", "configmap", "a"], &["delete", "configmap", "a"]]
+    {
+        assert_eq!(kubectl(&hub, words), Answer::Passed, "{words:?}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+
+    // One command ends it, and another one brings it back.
+    assert_eq!(kubectl(&hub, &["delete", "validatingwebhookconfiguration", "ocm-policy-webhook"]), Answer::Passed);
+    until("registrations still wait", || create(&hub, Who::Bootstrap, |_| ()) == Answer::Passed);
+    assert!(create(&hub, Who::Bootstrap, labelled).says("(M2 Labels)"), "the baseline stays");
+    install(&keeper, &["--wait", "--replicas=1"], 0);
+    assert_eq!(
+        (policies(&hub), pods(&hub).iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).count()),
+        (closed(), 1)
+    );
+    assert!(answer(hub.try_ask(&wrong)).says(ours));
+}
+
+/// A request as kubelets make them, as an administrator; returns its name.
+fn kubelet_request(hub: &Hub, name: &str) -> String {
+    let mut ask = Ask::agent("c1").by(Who::Admin);
+    (ask.label, ask.name) = (None, Some(name.to_owned()));
+    ask.signer = "kubernetes.io/kubelet-serving".to_owned();
+    ask.usages = vec!["digital signature".to_owned(), "server auth".to_owned()];
+    hub.ask(&ask)
+}
