@@ -11,7 +11,7 @@ use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::engine_support::{IMAGE, load_image};
 use e2e_tests::roles::user_with;
-use e2e_tests::webhook_support::add_ons;
+use e2e_tests::webhook_support::{add_ons, policy};
 use e2e_tests::{Said, kubectl_ocm, run};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -284,4 +284,75 @@ fn kubelet_request(hub: &Hub, name: &str) -> String {
     ask.signer = "kubernetes.io/kubelet-serving".to_owned();
     ask.usages = vec!["digital signature".to_owned(), "server auth".to_owned()];
     hub.ask(&ask)
+}
+
+#[track_caller]
+fn uninstall(kubeconfig: &Path, flags: &[&str], code: i32) -> Said {
+    let said = run(&mut command(kubeconfig, "uninstall", flags));
+    assert_eq!(said.code, Some(code), "{flags:?}: {}\n{}", said.stdout, said.stderr);
+    said
+}
+
+/// Without the baseline, which is removed by its own command.
+fn engine(hub: &Hub) -> BTreeMap<String, String> {
+    let mut all = objects(hub);
+    all.retain(|name, _| !name.starts_with("ValidatingAdmissionPolicy"));
+    all
+}
+
+#[test]
+fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so() {
+    let hub = hub();
+    let keeper = keeper(&hub);
+    let remover = user_with(&hub.cluster, "remover", &["uninstall-policy-engine.yaml"]);
+    let nothing = objects(&hub);
+    assert!(nothing.is_empty(), "{nothing:?}");
+    install(&keeper, &["--image", IMAGE, "--wait", "--replicas=1"], 0);
+    let own = json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": ["*"]}});
+    policy(&hub.cluster, "own", own);
+
+    // Looking changes nothing.
+    let installed = engine(&hub);
+    for flag in ["--dry-run", "--dry-run=server"] {
+        let said = uninstall(&remover, &[flag], 0);
+        let first = said.stdout.lines().next().unwrap_or_default();
+        assert!(first.starts_with("mutatingwebhookconfiguration.") && first.contains(" deleted ("), "{said:?}");
+        assert!(said.stderr.contains("for real, the API server then asks no policies"), "{said:?}");
+    }
+    let said = uninstall(&remover, &[], 2);
+    assert!(said.stderr.contains("cannot prompt") && said.stderr.contains("--yes"), "{said:?}");
+    assert_eq!(engine(&hub), installed);
+
+    // What somebody else made is named, and nothing is deleted.
+    let service = ["service", "ocm-policy-webhook", "--namespace=ocm-policy-engine"];
+    kubectl(&hub, &[&["label"], &service[..], &["app.kubernetes.io/part-of-"]].concat());
+    let said = uninstall(&remover, &["--yes"], 3);
+    assert!(said.stderr.contains("somebody else made service/ocm-policy-webhook"), "{said:?}");
+    kubectl(&hub, &[&["label"], &service[..], &["app.kubernetes.io/part-of=kubectl-ocm"]].concat());
+    assert_eq!(engine(&hub).into_keys().collect::<Vec<_>>(), installed.keys().cloned().collect::<Vec<_>>());
+
+    // A run that was killed after each of its deletions goes on; here after the first ones.
+    for configuration in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
+        assert_eq!(kubectl(&hub, &["delete", configuration, "ocm-policy-webhook"]), Answer::Passed);
+    }
+    uninstall(&remover, &["--yes", "--wait"], 0);
+    assert!(pods(&hub).is_empty());
+    let mut left: Vec<String> = engine(&hub).into_keys().collect();
+    left.retain(|name| !name.starts_with("HubPolicy"));
+    let kept = ["CustomResourceDefinition /hubpolicies.policy.kubectl-ocm.dev", "Namespace /ocm-policy-engine"];
+    assert_eq!(left, kept);
+    assert_eq!(kubectl(&hub, &["get", "hubpolicy", "own", "csr-hygiene"]), Answer::Passed);
+    // The baseline is none of its business.
+    assert_eq!(list(&hub, &["validatingadmissionpolicies"]).len(), 3);
+    assert_eq!(create(&hub, Who::Bootstrap, |_| ()), Answer::Passed);
+    let said = uninstall(&remover, &["--yes"], 0);
+    assert!(said.stdout.is_empty() && said.stderr.contains("there is no policy engine"), "{said:?}");
+
+    // Installed again over what was left, and taken away with all of it.
+    install(&keeper, &["--image", IMAGE, "--wait", "--replicas=1"], 0);
+    assert_eq!(policies(&hub), closed());
+    let said = uninstall(&remover, &["--yes", "--wait", "--purge", "-o", "json"], 0);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&document["gone"], &document["changed"]), (&json!(true), &json!(true)), "{said:?}");
+    assert!(engine(&hub).is_empty(), "{:?}", engine(&hub));
 }

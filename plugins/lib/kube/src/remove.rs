@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::Cluster;
 use crate::apply::{api, read};
 
+/// The finalizer by which the API server itself deletes the objects of a kind before its definition.
+const COLLECTS: &str = "customresourcecleanup.apiextensions.k8s.io";
+
 /// Reads what there is of a plan. Nothing is deleted yet.
 ///
 /// # Errors
@@ -78,7 +81,7 @@ async fn one(cluster: &Cluster, manifest: &Manifest, uid: String, dry_run: bool)
     };
     let answer = api(cluster, manifest).delete(manifest.name(), &params).await;
     match answer.map(|answer| answer.left()) {
-        Ok(Some(DynamicObject { metadata, .. })) if metadata.finalizers.iter().flatten().next().is_some() => {
+        Ok(Some(DynamicObject { metadata, .. })) if metadata.finalizers.iter().flatten().any(|one| one != COLLECTS) => {
             let finalizers = metadata.finalizers.unwrap_or_default().join(", ");
             let sentence = format!("{reference} stays as long as it has finalizers ({})", cluster.label());
             let hint = "whoever set them removes them; then run the same command again";
