@@ -15,7 +15,8 @@ fn install(what: &str, minor: &str) -> (cli_tests::Run, Vec<String>) {
         _ => Reply::Json(404, "{}".to_owned()),
     });
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
-    (cli.run(["install", what]), server.lines())
+    let image = (what == "policy-engine").then_some("--image=registry.example/webhook:1");
+    (cli.run(["install", what].into_iter().chain(image)), server.lines())
 }
 
 #[test]
@@ -30,4 +31,52 @@ fn a_server_without_policies_of_admission_gets_no_baseline() {
     // A newer one is asked for more.
     let (run, asked) = install("baseline", "30+");
     assert!(run.exit != 0 && !run.stderr.contains("from 1.30 on") && asked.len() > 1, "{run}");
+}
+
+#[test]
+fn a_server_whose_webhooks_have_no_match_conditions_gets_no_policy_engine() {
+    let (run, asked) = install("policy-engine", "29");
+    assert_eq!(run.exit, 3, "{run}");
+    assert!(
+        run.stderr.contains("the cluster runs Kubernetes v1.29.4, and webhooks have match conditions from 1.30 on")
+    );
+    assert!(run.stderr.contains("nothing was installed"), "{run}");
+    assert_eq!(asked, ["GET /version"]);
+}
+
+#[test]
+fn manifests_of_a_policy_engine_tell_no_key() {
+    let cli = Cli::new();
+    let image = "--image=registry.example/webhook:1";
+    let run = cli.run(["install", "policy-engine", image, "--render"]);
+    assert_eq!(run.exit, 0, "{run}");
+    assert!(run.stdout.contains("kind: ValidatingWebhookConfiguration") && run.stdout.contains("\nkind: HubPolicy\n"));
+    let key = "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t";
+    assert!(
+        !run.stdout.contains(key) && run.stderr.contains("--show-secrets") && run.stderr.contains("apply those last"),
+        "{run}"
+    );
+    let run = cli.run([
+        "install",
+        "policy-engine",
+        image,
+        "--render",
+        "--show-secrets",
+        "--without-baseline",
+        "--without-policies",
+    ]);
+    assert!(
+        run.stdout.contains(key)
+            && !run.stdout.contains("\nkind: HubPolicy\n")
+            && !run.stdout.contains("ValidatingAdmissionPolicy")
+    );
+    for (arguments, why) in [
+        (&["--render"][..], "no image is named"),
+        (&["--image=", "--render"], "is not an image"),
+        (&["--image=https://a/b", "--render"], "is not an image"),
+        (&[image, "--replicas=0", "--render"], "--replicas must be at least 1"),
+    ] {
+        let run = cli.run(["install", "policy-engine"].iter().chain(arguments));
+        assert!(run.exit == 2 && run.stderr.contains(why), "{arguments:?}: {run}");
+    }
 }

@@ -116,5 +116,9 @@ fn words(right: &Value) -> String {
         "" => String::new(),
         name => format!(" {name:?}"),
     };
-    format!("may not {} {}.{}{name}", part("verbs"), part("resources"), part("apiGroups"))
+    let group = match part("apiGroups") {
+        "" => String::new(),
+        group => format!(".{group}"),
+    };
+    format!("may not {} {}{group}{name}", part("verbs"), part("resources"))
 }

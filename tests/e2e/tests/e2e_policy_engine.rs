@@ -2,6 +2,7 @@
 //! when it is taken away.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::engine_support::{IMAGE, load_image};
-use e2e_tests::roles::user_with;
+use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::webhook_support::{add_ons, policy};
 use e2e_tests::{Said, kubectl_ocm, run};
 use kube::Api;
@@ -355,4 +356,109 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
     assert_eq!((&document["gone"], &document["changed"]), (&json!(true), &json!(true)), "{said:?}");
     assert!(engine(&hub).is_empty(), "{:?}", engine(&hub));
+}
+
+#[test]
+fn each_right_of_the_documented_roles_is_needed() {
+    let hub = Hub::start("engine");
+    let credentials = hub.cluster.dir().expect("a folder").join("credentials.json");
+    std::fs::write(&credentials, r#"{"auths":{"registry.example.com":{"auth":"eDp5"}}}"#).expect("written");
+    let credentials = credentials.to_str().expect("text");
+    let flags = ["--image", IMAGE, "--image-pull-credential-file", credentials, "--without-baseline", "--wait"];
+    let runs = [("install", &flags[..]), ("uninstall", &["--yes", "--wait", "--purge"])];
+    for (verb, flags) in runs {
+        let users = users_without_one_right(&hub.cluster, &format!("{verb}-policy-engine.yaml"));
+        assert!(users.len() > 30, "{users:?}");
+        for (user, missing) in users {
+            let said = run(command(hub.cluster.kubeconfig(), verb, flags).args(["--as", &user]));
+            assert_eq!(said.code, Some(1), "{verb}, {missing}: {said:?}");
+            let mut told = said.stderr.lines().filter_map(|line| line.strip_prefix("  because: "));
+            assert!(told.all(|line| line.starts_with(&missing)), "{verb}, {missing}: {said:?}");
+            assert!(said.stderr.contains(&format!("your user lacks rights to {verb} the policy engine")), "{said:?}");
+        }
+        assert!(objects(&hub).is_empty(), "{:?}", objects(&hub));
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on() {
+    let hub = Hub::start("engine");
+    let keeper = keeper(&hub);
+    let secrets = || -> BTreeMap<String, Value> {
+        let all = list(&hub, &["secrets", "--namespace=ocm-policy-engine"]);
+        all.iter().map(|secret| (text(secret, "/metadata/name"), secret["data"].clone())).collect()
+    };
+    let (mut all, mut before) = (0, secrets());
+    for lines in 1.. {
+        let mut child = command(&keeper, "install", &["--image", IMAGE, "--output=name"]);
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        let told = BufReader::new(child.stdout.take().expect("a pipe")).lines().take(lines).count();
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+        // What was made stays, keys above all.
+        let after = secrets();
+        assert!(before.iter().all(|(name, data)| after.get(name) == Some(data)), "{lines}");
+        (all, before) = (told, after);
+        if told < lines {
+            break;
+        }
+    }
+    assert!(all > 20, "{all}");
+    let said = install(&keeper, &[], 0);
+    assert!(said.stdout.lines().all(|line| line.ends_with(" unchanged")), "{said:?}");
+    assert_eq!((said.stdout.lines().count(), policies(&hub)), (all, open()));
+    assert_eq!(secrets(), before);
+}
+
+#[test]
+fn an_audit_refuses_nothing_and_what_people_chose_stays() {
+    let hub = Hub::start("engine");
+    let keeper = keeper(&hub);
+    let modes = || -> Vec<String> { list(&hub, &["hubpolicies"]).iter().map(|one| text(one, "/spec/mode")).collect() };
+    let actions = || -> Vec<Value> {
+        list(&hub, &["validatingadmissionpolicybindings"])
+            .iter()
+            .map(|one| one["spec"]["validationActions"].clone())
+            .collect()
+    };
+    install(&keeper, &["--image", IMAGE, "--audit"], 0);
+    assert_eq!(
+        (modes(), actions(), policies(&hub)),
+        (vec!["Audit".to_owned(); 4], vec![json!(["Warn", "Audit"]); 3], open())
+    );
+
+    // The same command without the flag refuses. Settings, other policies, and numbers that somebody has chosen stay.
+    let settings = r#"{"spec":{"settings":{"holdTaken":true},"onError":"Hold"}}"#;
+    assert_eq!(
+        kubectl(&hub, &["patch", "hubpolicy", "name-claim", "--type=merge", "--patch", settings]),
+        Answer::Passed
+    );
+    install(&keeper, &["--replicas=3"], 0);
+    install(&keeper, &[], 0);
+    assert_eq!((modes(), actions()), (vec!["Enforce".to_owned(); 4], vec![json!(["Deny", "Audit"]); 3]));
+    let spec = &e2e_tests::object(&hub.cluster, &["hubpolicy", "name-claim"])["spec"];
+    assert_eq!((&spec["settings"], &spec["onError"]), (&json!({"holdTaken": true}), &json!("Hold")));
+    let deployment =
+        e2e_tests::object(&hub.cluster, &["deployment", "ocm-policy-webhook", "--namespace=ocm-policy-engine"]);
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], IMAGE);
+
+    // A policy that is deleted stays so, if the command is told; a baseline with settings of its own stays as it is.
+    assert_eq!(kubectl(&hub, &["delete", "hubpolicy", "name-claim"]), Answer::Passed);
+    install(&keeper, &["--without-policies"], 0);
+    assert_eq!(modes().len(), 3);
+    let baseline = user_with(&hub.cluster, "baseline", &["install-baseline.yaml"]);
+    let said = run(kubectl_ocm("install", &baseline).args(["baseline", "--audit", "--allow-label=team-*"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let said = install(&keeper, &[], 0);
+    assert!(said.stderr.contains("has a baseline with other settings") && modes().len() == 4, "{said:?}");
+    assert_eq!(actions(), vec![json!(["Warn", "Audit"]); 3]);
+}
+
+#[test]
+fn what_is_no_hub_is_told_so_and_nothing_is_installed() {
+    let cluster = control_plane::Cluster::start(&Spec::api("nohub")).expect("a cluster");
+    let said = install(cluster.kubeconfig(), &["--image", IMAGE], 3);
+    assert!(said.stderr.contains("this is no hub") && said.stderr.contains("kubectl ocm install hub"), "{said:?}");
+    assert!(cluster.kubectl(&["get", "namespace", "ocm-policy-engine"]).is_err());
 }
