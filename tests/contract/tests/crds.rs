@@ -14,7 +14,7 @@ use kube_core::{ClusterResourceScope, Resource};
 use ocm_api::addon::ManagedClusterAddOn;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 use ocm_api::work::{AppliedManifestWork, ManifestWork};
-use ocm_api::{ClusterManager, HubPolicy, Klusterlet, crds, schema};
+use ocm_api::{ClusterManager, HubPolicy, Klusterlet, Registration, crds, schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -142,6 +142,7 @@ fn generated_files_are_up_to_date() {
         ("clustermanagers.json", schema::cluster_manager_crd()),
         ("klusterlets.json", schema::klusterlet_crd()),
         ("hubpolicies.json", schema::hub_policy_crd()),
+        ("registrations.json", schema::registration_crd()),
     ] {
         let path = folder.join(name);
         let mut generated = serde_json::to_string_pretty(&crd).unwrap();
@@ -171,6 +172,19 @@ fn the_definition_of_our_own_can_be_used() {
     // Nothing writes a status.
     assert!(spec["versions"][0].get("subresources").is_none());
     let found = unbounded(&root_schema(manifest.body())["properties"]["spec"], "spec");
+    assert!(found.is_empty(), "without bounds: {found:?}");
+}
+
+#[test]
+fn the_definition_of_registrations_is_bounded_and_has_a_status() {
+    let manifest = crds::registration_manifest();
+    let spec = &manifest.body()["spec"];
+    assert_eq!(manifest.name(), format!("{}.{}", Registration::plural(&()), Registration::group(&())));
+    assert_eq!(manifest.name(), crds::REGISTRATION_NAME);
+    assert_eq!(spec["versions"][0]["name"], Registration::version(&()).as_ref());
+    assert_eq!(spec["scope"], "Cluster");
+    assert_eq!(spec["versions"][0]["subresources"], json!({ "status": {} }));
+    let found = unbounded(&root_schema(manifest.body())["properties"]["status"], "status");
     assert!(found.is_empty(), "without bounds: {found:?}");
 }
 

@@ -98,6 +98,10 @@ fn the_definition_is_structural_and_right_policies_are_stored_as_they_are_writte
     });
     hub.policy("full", &full).expect("it is applied");
     assert_eq!(hub.get("full")["spec"], full);
+    let approves =
+        json!({ "module": { "builtin": "inventory" }, "mode": "Enforce", "onError": "Deny", "autoApprove": true });
+    hub.policy("approves", &approves).expect("it is applied");
+    assert_eq!(hub.get("approves")["spec"], approves);
     let secret = json!({ "module": { "secret": entry() }, "mode": "Warn", "limits": { "fuel": 1, "memoryBytes": MIN_MEMORY_BYTES } });
     hub.policy(&"n".repeat(63), &secret).expect("it is applied");
 
@@ -131,6 +135,11 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
     entry_without_key.as_object_mut().expect("an object").remove("key");
     let cases = [
         (json!({}), "spec.module: Required value"),
+        (
+            json!({ "module": builtin(), "autoApprove": true, "mode": "Warn" }),
+            "spec.autoApprove: Invalid value: autoApprove needs mode Enforce",
+        ),
+        (json!({ "module": builtin(), "autoApprove": true, "mode": "Audit" }), "autoApprove needs mode Enforce"),
         (json!({ "module": {} }), one),
         (json!({ "module": { "builtin": "b", "configMap": entry() } }), one),
         (json!({ "module": { "configMap": entry(), "secret": entry() } }), one),
@@ -210,7 +219,7 @@ fn kubectl_shows_what_a_policy_is_and_explains_its_fields() {
     for words in [&["get", "hubpolicies"][..], &["get", "hpol"], &["get", "ocm-policy"]] {
         let table = hub.show(words);
         let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[0], ["NAME", "MODULE", "MODE", "ON", "ERROR", "AGE"], "{table}");
+        assert_eq!(rows[0], ["NAME", "MODULE", "MODE", "ON", "ERROR", "AUTO-APPROVE", "AGE"], "{table}");
         for (row, cells) in [
             (1, ["hygiene", "csr-hygiene", "Enforce", "Deny"]),
             (2, ["quota", "quota.v2", "Audit", "Deny"]),

@@ -44,6 +44,9 @@ pub struct Enforcement {
     pub mode: Mode,
     /// What its errors count for.
     pub on_error: OnError,
+    /// Whether its allow lets a join happen without a person, see [`approving`](crate::approving).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_approve: bool,
 }
 
 impl Enforcement {
@@ -70,7 +73,7 @@ impl Enforcement {
             (OnError::Hold, OnError::Hold) => OnError::Hold,
             _ => OnError::Deny,
         };
-        Self { mode, on_error }
+        Self { mode, on_error, auto_approve: self.auto_approve && other.auto_approve }
     }
 
     /// Notes in an answer what a policy would have decided whose word does not count.
@@ -151,9 +154,10 @@ mod tests {
 
     #[test]
     fn the_stricter_of_two_is_strict_in_everything() {
-        let loose = Enforcement { mode: Mode::Audit, on_error: OnError::Hold };
-        let other = Enforcement { mode: Mode::Warn, on_error: OnError::Deny };
+        let loose = Enforcement { mode: Mode::Audit, on_error: OnError::Hold, auto_approve: true };
+        let other = Enforcement { mode: Mode::Warn, on_error: OnError::Deny, auto_approve: false };
         assert_eq!(loose.tightened(other), other);
+        assert_eq!(other.tightened(loose), other);
         assert_eq!(loose.tightened(loose), loose);
         assert_eq!(Enforcement::default().tightened(loose), Enforcement::default());
     }

@@ -13,6 +13,7 @@
 //! policy is a [`PolicyError`], and no way leads from an error to [`Answer::Allow`].
 
 pub mod adapt;
+mod approval;
 pub mod canary;
 pub mod combine;
 pub mod edits;
@@ -26,6 +27,7 @@ pub mod review;
 pub mod syntax;
 mod validate;
 
+pub use approval::approving;
 pub use combine::{Answer, Combined, combine, conclude};
 pub use enforcement::{Enforcement, Mode, OnError, POLICY_FAILED};
 pub use error::PolicyError;

@@ -108,7 +108,7 @@ async fn evidence_that_nobody_reads_is_an_error_and_counts_as_one() {
     let asks = |on_error| Wanted {
         source: Source::Builtin("join-quota".to_owned()),
         settings: r#"{"total": 10}"#.to_owned(),
-        enforcement: Enforcement { mode: Mode::Enforce, on_error },
+        enforcement: Enforcement { on_error, ..Enforcement::default() },
         ..names("quota", "")
     };
     parts.policies.apply(&[asks(OnError::Deny)]).await;

@@ -1,5 +1,5 @@
-//! The CustomResourceDefinitions of [`ClusterManager`](crate::ClusterManager), [`Klusterlet`](crate::Klusterlet) and
-//! [`HubPolicy`](crate::HubPolicy).
+//! The CustomResourceDefinitions of [`ClusterManager`](crate::ClusterManager), [`Klusterlet`](crate::Klusterlet),
+//! [`HubPolicy`](crate::HubPolicy) and [`Registration`](crate::Registration).
 //!
 //! The files in `crds/` are generated from the types by the contract tests, which also compare the first two with
 //! upstream's. Each command embeds only what it calls.
@@ -16,6 +16,8 @@ pub const CLUSTER_MANAGER_JSON: &str = include_str!("../crds/clustermanagers.jso
 pub const KLUSTERLET_JSON: &str = include_str!("../crds/klusterlets.json");
 /// The generated definition of HubPolicy, as text.
 pub const HUB_POLICY_JSON: &str = include_str!("../crds/hubpolicies.json");
+/// The generated definition of Registration, as text.
+pub const REGISTRATION_JSON: &str = include_str!("../crds/registrations.json");
 
 /// Name of the definition of ClusterManager.
 pub const CLUSTER_MANAGER_NAME: &str = "clustermanagers.operator.open-cluster-management.io";
@@ -23,6 +25,8 @@ pub const CLUSTER_MANAGER_NAME: &str = "clustermanagers.operator.open-cluster-ma
 pub const KLUSTERLET_NAME: &str = "klusterlets.operator.open-cluster-management.io";
 /// Name of the definition of HubPolicy.
 pub const HUB_POLICY_NAME: &str = "hubpolicies.policy.kubectl-ocm.dev";
+/// Name of the definition of Registration.
+pub const REGISTRATION_NAME: &str = "registrations.policy.kubectl-ocm.dev";
 
 /// The definition of ClusterManager, ready to apply.
 ///
@@ -41,6 +45,11 @@ pub fn klusterlet_manifest() -> Manifest {
 /// The definition of HubPolicy, ready to apply.
 pub fn hub_policy_manifest() -> Manifest {
     manifest(HUB_POLICY_NAME, HUB_POLICY_JSON)
+}
+
+/// The definition of Registration, ready to apply.
+pub fn registration_manifest() -> Manifest {
+    manifest(REGISTRATION_NAME, REGISTRATION_JSON)
 }
 
 /// The definition of ClusterManager as a typed object.

@@ -4,7 +4,8 @@
 //!
 //! * **Objects that we install**: [`ClusterManager`] and [`Klusterlet`], complete, because the API server drops every
 //!   field that their schema does not name. [`crds`] holds their CustomResourceDefinitions.
-//! * **Objects of our own**: [`HubPolicy`], which administrators write.
+//! * **Objects of our own**: [`HubPolicy`], which administrators write, and [`Registration`], which the policy controller
+//!   writes.
 //! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
 //!   [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub owns the schema, so unknown fields
 //!   are ignored; write them with patches, never with a replace.
@@ -28,6 +29,7 @@ pub mod names;
 
 pub mod operator;
 pub mod policy;
+pub mod registration;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod work;
@@ -38,4 +40,5 @@ pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use manifest::{Manifest, redacted};
 pub use operator::{ClusterManager, Klusterlet};
 pub use policy::HubPolicy;
+pub use registration::Registration;
 pub use work::{AppliedManifestWork, ManifestWork};

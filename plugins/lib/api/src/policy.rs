@@ -48,6 +48,8 @@ const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
     "description": "What the verdict counts for.", "jsonPath": ".spec.mode"}"#)]
 #[kube(printcolumn = r#"{"name": "On error", "type": "string",
     "description": "What an error of the policy counts for.", "jsonPath": ".spec.onError"}"#)]
+#[kube(printcolumn = r#"{"name": "Auto-approve", "type": "boolean",
+    "description": "Whether its allow lets clusters join without a person.", "jsonPath": ".spec.autoApprove"}"#)]
 #[kube(printcolumn = r#"{"name": "Age", "type": "date",
     "description": "When the policy was created.", "jsonPath": ".metadata.creationTimestamp"}"#)]
 #[kube(crates(kube_core = "kube_core"))]
@@ -58,6 +60,10 @@ const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
         "rule": "!has(self.sha256) || !has(self.module.builtin)",
         "fieldPath": ".sha256",
         "message": "sha256 may not be set together with module.builtin, which has no digest of its own",
+    }, {
+        "rule": "!has(self.autoApprove) || !self.autoApprove || !has(self.mode) || self.mode == 'Enforce'",
+        "fieldPath": ".autoApprove",
+        "message": "autoApprove needs mode Enforce",
     }]))
 )]
 pub struct HubPolicySpec {
@@ -80,6 +86,10 @@ pub struct HubPolicySpec {
     /// answers or a person decides. An error is never an approval.
     #[serde(default)]
     pub on_error: OnError,
+    /// An allow of this policy has the controller approve and accept a join that no other policy objects to. Without such
+    /// a policy nobody is approved automatically. It needs mode Enforce.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_approve: bool,
     /// What the policy may change, where its module announces it, too. Nothing unless said.
     #[serde(default, skip_serializing_if = "is_default")]
     pub grants: PolicyGrants,
@@ -272,7 +282,7 @@ mod tests {
         let spec = policy(json!({ "module": { "builtin": "csr-hygiene" } })).spec;
         assert_eq!((&spec.mode, &spec.on_error), (&PolicyMode::Enforce, &OnError::Deny));
         assert_eq!((spec.settings, spec.sha256), (None, None));
-        assert!(spec.grants.edits.is_empty());
+        assert!(spec.grants.edits.is_empty() && !spec.auto_approve);
         assert_eq!(spec.limits, PolicyLimits::default());
     }
 
@@ -284,6 +294,7 @@ mod tests {
             "settings": { "most": 3, "of": [{ "team": null }] },
             "mode": "Warn",
             "onError": "Hold",
+            "autoApprove": true,
             "grants": { "edits": [{ "edit": "label", "key": "example.com/*" }, { "edit": "cluster-set" }] },
             "limits": { "fuel": 1_000_000, "memoryBytes": 1 << 20 },
         });

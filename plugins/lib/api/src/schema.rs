@@ -8,7 +8,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::{ClusterManager, HubPolicy, Klusterlet};
+use crate::{ClusterManager, HubPolicy, Klusterlet, Registration};
 
 /// The definition of ClusterManager, as JSON with sorted keys.
 pub fn cluster_manager_crd() -> Value {
@@ -34,6 +34,11 @@ pub fn hub_policy_crd() -> Value {
                     the first and the last no hyphen",
     }]);
     crd
+}
+
+/// The definition of Registration, as JSON with sorted keys.
+pub fn registration_crd() -> Value {
+    definition::<Registration>(Contract::Deserialize)
 }
 
 /// `contract` is whether fields are required that are always written (as upstream's schemas have it), or those that have

@@ -34,7 +34,7 @@ impl Wanted {
             },
             sha256: spec.sha256.clone(),
             settings: json!(spec.settings.clone().unwrap_or_default()).to_string(),
-            enforcement: Enforcement { mode, on_error },
+            enforcement: Enforcement { mode, on_error, auto_approve: spec.auto_approve },
             edits: spec.grants.edits.iter().filter_map(grant).collect(),
             limits: LimitsAsked { fuel: spec.limits.fuel, memory_bytes: spec.limits.memory_bytes },
         }
@@ -87,7 +87,7 @@ mod tests {
     fn what_a_policy_says_is_put_in_force() {
         let made = wanted(json!({
             "module": {"secret": {"namespace": "n", "name": "o", "key": "k"}}, "sha256": "ab", "settings": {"b": 1},
-            "mode": "Audit", "onError": "Hold", "limits": {"fuel": 7, "memoryBytes": 65536},
+            "onError": "Hold", "autoApprove": true, "limits": {"fuel": 7, "memoryBytes": 65536},
         }));
         let expected = Wanted {
             name: "p".into(),
@@ -95,7 +95,7 @@ mod tests {
             source: Source::Secret(Key { namespace: "n".into(), name: "o".into(), key: "k".into() }),
             sha256: Some("ab".into()),
             settings: r#"{"b":1}"#.into(),
-            enforcement: Enforcement { mode: Mode::Audit, on_error: Counts::Hold },
+            enforcement: Enforcement { mode: Mode::Enforce, on_error: Counts::Hold, auto_approve: true },
             edits: Vec::new(),
             limits: LimitsAsked { fuel: Some(7), memory_bytes: Some(65536) },
         };

@@ -1,0 +1,222 @@
+//! `policy.kubectl-ocm.dev/v1alpha1`: what the policy controller knows of a cluster's registration.
+//!
+//! The schema is generated from these types, and their comments are what `kubectl explain` shows. Every list and text is
+//! bounded, for much of it is what strangers wrote.
+
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+
+/// The most keys that one registration lists.
+pub const MAX_KEYS: usize = 16;
+/// The most policies that one registration lists.
+pub const MAX_POLICIES: usize = 64;
+/// The most reason codes that are kept of each policy.
+pub const MAX_CODES: usize = 16;
+/// The most characters of a text that people read.
+pub const MAX_TEXT: usize = 1024;
+/// The most characters of a replayable record.
+pub const MAX_RECORD: usize = 64 << 10;
+
+/// Nothing: a registration is what its cluster and its policies make of it.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", kube(schema = "derived"))]
+#[cfg_attr(not(feature = "schema"), kube(schema = "disabled"))]
+#[kube(
+    group = "policy.kubectl-ocm.dev",
+    version = "v1alpha1",
+    kind = "Registration",
+    plural = "registrations",
+    shortname = "hreg",
+    category = "ocm-policy",
+    status = "RegistrationStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "What became of the registration of one cluster, whose name it has. The policy controller writes it."
+)]
+#[kube(printcolumn = r#"{"name": "Verdict", "type": "string",
+    "description": "What the policies said together.", "jsonPath": ".status.verdict"}"#)]
+#[kube(printcolumn = r#"{"name": "Waiting for", "type": "string",
+    "description": "What keeps the cluster out.", "jsonPath": ".status.waitingFor"}"#)]
+#[kube(printcolumn = r#"{"name": "Requester", "type": "string",
+    "description": "Who asked for the certificate.", "jsonPath": ".status.requester.username"}"#)]
+#[kube(printcolumn = r#"{"name": "Removed", "type": "date", "priority": 1,
+    "description": "Since when the hub has no such cluster any more.", "jsonPath": ".status.removedAt"}"#)]
+#[kube(printcolumn = r#"{"name": "Age", "type": "date",
+    "description": "When the cluster asked first.", "jsonPath": ".metadata.creationTimestamp"}"#)]
+#[kube(crates(kube_core = "kube_core"))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationSpec {}
+
+text_enum! {
+    /// What the policies and the rules said together.
+    RegistrationVerdict {
+        /// No policy had an opinion, or nobody was asked yet.
+        NoOpinion = "NoOpinion",
+        /// It may join.
+        Allow = "Allow",
+        /// Not now.
+        Hold = "Hold",
+        /// A policy is broken, or two disagree.
+        Error = "Error",
+        /// It must not join.
+        Deny = "Deny",
+    } default NoOpinion
+}
+
+/// What the policy controller observed and decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationStatus {
+    /// What the policies and the rules said together.
+    #[serde(default)]
+    pub verdict: RegistrationVerdict,
+    /// What keeps the cluster out, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
+    pub waiting_for: Option<String>,
+    /// UID of the ManagedCluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub cluster_uid: Option<String>,
+    /// Who asked for the certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<RegistrationRequester>,
+    /// The certificate request that was decided about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RegistrationRequest>,
+    /// Keys that certificates were approved for, those that end last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = MAX_KEYS), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["spkiSha256"]))
+    )]
+    pub keys: Vec<RegistrationKey>,
+    /// What is being carried out, written before it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<RegistrationIntent>,
+    /// Which policies let it in. None: a person, Open Cluster Management, or nobody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_POLICIES), inner(length(max = 63))))]
+    pub approved_by: Vec<String>,
+    /// The last decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<RegistrationDecision>,
+    /// When the hub was first seen without the cluster, in RFC 3339. Until its certificates have ended its name is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub removed_at: Option<String>,
+}
+
+/// Who asked for a certificate, as the API server knows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationRequester {
+    /// User name.
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
+    pub username: String,
+    /// UID, of users who have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
+    pub uid: Option<String>,
+    /// What they authenticated with, where the API server says it: JTI=… or X509SHA256=….
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
+    pub credential_id: Option<String>,
+}
+
+/// A certificate request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationRequest {
+    /// Its name.
+    #[cfg_attr(feature = "schema", schemars(length(max = 253)))]
+    pub name: String,
+    /// Its UID.
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub uid: String,
+    /// SHA-256 of its public key, lower-case hexadecimal digits.
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub spki_sha256: String,
+}
+
+/// A key that certificates were approved for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationKey {
+    /// Until when the last of them may be valid, in RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub until: String,
+    /// SHA-256 of the public key, lower-case hexadecimal digits.
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub spki_sha256: String,
+}
+
+/// What is about to be done, and to exactly which objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationIntent {
+    /// Name of the certificate request that is approved. None: one was approved before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 253)))]
+    pub approve: Option<String>,
+    /// Whether the cluster is accepted.
+    #[serde(default)]
+    pub accept: bool,
+    /// Resource version of the ManagedCluster that was judged.
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub cluster_version: String,
+    /// Who does it: the holder of the controller's lease.
+    #[cfg_attr(feature = "schema", schemars(length(max = 253)))]
+    pub holder: String,
+    /// When that was written, in RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub at: String,
+}
+
+/// What was decided last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationDecision {
+    /// When, in RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub at: String,
+    /// What each policy said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_POLICIES)))]
+    pub policies: Vec<RegistrationOpinion>,
+    /// SHA-256 of the record of the policy that decided, lower-case hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub record_sha256: Option<String>,
+    /// That record, for `kubectl ocm policy replay`. None where it is larger than 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_RECORD)))]
+    pub record: Option<String>,
+}
+
+/// What one policy said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationOpinion {
+    /// Name of the HubPolicy.
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub policy: String,
+    /// SHA-256 of its module, lower-case hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub module_sha256: Option<String>,
+    /// What it said.
+    pub verdict: RegistrationVerdict,
+    /// The codes of its reasons, or of its error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_CODES), inner(length(max = 64))))]
+    pub codes: Vec<String>,
+}
