@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_core::policy_engine;
-use ocm_policy_abi::{Decision, Operation, Request, Stage, Verdict};
+use ocm_policy_abi::{Operation, Request, Stage, Verdict};
 use ocm_policy_engine::{Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
+use ocm_policy_rules::PolicyError;
 use ocm_policy_rules::edits;
 use ocm_policy_rules::review::{self, Asking};
-use ocm_policy_rules::{Mode, PolicyError};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::evidence::Knowledge;
 use crate::log::DecisionLog;
-use crate::metrics::{Metrics, OfDecision, OfError, OfPolicy};
+use crate::metrics::{Metrics, mode, word};
 use crate::policies::Policies;
 
 /// Kept of the time that the API server waits, for the way back.
@@ -121,26 +121,8 @@ impl Gate {
         let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
         let answer = review::response(made.request(), &made.answer);
         self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });
-        self.measure(&made);
+        self.metrics.measure(&made);
         answered(&answer, Some(Box::new(made)))
-    }
-
-    fn measure(&self, made: &Final) {
-        let operation = made.request().operation.word();
-        for one in made.asked() {
-            let policy = one.place().to_owned();
-            let (verdict, mode) = (word(&one.outcome().result), mode(one.enforcement().mode));
-            self.metrics
-                .decisions
-                .get_or_create(&OfDecision { policy: policy.clone(), operation, verdict, mode })
-                .inc();
-            #[expect(clippy::cast_precision_loss, reason = "microseconds of a decision are few")]
-            let seconds = one.micros() as f64 / 1e6;
-            self.metrics.seconds.get_or_create(&OfPolicy { policy: policy.clone() }).observe(seconds);
-            if let Err(error) = &one.outcome().result {
-                self.metrics.errors.get_or_create(&OfError { policy, error: error.code() }).inc();
-            }
-        }
     }
 }
 
@@ -196,18 +178,6 @@ fn answered(review: &Value, decided: Option<Box<Final>>) -> Reviewed {
 fn time(timeout: Option<&str>) -> Duration {
     let seconds = timeout.and_then(|text| text.strip_suffix('s')?.parse::<u64>().ok()).unwrap_or(USUAL_SECONDS);
     Duration::from_secs(seconds.clamp(*SECONDS.start(), *SECONDS.end())).saturating_sub(WAY_BACK)
-}
-
-pub(crate) fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "Enforce",
-        Mode::Warn => "Warn",
-        Mode::Audit => "Audit",
-    }
-}
-
-fn word(result: &Result<Decision, PolicyError>) -> &'static str {
-    result.as_ref().map_or("error", |decision| decision.verdict.word())
 }
 
 fn cut(text: &str) -> &str {

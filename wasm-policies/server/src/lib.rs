@@ -18,7 +18,7 @@ mod log;
 mod metrics;
 mod policies;
 mod tls;
-mod watch;
+pub mod watch;
 
 pub use evidence::Knowledge;
 pub use gate::{Gate, Judge, Review, Reviewed};

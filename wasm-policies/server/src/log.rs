@@ -34,7 +34,7 @@ impl DecisionLog {
     }
 
     /// Adds a line. Where too many wait, it waits as well, for so long; whether there was room.
-    pub(crate) fn add(&self, line: String, patience: Duration) -> bool {
+    pub fn add(&self, line: String, patience: Duration) -> bool {
         let mut lines = self.lines();
         let until = Instant::now() + patience;
         while lines.waiting.len() >= self.most {

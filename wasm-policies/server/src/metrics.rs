@@ -3,6 +3,9 @@
 use std::sync::atomic::AtomicU64;
 
 use jiff::Timestamp;
+use ocm_policy_abi::Decision;
+use ocm_policy_engine::Final;
+use ocm_policy_rules::{Mode, PolicyError};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -48,6 +51,11 @@ pub(crate) struct OfModule {
     pub(crate) mode: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct OfJoin {
+    pub(crate) outcome: &'static str,
+}
+
 /// Counters of everything that was reviewed since the start.
 pub struct Metrics {
     registry: Registry,
@@ -60,6 +68,9 @@ pub struct Metrics {
     pub(crate) in_flight: Gauge,
     pub(crate) lost_lines: Counter,
     pub(crate) certificate_ends: Gauge<f64, AtomicU64>,
+    joins: Family<OfJoin, Counter>,
+    leader: Gauge,
+    waiting: Gauge,
 }
 
 impl Default for Metrics {
@@ -77,6 +88,9 @@ impl Default for Metrics {
             in_flight: Gauge::default(),
             lost_lines: Counter::default(),
             certificate_ends: Gauge::default(),
+            joins: Family::default(),
+            leader: Gauge::default(),
+            waiting: Gauge::default(),
         };
         registry.register("decisions", "Decisions of policies", metrics.decisions.clone());
         registry.register("decision_duration_seconds", "How long policies took", metrics.seconds.clone());
@@ -99,6 +113,13 @@ impl Default for Metrics {
             "When the serving certificate ends, in seconds since 1970",
             metrics.certificate_ends.clone(),
         );
+        registry.register(
+            "joins",
+            "Registrations that the controller looked at, by what came of it",
+            metrics.joins.clone(),
+        );
+        registry.register("leader", "Whether this controller is the one that acts", metrics.leader.clone());
+        registry.register("waiting_registrations", "Registrations that wait", metrics.waiting.clone());
         Self { registry, ..metrics }
     }
 }
@@ -107,6 +128,33 @@ impl Metrics {
     /// Counts a review.
     pub(crate) fn count(&self, operation: &'static str, code: u16) {
         self.reviews.get_or_create(&OfReview { operation, code }).inc();
+    }
+
+    /// Counts what was decided.
+    pub fn measure(&self, made: &Final) {
+        let operation = made.request().operation.word();
+        for one in made.asked() {
+            let policy = one.place().to_owned();
+            let (verdict, mode) = (word(&one.outcome().result), mode(one.enforcement().mode));
+            self.decisions.get_or_create(&OfDecision { policy: policy.clone(), operation, verdict, mode }).inc();
+            #[expect(clippy::cast_precision_loss, reason = "microseconds of a decision are few")]
+            let seconds = one.micros() as f64 / 1e6;
+            self.seconds.get_or_create(&OfPolicy { policy: policy.clone() }).observe(seconds);
+            if let Err(error) = &one.outcome().result {
+                self.errors.get_or_create(&OfError { policy, error: error.code() }).inc();
+            }
+        }
+    }
+
+    /// Counts what came of a registration that the controller looked at.
+    pub fn join(&self, outcome: &'static str) {
+        self.joins.get_or_create(&OfJoin { outcome }).inc();
+    }
+
+    /// Notes whether this controller is the one that acts, and how many registrations wait.
+    pub fn leading(&self, leads: bool, waiting: usize) {
+        self.leader.set(leads.into());
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
     }
 
     /// Notes when the serving certificate ends.
@@ -122,4 +170,16 @@ impl Metrics {
         let _ = text::encode(&mut out, &self.registry);
         out
     }
+}
+
+pub(crate) fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "Enforce",
+        Mode::Warn => "Warn",
+        Mode::Audit => "Audit",
+    }
+}
+
+pub(crate) fn word(result: &Result<Decision, PolicyError>) -> &'static str {
+    result.as_ref().map_or("error", |decision| decision.verdict.word())
 }

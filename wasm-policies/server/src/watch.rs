@@ -23,7 +23,7 @@ const GONE: u16 = 410;
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Something that happened to objects that are followed.
-pub(crate) enum Change {
+pub enum Change {
     /// All of them are read anew.
     Begun,
     /// One of them.
@@ -41,7 +41,7 @@ pub(crate) enum Change {
 }
 
 /// What hears of changes.
-pub(crate) trait Sink: Send + Sync {
+pub trait Sink: Send + Sync {
     /// Takes what happened.
     fn take(&self, change: Change);
 }
@@ -50,7 +50,7 @@ pub(crate) trait Sink: Send + Sync {
 ///
 /// Not by the watcher of the client library, which does not tell that a watch stands again: on a hub at rest nobody could
 /// tell what is fresh from what is lost.
-pub(crate) async fn follow(api: Api<DynamicObject>, fields: Option<String>, sink: &dyn Sink) {
+pub async fn follow(api: Api<DynamicObject>, fields: Option<String>, sink: &dyn Sink) {
     let mut pause = PAUSES[0];
     loop {
         let why = match list(&api, fields.as_deref(), sink).await {

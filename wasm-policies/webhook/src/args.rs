@@ -27,6 +27,13 @@ const WEBHOOK: &str = "Examples:
   # Beside a hub, with a kubeconfig
   ocm-policy-webhook webhook --context hub --listen 127.0.0.1:9443 --tls-cert-file tls.crt --tls-private-key-file tls.key";
 
+const CONTROLLER: &str = "Examples:
+  # In a pod
+  ocm-policy-webhook controller
+
+  # Beside a hub, with a kubeconfig; the namespace is that of the Lease
+  ocm-policy-webhook controller --context hub --namespace default --health-listen 127.0.0.1:8080";
+
 /// Arguments of `ocm-policy-webhook`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProgramArgs {
@@ -45,6 +52,12 @@ pub(crate) enum Role {
     /// on answering for as long as API servers may still have its address.
     #[command(after_help = WEBHOOK)]
     Webhook(WebhookArgs),
+    /// Approve and accept the joins that policies with autoApprove allow
+    ///
+    /// Of several that run, the one that holds the Lease acts. What became of each registration stands in its
+    /// Registration: `kubectl get registrations` lists them, and what those that wait are waiting for.
+    #[command(after_help = CONTROLLER)]
+    Controller(ControllerArgs),
 }
 
 /// Arguments of `ocm-policy-webhook webhook`.
@@ -71,4 +84,21 @@ pub(crate) struct WebhookArgs {
     /// How long new connections are taken after SIGTERM, e.g. 12s
     #[arg(long, value_name = "DURATION", default_value = "12s")]
     pub(crate) drain: String,
+}
+
+/// Arguments of `ocm-policy-webhook controller`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ControllerArgs {
+    /// Namespace of the Lease
+    #[arg(short = 'n', long, value_name = "NAME", default_value = "ocm-policy-engine")]
+    pub(crate) namespace: String,
+    /// Name of the Lease: of several controllers, the one that holds it acts
+    #[arg(long, value_name = "NAME", default_value = "ocm-policy-controller")]
+    pub(crate) lease_name: String,
+    /// Address and port of /healthz, /readyz and /metrics, without TLS
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    pub(crate) health_listen: SocketAddr,
+    /// Directory for compiled modules, so that a restart does not compile them again
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) cache_dir: Option<PathBuf>,
 }

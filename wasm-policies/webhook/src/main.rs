@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 mod args;
 mod compile;
+mod controller;
+mod parts;
 mod run;
 mod webhook;
 

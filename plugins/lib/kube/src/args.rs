@@ -116,6 +116,9 @@ pub struct Connection {
     pub as_uid: Option<String>,
     /// `--as-user-extra`, keys with their values.
     pub as_user_extra: Vec<(String, String)>,
+    /// Whether each request is sent once, also where the server says that it is overloaded: who writes and has to know
+    /// what became of it wants that.
+    pub sends_once: bool,
     /// `--request-timeout`; none: for ever.
     pub request_timeout: Option<Duration>,
     /// Which cluster it is to the command, so that what would help is said of the right one.
@@ -175,6 +178,7 @@ impl ClientArgs {
             as_groups: as_group,
             as_uid,
             as_user_extra,
+            sends_once: false,
             request_timeout: duration("--request-timeout", &request_timeout)?,
             role: Role::Target,
         })

@@ -102,7 +102,7 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
     let middleware = Middleware::new(connection.request_timeout, name, refreshed, narrator);
     let failed =
         |error: kube::Error| explain(&error).context(format!("cannot use the credentials of {}", cluster.label()));
-    cluster.client = dial::client(proxy, &config, &middleware).map_err(failed)?;
+    cluster.client = dial::client(proxy, &config, &middleware, connection.sends_once).map_err(failed)?;
     Ok(cluster)
 }
 

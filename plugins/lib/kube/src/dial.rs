@@ -39,7 +39,12 @@ pub(crate) struct NotConnected {
 }
 
 /// The client that the library makes of a configuration, but for how it connects.
-pub(crate) fn client(proxy: Option<Proxy>, config: &Config, middleware: &Middleware) -> Result<Client, kube::Error> {
+pub(crate) fn client(
+    proxy: Option<Proxy>,
+    config: &Config,
+    middleware: &Middleware,
+    sends_once: bool,
+) -> Result<Client, kube::Error> {
     let name = proxy.as_ref().map(Proxy::name);
     let tunnel = proxy.map(|proxy| Tunnel::new(proxy, || config.rustls_client_config())).transpose()?.map(Arc::new);
     let mut direct = HttpConnector::new();
@@ -53,7 +58,7 @@ pub(crate) fn client(proxy: Option<Proxy>, config: &Config, middleware: &Middlew
     let client: legacy::Client<_, Body> = legacy::Builder::new(TokioExecutor::new()).build(connect);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .layer(RetryLayer::new(RetryPolicy::server_retry()))
+        .option_layer((!sends_once).then(|| RetryLayer::new(RetryPolicy::server_retry())))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)

@@ -31,6 +31,8 @@ const CLUSTER: &str = "cluster";
 const NEW: &str = "new-clusters";
 /// What the identity asked for within the hour.
 const ASKED: &str = "requests";
+/// Whether the hub accepts a cluster.
+const ACCEPTED: &str = "/spec/hubAcceptsClient";
 const HOUR_SECONDS: u32 = 3600;
 
 impl Policy for JoinQuota {
@@ -44,8 +46,8 @@ impl Policy for JoinQuota {
             .judges([Operation::Create, Operation::Update, Operation::Join, Operation::Accept])
             // Two requests at once must not both take the last place.
             .counts_by([QuotaKey::Hub, QuotaKey::ClusterSet, QuotaKey::Identity])
-            .needs_of_cluster(CLUSTER, EvidenceSource::Clusters, "/metadata/name", &[set])
-            .needs_query(Query { count: true, ..Query::new(COUNTS, EvidenceSource::Clusters, [set]) })
+            .needs_of_cluster(CLUSTER, EvidenceSource::Clusters, "/metadata/name", &[set, ACCEPTED])
+            .needs_query(Query { count: true, ..Query::new(COUNTS, EvidenceSource::Clusters, [set, ACCEPTED]) })
             .needs_query(new(Query::new(NEW, EvidenceSource::Clusters, ["/metadata/creationTimestamp"])))
             .needs_query(new(Query { user_field: Some("/askedBy".to_owned()), ..requests }))
             .gives("EvidenceIncomplete", "The clusters of the hub could not be counted to the end")
@@ -136,12 +138,18 @@ impl<'r> Others<'r> {
         let set = |row: &'r Row<'_>| {
             row.values.first().and_then(Value::as_str).filter(|set| !set.is_empty()).unwrap_or(hub::DEFAULT_SET)
         };
+        // What is registered and waits takes no place from one that is to be let in.
+        let lets_in = matches!(request.operation(), Operation::Join | Operation::Accept);
+        let takes = |row: &Row<'_>| !lets_in || row.values.get(1).and_then(Value::as_bool) == Some(true);
         let mut sets: BTreeMap<&str, usize> = BTreeMap::new();
         for row in &whole(request, COUNTS)?.rows {
-            let number = row.values.get(1).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
-            *sets.entry(set(row)).or_default() += number.ok_or_else(|| incomplete(UNCOUNTED))?;
+            let number = row.values.get(2).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok());
+            let number = number.ok_or_else(|| incomplete(UNCOUNTED))?;
+            if takes(row) {
+                *sets.entry(set(row)).or_default() += number;
+            }
         }
-        for row in whole(request, CLUSTER)?.rows.iter().filter(|row| row.name == name) {
+        for row in whole(request, CLUSTER)?.rows.iter().filter(|row| row.name == name && takes(row)) {
             let there = sets.entry(set(row)).or_default();
             *there = there.saturating_sub(1);
         }

@@ -65,6 +65,32 @@ impl Knowledge {
         self.stores.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| wanted.contains(key));
     }
 
+    /// Reads everything anew that is followed, and waits until that was done, or for so long: what was read before others
+    /// changed the hub tells nothing of it.
+    ///
+    /// # Errors
+    /// Says what could not be read in time.
+    pub async fn read_anew(&self, wait: Duration) -> Result<(), PolicyError> {
+        let queries: Vec<Query> = {
+            let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+            let former = std::mem::take(&mut *stores);
+            former.values().map(|followed| Query::new("", followed.store.source().clone(), [""; 0])).collect()
+        };
+        self.follow(&queries, wait).await
+    }
+
+    /// Another number as soon as something that policies ask for has changed.
+    pub fn revision(&self) -> u64 {
+        let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);
+        stores.values().fold(0, |sum, followed| sum.wrapping_add(followed.store.revision()))
+    }
+
+    /// Whether what the hub held in this resource version of a source, or later, is what policies are shown. So it is
+    /// where nobody asks for it.
+    pub fn has_seen(&self, source: &EvidenceSource, version: u64) -> bool {
+        self.find(source).is_none_or(|store| store.version() >= version)
+    }
+
     /// What cannot be followed at present, with the reason.
     pub fn lost(&self) -> Vec<String> {
         let stores = self.stores.read().unwrap_or_else(PoisonError::into_inner);

@@ -39,6 +39,10 @@ struct State {
     coming: Option<BTreeMap<(String, String), Object>>,
     /// Which change made it what it is.
     revision: u64,
+    /// The highest resource version that has arrived. The server tells changes of one kind in their order.
+    version: u64,
+    /// The same of a list that is being read.
+    listed: u64,
     /// When it was last known to be what is on the hub.
     confirmed: Option<Instant>,
     /// Why it cannot be followed at present.
@@ -67,6 +71,20 @@ impl Store {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn source(&self) -> &EvidenceSource {
+        &self.source
+    }
+
+    /// Another number for every change.
+    pub(super) fn revision(&self) -> u64 {
+        self.state().revision
+    }
+
+    /// The highest resource version of an object that has arrived.
+    pub(super) fn version(&self) -> u64 {
+        self.state().version
     }
 
     /// Why it cannot be followed at present.
@@ -181,12 +199,21 @@ impl Store {
 
 impl Sink for Store {
     fn take(&self, change: Change) {
+        let version = match &change {
+            Change::Listed(object) | Change::Now(object) | Change::Gone(object) => version_of(object),
+            _ => 0,
+        };
         // Reading an object takes longer than putting it in its place.
         let read = match &change {
             Change::Listed(object) | Change::Now(object) => Some(self.object(object.clone())),
             _ => None,
         };
         let mut state = self.state();
+        if matches!(change, Change::Now(_) | Change::Gone(_)) {
+            state.version = state.version.max(version);
+        } else {
+            state.listed = state.listed.max(version);
+        }
         match (change, read) {
             (Change::Begun, _) => state.coming = Some(BTreeMap::new()),
             (Change::Listed(_), Some((key, object))) => {
@@ -194,6 +221,7 @@ impl Sink for Store {
             }
             (Change::Complete, _) => {
                 state.revision += 1;
+                state.version = state.version.max(state.listed);
                 let revision = state.revision;
                 state.objects = state.coming.take().unwrap_or_default();
                 state.objects.values_mut().for_each(|object| object.revision = revision);
@@ -224,6 +252,12 @@ impl State {
         self.confirmed = Some(Instant::now());
         self.lost = None;
     }
+}
+
+/// The resource version of an object as the number that it is.
+fn version_of(object: &Value) -> u64 {
+    let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 fn name_of(object: &Value) -> (String, String) {
@@ -301,6 +335,20 @@ mod tests {
         assert_eq!(see(&store), "c2 c3");
         store.take(Change::Complete);
         assert_eq!(see(&store), "c9");
+    }
+
+    #[test]
+    fn a_version_has_arrived_when_what_came_before_it_has() {
+        let object = |version: &str| json!({"metadata": {"name": "c", "uid": "1", "resourceVersion": version}});
+        let store = Store::new(EvidenceSource::Clusters);
+        store.take(Change::Begun);
+        store.take(Change::Listed(object("7")));
+        assert_eq!(store.version(), 0, "half of a list is none");
+        store.take(Change::Complete);
+        assert_eq!(store.version(), 7);
+        store.take(Change::Now(object("12")));
+        store.take(Change::Confirmed);
+        assert_eq!(store.version(), 12);
     }
 
     #[test]

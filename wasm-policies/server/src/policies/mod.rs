@@ -1,5 +1,6 @@
 //! The policies in force: from what administrators want to places in the registry.
 
+mod ask;
 mod follow;
 mod loader;
 mod source;
@@ -16,8 +17,7 @@ use ocm_policy_engine::{Cache, Compiler, Engine, Operations, Policy, PolicyError
 use ocm_policy_rules::Enforcement;
 
 use crate::evidence::Knowledge;
-use crate::gate::mode;
-use crate::metrics::{Metrics, OfModule};
+use crate::metrics::{Metrics, OfModule, mode};
 
 pub use self::follow::follow;
 use self::loader::Loader;

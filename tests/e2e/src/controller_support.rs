@@ -1,0 +1,262 @@
+//! Our controller as a process beside a hub.
+
+#![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use control_plane::Cluster;
+use serde_json::{Value, json};
+
+use crate::accept_support::Hub;
+use crate::roles::user_with;
+use crate::webhook_support::{add_ons, apply, policy, prepare};
+
+/// How long it may take to be ready.
+const READY: Duration = Duration::from_secs(60);
+/// The policy of the tests that approves: what the bootstrap account asks for.
+pub const APPROVES: &str = "approves";
+
+/// A hub that knows our kinds, with policies about hygiene and, if wanted, one that approves.
+pub fn hub(name: &str, approves: bool) -> Hub {
+    let hub = Hub::start(name);
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
+    apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
+    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+    hub.cluster.kubectl(&["create", "namespace", "ocm-policy-engine"]).unwrap();
+    for name in ["csr-hygiene", "name-claim"] {
+        policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
+    }
+    if approves {
+        policy(&hub.cluster, APPROVES, approving(true));
+    }
+    hub
+}
+
+/// The policy that approves what the bootstrap account asks for, or allows it alone.
+pub fn approving(approves: bool) -> Value {
+    let account = "open-cluster-management/agent-registration-bootstrap";
+    json!({
+        "module": {"builtin": "allowed-identities"}, "autoApprove": approves,
+        "settings": {"rules": [{"operations": ["join"], "serviceAccounts": [account]}]},
+    })
+}
+
+/// The controller, which ends with this.
+pub struct Controller {
+    child: Child,
+    health: String,
+    /// The lines of its decision log.
+    pub log: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Controller {
+    /// Starts it with the documented rights, and waits until it is ready.
+    pub fn start(hub: &Hub) -> Self {
+        Self::start_as(&hub.cluster, &user_with(&hub.cluster, "controller", &["policy-controller.yaml"]))
+    }
+
+    /// Starts it as the user of a kubeconfig.
+    pub fn start_as(hub: &Cluster, kubeconfig: &Path) -> Self {
+        let controller = Self::spawn(hub, kubeconfig);
+        let begun = Instant::now();
+        while !controller.get("/readyz").starts_with("HTTP/1.1 200") {
+            assert!(begun.elapsed() < READY, "it is not ready: {}", controller.get("/readyz"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        controller
+    }
+
+    /// Starts it.
+    pub fn spawn(hub: &Cluster, kubeconfig: &Path) -> Self {
+        let health = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
+        command.args(["controller", "--health-listen", &health, "--kubeconfig"]).arg(kubeconfig);
+        command.arg("--cache-dir").arg(hub.dir().unwrap().join("cache"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (lines, out) = (log.clone(), child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                lines.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Self { child, health, log }
+    }
+
+    /// What its address for probes and scrapes says.
+    pub fn get(&self, path: &str) -> String {
+        let mut answer = String::new();
+        let Ok(mut stream) = TcpStream::connect(&self.health) else { return answer };
+        let _ = write!(stream, "GET {path} HTTP/1.1\r\nhost: controller\r\nconnection: close\r\n\r\n");
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    }
+
+    /// Whether it is the one that acts.
+    pub fn leads(&self) -> bool {
+        self.get("/metrics").contains("ocm_policy_leader 1")
+    }
+
+    /// Ends it without a word, as the kernel would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// Tells it to end; returns how it did, when it has.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What the controller has written of a cluster; null: nothing.
+pub fn registration(hub: &Hub, name: &str) -> Value {
+    let found = hub.cluster.kubectl(&["get", "registration", name, "--ignore-not-found", "--output=json"]).unwrap();
+    let object: Value = serde_json::from_str(&found).unwrap_or_default();
+    object["status"].clone()
+}
+
+/// A proxy between the controller and a hub that dies with the n-th write: the hub has done it, and the controller never
+/// hears of it. Writes of leases and events count for nothing.
+pub struct Mortal {
+    kubectl: Child,
+    /// The kubeconfig with which to go through it.
+    pub kubeconfig: PathBuf,
+    died: Arc<Mutex<bool>>,
+}
+
+impl Mortal {
+    /// Starts it, with the rights of a kubeconfig.
+    pub fn start(hub: &Cluster, as_user: &Path, writes: usize) -> Self {
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let behind = free();
+        let mut command = hub.kubectl_command();
+        command.args(["proxy", "--port", &behind.to_string(), "--kubeconfig"]).arg(as_user);
+        let kubectl = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", behind)).is_err() {
+            assert!(begun.elapsed() < READY, "kubectl proxy does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let died = Arc::new(Mutex::new(false));
+        let (left, dead) = (Arc::new(Mutex::new(writes)), died.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (left, dead) = (left.clone(), dead.clone());
+                std::thread::spawn(move || connection(stream, behind, &left, &dead));
+            }
+        });
+        let kubeconfig = hub.dir().unwrap().join(format!("mortal-{writes}.kubeconfig"));
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+            "clusters": [{"name": "hub", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+            "users": [{"name": "user", "user": {}}],
+            "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "user"}}],
+        });
+        std::fs::write(&kubeconfig, config.to_string()).unwrap();
+        Self { kubectl, kubeconfig, died }
+    }
+
+    /// Whether the write came.
+    pub fn died(&self) -> bool {
+        *self.died.lock().unwrap()
+    }
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        let _ = self.kubectl.kill();
+        let _ = self.kubectl.wait();
+    }
+}
+
+/// Passes requests on, one after the other, until the last write that is allowed.
+fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, died: &Mutex<bool>) {
+    let Ok(server) = TcpStream::connect(("127.0.0.1", behind)) else { return };
+    let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    let last = Arc::new(Mutex::new(false));
+    let silent = last.clone();
+    let (heard, hears) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(read) = back.read(&mut buffer) {
+            if read == 0 {
+                break;
+            }
+            // The hub has done it. Nobody hears so.
+            if *silent.lock().unwrap() {
+                let _ = heard.send(());
+                return;
+            }
+            if to_client.write_all(&buffer[..read]).is_err() {
+                break;
+            }
+        }
+        let _ = to_client.shutdown(std::net::Shutdown::Both);
+    });
+    let (mut reader, mut server) = (BufReader::new(client), server);
+    loop {
+        let (mut head, mut length, mut write) = (String::new(), 0, false);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).is_err() || line.is_empty() {
+                return;
+            }
+            if head.is_empty() {
+                let counts = !line.contains("/leases") && !line.contains("/events");
+                write = counts && ["POST ", "PUT ", "PATCH ", "DELETE "].iter().any(|verb| line.starts_with(verb));
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            head += &line;
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        if *died.lock().unwrap() {
+            return;
+        }
+        let mut ends = false;
+        if write {
+            let mut left = left.lock().unwrap();
+            *left = left.saturating_sub(1);
+            ends = *left == 0;
+        }
+        *last.lock().unwrap() = ends;
+        if server.write_all(head.as_bytes()).is_err() || server.write_all(&body).is_err() {
+            return;
+        }
+        if ends {
+            let _ = hears.recv_timeout(READY);
+            *died.lock().unwrap() = true;
+            return;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The loop: who leads looks at every registration that may have changed, several at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use ocm_policy_server::{DecisionLog, Knowledge, Metrics, Policies};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::effects::Effects;
+use crate::hub::{Hub, Wake};
+use crate::join::Joins;
+use crate::lease::{Candidate, Holder, Leadership, LeaseName};
+use crate::log::Log;
+use crate::queue::Queue;
+use crate::registrations::Registrations;
+
+/// How many registrations are looked at at once.
+const AT_ONCE: usize = 16;
+/// How often it is looked whether policies, or what they know, have changed.
+const LOOKS: Duration = Duration::from_millis(250);
+/// Those that wait are asked about again at most so often, and for at most this part of the time.
+const ROUNDS: Duration = Duration::from_secs(1);
+const SHARE: u32 = 10;
+/// How long reading what policies ask for may take before work begins all the same: they answer with errors then.
+const EVIDENCE: Duration = Duration::from_secs(10);
+/// After a failure to begin.
+const BEGIN_AGAIN: Duration = Duration::from_secs(2);
+
+/// What a controller is made of.
+pub struct Parts {
+    /// Follows the hub.
+    pub client: Client,
+    /// Writes. It must send each request once: whoever repeats a write does not know what became of it.
+    pub effects: Client,
+    /// The policies in force.
+    pub policies: Arc<Policies>,
+    /// What they know of the hub.
+    pub knowledge: Arc<Knowledge>,
+    /// What a scrape finds.
+    pub metrics: Arc<Metrics>,
+    /// Takes the lines of the decision log.
+    pub log: Arc<DecisionLog>,
+    /// Who holds this acts.
+    pub lease: LeaseName,
+    /// As whom.
+    pub holder: Holder,
+}
+
+/// Approves and accepts what rules and policies allow.
+pub struct Controller(Parts);
+
+impl Controller {
+    /// A controller of these parts.
+    pub fn new(parts: Parts) -> Self {
+        Self(parts)
+    }
+
+    /// Works until `end`. `tell` hears what people should know, and `looked` whenever the hub has answered.
+    pub async fn run(&self, end: impl Future<Output = ()>, tell: &dyn Fn(String), looked: &dyn Fn()) {
+        let parts = &self.0;
+        let mut candidate = Candidate::new(parts.effects.clone(), &parts.lease, &parts.holder);
+        let lead = candidate.leadership();
+        tokio::select! {
+            () = candidate.run(tell, looked) => {}
+            () = self.lead(&lead, tell) => {}
+            () = end => {}
+        }
+        // Nothing is being written any more: the other tasks ended with the loop.
+        candidate.release().await;
+    }
+
+    /// Acts whenever this process leads.
+    async fn lead(&self, lead: &Leadership, tell: &dyn Fn(String)) {
+        loop {
+            self.0.metrics.leading(false, 0);
+            lead.clone().gained().await;
+            tell("this controller acts now".to_owned());
+            let mut until = lead.clone();
+            tokio::select! {
+                () = until.lost() => {}
+                why = self.session(lead) => {
+                    tell(why);
+                    tokio::time::sleep(BEGIN_AGAIN).await;
+                    continue;
+                }
+            }
+            tell("another controller may act now".to_owned());
+        }
+    }
+
+    /// Works with what the hub holds from now on: what was read before others acted tells nothing of it. Ends with the
+    /// reason why it cannot.
+    async fn session(&self, lead: &Leadership) -> String {
+        let parts = &self.0;
+        let effects = Effects::new(parts.effects.clone(), lead.clone());
+        let registrations = match Registrations::read(&effects).await {
+            Ok(registrations) => registrations,
+            Err(failed) => return format!("the registrations of the hub cannot be read: {failed}"),
+        };
+        let (wakes, mut woken) = unbounded_channel();
+        let hub = Hub::follow(&parts.client, &wakes);
+        // Policies that cannot be told answer with an error until they can.
+        let (_, ()) = futures::join!(parts.knowledge.read_anew(EVIDENCE), hub.first_read());
+        let (mut queue, mut tasks) = (Queue::default(), JoinSet::new());
+        let now = Instant::now();
+        for name in hub.names().into_iter().chain(registrations.names()) {
+            queue.push(&name, now);
+        }
+        let joins = Arc::new(Joins {
+            hub,
+            registrations,
+            effects,
+            policies: parts.policies.clone(),
+            knowledge: parts.knowledge.clone(),
+            metrics: parts.metrics.clone(),
+            log: Log(parts.log.clone()),
+            holder: parts.holder.0.clone(),
+            turn: tokio::sync::Mutex::default(),
+            attempts: std::sync::Mutex::default(),
+        });
+        let mut inputs = self.inputs();
+        let mut round = Instant::now();
+        let mut ticks = tokio::time::interval(LOOKS);
+        loop {
+            let now = Instant::now();
+            while tasks.len() < AT_ONCE
+                && let Some(name) = queue.take(now)
+            {
+                let joins = joins.clone();
+                tasks.spawn(async move {
+                    let next = joins.look(&name).await;
+                    (name, next)
+                });
+            }
+            parts.metrics.leading(true, queue.waiting());
+            let running = tasks.len();
+            let next = queue.next().filter(|_| running < AT_ONCE);
+            let due = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(wake) = woken.recv() => match wake {
+                    Wake::Name(name) => queue.touch(&name, Instant::now()),
+                    Wake::Waiting => queue.touch_waiting(Instant::now()),
+                },
+                Some(done) = tasks.join_next(), if running > 0 => match done {
+                    Ok((name, next)) => queue.done(&name, next, Instant::now()),
+                    // A task that is gone has lost its name: everything is looked at anew.
+                    Err(error) => return format!("a decision was broken off: {error}"),
+                },
+                () = due => {}
+                _ = ticks.tick() => {
+                    let (now, current) = (Instant::now(), self.inputs());
+                    if current != inputs && now >= round {
+                        inputs = current;
+                        queue.touch_waiting(now);
+                        // Asking many takes its time, and the next round has to leave some for those who are new.
+                        let cost = Duration::from_millis(1) * u32::try_from(queue.waiting()).unwrap_or(u32::MAX);
+                        round = now + ROUNDS.max(cost * SHARE);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Another value as soon as policies, or what they know of the hub, have changed.
+    fn inputs(&self) -> (u64, u64) {
+        (self.0.policies.generation(), self.0.knowledge.revision())
+    }
+}

@@ -1,0 +1,207 @@
+//! What the controller writes to the hub, each pinned to exactly what was judged.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use ocm_api::ManagedCluster;
+use ocm_api::names::labels;
+use ocm_kube::apply::FIELD_MANAGER;
+use serde_json::{Value, json};
+
+use crate::hub::Asked;
+use crate::lease::Leadership;
+
+/// The reason that approvals of the controller carry.
+pub(crate) const APPROVAL_REASON: &str = "KubectlOcmPolicy";
+/// The longest that one write may take.
+const ANSWER: Duration = Duration::from_secs(5);
+/// After a failure to read.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Where events about objects without a namespace go.
+const EVENTS: &str = "default";
+/// Characters of an event's message that the API server takes.
+const MESSAGE: usize = 1024;
+
+/// Why something was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failed {
+    /// This process is not the one that acts.
+    #[error("another controller acts")]
+    NotLeading,
+    /// What was judged is not what is there.
+    #[error("it changed in the meantime")]
+    Changed,
+    /// Nobody knows what became of it.
+    #[error("the hub has not answered in time")]
+    Late,
+    /// The hub said no.
+    #[error("the hub refused it: {0}")]
+    Refused(String),
+}
+
+/// Writes, while this process leads.
+pub(crate) struct Effects {
+    client: Client,
+    lead: Leadership,
+}
+
+impl Effects {
+    /// Writes with this client, which must send each request once.
+    pub(crate) fn new(client: Client, lead: Leadership) -> Self {
+        Self { client, lead }
+    }
+
+    /// Sends one request, if this process leads and for as long as it does.
+    pub(crate) async fn send<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
+        let left = self.lead.left().ok_or(Failed::NotLeading)?;
+        match tokio::time::timeout(ANSWER.min(left), request).await {
+            Err(_) => Err(Failed::Late),
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(failed(&error)),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether these are all requests that carry the label of a cluster, each as it is now. Another key that asks for the
+    /// name may be on its way here.
+    pub(crate) async fn are_all(&self, cluster: &str, known: &[std::sync::Arc<Asked>]) -> Result<bool, Failed> {
+        let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
+        let params = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER_NAME));
+        let list = self.send(api.list_metadata(&params)).await?;
+        let version = |metadata: ObjectMeta| (metadata.uid, metadata.resource_version);
+        let mut now: Vec<_> = list.items.into_iter().map(|object| version(object.metadata)).collect();
+        let labelled = known.iter().filter(|asked| asked.request.cluster_label.as_deref() == Some(cluster));
+        let mut known: Vec<_> =
+            labelled.map(|asked| (asked.request.uid.clone(), Some(asked.version.clone()))).collect();
+        now.sort();
+        known.sort();
+        Ok(now == known)
+    }
+
+    /// Approves exactly this request: its UID and resource version go along. The resource version that it has then.
+    pub(crate) async fn approve(&self, request: &Value, message: &str) -> Result<u64, Failed> {
+        let mut object: CertificateSigningRequest =
+            serde_json::from_value(request.clone()).map_err(|error| Failed::Refused(error.to_string()))?;
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let status = object.status.get_or_insert_default();
+        status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
+            type_: "Approved".to_owned(),
+            status: "True".to_owned(),
+            reason: Some(APPROVAL_REASON.to_owned()),
+            message: Some(message.to_owned()),
+            last_update_time: Some(Time(Timestamp::now())),
+            ..CertificateSigningRequestCondition::default()
+        });
+        let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let written = self.send(api.replace_subresource("approval", &name, &params, &object)).await?;
+        Ok(number(written.metadata.resource_version.as_deref()))
+    }
+
+    /// Accepts exactly this cluster as it was judged, with the changes that policies make, in one write.
+    pub(crate) async fn accept(&self, cluster: &ManagedCluster, changes: &[Value]) -> Result<u64, Failed> {
+        let patch = acceptance(cluster, changes);
+        let patch = serde_json::from_value(patch).map_err(|error| Failed::Refused(error.to_string()))?;
+        let api: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &kube::api::ApiResource::erase::<ManagedCluster>(&()));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let written = self.send(api.patch(name, &params, &Patch::<()>::Json(patch))).await?;
+        Ok(number(written.metadata.resource_version.as_deref()))
+    }
+
+    /// The resource version that a cluster has now. The hub is asked until it answers, or this process leads no more.
+    pub(crate) async fn version(&self, name: &str) -> Result<u64, Failed> {
+        let api: Api<ManagedCluster> = Api::all(self.client.clone());
+        loop {
+            match self.send(api.get_metadata_opt(name)).await {
+                Ok(there) => return Ok(number(there.and_then(|there| there.metadata.resource_version).as_deref())),
+                Err(Failed::NotLeading) => return Err(Failed::NotLeading),
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    }
+
+    /// Tells of a change of a registration. Whether anybody hears of it changes nothing.
+    pub(crate) async fn tell(&self, cluster: &ManagedCluster, reason: &str, is_normal: bool, message: &str) {
+        let now = Timestamp::now();
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let event = Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+                namespace: Some(EVENTS.to_owned()),
+                ..ObjectMeta::default()
+            },
+            involved_object: ObjectReference {
+                api_version: Some("cluster.open-cluster-management.io/v1".to_owned()),
+                kind: Some("ManagedCluster".to_owned()),
+                name: Some(name),
+                uid: cluster.metadata.uid.clone(),
+                ..ObjectReference::default()
+            },
+            type_: Some(if is_normal { "Normal" } else { "Warning" }.to_owned()),
+            reason: Some(reason.to_owned()),
+            message: Some(message.chars().take(MESSAGE).collect()),
+            source: Some(EventSource { component: Some("ocm-policy-controller".to_owned()), host: None }),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            count: Some(1),
+            ..Event::default()
+        };
+        let api: Api<Event> = Api::namespaced(self.client.clone(), EVENTS);
+        let _ = self.send(api.create(&PostParams::default(), &event)).await;
+    }
+}
+
+/// The patch that accepts a cluster. It fails as a whole where the cluster is not what was judged.
+fn acceptance(cluster: &ManagedCluster, changes: &[Value]) -> Value {
+    let pins = [
+        json!({"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid}),
+        json!({"op": "test", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version}),
+        // The resource version says that it was not accepted before.
+        json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true}),
+    ];
+    pins.into_iter().chain(changes.iter().cloned()).collect()
+}
+
+fn number(version: Option<&str>) -> u64 {
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+fn failed(error: &kube::Error) -> Failed {
+    match error {
+        // A patch whose tests fail is 422, and so is what a webhook's own patch breaks: that is looked at anew as well.
+        kube::Error::Api(status) if matches!(status.code, 404 | 409 | 422) => Failed::Changed,
+        kube::Error::Api(status) if status.code == 504 => Failed::Late,
+        error => Failed::Refused(ocm_kube::explain(error).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acceptance_is_of_what_was_judged() {
+        let cluster: ManagedCluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": "c1", "uid": "u", "resourceVersion": "7"}, "spec": {},
+        }))
+        .unwrap();
+        let change = json!({"op": "add", "path": "/metadata/labels/env", "value": "prod"});
+        let patch = acceptance(&cluster, std::slice::from_ref(&change));
+        let tests: Vec<&Value> = patch.as_array().unwrap().iter().filter(|one| one["op"] == "test").collect();
+        assert_eq!(tests.len(), 2);
+        assert_eq!((&tests[0]["value"], &tests[1]["value"]), (&json!("u"), &json!("7")));
+        assert_eq!(patch[2], json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true}));
+        assert_eq!(patch[3], change);
+    }
+}

@@ -1,0 +1,300 @@
+//! What the controller itself knows of the hub: everything that the rules of `accept` look at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+use ocm_api::ManagedCluster;
+use ocm_api::names::{hub as hub_names, labels};
+use ocm_core::accept::Found;
+use ocm_core::bootstrap;
+use ocm_core::csr::{Request, State};
+use ocm_policy_server::watch;
+use ocm_rules::claim::Namespace;
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
+
+use crate::store::Store;
+
+/// What was not known to be so for this long is not known.
+const OLDEST: Duration = Duration::from_secs(60);
+/// Bytes of a request beyond which it is no agent's, and is not kept.
+const LARGEST: usize = 64 << 10;
+
+/// Whose registration has to be looked at again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// That of this cluster.
+    Name(String),
+    /// Those of all that wait.
+    Waiting,
+}
+
+/// A certificate request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) request: Request,
+    pub(crate) version: String,
+    /// The object; none where it is too large for an agent's.
+    pub(crate) object: Option<Arc<Value>>,
+}
+
+/// The clusters that each request is for.
+type Index = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
+
+/// Stores that follow the hub until they are dropped.
+pub(crate) struct Hub {
+    clusters: Arc<Store<Arc<Value>>>,
+    requests: Arc<Store<Arc<Asked>>>,
+    by_cluster: Index,
+    namespaces: Arc<Store<Namespace>>,
+    roles: Arc<Store<Option<Timestamp>>>,
+    bindings: Arc<Store<BTreeSet<String>>>,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// What is known of one cluster, at one moment.
+pub(crate) struct Snapshot {
+    pub(crate) name: String,
+    pub(crate) cluster: Option<ManagedCluster>,
+    pub(crate) object: Option<Arc<Value>>,
+    pub(crate) asked: Vec<Arc<Asked>>,
+    namespace: Namespace,
+    role_created: Option<Timestamp>,
+    bound_accounts: Vec<String>,
+}
+
+impl Snapshot {
+    /// What the rules of `accept` judge.
+    pub(crate) fn found<'a>(&'a self, requests: &'a [&'a Request], now: Timestamp) -> Found<'a> {
+        Found {
+            cluster: self.cluster.as_ref(),
+            namespace: self.namespace,
+            role_created: self.role_created,
+            requests,
+            bound_accounts: &self.bound_accounts,
+            now: Some(now),
+        }
+    }
+}
+
+impl Hub {
+    /// Follows the hub, and says whose registration is to be looked at.
+    pub(crate) fn follow(client: &Client, wakes: &UnboundedSender<Wake>) -> Self {
+        // Whoever hears of it ends together with whoever tells.
+        let name = |wakes: &UnboundedSender<Wake>| {
+            let wakes = wakes.clone();
+            move |name: &str| drop(wakes.send(Wake::Name(name.to_owned())))
+        };
+        let by_cluster = Index::default();
+        let clusters = {
+            let wake = name(wakes);
+            Arc::new(Store::new(Arc::new, Box::new(move |name, _, _| wake(name))))
+        };
+        let requests = {
+            let (wake, index) = (name(wakes), by_cluster.clone());
+            let touched = move |name: &str, before: Option<&Arc<Asked>>, now: Option<&Arc<Asked>>| {
+                for cluster in note(&index, name, before, now) {
+                    wake(&cluster);
+                }
+            };
+            Arc::new(Store::new(read_request, Box::new(touched)))
+        };
+        let namespaces = {
+            let wake = name(wakes);
+            Arc::new(Store::new(read_namespace, Box::new(move |name, _, _| wake(name))))
+        };
+        let roles = Arc::new(Store::new(|object| created(&object), Box::new(|_, _, _| {})));
+        let bindings = {
+            let wakes = wakes.clone();
+            let touched = move |_: &str, before: Option<&BTreeSet<String>>, now: Option<&BTreeSet<String>>| {
+                if before.is_some_and(|before| !before.is_empty()) || now.is_some_and(|now| !now.is_empty()) {
+                    let _ = wakes.send(Wake::Waiting);
+                }
+            };
+            Arc::new(Store::new(read_binding, Box::new(touched)))
+        };
+        let rbac = "rbac.authorization.k8s.io";
+        let tasks = vec![
+            spawn(client, "cluster.open-cluster-management.io", "managedclusters", clusters.clone()),
+            spawn(client, "certificates.k8s.io", "certificatesigningrequests", requests.clone()),
+            spawn(client, "", "namespaces", namespaces.clone()),
+            spawn(client, rbac, "clusterroles", roles.clone()),
+            spawn(client, rbac, "clusterrolebindings", bindings.clone()),
+        ];
+        Self { clusters, requests, by_cluster, namespaces, roles, bindings, tasks }
+    }
+
+    /// Ends when everything was read once.
+    pub(crate) async fn first_read(&self) {
+        self.clusters.first_read().await;
+        self.requests.first_read().await;
+        self.namespaces.first_read().await;
+        self.roles.first_read().await;
+        self.bindings.first_read().await;
+    }
+
+    /// Why nothing can be decided by what is known; none: it is fresh.
+    pub(crate) fn stale(&self) -> Option<String> {
+        let all = [
+            ("managedclusters", self.clusters.age(), self.clusters.lost()),
+            ("certificatesigningrequests", self.requests.age(), self.requests.lost()),
+            ("namespaces", self.namespaces.age(), self.namespaces.lost()),
+            ("clusterroles", self.roles.age(), self.roles.lost()),
+            ("clusterrolebindings", self.bindings.age(), self.bindings.lost()),
+        ];
+        let (kind, _, lost) = all.into_iter().find(|(_, age, _)| *age > OLDEST)?;
+        let why = lost.unwrap_or_else(|| "the hub tells nothing".to_owned());
+        Some(format!("{kind} cannot be followed: {why}"))
+    }
+
+    /// Every cluster that is there or is asked for.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let index = self.by_cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked: Vec<String> = index.keys().cloned().collect();
+        drop(index);
+        self.clusters.names().into_iter().chain(asked).collect()
+    }
+
+    /// What is known of a cluster.
+    pub(crate) fn snapshot(&self, name: &str) -> Snapshot {
+        let object = self.clusters.get(name);
+        let index = self.by_cluster.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = index.get(name).cloned().unwrap_or_default();
+        drop(index);
+        let asked: Vec<Arc<Asked>> = requests.iter().filter_map(|request| self.requests.get(request)).collect();
+        let needs_binding = asked.iter().any(|asked| bootstrap::needs_binding(&asked.request));
+        let bound: BTreeSet<String> =
+            if needs_binding { self.bindings.all().into_iter().flatten().collect() } else { BTreeSet::new() };
+        Snapshot {
+            name: name.to_owned(),
+            cluster: object.as_ref().and_then(|object| serde_json::from_value(Value::clone(object)).ok()),
+            object,
+            asked,
+            namespace: self.namespaces.get(name).unwrap_or_default(),
+            role_created: self.roles.get(&hub_names::managed_cluster_role(name)).flatten(),
+            bound_accounts: bound.into_iter().collect(),
+        }
+    }
+}
+
+/// Remembers which clusters a request is for; those that it is or was for.
+fn note(index: &Index, name: &str, before: Option<&Arc<Asked>>, now: Option<&Arc<Asked>>) -> BTreeSet<String> {
+    let (was, is) = (before.map(clusters_of).unwrap_or_default(), now.map(clusters_of).unwrap_or_default());
+    let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+    for cluster in was.difference(&is) {
+        if let Some(requests) = index.get_mut(cluster) {
+            requests.remove(name);
+            if requests.is_empty() {
+                index.remove(cluster);
+            }
+        }
+    }
+    for cluster in &is {
+        index.entry(cluster.clone()).or_default().insert(name.to_owned());
+    }
+    was.union(&is).cloned().collect()
+}
+
+/// The clusters that a request is for: the one of its label, and once it was approved, those whose agents it names.
+fn clusters_of(asked: &Arc<Asked>) -> BTreeSet<String> {
+    let request = &asked.request;
+    let granted = matches!(request.state, State::Approved | State::Issued);
+    let facts = request.facts();
+    let named = facts.clusters_of_agents().filter(|_| granted).map(str::to_owned);
+    named.chain(request.cluster_label.clone()).collect()
+}
+
+fn read_request(object: Value) -> Arc<Asked> {
+    let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let read: CertificateSigningRequest = serde_json::from_value(object.clone()).unwrap_or_default();
+    let keep = object.to_string().len() <= LARGEST;
+    Arc::new(Asked { request: Request::read(&read), version, object: keep.then(|| Arc::new(object)) })
+}
+
+fn read_namespace(object: Value) -> Namespace {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str);
+    let owner =
+        object.pointer("/metadata/labels").and_then(|all| all.get(labels::CLUSTER_NAME)).and_then(Value::as_str);
+    match owner == name {
+        true => Namespace::Own { created: created(&object).map(Timestamp::as_millisecond) },
+        false => Namespace::Foreign,
+    }
+}
+
+fn read_binding(object: Value) -> BTreeSet<String> {
+    let binding = serde_json::from_value::<ClusterRoleBinding>(object);
+    binding.map(|binding| bootstrap::bound_accounts([&binding])).unwrap_or_default()
+}
+
+fn created(object: &Value) -> Option<Timestamp> {
+    object.pointer("/metadata/creationTimestamp")?.as_str()?.parse().ok()
+}
+
+fn spawn<T: Clone + PartialEq + Send + 'static>(
+    client: &Client,
+    group: &str,
+    plural: &str,
+    store: Arc<Store<T>>,
+) -> AbortHandle {
+    let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        api_version,
+        // Only the words of URLs are used.
+        kind: String::new(),
+        plural: plural.to_owned(),
+    };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    tokio::spawn(async move { watch::follow(api, None, &*store).await }).abort_handle()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn namespaces_are_told_apart_by_their_label() {
+        let namespace = |labels: Value| {
+            read_namespace(json!({
+                "metadata": {"name": "c1", "labels": labels, "creationTimestamp": "1970-01-01T00:00:01Z"},
+            }))
+        };
+        assert_eq!(namespace(json!({labels::CLUSTER_NAME: "c1"})), Namespace::Own { created: Some(1000) });
+        assert_eq!(namespace(json!({labels::CLUSTER_NAME: "c2"})), Namespace::Foreign);
+        assert_eq!(namespace(Value::Null), Namespace::Foreign);
+    }
+
+    #[test]
+    fn a_request_belongs_to_the_cluster_of_its_label_as_long_as_it_has_it() {
+        let index = Index::default();
+        let asked = |label: &str| {
+            read_request(json!({
+                "metadata": {"name": "r", "labels": {labels::CLUSTER_NAME: label}},
+                "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
+            }))
+        };
+        let (c1, c2) = (asked("c1"), asked("c2"));
+        let names = |told: BTreeSet<String>| told.into_iter().collect::<Vec<_>>();
+        assert_eq!(names(note(&index, "r", None, Some(&c1))), ["c1"]);
+        assert_eq!(names(note(&index, "r", Some(&c1), Some(&c2))), ["c1", "c2"]);
+        assert_eq!(index.lock().unwrap().keys().collect::<Vec<_>>(), ["c2"]);
+        assert_eq!(names(note(&index, "r", Some(&c2), None)), ["c2"]);
+        assert!(index.lock().unwrap().is_empty());
+    }
+}

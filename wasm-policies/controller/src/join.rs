@@ -1,0 +1,380 @@
+//! One look at one registration: what the rules say, what the policies say, and what follows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ocm_api::ManagedCluster;
+use ocm_api::registration::{RegistrationIntent, RegistrationStatus, RegistrationVerdict};
+use ocm_core::accept::{Chosen, Options, decide};
+use ocm_core::csr::{Request, State};
+use ocm_policy_abi::{EvidenceSource, Operation};
+use ocm_policy_engine::Deadline;
+use ocm_policy_rules::review::{self, Asking};
+use ocm_policy_server::{Knowledge, Metrics, Policies};
+use serde_json::Value;
+
+use crate::effects::{Effects, Failed};
+use crate::hub::{Asked, Hub, Snapshot};
+use crate::log::Log;
+use crate::queue::Next;
+use crate::registrations::Registrations;
+use crate::status::{self, Said};
+use crate::step::{Judged, Ruled, judged, ruled};
+
+/// What was not read for so long is not known.
+const OLDEST: Duration = Duration::from_secs(60);
+/// How long the policies may take together.
+const DECIDES: Duration = Duration::from_secs(5);
+/// Whoever waits is looked at again after this time at the latest.
+const LONGEST: Duration = Duration::from_mins(10);
+/// A name that was used is looked at again after this time at the latest.
+const TOMBSTONE: Duration = Duration::from_hours(6);
+/// How often it is looked whether what was written has arrived.
+const LOOKS: Duration = Duration::from_millis(5);
+
+/// Everything that a look needs, while this process leads.
+pub(crate) struct Joins {
+    pub(crate) hub: Hub,
+    pub(crate) registrations: Registrations,
+    pub(crate) effects: Effects,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) knowledge: Arc<Knowledge>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) log: Log,
+    pub(crate) holder: String,
+    /// Held by the join whose effects are to be seen before the next one is asked about.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// How often each was answered with hold.
+    pub(crate) attempts: Mutex<HashMap<String, u32>>,
+}
+
+/// A cluster and the request that it is to join with.
+struct Subject<'s> {
+    snapshot: &'s Snapshot,
+    cluster: &'s ManagedCluster,
+    object: &'s Arc<Value>,
+    asked: &'s Arc<Asked>,
+    csr: &'s Arc<Value>,
+    approve: bool,
+    accept: bool,
+}
+
+impl Joins {
+    fn attempts(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why nothing can be decided at present.
+    pub(crate) fn blind(&self) -> Option<String> {
+        if !self.policies.is_complete() {
+            return Some("the policies of the hub have not been read yet".to_owned());
+        }
+        if self.policies.age().is_none_or(|age| age > OLDEST) {
+            return Some("the policies of the hub cannot be read".to_owned());
+        }
+        self.hub.stale()
+    }
+
+    /// Looks at one name, and does what follows.
+    pub(crate) async fn look(&self, name: &str) -> Next {
+        match self.try_look(name).await {
+            Ok(next) => next,
+            Err(failed) => {
+                self.metrics.join(match failed {
+                    Failed::NotLeading => "NotLeading",
+                    Failed::Changed => "Changed",
+                    Failed::Late => "Late",
+                    Failed::Refused(_) => "Refused",
+                });
+                if let Failed::Refused(why) = failed {
+                    self.refused(name, &why).await;
+                }
+                Next::Again
+            }
+        }
+    }
+
+    async fn try_look(&self, name: &str) -> Result<Next, Failed> {
+        if self.blind().is_some() {
+            return Ok(Next::Again);
+        }
+        // Whoever counts must see what came of the one before.
+        let counts = self.policies.count(Operation::Join);
+        let turn = if counts { Some(self.turn.lock().await) } else { None };
+        let snapshot = self.hub.snapshot(name);
+        let Some(cluster) = &snapshot.cluster else { return self.gone(&snapshot).await };
+        let now = Timestamp::now();
+        let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
+        let options = Options { chosen: Chosen::InBulk, ..Options::default() };
+        let decision = decide(name, &snapshot.found(&requests, now), &options);
+        let before = self.registrations.get(name).unwrap_or_default();
+        let used = is_used(&before, cluster, now);
+        let next = match ruled(&decision, used) {
+            Ruled::Nothing => self.settled(&snapshot, cluster, before, &options).await?,
+            Ruled::Person(refusal) => {
+                let why = format!("a person: {} ({})", refusal.detail, refusal.code);
+                self.person(&snapshot, cluster, before, &why).await?
+            }
+            Ruled::Ask { stands_on, approve, accept } => {
+                let subject = snapshot.asked.get(stands_on).zip(snapshot.object.as_ref());
+                let Some((asked, object)) = subject else { return Ok(Next::Again) };
+                let Some(csr) = &asked.object else {
+                    return self.person(&snapshot, cluster, before, "a person: its request is too large").await;
+                };
+                let subject = Subject { snapshot: &snapshot, cluster, object, asked, csr, approve, accept };
+                self.ask(&subject, before, &options).await?
+            }
+        };
+        drop(turn);
+        Ok(next)
+    }
+
+    /// A person has to decide. Of clusters that nobody asks for nothing is written.
+    async fn person(
+        &self,
+        snapshot: &Snapshot,
+        cluster: &ManagedCluster,
+        before: RegistrationStatus,
+        why: &str,
+    ) -> Result<Next, Failed> {
+        let asks = snapshot.asked.iter().filter(|asked| asked.request.state == State::Pending);
+        let Some(newest) = asks.max_by_key(|asked| asked.request.created) else {
+            return Ok(Next::Rest);
+        };
+        let new = RegistrationStatus {
+            verdict: RegistrationVerdict::Hold,
+            waiting_for: Some(status::sentence(why)),
+            // While keys of an earlier cluster may be used, the name is that one's.
+            cluster_uid: before.cluster_uid.clone().filter(|_| !before.keys.is_empty()).or_else(|| uid(cluster)),
+            requester: Some(status::requester(&newest.request)),
+            request: Some(status::request(&newest.request)),
+            intent: None,
+            decision: None,
+            approved_by: Vec::new(),
+            ..before.clone()
+        };
+        self.tell(cluster, &before, &new, "Person").await;
+        self.registrations.write(&self.effects, &snapshot.name, new).await?;
+        Ok(Next::Waits(LONGEST))
+    }
+
+    /// There is nothing to decide: whose keys it has is noted.
+    async fn settled(
+        &self,
+        snapshot: &Snapshot,
+        cluster: &ManagedCluster,
+        before: RegistrationStatus,
+        options: &Options,
+    ) -> Result<Next, Failed> {
+        let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
+        let now = Timestamp::now();
+        let requests = snapshot.asked.iter().map(|asked| &asked.request);
+        let granted = status::keys(&snapshot.name, requests, now, &options.settings);
+        let is_known = before != RegistrationStatus::default();
+        if !accepted || (granted.is_empty() && !is_known) {
+            return Ok(Next::Rest);
+        }
+        let new = RegistrationStatus {
+            cluster_uid: uid(cluster),
+            keys: status::merged(&before.keys, granted, now),
+            waiting_for: None,
+            intent: None,
+            removed_at: None,
+            ..before
+        };
+        self.registrations.write(&self.effects, &snapshot.name, new).await?;
+        Ok(Next::Rest)
+    }
+
+    /// The hub has no such cluster any more.
+    async fn gone(&self, snapshot: &Snapshot) -> Result<Next, Failed> {
+        let name = &snapshot.name;
+        let Some(before) = self.registrations.get(name) else { return Ok(Next::Rest) };
+        let now = Timestamp::now();
+        let Some(end) = status::last_end(&before.keys, now) else {
+            self.registrations.delete(&self.effects, name).await?;
+            return Ok(Next::Rest);
+        };
+        let removed_at = before.removed_at.clone().or_else(|| Some(status::time(now)));
+        let new = RegistrationStatus { removed_at, waiting_for: None, intent: None, ..before };
+        self.registrations.write(&self.effects, name, new).await?;
+        let left = Duration::try_from(end.duration_since(now)).unwrap_or(TOMBSTONE);
+        Ok(Next::After(left.min(TOMBSTONE)))
+    }
+
+    /// The hub refused what was to be done.
+    async fn refused(&self, name: &str, why: &str) {
+        let Some(before) = self.registrations.get(name) else { return };
+        let waiting_for = Some(status::sentence(&format!("the hub: {why}")));
+        let new = RegistrationStatus { waiting_for, intent: None, ..before };
+        self.log.decided(name, "Refused", &new);
+        // What cannot be written now is written when it is tried again.
+        let _ = self.registrations.write(&self.effects, name, new).await;
+    }
+
+    /// Asks the policies, and carries out what they say.
+    async fn ask(&self, subject: &Subject<'_>, before: RegistrationStatus, options: &Options) -> Result<Next, Failed> {
+        let name = &subject.snapshot.name;
+        let now = Timestamp::now();
+        let said = self.judge(subject, now).await?;
+        let request = &subject.asked.request;
+        let mut new = RegistrationStatus {
+            verdict: status::verdict(said.answer.verdict),
+            waiting_for: None,
+            cluster_uid: uid(subject.cluster),
+            requester: Some(status::requester(request)),
+            request: Some(status::request(request)),
+            keys: status::merged(&before.keys, Vec::new(), now),
+            intent: None,
+            approved_by: Vec::new(),
+            decision: Some(said.decision(now)),
+            removed_at: None,
+        };
+        let policies = match judged(&said.answer, &said.approving.iter().map(String::as_str).collect::<Vec<_>>()) {
+            Judged::Carry(policies) => policies,
+            Judged::Wait { why, again } => {
+                new.waiting_for = Some(status::sentence(&why));
+                *self.attempts().entry(name.clone()).or_default() += 1;
+                self.tell(subject.cluster, &before, &new, new.verdict.clone().as_str()).await;
+                self.registrations.write(&self.effects, name, new).await?;
+                let again = again.map_or(LONGEST, |seconds| Duration::from_secs(seconds.max(1).into()));
+                return Ok(Next::Waits(again.min(LONGEST)));
+            }
+        };
+        // Another key may ask by now.
+        if subject.approve && !self.effects.are_all(name, &subject.snapshot.asked).await? {
+            return Err(Failed::Changed);
+        }
+        new.approved_by = policies.clone();
+        new.intent = Some(RegistrationIntent {
+            approve: subject.approve.then(|| status::bounded(&request.name, 253)),
+            accept: subject.accept,
+            cluster_version: subject.cluster.metadata.resource_version.clone().unwrap_or_default(),
+            holder: status::bounded(&self.holder, 253),
+            at: status::time(now),
+        });
+        self.registrations.write(&self.effects, name, new.clone()).await?;
+        let mut seen = Vec::new();
+        if subject.approve {
+            let key = request.fingerprint().unwrap_or_default();
+            let message = format!("allowed by policy {}, key {key}", policies.join(", "));
+            let version = self.effects.approve(subject.csr, &status::sentence(&message)).await?;
+            seen.push((EvidenceSource::Csrs, version));
+        }
+        if subject.accept {
+            let accepted = self.effects.accept(subject.cluster, &said.answer.patch).await;
+            if matches!(accepted, Err(Failed::Late)) {
+                // It may have been accepted all the same, and then it counts for those who come after it.
+                let version = self.effects.version(name).await?;
+                self.until_seen(&[(EvidenceSource::Clusters, version)]).await?;
+            }
+            seen.push((EvidenceSource::Clusters, accepted?));
+        }
+        new.intent = None;
+        new.keys = status::merged(&new.keys, status::key(request, now, &options.settings).into_iter().collect(), now);
+        self.attempts().remove(name);
+        self.tell(subject.cluster, &before, &new, "Accepted").await;
+        let written = self.registrations.write(&self.effects, name, new).await;
+        self.until_seen(&seen).await?;
+        written.map(|()| Next::Rest)
+    }
+
+    /// Waits until policies would be shown what was written, or this process leads no more.
+    async fn until_seen(&self, seen: &[(EvidenceSource, u64)]) -> Result<(), Failed> {
+        while !seen.iter().all(|(source, version)| self.knowledge.has_seen(source, *version)) {
+            self.effects.send(async { Ok(()) }).await?;
+            tokio::time::sleep(LOOKS).await;
+        }
+        Ok(())
+    }
+
+    /// Asks the policies. They compute: other registrations go on meanwhile.
+    async fn judge(&self, subject: &Subject<'_>, now: Timestamp) -> Result<Said, Failed> {
+        let attempt = self.attempts().get(&subject.snapshot.name).copied().unwrap_or_default();
+        let asking = Asking {
+            id: subject.asked.request.uid.clone().unwrap_or_default(),
+            now: now.as_millisecond(),
+            attempt,
+            wants_object: true,
+            ..Asking::default()
+        };
+        let (csr, object) = (subject.csr.clone(), subject.object.clone());
+        let policies = self.policies.clone();
+        let states = self.policies.states();
+        let modules: BTreeMap<String, String> =
+            states.into_iter().filter_map(|(name, state)| Some((name, state.sha256?))).collect();
+        let asked = tokio::task::spawn_blocking(move || {
+            let mut question = review::join(&csr, &object, &asking).map_err(|error| error.to_string())?.into_owned();
+            question.creator = question.csr.as_ref().map(|csr| csr.requester.clone());
+            let made = policies.evaluate(question, &Deadline::after(DECIDES));
+            Ok::<_, String>(Said::of(&made, &modules))
+        });
+        match asked.await {
+            Ok(Ok(said)) => Ok(said),
+            Ok(Err(why)) => Err(Failed::Refused(format!("its registration cannot be read: {why}"))),
+            Err(_) => Err(Failed::Late),
+        }
+    }
+
+    /// Tells of a change of what was decided, in the log, the metrics and an event.
+    async fn tell(&self, cluster: &ManagedCluster, before: &RegistrationStatus, now: &RegistrationStatus, what: &str) {
+        self.metrics.join(match what {
+            "Accepted" => "Accepted",
+            "Person" => "Person",
+            _ => "Waits",
+        });
+        let same = before.verdict == now.verdict
+            && before.waiting_for == now.waiting_for
+            && before.cluster_uid == now.cluster_uid
+            && before.approved_by == now.approved_by;
+        if same && before != &RegistrationStatus::default() {
+            return;
+        }
+        self.log.decided(cluster.metadata.name.as_deref().unwrap_or_default(), what, now);
+        let (reason, message) = match &now.waiting_for {
+            None => ("JoinAllowed", format!("accepted: allowed by policy {}", now.approved_by.join(", "))),
+            Some(why) if now.verdict == RegistrationVerdict::Deny => ("JoinDenied", why.clone()),
+            Some(why) => ("JoinHeld", format!("waits for {why}")),
+        };
+        self.effects.tell(cluster, reason, now.waiting_for.is_none(), &message).await;
+    }
+}
+
+fn uid(cluster: &ManagedCluster) -> Option<String> {
+    cluster.metadata.uid.clone()
+}
+
+/// Whether certificates of an earlier cluster of this name may still be valid.
+fn is_used(before: &RegistrationStatus, cluster: &ManagedCluster, now: Timestamp) -> bool {
+    let earlier = before.cluster_uid.as_ref().is_some_and(|uid| cluster.metadata.uid.as_ref() != Some(uid));
+    earlier && status::last_end(&before.keys, now).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::registration::RegistrationKey;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_used_until_the_last_certificate_of_another_cluster_has_ended() {
+        let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+        let cluster: ManagedCluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": "c1", "uid": "new"}, "spec": {},
+        }))
+        .unwrap();
+        let status = |uid: &str, until: &str| RegistrationStatus {
+            cluster_uid: Some(uid.to_owned()),
+            keys: vec![RegistrationKey { until: until.to_owned(), spki_sha256: "k".to_owned() }],
+            ..RegistrationStatus::default()
+        };
+        assert!(is_used(&status("old", "2026-07-01T00:00:00Z"), &cluster, now));
+        assert!(!is_used(&status("old", "2026-05-01T00:00:00Z"), &cluster, now), "they have ended");
+        assert!(!is_used(&status("new", "2026-07-01T00:00:00Z"), &cluster, now), "its own");
+        assert!(!is_used(&RegistrationStatus::default(), &cluster, now));
+    }
+}

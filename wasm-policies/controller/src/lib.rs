@@ -1,0 +1,26 @@
+//! The hub's controller: approves and accepts the joins that rules and policies allow, and does nothing else.
+//!
+//! ```text
+//! ManagedClusters, requests, … ─▶ hub (stores) ─▶ rules of accept ─▶ policies ─▶ step
+//!                                      │                                          │
+//! Lease ─▶ leadership ─────────────────┴───▶ intent ─▶ approve ─▶ accept, edit ─▶ result (Registration)
+//! ```
+//!
+//! Whoever does not hold the lease writes nothing. What is written is pinned to what was judged, so that nothing that
+//! changed in between is let in. Everything starts from what the hub holds: wherever it is cut off, the next one that
+//! looks comes to the same end.
+
+mod controller;
+mod effects;
+mod hub;
+mod join;
+mod lease;
+mod log;
+mod queue;
+mod registrations;
+mod status;
+mod step;
+mod store;
+
+pub use controller::{Controller, Parts};
+pub use lease::{Holder, LeaseName};

@@ -1,0 +1,105 @@
+//! The Registrations of the hub, which this controller writes and nobody else.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
+use ocm_api::Registration;
+use ocm_api::registration::{RegistrationSpec, RegistrationStatus};
+
+use crate::effects::{Effects, Failed};
+use crate::status::is_same;
+
+/// Objects of a page.
+const PAGE: u32 = 200;
+
+/// What was read when this controller began to lead, and what it has written since.
+#[derive(Default)]
+pub(crate) struct Registrations(Mutex<HashMap<String, Registration>>);
+
+impl Registrations {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Registration>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads all of them.
+    pub(crate) async fn read(effects: &Effects) -> Result<Self, Failed> {
+        let api: Api<Registration> = Api::all(effects.client().clone());
+        let mut params = ListParams::default().limit(PAGE);
+        let mut known = HashMap::new();
+        loop {
+            let page = effects.send(api.list(&params)).await?;
+            let named = page.items.into_iter().filter_map(|item| Some((item.metadata.name.clone()?, item)));
+            known.extend(named);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(Self(Mutex::new(known))),
+            }
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.known().keys().cloned().collect()
+    }
+
+    /// What is written of a cluster.
+    pub(crate) fn get(&self, name: &str) -> Option<RegistrationStatus> {
+        Some(self.known().get(name)?.status.clone().unwrap_or_default())
+    }
+
+    /// Writes what is to be said of a cluster, unless it says so already. Whoever else has written it wins: it is read
+    /// again then, and nothing is done that the intent was to announce.
+    pub(crate) async fn write(&self, effects: &Effects, name: &str, status: RegistrationStatus) -> Result<(), Failed> {
+        let api: Api<Registration> = Api::all(effects.client().clone());
+        let known = self.known().get(name).cloned();
+        if known.as_ref().and_then(|known| known.status.as_ref()).is_some_and(|before| is_same(before, &status)) {
+            return Ok(());
+        }
+        let written = async {
+            let mut object = match known {
+                Some(known) => known,
+                None => {
+                    let new = Registration::new(name, RegistrationSpec {});
+                    effects.send(api.create(&PostParams::default(), &new)).await?
+                }
+            };
+            object.status = Some(status);
+            effects.send(api.replace_subresource("status", name, &PostParams::default(), &object)).await
+        };
+        let answer = written.await;
+        match answer {
+            Ok(now) => {
+                self.known().insert(name.to_owned(), now);
+                Ok(())
+            }
+            Err(failed) => {
+                // Nobody knows what is there now.
+                let there = effects.send(api.get_opt(name)).await;
+                let mut known = self.known();
+                match there {
+                    Ok(Some(there)) => drop(known.insert(name.to_owned(), there)),
+                    Ok(None) => drop(known.remove(name)),
+                    Err(_) => {}
+                }
+                drop(known);
+                Err(failed)
+            }
+        }
+    }
+
+    /// Forgets a name that may be used again.
+    pub(crate) async fn delete(&self, effects: &Effects, name: &str) -> Result<(), Failed> {
+        let Some(uid) = self.known().get(name).and_then(|known| known.metadata.uid.clone()) else { return Ok(()) };
+        let api: Api<Registration> = Api::all(effects.client().clone());
+        let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        match effects.send(api.delete(name, &params)).await {
+            Ok(_) | Err(Failed::Changed) => {
+                self.known().remove(name);
+                Ok(())
+            }
+            Err(failed) => Err(failed),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What is written down of a registration, within bounds: neither clock nor client.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use ocm_api::registration::{
+    MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationKey,
+    RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationStatus, RegistrationVerdict,
+};
+use ocm_core::csr::{Request, Settings, State};
+use ocm_policy_engine::Final;
+use ocm_policy_rules::{Answer, approving};
+
+/// Ends of certificates are rounded up to full hours: what is known of them is when they were approved.
+const HOUR: i64 = 3600;
+const MAX_CODE: usize = 64;
+
+/// What the policies said, for the controller and for whoever reads it later.
+pub(crate) struct Said {
+    pub(crate) answer: ocm_policy_rules::Combined,
+    pub(crate) approving: Vec<String>,
+    pub(crate) opinions: Vec<RegistrationOpinion>,
+    pub(crate) record_sha256: Option<String>,
+    pub(crate) record: Option<String>,
+}
+
+impl Said {
+    /// Of a decision, with the digests of the modules in force.
+    pub(crate) fn of(made: &Final, modules: &BTreeMap<String, String>) -> Self {
+        let said = made.asked().iter().map(|one| (one.enforcement(), one.outcome()));
+        let approving = approving(made.answer.verdict, said).into_iter().map(str::to_owned).collect();
+        let opinions = made.asked().iter().take(MAX_POLICIES).map(|one| {
+            let codes = match &one.outcome().result {
+                Ok(decision) => decision.reasons.iter().map(|reason| bounded(&reason.code, MAX_CODE)).collect(),
+                Err(error) => vec![error.code().to_owned()],
+            };
+            RegistrationOpinion {
+                policy: bounded(one.place(), 63),
+                module_sha256: modules.get(one.place()).cloned(),
+                verdict: verdict(Answer::of(&one.outcome().result).unwrap_or(Answer::NoOpinion)),
+                codes: codes.into_iter().take(MAX_CODES).collect(),
+            }
+        });
+        let opinions = opinions.collect();
+        let records = made.records();
+        let deciding = records.iter().find(|record| made.answer.deciding.contains(&record.policy.name));
+        let record = deciding.map(ocm_policy_rules::record::Record::canonical);
+        Self {
+            answer: made.answer.clone(),
+            approving,
+            opinions,
+            record_sha256: deciding.map(ocm_policy_rules::record::Record::digest),
+            record: record.filter(|record| record.chars().count() <= MAX_RECORD),
+        }
+    }
+
+    pub(crate) fn decision(&self, now: Timestamp) -> RegistrationDecision {
+        RegistrationDecision {
+            at: time(now),
+            policies: self.opinions.clone(),
+            record_sha256: self.record_sha256.clone(),
+            record: self.record.clone(),
+        }
+    }
+}
+
+pub(crate) fn verdict(answer: Answer) -> RegistrationVerdict {
+    match answer {
+        Answer::NoOpinion => RegistrationVerdict::NoOpinion,
+        Answer::Allow => RegistrationVerdict::Allow,
+        Answer::Hold => RegistrationVerdict::Hold,
+        Answer::Error => RegistrationVerdict::Error,
+        Answer::Deny => RegistrationVerdict::Deny,
+    }
+}
+
+/// A text of at most so many characters, all of which can be shown.
+pub(crate) fn bounded(text: &str, most: usize) -> String {
+    text.chars().take(most).map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+pub(crate) fn sentence(text: &str) -> String {
+    bounded(text, MAX_TEXT)
+}
+
+pub(crate) fn time(time: Timestamp) -> String {
+    time.round(jiff::Unit::Second).unwrap_or(time).to_string()
+}
+
+pub(crate) fn requester(request: &Request) -> RegistrationRequester {
+    RegistrationRequester {
+        username: sentence(request.asked_by()),
+        uid: request.requester.uid.as_deref().map(sentence),
+        credential_id: request.requester.credential_ids.first().map(|id| sentence(id)),
+    }
+}
+
+pub(crate) fn request(request: &Request) -> RegistrationRequest {
+    RegistrationRequest {
+        name: bounded(&request.name, 253),
+        uid: bounded(request.uid.as_deref().unwrap_or_default(), 63),
+        spki_sha256: request.key_digest().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Until when a certificate of a request may be valid that was approved then.
+pub(crate) fn key(request: &Request, approved: Timestamp, settings: &Settings) -> Option<RegistrationKey> {
+    let lifetime = request.lifetime_seconds.map_or(settings.signer_default_seconds, i64::from);
+    let ends = approved.checked_add(SignedDuration::from_secs(lifetime)).ok()?;
+    let until = Timestamp::from_second((ends.as_second() / HOUR + 1) * HOUR).ok()?;
+    Some(RegistrationKey { until: until.to_string(), spki_sha256: request.key_digest()?.to_owned() })
+}
+
+/// The keys that were approved for the agents of a cluster.
+pub(crate) fn keys<'a>(
+    name: &str,
+    requests: impl IntoIterator<Item = &'a Request>,
+    now: Timestamp,
+    settings: &Settings,
+) -> Vec<RegistrationKey> {
+    let granted = requests.into_iter().filter(|request| {
+        matches!(request.state, State::Approved | State::Issued)
+            && request.facts().clusters_of_agents().any(|of| of == name)
+    });
+    granted.filter_map(|request| key(request, request.decided.unwrap_or(now), settings)).collect()
+}
+
+/// Both lists as one: each key once, with its later end, and of too many those that end last. Ended ones are left out.
+pub(crate) fn merged(known: &[RegistrationKey], new: Vec<RegistrationKey>, now: Timestamp) -> Vec<RegistrationKey> {
+    let mut latest: BTreeMap<String, RegistrationKey> = BTreeMap::new();
+    for key in known.iter().cloned().chain(new).filter(|key| is_alive(key, now)) {
+        let there = latest.entry(key.spki_sha256.clone()).or_insert_with(|| key.clone());
+        // Both are written alike, so the later one is the greater text.
+        if there.until < key.until {
+            *there = key;
+        }
+    }
+    let mut all: Vec<RegistrationKey> = latest.into_values().collect();
+    all.sort_by(|one, other| other.cmp(one));
+    all.truncate(MAX_KEYS);
+    all
+}
+
+/// Whether certificates of a key may be valid. What cannot be read is taken for the worse.
+fn is_alive(key: &RegistrationKey, now: Timestamp) -> bool {
+    key.until.parse::<Timestamp>().map_or(true, |until| until > now)
+}
+
+/// When the last certificate has ended; none: all have.
+pub(crate) fn last_end(keys: &[RegistrationKey], now: Timestamp) -> Option<Timestamp> {
+    let alive = keys.iter().filter(|key| is_alive(key, now));
+    alive.map(|key| key.until.parse().unwrap_or(Timestamp::MAX)).max()
+}
+
+/// Whether both say the same, but for when it was said.
+pub(crate) fn is_same(one: &RegistrationStatus, other: &RegistrationStatus) -> bool {
+    let timeless = |status: &RegistrationStatus| {
+        let mut status = status.clone();
+        if let Some(decision) = &mut status.decision {
+            decision.at.clear();
+            // The time is in it.
+            decision.record = None;
+            decision.record_sha256 = None;
+        }
+        if let Some(intent) = &mut status.intent {
+            intent.at.clear();
+        }
+        status
+    };
+    timeless(one) == timeless(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(key: &str, until: &str) -> RegistrationKey {
+        RegistrationKey { until: until.to_owned(), spki_sha256: key.to_owned() }
+    }
+
+    #[test]
+    fn keys_are_kept_until_their_last_certificate_has_ended() {
+        let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+        let old = [known("a", "2026-07-01T00:00:00Z"), known("ended", "2026-05-01T00:00:00Z"), known("?", "soon")];
+        let all = merged(&old, vec![known("a", "2026-08-01T00:00:00Z"), known("b", "2026-06-02T00:00:00Z")], now);
+        let names: Vec<&str> = all.iter().map(|key| key.spki_sha256.as_str()).collect();
+        assert_eq!(names, ["?", "a", "b"]);
+        assert_eq!(all[1].until, "2026-08-01T00:00:00Z");
+        assert_eq!(last_end(&all[1..], now), "2026-08-01T00:00:00Z".parse().ok());
+        assert_eq!(last_end(&old[1..2], now), None);
+        assert_eq!(last_end(&all, now), Some(Timestamp::MAX), "nobody knows");
+    }
+
+    #[test]
+    fn whoever_asks_often_does_not_make_the_list_longer() {
+        let now = Timestamp::UNIX_EPOCH;
+        let many =
+            (0..100).map(|number| known(&format!("k{number}"), &format!("2026-01-01T00:{:02}:00Z", number % 60)));
+        let kept = merged(&[], many.collect(), now);
+        assert_eq!(kept.len(), MAX_KEYS);
+        assert!(kept.iter().all(|key| key.until.as_str() >= "2026-01-01T00:44:00Z"), "those that end last");
+    }
+
+    #[test]
+    fn what_strangers_wrote_is_cut_and_can_be_shown() {
+        assert_eq!(sentence("a\u{1b}[31mb\n"), "a [31mb ");
+        assert_eq!(sentence(&"é".repeat(5000)).chars().count(), MAX_TEXT);
+    }
+
+    #[test]
+    fn time_alone_is_no_news() {
+        let said = |at: &str, verdict| RegistrationStatus {
+            verdict,
+            decision: Some(RegistrationDecision {
+                at: at.to_owned(),
+                record: Some(at.to_owned()),
+                ..Default::default()
+            }),
+            ..RegistrationStatus::default()
+        };
+        let hold = || RegistrationVerdict::Hold;
+        assert!(is_same(&said("1", hold()), &said("2", hold())));
+        assert!(!is_same(&said("1", hold()), &said("1", RegistrationVerdict::Deny)));
+    }
+}
