@@ -1,5 +1,6 @@
 //! Our controller as a process beside a hub.
 
+#![expect(clippy::print_stderr, reason = "a test that fails says what the controller said")]
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -53,6 +54,8 @@ pub struct Controller {
     health: String,
     /// The lines of its decision log.
     pub log: Arc<Mutex<Vec<Value>>>,
+    /// What it says to people.
+    pub says: Arc<Mutex<String>>,
 }
 
 impl Controller {
@@ -78,7 +81,7 @@ impl Controller {
         let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
         command.args(["controller", "--health-listen", &health, "--kubeconfig"]).arg(kubeconfig);
         command.arg("--cache-dir").arg(hub.dir().unwrap().join("cache"));
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let (lines, out) = (log.clone(), child.stdout.take().unwrap());
@@ -87,7 +90,14 @@ impl Controller {
                 lines.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
-        Self { child, health, log }
+        let says = Arc::new(Mutex::new(String::new()));
+        let (said, err) = (says.clone(), child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(err).lines().map_while(Result::ok) {
+                *said.lock().unwrap() += &format!("{line}\n");
+            }
+        });
+        Self { child, health, log, says }
     }
 
     /// What its address for probes and scrapes says.
@@ -125,6 +135,13 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!(
+                "{}\n{}",
+                self.says.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+                self.get("/readyz")
+            );
+        }
         self.kill();
     }
 }

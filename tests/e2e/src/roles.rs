@@ -88,6 +88,45 @@ pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, St
     users
 }
 
+/// Users who hold all rights of the documented ClusterRole of a file but those of one rule, for every rule, each with the
+/// resources of that rule. Of its Roles they hold everything.
+///
+/// # Panics
+///
+/// When the roles cannot be read or bound.
+pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Vec<String>)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
+    let text = path.to_str().expect("the path is text");
+    let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
+    let listed = listed.expect("the documented roles can be read");
+    let roles: Vec<Value> = serde_json::Deserializer::from_str(&listed)
+        .into_iter::<Value>()
+        .map(|role| role.expect("kubectl prints JSON"))
+        .flat_map(|role| role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]))
+        .collect();
+    let rules = roles.iter().find(|role| role["kind"] == "ClusterRole").expect("a ClusterRole")["rules"].clone();
+    let rules = rules.as_array().expect("it has rules");
+    let mut users = Vec::new();
+    for (index, missing) in rules.iter().enumerate() {
+        let user = format!("{}-{index}", file.trim_end_matches(".yaml"));
+        for role in &roles {
+            let mut role = role.clone();
+            if role["kind"] == "ClusterRole" {
+                role["metadata"]["name"] = json!(user);
+                role["rules"] = rules.iter().filter(|rule| *rule != missing).cloned().collect();
+            }
+            let file = cluster.dir().expect("a folder").join("role.json");
+            std::fs::write(&file, role.to_string()).expect("written");
+            cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("the role can be applied");
+            bind(cluster, &user, &role);
+        }
+        let resources = missing["resources"].as_array().expect("a rule has resources");
+        let resources = resources.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        users.push((cluster.user_kubeconfig(&user, &[]).expect("a user can be made"), resources));
+    }
+    users
+}
+
 /// The rights of a rule, each as a rule of its own.
 fn single(rule: &Value) -> Vec<Value> {
     let list = |member: &str| rule[member].as_array().cloned().unwrap_or_default();

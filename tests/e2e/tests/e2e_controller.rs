@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
 use e2e_tests::controller_support::{APPROVES, Controller, Mortal, approving, hub, registration};
-use e2e_tests::roles::user_with;
+use e2e_tests::roles::{user_with, users_without_one_rule};
 use e2e_tests::webhook_support::policy;
 use ocm_core::csr::Request;
 use serde_json::{Value, json};
@@ -255,4 +255,38 @@ fn of_two_controllers_one_acts_and_one_that_was_asleep_writes_nothing() {
     assert_eq!(hub.request(&third).status.and_then(|status| status.conditions).map(|all| all.len()), Some(1));
     // Who ends gives it back: the other one acts at once.
     assert_eq!(first.terminate(), Some(0));
+}
+
+/// What no policy of this hub asks for, and what only Open Cluster Management's own webhook looks at.
+const NOT_HERE: [&str; 2] = ["managedclustersets", "managedclusters/accept"];
+
+#[test]
+fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks() {
+    let hub = hub("controller-rights", true);
+    let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
+    assert!(users.len() >= 12, "{}", users.len());
+    for (index, (kubeconfig, resources)) in users.iter().enumerate() {
+        if resources.iter().any(|resource| NOT_HERE.contains(&resource.as_str())) {
+            continue;
+        }
+        let name = format!("c{index}");
+        hub.join(&name);
+        let mut controller = Controller::spawn(&hub.cluster, kubeconfig);
+        let names_it = || {
+            let said = controller.says.lock().expect("nobody failed").clone();
+            let log = json!(*controller.log.lock().expect("nobody failed"));
+            let said = format!("{said}{}{log}", controller.get("/readyz"));
+            // The API server says signerName where the right is about signers.
+            let word = |resource: &String| {
+                resource.split('/').next_back().unwrap_or(resource).trim_end_matches('s').to_owned()
+            };
+            resources.iter().any(|resource| said.contains(&word(resource)))
+        };
+        until(&format!("it names one of {resources:?}"), names_it);
+        assert!(!hub.accepts(&name), "without {resources:?}");
+        assert_eq!(controller.terminate(), Some(0), "{resources:?}");
+    }
+    // With all of them it does it.
+    let _controller = Controller::start(&hub);
+    until("all are accepted", || hub.accepted().len() == users.len() - NOT_HERE.len());
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use ocm_core::{Event, Narrator};
 use ocm_policy_server::{DecisionLog, Knowledge, Metrics, Policies};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
@@ -58,14 +59,14 @@ impl Controller {
         Self(parts)
     }
 
-    /// Works until `end`. `tell` hears what people should know, and `looked` whenever the hub has answered.
-    pub async fn run(&self, end: impl Future<Output = ()>, tell: &dyn Fn(String), looked: &dyn Fn()) {
+    /// Works until `end`. `looked` hears whenever the hub has answered.
+    pub async fn run(&self, end: impl Future<Output = ()>, narrator: &dyn Narrator, looked: &dyn Fn()) {
         let parts = &self.0;
         let mut candidate = Candidate::new(parts.effects.clone(), &parts.lease, &parts.holder);
         let lead = candidate.leadership();
         tokio::select! {
-            () = candidate.run(tell, looked) => {}
-            () = self.lead(&lead, tell) => {}
+            () = candidate.run(narrator, looked) => {}
+            () = self.lead(&lead, narrator) => {}
             () = end => {}
         }
         // Nothing is being written any more: the other tasks ended with the loop.
@@ -73,21 +74,21 @@ impl Controller {
     }
 
     /// Acts whenever this process leads.
-    async fn lead(&self, lead: &Leadership, tell: &dyn Fn(String)) {
+    async fn lead(&self, lead: &Leadership, narrator: &dyn Narrator) {
         loop {
             self.0.metrics.leading(false, 0);
             lead.clone().gained().await;
-            tell("this controller acts now".to_owned());
+            narrator.tell(Event::done("this controller acts now"));
             let mut until = lead.clone();
             tokio::select! {
                 () = until.lost() => {}
                 why = self.session(lead) => {
-                    tell(why);
+                    narrator.tell(Event::warning(why));
                     tokio::time::sleep(BEGIN_AGAIN).await;
                     continue;
                 }
             }
-            tell("another controller may act now".to_owned());
+            narrator.tell(Event::warning("this controller acts no more"));
         }
     }
 
@@ -103,7 +104,12 @@ impl Controller {
         let (wakes, mut woken) = unbounded_channel();
         let hub = Hub::follow(&parts.client, &wakes);
         // Policies that cannot be told answer with an error until they can.
-        let (_, ()) = futures::join!(parts.knowledge.read_anew(EVIDENCE), hub.first_read());
+        let first = tokio::time::timeout(EVIDENCE, hub.first_read());
+        let (_, first) = futures::join!(parts.knowledge.read_anew(EVIDENCE), first);
+        if first.is_err() {
+            let why = hub.older_than(EVIDENCE).unwrap_or_else(|| "it has not answered in time".to_owned());
+            return format!("the hub cannot be read: {why}");
+        }
         let (mut queue, mut tasks) = (Queue::default(), JoinSet::new());
         let now = Instant::now();
         for name in hub.names().into_iter().chain(registrations.names()) {

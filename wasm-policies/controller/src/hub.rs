@@ -148,6 +148,11 @@ impl Hub {
 
     /// Why nothing can be decided by what is known; none: it is fresh.
     pub(crate) fn stale(&self) -> Option<String> {
+        self.older_than(OLDEST)
+    }
+
+    /// The kind of objects that was not known to be as it is for so long, and why.
+    pub(crate) fn older_than(&self, oldest: Duration) -> Option<String> {
         let all = [
             ("managedclusters", self.clusters.age(), self.clusters.lost()),
             ("certificatesigningrequests", self.requests.age(), self.requests.lost()),
@@ -155,7 +160,7 @@ impl Hub {
             ("clusterroles", self.roles.age(), self.roles.lost()),
             ("clusterrolebindings", self.bindings.age(), self.bindings.lost()),
         ];
-        let (kind, _, lost) = all.into_iter().find(|(_, age, _)| *age > OLDEST)?;
+        let (kind, _, lost) = all.into_iter().find(|(_, age, _)| *age > oldest)?;
         let why = lost.unwrap_or_else(|| "the hub tells nothing".to_owned());
         Some(format!("{kind} cannot be followed: {why}"))
     }

@@ -206,10 +206,10 @@ impl Joins {
 
     /// The hub refused what was to be done.
     async fn refused(&self, name: &str, why: &str) {
+        self.log.refused(name, why);
         let Some(before) = self.registrations.get(name) else { return };
         let waiting_for = Some(status::sentence(&format!("the hub: {why}")));
         let new = RegistrationStatus { waiting_for, intent: None, ..before };
-        self.log.decided(name, "Refused", &new);
         // What cannot be written now is written when it is tried again.
         let _ = self.registrations.write(&self.effects, name, new).await;
     }

@@ -10,6 +10,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
 use kube::{Api, Client, Error};
+use ocm_core::{Event, Narrator};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -95,9 +96,9 @@ impl Candidate {
         Leadership(self.leads.subscribe())
     }
 
-    /// Wants it until it is dropped. `tell` hears why it cannot be had, once for each reason, and `looked` that the hub has
+    /// Wants it until it is dropped. Tells why it cannot be had, once for each reason; `looked` hears that the hub has
     /// answered.
-    pub(crate) async fn run(&mut self, tell: &dyn Fn(String), looked: &dyn Fn()) {
+    pub(crate) async fn run(&mut self, narrator: &dyn Narrator, looked: &dyn Fn()) {
         let mut told = String::new();
         loop {
             let begun = Instant::now();
@@ -114,7 +115,7 @@ impl Candidate {
                         _ => format!("the hub has not answered within {} seconds", ANSWER.as_secs()),
                     };
                     if why != told {
-                        tell(format!("the lease {} cannot be renewed: {why}", self.name));
+                        narrator.tell(Event::warning(format!("the lease {} cannot be renewed: {why}", self.name)));
                         told = why;
                     }
                 }

@@ -13,6 +13,18 @@ use serde_json::json;
 pub(crate) struct Log(pub(crate) Arc<DecisionLog>);
 
 impl Log {
+    /// What was to be done was refused, or nothing could be written.
+    pub(crate) fn refused(&self, cluster: &str, why: &str) {
+        let line = json!({
+            "time": Timestamp::now().to_string(),
+            "operation": "join",
+            "cluster": cluster,
+            "outcome": "Refused",
+            "message": why,
+        });
+        self.0.add(line.to_string(), Duration::ZERO);
+    }
+
     pub(crate) fn decided(&self, cluster: &str, outcome: &str, status: &RegistrationStatus) {
         let decision = status.decision.as_ref();
         let line = json!({

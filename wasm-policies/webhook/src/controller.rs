@@ -32,8 +32,7 @@ pub(crate) async fn run(args: ControllerArgs, client: ClientArgs, ui: Arc<Ui>, s
     });
     let following = parts.follow(&ui);
     let probing = tokio::spawn(serve_health(probes, parts.health.clone()));
-    let tell = |what: String| ui.tell(Event::done(what));
-    controller.run(stop, &tell, &|| parts.health.answers()).await;
+    controller.run(stop, &*ui, &|| parts.health.answers()).await;
     for task in [following, probing] {
         task.abort();
         let _ = task.await;
