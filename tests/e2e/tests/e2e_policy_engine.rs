@@ -408,6 +408,11 @@ fn a_run_that_was_killed_goes_on() {
     assert!(said.stdout.lines().all(|line| line.ends_with(" unchanged")), "{said:?}");
     assert_eq!((said.stdout.lines().count(), policies(&hub)), (all, open()));
     assert_eq!(secrets(), before);
+    // Here no pod is ever ready: whoever waits for one gives up, and nobody waits for the webhook.
+    let said = run(&mut command(&keeper, "install", &["--wait", "--timeout=3s"]));
+    assert_eq!((said.code, policies(&hub)), (Some(124), open()), "{said:?}");
+    assert!(said.stderr.contains("gave up waiting for the webhook's pods"), "{said:?}");
+    assert_eq!(create(&hub, Who::Bootstrap, |_| ()), Answer::Passed);
 }
 
 #[test]
