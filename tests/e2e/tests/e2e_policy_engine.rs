@@ -168,7 +168,8 @@ fn pods(hub: &Hub) -> Vec<Value> {
 
 /// Takes all pods away, and keeps them away.
 fn kill_pods(hub: &Hub) {
-    kubectl(hub, &["scale", "deployment", "ocm-policy-webhook", "--namespace=ocm-policy-engine", "--replicas=0"]);
+    let both = ["ocm-policy-webhook", "ocm-policy-controller"];
+    kubectl(hub, &[&["scale", "deployment"], &both[..], &["--namespace=ocm-policy-engine", "--replicas=0"]].concat());
     kubectl(hub, &["delete", "pods", "--all", "--namespace=ocm-policy-engine", "--grace-period=0", "--force"]);
     until("pods are left", || pods(hub).is_empty());
 }
@@ -201,7 +202,7 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
             .contains("validatingwebhookconfiguration.admissionregistration.k8s.io/ocm-policy-webhook configured")
     );
     assert_eq!(policies(&hub), closed());
-    assert_eq!(pods(&hub).len(), 2);
+    assert_eq!(pods(&hub).len(), 4, "two of the webhook, and two of the controller");
     let namespace = e2e_tests::object(&hub.cluster, &["namespace", "ocm-policy-engine"]);
     assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
 
@@ -217,7 +218,20 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
         {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters", "managedclusters/status"], "verbs": ["*"]},
         {"apiGroups": ["certificates.k8s.io"], "resources": ["*"], "verbs": ["*"]},
     ]));
+    // What a policy approves joins without a person, judged by the webhook's pods and written by the controller's.
+    let account = "open-cluster-management/agent-registration-bootstrap";
+    let rules = json!([{"operations": ["join"], "serviceAccounts": [account], "names": ["auto-*"]}]);
+    let approves =
+        json!({"module": {"builtin": "allowed-identities"}, "autoApprove": true, "settings": {"rules": rules}});
+    policy(&hub.cluster, "approves", approves);
+    let approved = hub.join("auto-1");
+    until("auto-1 has not joined", || hub.accepts("auto-1"));
+    assert!(hub.is("Approved", &approved));
     let (first, second) = (hub.join("c1"), hub.join("c2"));
+    until("c1 does not wait", || {
+        !text(&e2e_tests::object(&hub.cluster, &["registration", "c1"]), "/status/waitingFor").is_empty()
+    });
+    assert!(!hub.accepts("c1") && !hub.is("Approved", &first));
     let kubelets = kubelet_request(&hub, "kubelet-1");
     let labelled = |cluster: &mut ManagedCluster| {
         cluster.metadata.labels = Some([("open-cluster-management.io/x".to_owned(), "y".to_owned())].into());
@@ -273,7 +287,7 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     install(&keeper, &["--wait", "--replicas=1"], 0);
     assert_eq!(
         (policies(&hub), pods(&hub).iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).count()),
-        (closed(), 1)
+        (closed(), 2)
     );
     assert!(answer(hub.try_ask(&wrong)).says(ours));
 }
@@ -340,7 +354,11 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     assert!(pods(&hub).is_empty());
     let mut left: Vec<String> = engine(&hub).into_keys().collect();
     left.retain(|name| !name.starts_with("HubPolicy"));
-    let kept = ["CustomResourceDefinition /hubpolicies.policy.kubectl-ocm.dev", "Namespace /ocm-policy-engine"];
+    let kept = [
+        "CustomResourceDefinition /hubpolicies.policy.kubectl-ocm.dev",
+        "CustomResourceDefinition /registrations.policy.kubectl-ocm.dev",
+        "Namespace /ocm-policy-engine",
+    ];
     assert_eq!(left, kept);
     assert_eq!(kubectl(&hub, &["get", "hubpolicy", "own", "csr-hygiene"]), Answer::Passed);
     // The baseline is none of its business.
@@ -411,7 +429,7 @@ fn a_run_that_was_killed_goes_on() {
     // Here no pod is ever ready: whoever waits for one gives up, and nobody waits for the webhook.
     let said = run(&mut command(&keeper, "install", &["--wait", "--timeout=3s"]));
     assert_eq!((said.code, policies(&hub)), (Some(124), open()), "{said:?}");
-    assert!(said.stderr.contains("gave up waiting for the webhook's pods"), "{said:?}");
+    assert!(said.stderr.contains("gave up waiting for the pods of the policy engine"), "{said:?}");
     assert_eq!(create(&hub, Who::Bootstrap, |_| ()), Answer::Passed);
 }
 

@@ -1,4 +1,5 @@
-//! The policy engine of a hub: the objects that run the policy webhook and have the API server ask it.
+//! The policy engine of a hub: the objects that run the policy webhook and the controller, and have the API server ask the
+//! webhook.
 //!
 //! ```text
 //! Options + what is there + certificates ─▶ engine: namespace, roles, pods ─▶ configurations (Ignore) ─▶ (Fail)
@@ -35,16 +36,20 @@ pub const FIRST_MINOR: u32 = 30;
 pub const NAMESPACE: &str = "ocm-policy-engine";
 /// Deployment, ServiceAccount, Service, roles and configurations of the webhook.
 pub const WEBHOOK: &str = "ocm-policy-webhook";
+/// Deployment, ServiceAccount, Lease and roles of the controller.
+pub const CONTROLLER: &str = "ocm-policy-controller";
 /// Secret of the authority that signs the webhook's certificates. Nothing that runs on the hub reads it.
 pub const AUTHORITY_SECRET: &str = "ocm-policy-webhook-ca";
 /// Secret of the webhook's serving certificate.
 pub const SERVING_SECRET: &str = "ocm-policy-webhook-tls";
 /// Secret with the credentials to pull the image.
 pub const PULL_SECRET: &str = "ocm-policy-engine-image-pull-credentials";
-/// The pods of the webhook, as a label selector.
-pub const PODS: &str = "app.kubernetes.io/name=ocm-policy-webhook";
-/// How many pods there are unless somebody chose another number.
+/// All pods, as a label selector.
+pub const PODS: &str = "app.kubernetes.io/part-of=kubectl-ocm";
+/// How many pods of the webhook there are unless somebody chose another number.
 pub const REPLICAS: i32 = 2;
+/// How many pods of the controller there are at most: one acts, and another one takes over.
+const CONTROLLERS: i32 = 2;
 
 /// Name of a managed cluster that the webhook refuses whoever creates it, with [`PROBE_SENTENCE`]: to see whether the API
 /// server asks it. The baseline lets it pass, which would refuse it before anybody asked the webhook.
@@ -62,7 +67,7 @@ pub struct Options {
     pub image: Option<String>,
     /// Credentials to pull it with; none: as they are.
     pub pull_credentials: Option<PullCredentials>,
-    /// How many pods; none: as many as there are, two at first.
+    /// How many pods of the webhook; none: as many as there are, two at first. The controller has as many, but two at most.
     pub replicas: Option<i32>,
     /// Refuse nothing: policies are evaluated, and their verdicts only recorded.
     pub audit: bool,
@@ -84,7 +89,7 @@ pub enum OptionsError {
 pub struct Engine {
     /// Everything but the configurations.
     pub pods: Plan,
-    /// How many pods.
+    /// How many pods of the webhook.
     pub replicas: i32,
     /// The authorities that the API server is to trust, as PEM.
     pub bundle: String,
@@ -101,13 +106,16 @@ pub fn plan(options: &Options, live: Option<&Value>, certificates: &Certificates
     if replicas < 1 {
         return Err(OptionsError::NoReplicas);
     }
-    let mut accounts = vec![service_account(options.pull_credentials.is_some()), workload::priority_class()];
+    let pulls = options.pull_credentials.is_some();
+    let mut accounts = vec![service_account(WEBHOOK, pulls), service_account(CONTROLLER, pulls)];
+    accounts.push(workload::priority_class());
     accounts.extend(options.pull_credentials.as_ref().map(pull_secret));
     accounts.extend(rbac::webhook());
+    accounts.extend(rbac::controller());
     accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
     let policies = if options.without_policies { Vec::new() } else { policies::manifests(options.audit) };
     let pods = Plan::new([
-        Stage::new("the namespace and the definition of HubPolicy", vec![namespace(), definition()]),
+        Stage::new("the namespace and the definitions of our kinds", definitions()),
         Stage::new("accounts, roles and the certificates' authority", accounts),
         Stage::new("policies", policies),
         Stage::new(
@@ -117,8 +125,12 @@ pub fn plan(options: &Options, live: Option<&Value>, certificates: &Certificates
                 workload::service(),
                 workload::network_policy(),
                 workload::disruption_budget(),
-                workload::deployment(image, replicas),
+                workload::webhook(image, replicas),
             ],
+        ),
+        Stage::new(
+            "the controller",
+            vec![workload::controller_network_policy(), workload::controller(image, replicas.min(CONTROLLERS))],
         ),
     ]);
     Ok(Engine { pods, replicas, bundle: certificates.bundle.clone() })
@@ -188,15 +200,17 @@ fn namespace() -> Manifest {
     Manifest::of(&Namespace { metadata, ..Namespace::default() })
 }
 
-fn definition() -> Manifest {
-    let mut definition = crds::hub_policy_manifest();
+fn definitions() -> Vec<Manifest> {
     let (key, value) = MARK;
-    definition.body_mut()["metadata"]["labels"] = json!({ key: value });
-    definition
+    let marked = |mut definition: Manifest| {
+        definition.body_mut()["metadata"]["labels"] = json!({ key: value });
+        definition
+    };
+    vec![namespace(), marked(crds::hub_policy_manifest()), marked(crds::registration_manifest())]
 }
 
-fn service_account(pulls: bool) -> Manifest {
-    let account = Manifest::of(&ServiceAccount { metadata: within(WEBHOOK), ..ServiceAccount::default() });
+fn service_account(name: &str, pulls: bool) -> Manifest {
+    let account = Manifest::of(&ServiceAccount { metadata: within(name), ..ServiceAccount::default() });
     if pulls { with(account, json!({"imagePullSecrets": [{"name": PULL_SECRET}]})) } else { account }
 }
 

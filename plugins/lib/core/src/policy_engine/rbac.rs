@@ -1,17 +1,23 @@
-//! What the webhook may do on the hub: the very roles that the documentation shows.
+//! What the webhook and the controller may do on the hub: the very roles that the documentation shows.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, WEBHOOK, with};
+use super::{CONTROLLER, NAMESPACE, WEBHOOK, with};
 
-/// The file of the documentation.
+/// The files of the documentation.
 const ROLES: &str = include_str!("../../../../../docs/rbac/policy-webhook.yaml");
+const CONTROLLERS_ROLES: &str = include_str!("../../../../../docs/rbac/policy-controller.yaml");
 
 /// The roles of the webhook, each with its binding.
 pub(super) fn webhook() -> Vec<Manifest> {
     bound(ROLES, WEBHOOK)
+}
+
+/// The roles of the controller, each with its binding.
+pub(super) fn controller() -> Vec<Manifest> {
+    bound(CONTROLLERS_ROLES, CONTROLLER)
 }
 
 /// Every role of a file, and what gives it to a ServiceAccount of ours.
@@ -47,26 +53,49 @@ mod tests {
     use super::super::MARK;
     use super::*;
 
-    #[test]
-    fn the_webhook_gets_what_the_documentation_says_and_only_reads() {
-        let plan = webhook();
-        let roles: Vec<Value> = serde_saphyr::from_multiple(ROLES).unwrap();
+    /// The documented roles, after a look at whether the plan holds exactly these.
+    fn documented(plan: &[Manifest], file: &str, account: &str) -> Vec<Value> {
+        let roles: Vec<Value> = serde_saphyr::from_multiple(file).unwrap();
         assert_eq!(plan.len(), 2 * roles.len());
-        let mut rules = 0;
         for (pair, role) in plan.chunks(2).zip(&roles) {
             let [own, binding] = pair else { panic!("a role without its binding") };
             assert_eq!((&own.body()["rules"], own.kind()), (&role["rules"], role["kind"].as_str().unwrap()));
             assert_eq!(own.namespace(), role["metadata"]["namespace"].as_str());
             assert_eq!((binding.name(), binding.namespace()), (own.name(), own.namespace()));
             assert_eq!(binding.body()["roleRef"]["kind"], role["kind"]);
+            assert_eq!(binding.body()["subjects"][0]["name"], account);
             assert_eq!(own.body()["metadata"]["labels"][MARK.0], MARK.1);
-            for verb in role["rules"].as_array().unwrap().iter().flat_map(|rule| rule["verbs"].as_array().unwrap()) {
-                assert!(["get", "list", "watch"].contains(&verb.as_str().unwrap()), "{verb}");
-                rules += 1;
-            }
-            let secrets = role["rules"].to_string().contains("\"secrets\"");
-            assert!(!secrets, "it mounts its own certificate, and must not read the authority's key");
+            assert!(!role["rules"].to_string().contains("\"secrets\""), "nothing may read the authority's key");
         }
-        assert!(rules > 10);
+        roles.iter().flat_map(|role| role["rules"].as_array().unwrap().clone()).collect()
+    }
+
+    #[test]
+    fn the_webhook_gets_what_the_documentation_says_and_only_reads() {
+        let rules = documented(&webhook(), ROLES, WEBHOOK);
+        let verbs: Vec<&str> = rules
+            .iter()
+            .flat_map(|rule| rule["verbs"].as_array().unwrap())
+            .map(|verb| verb.as_str().unwrap())
+            .collect();
+        assert!(verbs.len() > 10 && verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{verbs:?}");
+    }
+
+    #[test]
+    fn the_controller_gets_what_the_documentation_says_and_grants_nothing() {
+        let rules = documented(&controller(), CONTROLLERS_ROLES, CONTROLLER);
+        let changes = |rule: &&Value| {
+            !rule["verbs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|verb| ["get", "list", "watch"].contains(&verb.as_str().unwrap()))
+        };
+        let changed: Vec<String> = rules.iter().filter(changes).map(|rule| rule["resources"].to_string()).collect();
+        assert!(changed.iter().any(|kinds| kinds.contains("certificatesigningrequests/approval")), "{changed:?}");
+        // Whoever changes these changes what it may do, or by what it is judged.
+        for kind in ["hubpolicies\"", "roles", "bindings", "webhook", "admission", "deployments", "namespaces"] {
+            assert!(!changed.iter().any(|kinds| kinds.contains(kind)), "{kind}: {changed:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The pods of the webhook, and what keeps them reachable.
+//! The pods of the webhook and of the controller, and what keeps them reachable.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
@@ -8,15 +8,18 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{MARK, SERVING_SECRET, WEBHOOK, meta, with, within};
+use super::{CONTROLLER, MARK, SERVING_SECRET, WEBHOOK, meta, with, within};
 
-/// Name of the container.
+/// Names of the containers, which are the roles of the program.
 const CONTAINER: &str = "webhook";
+const CONTROLS: &str = "controller";
 /// Ports of the container: reviews, and probes and metrics.
 const REVIEWS: u16 = 9443;
 const HEALTH: u16 = 8080;
 /// How long a pod may take to end: it takes connections for 12 more seconds, and answers what has begun within 20.
 const GRACE_SECONDS: u16 = 45;
+/// The controller gives its lease back, and ends.
+const CONTROLLERS_GRACE_SECONDS: u16 = 10;
 
 /// The image that a Deployment runs.
 pub(super) fn image(deployment: &Value) -> Option<&str> {
@@ -30,33 +33,42 @@ pub(super) fn replicas(deployment: &Value) -> Option<i32> {
 }
 
 /// What tells the pods.
-fn selector() -> Value {
-    json!({"app.kubernetes.io/name": WEBHOOK})
+fn selector(name: &str) -> Value {
+    json!({"app.kubernetes.io/name": name})
 }
 
 /// Clusters wait for these pods, so they go before ordinary ones. The classes of Kubernetes itself are for what a cluster
 /// cannot work without, which it can, and quotas keep them to kube-system on many clusters.
 pub(super) fn priority_class() -> Manifest {
     let class = Manifest::of(&PriorityClass { metadata: meta(WEBHOOK), ..PriorityClass::default() });
-    let description = "The policy webhook of a hub: registrations wait while it has no pod.";
+    let description = "The policy engine of a hub: registrations wait while it has no pod.";
     with(class, json!({"value": 1_000_000, "description": description}))
 }
 
 pub(super) fn service() -> Manifest {
     let service = Manifest::of(&Service { metadata: within(WEBHOOK), ..Service::default() });
     let ports = json!([{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "reviews"}]);
-    with(service, json!({"spec": {"selector": selector(), "ports": ports}}))
+    with(service, json!({"spec": {"selector": selector(WEBHOOK), "ports": ports}}))
 }
 
 /// Reviews and probes come in, and nothing else. API servers are no pods, and where they come from differs from cluster to
 /// cluster, so whoever knows it narrows this policy.
 pub(super) fn network_policy() -> Manifest {
-    let policy = Manifest::of(&NetworkPolicy { metadata: within(WEBHOOK), ..NetworkPolicy::default() });
-    let port = |number: u16| json!({"port": number, "protocol": "TCP"});
+    ingress(WEBHOOK, &[REVIEWS, HEALTH])
+}
+
+/// Probes and scrapes come in, and nothing else.
+pub(super) fn controller_network_policy() -> Manifest {
+    ingress(CONTROLLER, &[HEALTH])
+}
+
+fn ingress(name: &str, ports: &[u16]) -> Manifest {
+    let policy = Manifest::of(&NetworkPolicy { metadata: within(name), ..NetworkPolicy::default() });
+    let ports: Vec<Value> = ports.iter().map(|number| json!({"port": number, "protocol": "TCP"})).collect();
     let spec = json!({
-        "podSelector": {"matchLabels": selector()},
+        "podSelector": {"matchLabels": selector(name)},
         "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [port(REVIEWS), port(HEALTH)]}],
+        "ingress": [{"ports": ports}],
     });
     with(policy, json!({"spec": spec}))
 }
@@ -66,57 +78,104 @@ pub(super) fn disruption_budget() -> Manifest {
     let budget = Manifest::of(&PodDisruptionBudget { metadata: within(WEBHOOK), ..PodDisruptionBudget::default() });
     let spec = json!({
         "maxUnavailable": 1,
-        "selector": {"matchLabels": selector()},
+        "selector": {"matchLabels": selector(WEBHOOK)},
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     });
     with(budget, json!({"spec": spec}))
 }
 
-pub(super) fn deployment(image: &str, replicas: i32) -> Manifest {
-    let deployment = Manifest::of(&Deployment { metadata: within(WEBHOOK), ..Deployment::default() });
-    let mut labels = selector();
+pub(super) fn webhook(image: &str, replicas: i32) -> Manifest {
+    let tls = json!({"name": "tls", "secret": {"secretName": SERVING_SECRET}});
+    let pod = pod(WEBHOOK, GRACE_SECONDS, &container(image), &[tls]);
+    // No pod goes before the next one answers.
+    deployment(WEBHOOK, replicas, &pod)
+}
+
+pub(super) fn controller(image: &str, replicas: i32) -> Manifest {
+    let container = json!({
+        "name": CONTROLS,
+        "image": image,
+        "args": [CONTROLS, format!("--health-listen=0.0.0.0:{HEALTH}"), MODULES],
+        "ports": [{"name": "health", "containerPort": HEALTH, "protocol": "TCP"}],
+        "readinessProbe": probe("/readyz", 2, 2),
+        "livenessProbe": probe("/healthz", 10, 6),
+        "resources": resources(),
+        "securityContext": confined(),
+        "volumeMounts": [cache(), tmp()],
+    });
+    deployment(CONTROLLER, replicas, &pod(CONTROLLER, CONTROLLERS_GRACE_SECONDS, &container, &[]))
+}
+
+fn deployment(name: &str, replicas: i32, pod: &Value) -> Manifest {
+    let deployment = Manifest::of(&Deployment { metadata: within(name), ..Deployment::default() });
+    let mut labels = selector(name);
     labels[MARK.0] = MARK.1.into();
     let spec = json!({
         "replicas": replicas,
-        "selector": {"matchLabels": selector()},
-        // No pod goes before the next one answers.
+        "selector": {"matchLabels": selector(name)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": {"metadata": {"labels": labels}, "spec": pod(image)},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
     });
     with(deployment, json!({"spec": spec}))
 }
 
-fn pod(image: &str) -> Value {
+fn pod(name: &str, grace_seconds: u16, container: &Value, volumes: &[Value]) -> Value {
     let spread = |key: &str| {
         json!({
             "maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": selector()},
+            "labelSelector": {"matchLabels": selector(name)},
         })
     };
+    let own = [
+        json!({"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}}),
+        json!({"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}),
+    ];
+    let volumes = [volumes, &own].concat();
     json!({
-        "serviceAccountName": WEBHOOK,
+        "serviceAccountName": name,
         "priorityClassName": WEBHOOK,
-        "terminationGracePeriodSeconds": GRACE_SECONDS,
+        "terminationGracePeriodSeconds": grace_seconds,
         "enableServiceLinks": false,
         "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
         // The image says which user, and it is none of the node's.
         "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container(image)],
-        "volumes": [
-            {"name": "tls", "secret": {"secretName": SERVING_SECRET}},
-            {"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}},
-            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
-        ],
+        "containers": [container],
+        "volumes": volumes,
     })
 }
 
+fn probe(path: &str, period: u16, failures: u16) -> Value {
+    json!({
+        "httpGet": {"path": path, "port": "health"}, "periodSeconds": period, "timeoutSeconds": 2,
+        "failureThreshold": failures,
+    })
+}
+
+/// Without a limit of CPU: a review that is slowed down is one that is not answered in time.
+fn resources() -> Value {
+    json!({"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}})
+}
+
+fn confined() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"]},
+    })
+}
+
+fn cache() -> Value {
+    json!({"name": "cache", "mountPath": "/cache"})
+}
+
+fn tmp() -> Value {
+    json!({"name": "tmp", "mountPath": "/tmp"})
+}
+
+/// In a folder of its own: everybody may write to a volume, and what lies in the cache is run.
+const MODULES: &str = "--cache-dir=/cache/modules";
+
 fn container(image: &str) -> Value {
-    let probe = |path: &str, period: u16, failures: u16| {
-        json!({
-            "httpGet": {"path": path, "port": "health"}, "periodSeconds": period, "timeoutSeconds": 2,
-            "failureThreshold": failures,
-        })
-    };
     json!({
         "name": CONTAINER,
         "image": image,
@@ -127,17 +186,12 @@ fn container(image: &str) -> Value {
         ],
         "readinessProbe": probe("/readyz", 2, 2),
         "livenessProbe": probe("/healthz", 10, 6),
-        // Without a limit of CPU: a review that is slowed down is one that is not answered in time.
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": false,
-            "readOnlyRootFilesystem": true,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "resources": resources(),
+        "securityContext": confined(),
         "volumeMounts": [
             {"name": "tls", "mountPath": "/tls", "readOnly": true},
-            {"name": "cache", "mountPath": "/cache"},
-            {"name": "tmp", "mountPath": "/tmp"},
+            cache(),
+            tmp(),
         ],
     })
 }
@@ -145,12 +199,11 @@ fn container(image: &str) -> Value {
 /// The role, and flags. Name and value in one argument: later runs tell them apart by it.
 fn arguments() -> Vec<String> {
     vec![
-        "webhook".to_owned(),
+        CONTAINER.to_owned(),
         format!("--listen=0.0.0.0:{REVIEWS}"),
         format!("--health-listen=0.0.0.0:{HEALTH}"),
         "--tls-cert-file=/tls/tls.crt".to_owned(),
         "--tls-private-key-file=/tls/tls.key".to_owned(),
-        // In a folder of its own: everybody may write to a volume, and what lies in the cache is run.
-        "--cache-dir=/cache/modules".to_owned(),
+        MODULES.to_owned(),
     ]
 }

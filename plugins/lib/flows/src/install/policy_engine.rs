@@ -273,12 +273,14 @@ fn pair(secret: &Value) -> Option<Pair> {
 /// Waits until every pod answers.
 async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) -> Result<(), Failure> {
     let pause = Duration::from_millis(500);
-    until("waiting for the webhook's pods", deadline, pause, narrator, async || {
-        let health = workload::deployment(cluster, engine::NAMESPACE, engine::WEBHOOK).await?;
-        Ok(match health {
-            Health::Ready => Check::Ready(()),
-            Health::NotYet { because } | Health::Stuck { because } => Check::Unwatched(because),
-        })
+    until("waiting for the pods of the policy engine", deadline, pause, narrator, async || {
+        for name in [engine::WEBHOOK, engine::CONTROLLER] {
+            match workload::deployment(cluster, engine::NAMESPACE, name).await? {
+                Health::Ready => {}
+                Health::NotYet { because } | Health::Stuck { because } => return Ok(Check::Unwatched(because)),
+            }
+        }
+        Ok(Check::Ready(()))
     })
     .await
     .map_err(with_hint)
