@@ -239,15 +239,17 @@ Examples:
 Running the same command again changes nothing but certificates of which two thirds of the life have passed. What is \
 there stays where no flag says otherwise: the image, the number of pods, settings of policies, and a baseline with \
 settings of your own. Without --wait the webhook is asked, and what it does not answer passes; with --wait nobody \
-registers without it in the end. To take it away: kubectl ocm uninstall policy-engine
+registers without it in the end. Its controller lets in what a HubPolicy with autoApprove allows, and nobody before there is \
+one. To take it away: kubectl ocm uninstall policy-engine
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences, or the cluster is too old or \
 no hub, 124 --wait gave up, 130 interrupted.";
 
 /// Have WebAssembly policies decide about registrations on the hub
 ///
-/// Installs the policy webhook in the namespace ocm-policy-engine, certificates of its own, the policies that say what the
-/// rules of accept say, the static baseline, and the configurations by which the API server asks the webhook. Where it is
+/// Installs in the namespace ocm-policy-engine the policy webhook, with certificates of its own, and the controller, which
+/// lets in what a policy with autoApprove allows, and nobody before there is one; the policies that say what the rules of
+/// accept say, the static baseline, and the configurations by which the API server asks the webhook. Where the webhook is
 /// away, clusters can neither register nor be accepted, and no certificate of theirs can be approved; all else goes on. It
 /// needs Kubernetes 1.30.
 #[derive(Args, Debug)]
