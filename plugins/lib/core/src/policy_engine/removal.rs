@@ -16,7 +16,7 @@ pub struct Removal {
     pub engine: Plan,
 }
 
-/// What [`plan`] has made. HubPolicies, their definition and the namespace, with all that is in it, only where `purge` says
+/// What [`super::plan`] has made. HubPolicies, their definition and the namespace, with all that is in it, only where `purge` says
 /// so: people have written policies, too.
 pub fn removal(purge: bool) -> Removal {
     let configurations = super::configurations("", FailurePolicy::Ignore);
