@@ -267,7 +267,7 @@ pub(crate) struct PolicyEngineInstallArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
 
-    /// Image of the policy webhook [default: the one that runs]
+    /// Image of the webhook and the controller [default: the one that runs]
     #[arg(long, value_name = "IMAGE", help_heading = "Image")]
     pub(crate) image: Option<String>,
     /// Docker configuration file with the credentials to pull the image
@@ -275,7 +275,7 @@ pub(crate) struct PolicyEngineInstallArgs {
     /// Without it, credentials that the hub has stay as they are.
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(crate) image_pull_credential_file: Option<PathBuf>,
-    /// Number of the webhook's pods [default: as many as there are, 2 at first]
+    /// Number of the webhook's pods; the controller has 2 at most [default: as many as there are, 2 at first]
     #[arg(long, value_name = "NUMBER", help_heading = "Resources")]
     pub(crate) replicas: Option<i32>,
     /// Leave the HubPolicies alone: install none, and change none

@@ -61,15 +61,8 @@ pub(crate) struct BaselineArgs {
     /// How long to wait, e.g. 90s, 10m
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     pub(crate) timeout: String,
-    /// Do not ask
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-    /// Show what would be deleted and delete nothing: client decides here and only reads, server lets the hub check it too
-    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
-    #[arg(require_equals = true)]
-    pub(crate) dry_run: DryRunArg,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) removal: RemovalArgs,
 }
 
 const POLICY_ENGINE_EXAMPLES: &str = "\
@@ -80,7 +73,7 @@ Examples:
   # Delete it, and wait until its pods are gone
   kubectl ocm uninstall policy-engine --context hub --wait
 
-  # The policies that people have written, too
+  # The policies that people have written and all Registrations, too
   kubectl ocm uninstall policy-engine --context hub --purge
 
 The static baseline stays: kubectl ocm uninstall baseline takes it away. Where nothing is left of the engine, the command \
@@ -92,13 +85,15 @@ answer was no, 124 --wait gave up, 130 interrupted.";
 /// Let policies no longer decide about registrations on the hub
 ///
 /// Deletes the configurations by which the API server asks the policy webhook, so that nothing waits for it, and then what
-/// kubectl ocm install policy-engine made in the namespace ocm-policy-engine. HubPolicies, their definition and the
-/// namespace stay without --purge. An object of such a name that somebody else made is left alone, and so is everything
-/// then.
+/// kubectl ocm install policy-engine made in the namespace ocm-policy-engine. HubPolicies, Registrations, their definitions
+/// and the namespace stay without --purge. An object of such a name that somebody else made is left alone, and so is
+/// everything then.
 #[derive(Args, Debug)]
 #[command(after_help = POLICY_ENGINE_EXAMPLES)]
 pub(crate) struct PolicyEngineArgs {
-    /// Delete all HubPolicies with their definition, and the namespace with whatever else is in it
+    /// Delete all HubPolicies and Registrations with their definitions, and the namespace with whatever else is in it
+    ///
+    /// With the Registrations goes what is known of names whose certificates may still be valid.
     #[arg(long)]
     pub(crate) purge: bool,
     /// Wait until the pods are gone
@@ -107,6 +102,13 @@ pub(crate) struct PolicyEngineArgs {
     /// How long to wait, e.g. 90s, 10m
     #[arg(long, value_name = "DURATION", default_value = "2m")]
     pub(crate) timeout: String,
+    #[command(flatten)]
+    pub(crate) removal: RemovalArgs,
+}
+
+/// What every removal can be told.
+#[derive(Args, Debug)]
+pub(crate) struct RemovalArgs {
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,

@@ -8,7 +8,7 @@ use ocm_core::{DryRun, Exit, Failure, baseline, duration};
 use ocm_flows::uninstall as flow;
 use ocm_kube::{ClientArgs, connect};
 
-use crate::args::{BaselineArgs, PolicyEngineArgs, UninstallArgs, What};
+use crate::args::{BaselineArgs, PolicyEngineArgs, RemovalArgs, UninstallArgs, What};
 use crate::view;
 
 pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -20,7 +20,8 @@ pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, F
 }
 
 async fn baseline_command(arguments: BaselineArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let BaselineArgs { wait, timeout, yes, dry_run, output: OutputArgs { output } } = arguments;
+    let BaselineArgs { wait, timeout, removal } = arguments;
+    let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let dry_run = DryRun::from(dry_run);
     let view = PlanView::of(ui.clone(), Mode::Apply(dry_run), output);
@@ -37,7 +38,8 @@ async fn baseline_command(arguments: BaselineArgs, client: ClientArgs, ui: Arc<U
 }
 
 async fn policy_engine_command(arguments: PolicyEngineArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let PolicyEngineArgs { purge, wait, timeout, yes, dry_run, output: OutputArgs { output } } = arguments;
+    let PolicyEngineArgs { purge, wait, timeout, removal } = arguments;
+    let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let dry_run = DryRun::from(dry_run);
     let view = PlanView::of(ui.clone(), Mode::Apply(dry_run), output);

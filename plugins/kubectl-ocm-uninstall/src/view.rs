@@ -62,11 +62,14 @@ pub(crate) fn engine_question(cluster: &Cluster, purge: bool, policies: usize) -
     let label = cluster.label();
     let lost = match (purge, policies) {
         (false, _) => "The HubPolicies stay.".to_owned(),
-        (true, 0) => "The namespace ocm-policy-engine goes with whatever is in it.".to_owned(),
-        (true, 1) => "One HubPolicy goes too, and the namespace ocm-policy-engine with whatever is in it.".to_owned(),
-        (true, many) => {
-            format!("{many} HubPolicies go too, and the namespace ocm-policy-engine with whatever is in it.")
+        (true, 0) => "All Registrations go too, and the namespace ocm-policy-engine with whatever is in it.".to_owned(),
+        (true, 1) => {
+            "One HubPolicy and all Registrations go too, and the namespace ocm-policy-engine with whatever is in it."
+                .to_owned()
         }
+        (true, many) => format!(
+            "{many} HubPolicies and all Registrations go too, and the namespace ocm-policy-engine with whatever is in it."
+        ),
     };
     format!("Delete the policy engine ({label})? The API server then asks no policies about registrations. {lost}")
 }
@@ -95,7 +98,8 @@ pub(crate) fn finish_engine(
         }));
         if !purge {
             ui.tell(Event::note(
-                "HubPolicies, their definition and the namespace ocm-policy-engine stay: --purge deletes them, too",
+                "HubPolicies, Registrations, their definitions and the namespace ocm-policy-engine stay: --purge deletes \
+                 them, too",
             ));
         }
     }

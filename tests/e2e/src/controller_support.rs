@@ -102,11 +102,7 @@ impl Controller {
 
     /// What its address for probes and scrapes says.
     pub fn get(&self, path: &str) -> String {
-        let mut answer = String::new();
-        let Ok(mut stream) = TcpStream::connect(&self.health) else { return answer };
-        let _ = write!(stream, "GET {path} HTTP/1.1\r\nhost: controller\r\nconnection: close\r\n\r\n");
-        let _ = stream.read_to_string(&mut answer);
-        answer
+        crate::get(&self.health, path)
     }
 
     /// Whether it is the one that acts.
@@ -153,16 +149,16 @@ pub fn registration(hub: &Hub, name: &str) -> Value {
     object["status"].clone()
 }
 
-/// A proxy between the controller and a hub that dies with the n-th write: the hub has done it, and the controller never
+/// A proxy between the controller and a hub that fails with the n-th write: the hub has done it, and the controller never
 /// hears of it. Writes of leases and events count for nothing.
-pub struct Mortal {
+pub struct FailingProxy {
     kubectl: Child,
     /// The kubeconfig with which to go through it.
     pub kubeconfig: PathBuf,
-    died: Arc<Mutex<bool>>,
+    failed: Arc<Mutex<bool>>,
 }
 
-impl Mortal {
+impl FailingProxy {
     /// Starts it, with the rights of a kubeconfig.
     pub fn start(hub: &Cluster, as_user: &Path, writes: usize) -> Self {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -177,15 +173,15 @@ impl Mortal {
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let died = Arc::new(Mutex::new(false));
-        let (left, dead) = (Arc::new(Mutex::new(writes)), died.clone());
+        let failed = Arc::new(Mutex::new(false));
+        let (left, dead) = (Arc::new(Mutex::new(writes)), failed.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (left, dead) = (left.clone(), dead.clone());
                 std::thread::spawn(move || connection(stream, behind, &left, &dead));
             }
         });
-        let kubeconfig = hub.dir().unwrap().join(format!("mortal-{writes}.kubeconfig"));
+        let kubeconfig = hub.dir().unwrap().join(format!("failing-{writes}.kubeconfig"));
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "hub",
             "clusters": [{"name": "hub", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
@@ -193,16 +189,16 @@ impl Mortal {
             "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "user"}}],
         });
         std::fs::write(&kubeconfig, config.to_string()).unwrap();
-        Self { kubectl, kubeconfig, died }
+        Self { kubectl, kubeconfig, failed }
     }
 
     /// Whether the write came.
-    pub fn died(&self) -> bool {
-        *self.died.lock().unwrap()
+    pub fn failed(&self) -> bool {
+        *self.failed.lock().unwrap()
     }
 }
 
-impl Drop for Mortal {
+impl Drop for FailingProxy {
     fn drop(&mut self) {
         let _ = self.kubectl.kill();
         let _ = self.kubectl.wait();
@@ -210,7 +206,7 @@ impl Drop for Mortal {
 }
 
 /// Passes requests on, one after the other, until the last write that is allowed.
-fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, died: &Mutex<bool>) {
+fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mutex<bool>) {
     let Ok(server) = TcpStream::connect(("127.0.0.1", behind)) else { return };
     let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let last = Arc::new(Mutex::new(false));
@@ -257,7 +253,7 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, died: &Mutex<
         if reader.read_exact(&mut body).is_err() {
             return;
         }
-        if *died.lock().unwrap() {
+        if *failed.lock().unwrap() {
             return;
         }
         let mut ends = false;
@@ -272,7 +268,7 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, died: &Mutex<
         }
         if ends {
             let _ = hears.recv_timeout(READY);
-            *died.lock().unwrap() = true;
+            *failed.lock().unwrap() = true;
             return;
         }
     }

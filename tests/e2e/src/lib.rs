@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
@@ -17,6 +19,15 @@ pub mod engine_support;
 pub mod join_support;
 pub mod roles;
 pub mod webhook_support;
+
+/// What an address answers over plain HTTP, head and body; empty: nothing listens there.
+pub(crate) fn get(address: &str, path: &str) -> String {
+    let mut answer = String::new();
+    let Ok(mut stream) = TcpStream::connect(address) else { return answer };
+    let _ = write!(stream, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    let _ = stream.read_to_string(&mut answer);
+    answer
+}
 
 /// The release of OCM whose images the clusters hold, without the `v`.
 ///

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -76,21 +76,12 @@ impl Webhook {
 
     /// What its address for probes and scrapes says.
     pub fn get(&self, path: &str) -> String {
-        let mut answer = String::new();
-        let Ok(mut stream) = TcpStream::connect(&self.health) else { return answer };
-        let _ = write!(stream, "GET {path} HTTP/1.1\r\nhost: webhook\r\nconnection: close\r\n\r\n");
-        let _ = stream.read_to_string(&mut answer);
-        answer
+        crate::get(&self.health, path)
     }
 
     /// Serves with another certificate of the same authority; returns its PEM.
     pub fn rotate(&self) -> String {
         write_certificate(&self.authority, &self.own, &self.folder)
-    }
-
-    /// The certificate of its authority.
-    pub fn authority(&self) -> &str {
-        &self.authority_pem
     }
 
     /// Ends it without a word, as the kernel would.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
-use e2e_tests::controller_support::{APPROVES, Controller, Mortal, approving, hub, registration};
+use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, registration};
 use e2e_tests::roles::{user_with, users_without_one_rule};
 use e2e_tests::webhook_support::policy;
 use ocm_core::csr::Request;
@@ -47,7 +47,10 @@ fn what_policies_approve_joins_without_a_person() {
     assert_eq!(status["requester"]["username"], json!(read.asked_by()), "{status:#}");
     assert!(status["requester"]["credentialId"].as_str().is_some_and(|id| id.starts_with("JTI=")), "{status:#}");
     assert!(status["intent"].is_null() && status["waitingFor"].is_null(), "{status:#}");
-    assert!(status["decision"]["record"].as_str().is_some_and(|record| record.contains("\"allow\"")), "{status:#}");
+    let record = status["decision"]["record"].as_str().unwrap_or_default();
+    let record: Value = serde_json::from_str(record).unwrap_or_default();
+    let allows = record["answer"].to_string().contains("\"allow\"");
+    assert_eq!((&record["policy"]["name"], allows), (&json!(APPROVES), true), "{record:#}");
     let table = hub.cluster.kubectl(&["get", "hreg"]).expect("it is listed");
     assert!(table.starts_with("NAME") && table.contains("VERDICT") && table.contains("WAITING FOR"), "{table}");
     let events = hub.cluster.kubectl(&["get", "events", "--output=jsonpath={.items[*].reason}"]).expect("events");
@@ -199,9 +202,9 @@ fn wherever_it_is_cut_off_the_next_one_comes_to_the_same_end() {
     for writes in 1..=5 {
         let name = format!("c{writes}");
         let request = hub.join(&name);
-        let mortal = Mortal::start(&hub.cluster, &user, writes);
-        let mut first = Controller::spawn(&hub.cluster, &mortal.kubeconfig);
-        until(&format!("write {writes} is the last one"), || mortal.died());
+        let proxy = FailingProxy::start(&hub.cluster, &user, writes);
+        let mut first = Controller::spawn(&hub.cluster, &proxy.kubeconfig);
+        until(&format!("write {writes} is the last one"), || proxy.failed());
         first.kill();
         // Nobody gives back the lease of whom the kernel ended.
         let lease = ["delete", "lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];

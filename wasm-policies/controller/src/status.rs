@@ -28,7 +28,7 @@ impl Said {
     /// Of a decision, with the digests of the modules in force.
     pub(crate) fn of(made: &Final, modules: &BTreeMap<String, String>) -> Self {
         let said = made.asked().iter().map(|one| (one.enforcement(), one.outcome()));
-        let approving = approving(made.answer.verdict, said).into_iter().map(str::to_owned).collect();
+        let approving: Vec<String> = approving(made.answer.verdict, said).into_iter().map(str::to_owned).collect();
         let opinions = made.asked().iter().take(MAX_POLICIES).map(|one| {
             let codes = match &one.outcome().result {
                 Ok(decision) => decision.reasons.iter().map(|reason| bounded(&reason.code, MAX_CODE)).collect(),
@@ -43,7 +43,9 @@ impl Said {
         });
         let opinions = opinions.collect();
         let records = made.records();
-        let deciding = records.iter().find(|record| made.answer.deciding.contains(&record.policy.name));
+        // Of an allow, that of a policy that approves: the others only do not object.
+        let decides = if approving.is_empty() { &made.answer.deciding } else { &approving };
+        let deciding = records.iter().find(|record| decides.contains(&record.policy.name));
         let record = deciding.map(ocm_policy_rules::record::Record::canonical);
         Self {
             answer: made.answer.clone(),

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ocm_policy_abi::{EditGrant, Query, Request, Resource, Row, Table, Verdict};
 use ocm_policy_engine::{
     Ceiling, Deadline, Engine, EvidenceReader, NoEvidence, Operations, Policy, PolicyError, Registry, compile_here,
-    evaluate,
+    evaluate, wanted_edits,
 };
-use ocm_policy_rules::Answer;
+use ocm_policy_rules::{Answer, Enforcement, Mode};
 use serde_json::json;
 use support::{Guest, ask, engine, request};
 
@@ -138,6 +138,31 @@ fn what_the_hub_cannot_carry_out_is_no_allow() {
     install(&registry, "p", placed(&engine, "p", &oblige("expire-acceptance"), "{}"));
     let answer = evaluate(&registry, knows, &NoEvidence, &Deadline::NONE).answer;
     assert_eq!((answer.verdict, answer.due().count()), (Answer::Allow, 1));
+}
+
+#[test]
+fn edits_are_told_whatever_others_say_and_nobody_else_is_asked() {
+    let (engine, registry) = (engine(), Registry::default());
+    let manifest = |name: &str, edits: bool| {
+        let evidence = r#","evidence":[{"name":"clusters","source":{"kind":"clusters"},"fields":["/a"]}]"#;
+        let edits = if edits { r#","edits":[{"edit":"annotation","key":"example.com/*"}]"# } else { "" };
+        Guest::manifest(name, &format!("{evidence}{edits}"))
+    };
+    let edit = json!({"op": "set-annotation", "key": "example.com/a", "value": "x"});
+    let allows = json!({"verdict": "allow", "edits": [edit]}).to_string();
+    let annotates = Guest { manifest: manifest("annotates", true), ..Guest::answering(&allows) };
+    let denies = Guest { manifest: manifest("denies", false), ..Guest::answering(r#"{"verdict":"deny"}"#) };
+    install(&registry, "denies", placed(&engine, "denies", &denies, "{}"));
+    let hub = OneCluster::default();
+    let wanted = |hub: &OneCluster| wanted_edits(&registry, &request("c"), hub, &Deadline::NONE);
+    assert_eq!((wanted(&hub).len(), hub.asked.load(Ordering::Relaxed)), (0, 0), "it may change nothing");
+    install(&registry, "annotates", placed(&engine, "annotates", &annotates, "{}"));
+    assert_eq!((wanted(&hub).len(), hub.asked.load(Ordering::Relaxed)), (1, 1));
+    // What is only recorded changes nothing.
+    let audit = Enforcement { mode: Mode::Audit, ..Enforcement::default() };
+    let again = registry.begin("annotates").enforcement(audit);
+    registry.install(again, Ok(placed(&engine, "annotates", &annotates, "{}")), |_| Ok(())).unwrap();
+    assert!(wanted(&hub).is_empty());
 }
 
 #[test]

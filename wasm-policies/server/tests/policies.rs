@@ -30,6 +30,35 @@ fn counts(pattern: &str, mode: Mode) -> Wanted {
     Wanted { enforcement: Enforcement { mode, ..Enforcement::default() }, ..names("names", pattern) }
 }
 
+/// Whether answering a review may take long.
+fn waits(parts: &Parts, review: &str) -> bool {
+    match parts.gate.clone().review(review.as_bytes(), Stage::Validating, None) {
+        Review::Answered(_) => false,
+        Review::Waits(rest) => {
+            rest();
+            true
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_may_take_long_keeps_no_thread_from_others() {
+    let parts = support::parts();
+    parts.policies.apply(&[names("names", "prod-*")]).await;
+    assert!(waits(&parts, &review("prod-1")), "nobody knows yet how quick the policy is");
+    assert!(!waits(&parts, &review("prod-1")));
+    // An acceptance waits for what the hub says of its cluster, however quick policies are.
+    let mut accepted: Value = serde_json::from_str(&review("prod-1")).unwrap();
+    let request = &mut accepted["request"];
+    request["operation"] = "UPDATE".into();
+    request["oldObject"] = request["object"].clone();
+    request["object"]["spec"]["hubAcceptsClient"] = true.into();
+    assert!(waits(&parts, &accepted.to_string()));
+    // Another version is not known to be quick, either.
+    parts.policies.apply(&[names("names", "dev-*")]).await;
+    assert!(waits(&parts, &review("dev-1")));
+}
+
 #[tokio::test]
 async fn what_was_never_in_force_refuses_as_far_as_its_mode_says() {
     let parts = support::parts();

@@ -16,8 +16,8 @@ pub struct Removal {
     pub engine: Plan,
 }
 
-/// What [`super::plan`] has made. HubPolicies, their definition and the namespace, with all that is in it, only where `purge` says
-/// so: people have written policies, too.
+/// What [`super::plan`] has made. HubPolicies, Registrations, their definitions and the namespace, with all that is in it,
+/// only where `purge` says so: people have written policies, too.
 pub fn removal(purge: bool) -> Removal {
     let configurations = super::configurations("", FailurePolicy::Ignore);
     let asks = |object: &&Manifest| configurations.objects().any(|other| other.reference() == object.reference());

@@ -25,7 +25,7 @@ const LEARNS: Duration = Duration::from_secs(5);
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineRequest {
-    /// Whether HubPolicies, their definition and the namespace go, too.
+    /// Whether HubPolicies, Registrations, their definitions and the namespace go, too.
     pub purge: bool,
     /// How much of it is only tried.
     pub dry_run: DryRun,
