@@ -7,7 +7,7 @@ use ocm_kube::ClientArgs;
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("get")
-        .about("List managed clusters and certificate requests with their phase")
+        .about("List managed clusters, certificate requests and registrations with where they stand")
         .after_help(EXAMPLES)
 }
 
@@ -20,6 +20,9 @@ const EXAMPLES: &str = "Examples:
 
   # Who asks for certificates, and what accept thinks of it
   kubectl ocm get csr -o wide --context hub
+
+  # What each cluster waits for, on a hub with a policy engine
+  kubectl ocm get registrations --context hub
 
 Exit codes: 0 ok, 1 the hub failed or does not know a name, 2 usage, 130 interrupted.";
 
@@ -39,6 +42,16 @@ Examples:
   kubectl ocm get csr --pending --context hub
   kubectl ocm get csr c1 -o wide --context hub";
 
+const REGISTRATIONS: &str =
+    "VERDICT is what rules and policies said together: Allow, Hold, Deny, Error, or NoOpinion, also before
+anybody was asked. APPROVED BY names the policies that let the cluster in; where it names none, a person
+did, or Open Cluster Management, or nobody. WAITING FOR is what keeps it out.
+
+Examples:
+  kubectl ocm get registrations --context hub
+  kubectl ocm get registrations --watch --context hub
+  kubectl ocm get registrations c1 -o json --context hub | jq -r '.status.decision.record' > record.json";
+
 /// Arguments of `kubectl ocm get`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GetArgs {
@@ -57,6 +70,9 @@ pub(crate) enum What {
     /// Certificate requests of clusters
     #[command(visible_alias = "csrs", aliases = ["certificatesigningrequests", "requests"], after_help = REQUESTS)]
     Csr(CsrArgs),
+    /// What the policy controller has decided about each cluster, and what it waits for
+    #[command(visible_alias = "registration", aliases = ["hreg"], after_help = REGISTRATIONS)]
+    Registrations(ListArgs),
 }
 
 /// Arguments of `kubectl ocm get csr`.

@@ -1,4 +1,4 @@
-//! `kubectl ocm get`: managed clusters and certificate requests, with where they stand.
+//! `kubectl ocm get`: managed clusters, certificate requests and registrations, with where they stand.
 
 use std::process::ExitCode;
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use ocm_cli::{Format, Table, Ui, document, object_list};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::get::{self, Changed, RequestRow};
+use ocm_flows::registrations::{registrations, watch_registrations};
 use ocm_kube::connect;
 use serde_json::Value;
 
@@ -44,6 +45,14 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             let mut rows = get::requests(&hub, &list.names, selector.as_deref()).await?;
             rows.retain(wanted);
             show(&ui, &list, rows)
+        }
+        What::Registrations(list) => {
+            let selector = list.selector.clone();
+            if list.watch {
+                let changes = watch_registrations(&hub, &list.names, selector.as_deref());
+                return follow(&ui, &list, changes, |_| true).await;
+            }
+            show(&ui, &list, registrations(&hub, &list.names, selector.as_deref()).await?)
         }
     }
 }

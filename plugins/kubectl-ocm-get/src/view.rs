@@ -1,10 +1,11 @@
-//! Columns of clusters and requests.
+//! Columns of clusters, requests and registrations.
 
 use jiff::Timestamp;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::labels;
 use ocm_core::duration;
 use ocm_flows::get::{ClusterRow, RequestRow, Verdict};
+use ocm_flows::registrations::RegistrationRow;
 use serde_json::{Value, json};
 
 use crate::sort::Sortable;
@@ -106,12 +107,7 @@ impl Sortable for ClusterRow {
         &["name", "phase", "accepted", "clusterset", "age", "reason", "kubernetes"];
 
     fn column(&self, name: &str) -> Option<Value> {
-        if name == "age" {
-            // The youngest first, as an age grows.
-            return self.created().map(|created| json!(-created.as_second()));
-        }
-        let index = Self::HEADINGS.iter().position(|heading| heading.eq_ignore_ascii_case(name))?;
-        self.cells(Timestamp::UNIX_EPOCH).into_iter().nth(index).map(Value::String)
+        cell(self, name, self.created())
     }
 
     fn object(&self) -> Value {
@@ -193,16 +189,78 @@ impl Sortable for RequestRow {
     const COLUMNS: &'static [&'static str] = &["name", "cluster", "state", "verdict", "requester", "age"];
 
     fn column(&self, name: &str) -> Option<Value> {
-        if name == "age" {
-            return self.request.created.map(|created| json!(-created.as_second()));
-        }
-        let index = Self::HEADINGS.iter().position(|heading| heading.eq_ignore_ascii_case(name))?;
-        self.cells(Timestamp::UNIX_EPOCH).into_iter().nth(index).map(Value::String)
+        cell(self, name, self.request.created)
     }
 
     fn object(&self) -> Value {
         serde_json::to_value(&self.object).unwrap_or_default()
     }
+}
+
+impl View for RegistrationRow {
+    // The sentence is long, so it comes last.
+    const HEADINGS: &'static [&'static str] = &[
+        "NAME",
+        "VERDICT",
+        "APPROVED BY",
+        "REQUESTER",
+        "AGE",
+        "WAITING FOR",
+        "REQUEST",
+        "VALID UNTIL",
+        "DECIDED",
+        "REMOVED",
+    ];
+    const NARROW: usize = 6;
+    const NOTHING: &'static str = "the hub has no registrations";
+
+    fn cells(&self, now: Timestamp) -> Vec<String> {
+        let status = &self.status;
+        let text = |text: Option<&str>| text.filter(|text| !text.is_empty()).unwrap_or(NONE).to_owned();
+        let since = |time: Option<&String>| age(now, time.and_then(|time| time.parse().ok()));
+        vec![
+            self.name().to_owned(),
+            status.verdict.to_string(),
+            text(Some(&status.approved_by.join(","))),
+            text(status.requester.as_ref().map(|requester| requester.username.as_str())),
+            age(now, self.created()),
+            text(status.waiting_for.as_deref()),
+            text(status.request.as_ref().map(|request| request.name.as_str())),
+            text(self.valid_until()),
+            since(status.decision.as_ref().map(|decision| &decision.at)),
+            since(status.removed_at.as_ref()),
+        ]
+    }
+
+    fn reference(&self) -> String {
+        format!("registration.policy.kubectl-ocm.dev/{}", self.name())
+    }
+
+    fn document(&self) -> Value {
+        self.object()
+    }
+}
+
+impl Sortable for RegistrationRow {
+    const COLUMNS: &'static [&'static str] = &["name", "verdict", "requester", "age"];
+
+    fn column(&self, name: &str) -> Option<Value> {
+        cell(self, name, self.created())
+    }
+
+    fn object(&self) -> Value {
+        serde_json::to_value(&self.object).unwrap_or_default()
+    }
+}
+
+/// What a row holds in the column of a name.
+fn cell<T: View>(row: &T, name: &str, created: Option<Timestamp>) -> Option<Value> {
+    if name == "age" {
+        // The youngest first, as an age grows.
+        return created.map(|created| json!(-created.as_second()));
+    }
+    let index = T::HEADINGS.iter().position(|heading| heading.eq_ignore_ascii_case(name))?;
+    row.cells(Timestamp::UNIX_EPOCH).into_iter().nth(index).map(Value::String)
 }
 
 fn age(now: Timestamp, created: Option<Timestamp>) -> String {

@@ -14,7 +14,7 @@ const VERBS: &[(&str, &str)] = &[
     ("token", "Create, show, list and revoke the tokens that clusters join with"),
     ("join", "Register a cluster to a hub"),
     ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
-    ("get", "List managed clusters and certificate requests with their phase"),
+    ("get", "List managed clusters, certificate requests and registrations with where they stand"),
     ("uninstall", "Take away what install has added to a hub"),
     ("policy", "Write, build, test, run and measure policies"),
 ];

@@ -168,3 +168,108 @@ fn a_request_is_read_by_its_name_or_its_clusters() {
     assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{run}");
     assert!(run.stderr.contains("error: certificate request \"other\" is for no managed cluster"), "{run}");
 }
+
+const REGISTRATIONS: &str = "/apis/policy.kubectl-ocm.dev/v1alpha1/registrations";
+
+fn registration(name: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration",
+        "metadata": { "name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {}, "status": status,
+    })
+}
+
+/// A hub with a cluster that was let in, one that waits, and one that nobody was asked about.
+fn hub_with_registrations() -> Server {
+    let all = [
+        registration(
+            "c1",
+            json!({
+                "verdict": "Allow", "approvedBy": ["team-a", "team-b"], "requester": { "username": "bootstrap" },
+                "request": { "name": "c1-x", "uid": "u", "spkiSha256": "k" },
+                "keys": [{ "spkiSha256": "k", "until": "2027-01-01T00:00:00Z" }, { "spkiSha256": "l", "until": "2026-02-01T00:00:00Z" }],
+            }),
+        ),
+        registration(
+            "c2",
+            json!({
+                "verdict": "Hold", "waitingFor": "policy names: the name\u{1b}[31m is not known (Unknown)",
+                "requester": { "username": "bootstrap" },
+            }),
+        ),
+        json!({ "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration",
+            "metadata": { "name": "c3" }, "spec": {} }),
+    ];
+    Server::start(move |_, asked| {
+        let Some(rest) = asked.line.strip_prefix("GET ").and_then(|line| line.strip_prefix(REGISTRATIONS)) else {
+            return status(500, "InternalError");
+        };
+        if let Some(name) = rest.strip_prefix('/') {
+            let found = all.iter().find(|object| object["metadata"]["name"] == name);
+            return found.map_or_else(|| status(404, "NotFound"), |object| Reply::Json(200, object.to_string()));
+        }
+        let list = json!({ "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "RegistrationList",
+            "metadata": { "resourceVersion": "1" }, "items": all });
+        Reply::Json(200, list.to_string())
+    })
+}
+
+#[test]
+fn registrations_tell_who_let_a_cluster_in_and_what_it_waits_for() {
+    let server = hub_with_registrations();
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let run = cli.run(["get", "registrations", "-o", "wide"]);
+    assert_eq!(run.exit, 0, "{run}");
+    // Two or more blanks end a cell; ages depend on the day.
+    let cells: Vec<Vec<&str>> = run
+        .stdout
+        .lines()
+        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(
+        cells[0],
+        [
+            "NAME",
+            "VERDICT",
+            "APPROVED BY",
+            "REQUESTER",
+            "AGE",
+            "WAITING FOR",
+            "REQUEST",
+            "VALID UNTIL",
+            "DECIDED",
+            "REMOVED",
+        ]
+    );
+    assert_eq!(cells[1][..4], ["c1", "Allow", "team-a,team-b", "bootstrap"], "{run}");
+    assert_eq!(cells[1][5..], ["<none>", "c1-x", "2027-01-01T00:00:00Z", "<none>", "<none>"], "{run}");
+    assert_eq!(cells[2][..4], ["c2", "Hold", "<none>", "bootstrap"], "{run}");
+    assert_eq!(cells[2][5], "policy names: the name\\u{1b}[31m is not known (Unknown)", "{run}");
+    assert_eq!(cells[3][..6], ["c3", "NoOpinion", "<none>", "<none>", "<none>", "<none>"], "{run}");
+
+    let run = cli.run(["get", "registrations", "c2", "c1", "c2", "-o", "name"]);
+    let names = "registration.policy.kubectl-ocm.dev/c1\nregistration.policy.kubectl-ocm.dev/c2\n";
+    assert_eq!((run.exit, run.stdout.as_str()), (0, names), "{run}");
+    let run = cli.run(["get", "registrations", "c2", "-o", "json"]);
+    let object: Value = serde_json::from_str(&run.stdout).expect("one object");
+    assert_eq!((&object["metadata"]["name"], &object["status"]["verdict"]), (&json!("c2"), &json!("Hold")), "{run}");
+
+    let run = cli.run(["get", "registrations", "c9"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{run}");
+    assert!(run.stderr.contains("error: the hub has no registration of a cluster \"c9\""), "{run}");
+    let run = cli.run(["get", "registrations", "--sort-by", "verdict", "--no-headers", "-o", "table"]);
+    assert!(run.stdout.starts_with("c1"), "{run}");
+    assert_eq!(cli.run(["get", "registrations", "--sort-by", "size"]).exit, 2);
+}
+
+#[test]
+fn without_a_policy_engine_it_is_said_what_to_type() {
+    let server = Server::start(|_, _| Reply::Json(404, "404 page not found\n".to_owned()));
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for words in [&["get", "registrations"][..], &["get", "hreg", "c1"], &["get", "registrations", "--watch"]] {
+        let run = cli.run(words);
+        assert_eq!((run.exit, run.stdout.lines().count() < 2), (1, true), "{run}");
+        assert!(run.stderr.contains("error: the policy engine is not installed on this cluster"), "{run}");
+        assert!(run.stderr.contains("kubectl ocm install policy-engine"), "{run}");
+    }
+}

@@ -7,6 +7,7 @@ use e2e_tests::accept_support::{Ask, Hub, Who};
 use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, registration};
 use e2e_tests::roles::{user_with, users_without_one_rule};
 use e2e_tests::webhook_support::policy;
+use e2e_tests::{kubectl_ocm, run};
 use ocm_core::csr::Request;
 use serde_json::{Value, json};
 
@@ -53,6 +54,10 @@ fn what_policies_approve_joins_without_a_person() {
     assert_eq!((&record["policy"]["name"], allows), (&json!(APPROVES), true), "{record:#}");
     let table = hub.cluster.kubectl(&["get", "hreg"]).expect("it is listed");
     assert!(table.starts_with("NAME") && table.contains("VERDICT") && table.contains("WAITING FOR"), "{table}");
+    let viewer = user_with(&hub.cluster, "viewer", &["get.yaml"]);
+    let said = run(kubectl_ocm("get", &viewer).args(["registrations", "c1"]));
+    let words: Vec<&str> = said.stdout.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!(words[..4], ["c1", "Allow", APPROVES, read.asked_by()], "{said:?}");
     let events = hub.cluster.kubectl(&["get", "events", "--output=jsonpath={.items[*].reason}"]).expect("events");
     assert!(events.contains("JoinAllowed"), "{events}");
     assert!(controller.get("/metrics").contains(r#"ocm_policy_joins_total{outcome="Accepted"} 1"#));

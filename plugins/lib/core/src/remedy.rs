@@ -30,6 +30,8 @@ pub enum Remedy {
     Cluster(Role),
     /// Name the hub, or make this cluster one.
     NameHub,
+    /// Name a hub that has a policy engine, or install it.
+    InstallPolicyEngine,
     /// See on the hub what its start waits for.
     HubStart,
     /// Give the certificate of the hub's CA.

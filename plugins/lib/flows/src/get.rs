@@ -15,6 +15,7 @@ use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
+use serde::de::DeserializeOwned;
 
 use crate::registry::{self, REQUESTS_PAGE};
 pub use crate::watch::Changed;
@@ -120,7 +121,7 @@ pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -
     };
     let is = |object: &ManagedCluster, name: &String| object.metadata.name.as_ref() == Some(name);
     if let Some(unknown) = names.iter().find(|name| !objects.iter().any(|object| is(object, name))) {
-        return Err(unknown_cluster(hub, unknown).await);
+        return Err(unknown_name::<ManagedCluster>(hub, "managed cluster", unknown).await);
     }
     // A name that was typed twice is one row.
     objects.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
@@ -129,10 +130,16 @@ pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -
 }
 
 /// Only now, that a name is unknown, are all names worth reading.
-async fn unknown_cluster(hub: &Cluster, unknown: &str) -> Failure {
-    let failure = Failure::new(Reason::NotFound, format!("the hub has no managed cluster {unknown:?}"));
-    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
-    // Who may read one cluster may still not list all: then there is no suggestion.
+pub(crate) async fn unknown_name<K>(hub: &Cluster, what: &str, unknown: &str) -> Failure
+where
+    K: kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let failure = Failure::new(Reason::NotFound, format!("the hub has no {what} {unknown:?}"));
+    let api: Api<K> = Api::all(hub.client.clone());
+    // Who may read one object may still not list all: then there is no suggestion.
     let Ok(list) = api.list_metadata(&ListParams::default()).await else { return failure };
     let names = list.items.iter().filter_map(|object| object.metadata.name.as_deref());
     match ocm_core::nearest(unknown, names) {
@@ -191,22 +198,30 @@ pub fn watch_clusters(
     names: &[String],
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<ClusterRow>, Failure>> {
+    let config = watched(names, selector);
+    let names = names.to_vec();
+    changes(hub, config, ClusterRow::of, |object| ClusterRow::of(object.clone()))
+        .try_filter(move |change| std::future::ready(is_named(change, &names, ClusterRow::name)))
+}
+
+/// What is watched: one object needs no list of all.
+pub(crate) fn watched(names: &[String], selector: Option<&str>) -> watcher::Config {
     let mut config = watcher::Config::default();
     if let Some(selector) = selector {
         config = config.labels(selector);
     }
-    // One object needs no list of all.
     if let [name] = names {
         config = config.fields(&format!("metadata.name={name}"));
     }
-    let names = names.to_vec();
-    changes(hub, config, ClusterRow::of, |object| ClusterRow::of(object.clone())).try_filter(move |change| {
-        let wanted = match change {
-            Changed::Now(row) | Changed::Gone(row) => names.is_empty() || names.iter().any(|name| name == row.name()),
-            Changed::Listed | Changed::Lost(_) | Changed::Back => true,
-        };
-        std::future::ready(wanted)
-    })
+    config
+}
+
+/// Whether a change is about one of these names; none means all.
+pub(crate) fn is_named<T>(change: &Changed<T>, names: &[String], name: fn(&T) -> &str) -> bool {
+    match change {
+        Changed::Now(row) | Changed::Gone(row) => names.is_empty() || names.iter().any(|one| one == name(row)),
+        Changed::Listed | Changed::Lost(_) | Changed::Back => true,
+    }
 }
 
 /// Requests for clusters as they change, beginning with all that there are.

@@ -7,6 +7,7 @@ pub mod hub;
 pub mod install;
 pub mod join;
 pub mod observe;
+pub mod registrations;
 pub mod registry;
 pub mod token;
 pub mod uninstall;

@@ -377,16 +377,27 @@ pub async fn some_requests(hub: &Cluster, names: &[String]) -> Result<Vec<Certif
 /// # Errors
 /// When the hub cannot be read.
 pub async fn some_clusters(hub: &Cluster, names: &[String]) -> Result<Vec<ManagedCluster>, Failure> {
-    let api: Api<ManagedCluster> = Api::all(hub.client.clone());
-    let found: Vec<Option<ManagedCluster>> = futures::stream::iter(names)
+    some(hub, names, "managed cluster").await.map_err(no_hub)
+}
+
+/// Objects of a kind by their names, those that exist.
+pub(crate) async fn some<K>(hub: &Cluster, names: &[String], what: &str) -> Result<Vec<K>, Failure>
+where
+    K: kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(hub.client.clone());
+    let found: Vec<Option<K>> = futures::stream::iter(names)
         .map(|name| {
             let api = api.clone();
             async move {
                 match api.get(name).await {
-                    Ok(cluster) => Ok(Some(cluster)),
-                    Err(error) => match hub.explain(format_args!("read managed cluster {name:?}"), error) {
+                    Ok(object) => Ok(Some(object)),
+                    Err(error) => match hub.explain(format_args!("read {what} {name:?}"), error) {
                         failure if failure.reason == Reason::NotFound => Ok(None),
-                        failure => Err(no_hub(failure)),
+                        failure => Err(failure),
                     },
                 }
             }
@@ -398,7 +409,7 @@ pub async fn some_clusters(hub: &Cluster, names: &[String]) -> Result<Vec<Manage
 }
 
 /// Lists page by page: a fleet's objects do not fit in one answer.
-async fn all<K>(hub: &Cluster, api: &Api<K>, params: ListParams, what: &str) -> Result<Vec<K>, Failure>
+pub(crate) async fn all<K>(hub: &Cluster, api: &Api<K>, params: ListParams, what: &str) -> Result<Vec<K>, Failure>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {

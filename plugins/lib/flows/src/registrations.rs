@@ -1,0 +1,100 @@
+//! Lists of Registrations: what the policy controller has written of each cluster, once or as it changes.
+
+use futures::{Stream, StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::ListParams;
+use ocm_api::Registration;
+use ocm_api::registration::RegistrationStatus;
+use ocm_core::{Failure, Reason, Remedy};
+use ocm_kube::Cluster;
+
+use crate::get::{is_named, unknown_name, watched};
+use crate::registry;
+use crate::watch::{Changed, changes};
+
+/// What the objects are called in messages.
+const WHAT: &str = "registration of a cluster";
+
+/// A Registration.
+#[derive(Clone, Debug)]
+pub struct RegistrationRow {
+    /// The object.
+    pub object: Registration,
+    /// What the controller has written; nothing yet is what nobody was asked about.
+    pub status: RegistrationStatus,
+}
+
+impl RegistrationRow {
+    fn of(object: Registration) -> Self {
+        let status = object.status.clone().unwrap_or_default();
+        Self { object, status }
+    }
+
+    /// Name of the cluster.
+    pub fn name(&self) -> &str {
+        self.object.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// When the cluster asked first.
+    pub fn created(&self) -> Option<Timestamp> {
+        self.object.metadata.creation_timestamp.as_ref().map(|time| time.0)
+    }
+
+    /// Until when the last certificate that was approved may be valid, in RFC 3339.
+    pub fn valid_until(&self) -> Option<&str> {
+        self.status.keys.iter().map(|key| key.until.as_str()).max()
+    }
+}
+
+/// Registrations by name; all, those that match a selector, or those that are named, which are read one by one.
+///
+/// # Errors
+/// When the hub cannot be read, has no policy engine, or does not know a name.
+pub async fn registrations(
+    hub: &Cluster,
+    names: &[String],
+    selector: Option<&str>,
+) -> Result<Vec<RegistrationRow>, Failure> {
+    let is = |object: &Registration, name: &String| object.metadata.name.as_ref() == Some(name);
+    let objects = match (names, selector) {
+        (names, None) if !names.is_empty() => registry::some::<Registration>(hub, names, WHAT).await,
+        (_, selector) => {
+            let api: Api<Registration> = Api::all(hub.client.clone());
+            let params = selector.map_or_else(ListParams::default, |selector| ListParams::default().labels(selector));
+            registry::all(hub, &api, params, "list registrations").await
+        }
+    };
+    let mut objects = objects.map_err(no_policy_engine)?;
+    objects.retain(|object| names.is_empty() || names.iter().any(|name| is(object, name)));
+    if let Some(unknown) = names.iter().find(|name| !objects.iter().any(|object| is(object, name))) {
+        return Err(unknown_name::<Registration>(hub, WHAT, unknown).await);
+    }
+    // A name that was typed twice is one row.
+    objects.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
+    objects.dedup_by(|left, right| left.metadata.name == right.metadata.name);
+    Ok(objects.into_iter().map(RegistrationRow::of).collect())
+}
+
+/// Registrations as they change, beginning with all that there are.
+pub fn watch_registrations(
+    hub: &Cluster,
+    names: &[String],
+    selector: Option<&str>,
+) -> impl Stream<Item = Result<Changed<RegistrationRow>, Failure>> {
+    let config = watched(names, selector);
+    let names = names.to_vec();
+    changes(hub, config, RegistrationRow::of, |object| RegistrationRow::of(object.clone()))
+        .try_filter(move |change| std::future::ready(is_named(change, &names, RegistrationRow::name)))
+        .map(|change| change.map_err(no_policy_engine))
+}
+
+/// A hub that does not know registrations has no policy engine.
+fn no_policy_engine(failure: Failure) -> Failure {
+    match failure.reason {
+        Reason::KindNotServed => {
+            failure.context("the policy engine is not installed on this cluster").hint(Remedy::InstallPolicyEngine)
+        }
+        _ => failure,
+    }
+}
