@@ -189,7 +189,7 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 #[derive(Args, Debug)]
 #[command(after_help = BASELINE_EXAMPLES)]
 pub(crate) struct BaselineInstallArgs {
-    /// Refuse nothing: warn whoever sends something wrong, and note it in the audit log
+    /// Refuse nothing but forged approvals: warn whoever sends something wrong, and note it in the audit log
     #[arg(long)]
     pub(crate) audit: bool,
     /// Wait until it takes effect

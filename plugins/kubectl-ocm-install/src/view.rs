@@ -41,7 +41,10 @@ pub(crate) fn finish_baseline(view: &PlanView, ui: &Ui, installed: BaselineInsta
     let seen = in_force.transpose()?;
     if view.mode().changes() && seen != Some(false) {
         ui.tell(Event::note(match (audits, seen.is_some()) {
-            (true, _) => "nothing is refused: whoever sends something wrong is warned. To refuse it, run the command without --audit",
+            (true, _) => {
+                "nothing is refused but forged approvals: whoever sends something wrong is warned. To refuse it, run the \
+                 command without --audit"
+            }
             (false, true) => "the API server refuses what breaks the rules",
             (false, false) => "it takes effect in a moment; --wait would tell when",
         }));

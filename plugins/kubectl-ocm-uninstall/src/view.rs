@@ -54,6 +54,9 @@ pub(crate) fn finish(
     if view.mode().changes() && seen.is_none() {
         ui.tell(Event::note("it takes effect in a moment; --wait would tell when"));
     }
+    ui.tell(Event::note(
+        "RegistrationApprovals stay, and so does their definition; without the baseline they do not count",
+    ));
     Ok(Exit::Ok)
 }
 

@@ -14,7 +14,7 @@ use kube_core::{ClusterResourceScope, Resource};
 use ocm_api::addon::ManagedClusterAddOn;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 use ocm_api::work::{AppliedManifestWork, ManifestWork};
-use ocm_api::{ClusterManager, HubPolicy, Klusterlet, Registration, crds, schema};
+use ocm_api::{ClusterManager, HubPolicy, Klusterlet, Registration, RegistrationApproval, crds, schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -143,6 +143,7 @@ fn generated_files_are_up_to_date() {
         ("klusterlets.json", schema::klusterlet_crd()),
         ("hubpolicies.json", schema::hub_policy_crd()),
         ("registrations.json", schema::registration_crd()),
+        ("registrationapprovals.json", schema::registration_approval_crd()),
     ] {
         let path = folder.join(name);
         let mut generated = serde_json::to_string_pretty(&crd).unwrap();
@@ -185,6 +186,23 @@ fn the_definition_of_registrations_is_bounded_and_has_a_status() {
     assert_eq!(spec["scope"], "Cluster");
     assert_eq!(spec["versions"][0]["subresources"], json!({ "status": {} }));
     let found = unbounded(&root_schema(manifest.body())["properties"]["status"], "status");
+    assert!(found.is_empty(), "without bounds: {found:?}");
+}
+
+#[test]
+fn the_definition_of_approvals_is_bounded_and_has_no_status() {
+    let manifest = crds::registration_approval_manifest();
+    let spec = &manifest.body()["spec"];
+    let name = format!("{}.{}", RegistrationApproval::plural(&()), RegistrationApproval::group(&()));
+    assert_eq!((manifest.name(), name.as_str()), (crds::REGISTRATION_APPROVAL_NAME, crds::REGISTRATION_APPROVAL_NAME));
+    assert_eq!(spec["versions"][0]["name"], RegistrationApproval::version(&()).as_ref());
+    assert_eq!(spec["scope"], "Cluster");
+    // Whoever may write a status, or leave the spec out, could say what nobody has proved.
+    assert!(spec["versions"][0].get("subresources").is_none());
+    let schema = root_schema(manifest.body());
+    assert_eq!(schema["required"], json!(["spec"]));
+    assert_eq!(schema["properties"]["spec"]["x-kubernetes-validations"][0]["rule"], "self == oldSelf");
+    let found = unbounded(&schema["properties"]["spec"], "spec");
     assert!(found.is_empty(), "without bounds: {found:?}");
 }
 

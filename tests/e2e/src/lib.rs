@@ -14,6 +14,7 @@ use control_plane::Cluster;
 use serde_json::Value;
 
 pub mod accept_support;
+pub mod approval_support;
 pub mod controller_support;
 pub mod engine_support;
 pub mod join_support;

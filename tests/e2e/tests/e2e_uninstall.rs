@@ -97,7 +97,7 @@ fn what_was_refused_passes_again_and_nothing_else_is_deleted() {
     assert_eq!(refuses(&hub), [false; 2]);
     install(&hub, &["--wait"]);
     let (installed, rows) = (objects(&hub), baseline::removal());
-    assert_eq!((installed.len(), refuses(&hub)), (7, [true; 2]));
+    assert_eq!((installed.len(), refuses(&hub)), (9, [true; 2]));
 
     // Looking changes nothing, and neither does a command that nobody can answer.
     for (flag, remark) in [("--dry-run", " (dry run)"), ("--dry-run=server", " (server dry run)")] {
@@ -110,7 +110,7 @@ fn what_was_refused_passes_again_and_nothing_else_is_deleted() {
             said["objects"].as_array().into_iter().flatten().map(|row| &row["outcome"]).collect();
         assert_eq!(
             (outcomes, &said["changed"], &said["inForce"]),
-            (vec![&json!("deleted"); 6], &json!(true), &Value::Null)
+            (vec![&json!("deleted"); 8], &json!(true), &Value::Null)
         );
     }
     let said = uninstall(&hub, &["--wait"], 2);
@@ -138,7 +138,9 @@ fn what_was_refused_passes_again_and_nothing_else_is_deleted() {
     // What only warned is told so.
     install(&hub, &["--wait", "--audit"]);
     let said = uninstall(&hub, &["--wait", "--yes"], 0);
-    assert!(said.stderr.contains("no longer warns of: ") && !said.stderr.contains("refuses: "), "{said:?}");
+    assert!(said.stderr.contains("no longer warns of: ") && !said.stderr.contains("refuses: managed"), "{said:?}");
+    // Forged approvals are refused all the same.
+    assert!(said.stderr.contains("refuses: approvals of registrations in others' names"), "{said:?}");
 }
 
 #[test]
@@ -190,7 +192,7 @@ fn finalizers_are_told() {
             said.stderr.contains("stays as long as it has finalizers") && said.stderr.contains("example.com/kept"),
             "{said:?}"
         );
-        assert_eq!(objects(&hub).len(), 6);
+        assert_eq!(objects(&hub).len(), 8);
     }
     hub.cluster
         .kubectl(&["patch", first, "--type=merge", "--patch", r#"{"metadata":{"finalizers":null}}"#])

@@ -1,5 +1,6 @@
 //! The CustomResourceDefinitions of [`ClusterManager`](crate::ClusterManager), [`Klusterlet`](crate::Klusterlet),
-//! [`HubPolicy`](crate::HubPolicy) and [`Registration`](crate::Registration).
+//! [`HubPolicy`](crate::HubPolicy), [`Registration`](crate::Registration) and
+//! [`RegistrationApproval`](crate::RegistrationApproval).
 //!
 //! The files in `crds/` are generated from the types by the contract tests, which also compare the first two with
 //! upstream's. Each command embeds only what it calls.
@@ -18,6 +19,8 @@ pub const KLUSTERLET_JSON: &str = include_str!("../crds/klusterlets.json");
 pub const HUB_POLICY_JSON: &str = include_str!("../crds/hubpolicies.json");
 /// The generated definition of Registration, as text.
 pub const REGISTRATION_JSON: &str = include_str!("../crds/registrations.json");
+/// The generated definition of RegistrationApproval, as text.
+pub const REGISTRATION_APPROVAL_JSON: &str = include_str!("../crds/registrationapprovals.json");
 
 /// Name of the definition of ClusterManager.
 pub const CLUSTER_MANAGER_NAME: &str = "clustermanagers.operator.open-cluster-management.io";
@@ -27,6 +30,8 @@ pub const KLUSTERLET_NAME: &str = "klusterlets.operator.open-cluster-management.
 pub const HUB_POLICY_NAME: &str = "hubpolicies.policy.kubectl-ocm.dev";
 /// Name of the definition of Registration.
 pub const REGISTRATION_NAME: &str = "registrations.policy.kubectl-ocm.dev";
+/// Name of the definition of RegistrationApproval.
+pub const REGISTRATION_APPROVAL_NAME: &str = "registrationapprovals.policy.kubectl-ocm.dev";
 
 /// The definition of ClusterManager, ready to apply.
 ///
@@ -50,6 +55,11 @@ pub fn hub_policy_manifest() -> Manifest {
 /// The definition of Registration, ready to apply.
 pub fn registration_manifest() -> Manifest {
     manifest(REGISTRATION_NAME, REGISTRATION_JSON)
+}
+
+/// The definition of RegistrationApproval, ready to apply.
+pub fn registration_approval_manifest() -> Manifest {
+    manifest(REGISTRATION_APPROVAL_NAME, REGISTRATION_APPROVAL_JSON)
 }
 
 /// The definition of ClusterManager as a typed object.

@@ -4,8 +4,8 @@
 //!
 //! * **Objects that we install**: [`ClusterManager`] and [`Klusterlet`], complete, because the API server drops every
 //!   field that their schema does not name. [`crds`] holds their CustomResourceDefinitions.
-//! * **Objects of our own**: [`HubPolicy`], which administrators write, and [`Registration`], which the policy controller
-//!   writes.
+//! * **Objects of our own**: [`HubPolicy`], which administrators write, [`RegistrationApproval`], by which a person lets a
+//!   cluster join, and [`Registration`], which the policy controller writes.
 //! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
 //!   [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub owns the schema, so unknown fields
 //!   are ignored; write them with patches, never with a replace.
@@ -21,6 +21,7 @@ mod text_enum;
 mod object;
 
 pub mod addon;
+pub mod approval;
 pub mod cluster;
 pub mod conditions;
 pub mod crds;
@@ -35,6 +36,7 @@ pub mod schema;
 pub mod work;
 
 pub use addon::ManagedClusterAddOn;
+pub use approval::RegistrationApproval;
 pub use cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use manifest::{Manifest, redacted};

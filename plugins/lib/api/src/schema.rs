@@ -8,7 +8,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::{ClusterManager, HubPolicy, Klusterlet, Registration};
+use crate::{ClusterManager, HubPolicy, Klusterlet, Registration, RegistrationApproval};
 
 /// The definition of ClusterManager, as JSON with sorted keys.
 pub fn cluster_manager_crd() -> Value {
@@ -39,6 +39,13 @@ pub fn hub_policy_crd() -> Value {
 /// The definition of Registration, as JSON with sorted keys.
 pub fn registration_crd() -> Value {
     definition::<Registration>(Contract::Deserialize)
+}
+
+/// The definition of RegistrationApproval, as JSON with sorted keys.
+pub fn registration_approval_crd() -> Value {
+    let mut crd = definition::<RegistrationApproval>(Contract::Deserialize);
+    root_schema(&mut crd)["required"] = json!(["spec"]);
+    crd
 }
 
 /// `contract` is whether fields are required that are always written (as upstream's schemas have it), or those that have

@@ -29,7 +29,7 @@ macro_rules! codes {
             }
 
             /// The rule that it belongs to: `R1` to `R8` are about certificate requests, `M1` to `M8` about managed
-            /// clusters; `-` stands for what is missing to judge at all.
+            /// clusters, `A1` about approvals by people; `-` stands for what is missing to judge at all.
             pub const fn rule(self) -> &'static str {
                 match self {
                     $(Self::$name => $rule,)*
@@ -89,6 +89,10 @@ codes! {
     OtherFields "M4" "Fields were changed that are not the agent's."
     OtherCluster "M4" "An agent writes to another cluster."
     ManifestWork "M7" "More of a ManifestWork was changed than its finalizers."
+    Approver "A1" "An approval names somebody else than its author as the approver."
+    ApproverGroups "A1" "An approval names groups that its author is not in."
+    ApprovalRight "A1" "The author of an approval has no right to approve the registration."
+    ApprovalExpiry "A1" "An approval has ended when it is given, or would count for too long."
     RequestMissing "-" "There is no certificate request to judge."
     ClusterMissing "-" "There is no managed cluster to judge."
     PreviousMissing "-" "There is nothing to compare the change with."

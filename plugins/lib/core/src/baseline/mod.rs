@@ -8,6 +8,7 @@
 //! Nothing of these policies matches deletions, statuses, leases, or the certificate requests of kubelets and people:
 //! whatever is wrong with them, the hub works on.
 
+pub mod approvals;
 pub(crate) mod cel;
 pub(crate) mod certificate_requests;
 mod clusters;
@@ -16,8 +17,9 @@ mod policy;
 mod removal;
 mod works;
 
-use ocm_api::{ManagedCluster, Manifest};
+use ocm_api::{ManagedCluster, Manifest, crds};
 use ocm_rules::{cluster, csr};
+use serde_json::json;
 
 use crate::plan::{Plan, Stage};
 
@@ -61,22 +63,32 @@ pub struct Settings {
 /// Watches tell of changes to one kind in the order in which they were made. What [`probe`] asks of each kind is changed
 /// last: an API server that answers by it has seen the others.
 pub fn plan(settings: &Settings) -> Plan {
+    let mut definition = crds::registration_approval_manifest();
+    let (key, value) = policy::MARK;
+    definition.body_mut()["metadata"]["labels"] = json!({ key: value });
     let [policies, bindings] = stages(settings);
-    Plan::new(policies.into_iter().chain(bindings))
+    let definitions = Stage::new("the definition of approvals", vec![definition]);
+    Plan::new([definitions].into_iter().chain(policies).chain(bindings))
 }
 
 /// Policies, then bindings; of each what [`probe`] asks comes last.
 fn stages(settings: &Settings) -> [[Stage; 2]; 2] {
-    let others = [certificate_requests::policy(settings), works::policy(settings)];
+    let others = [certificate_requests::policy(settings), works::policy(settings), approvals::policy()];
     let probed = [clusters::policy(settings)];
     let policies = |policies: &[Policy]| policies.iter().map(|policy| Manifest::of(&policy.object())).collect();
     let bindings = |policies: &[Policy]| {
-        policies.iter().map(|policy| Manifest::of(&policy.binding(settings.enforcement))).collect()
+        policies.iter().map(|policy| Manifest::of(&policy.binding(enforcement(policy, settings)))).collect()
     };
     [
         [Stage::new("policies", policies(&others)), Stage::new("the policy of managed clusters", policies(&probed))],
         [Stage::new("bindings", bindings(&others)), Stage::new("the binding of managed clusters", bindings(&probed))],
     ]
+}
+
+/// What becomes of a request that breaks a rule of this policy. Nothing that people have is refused by the guard of
+/// approvals, and one that somebody forged while it only warned would count later.
+fn enforcement(policy: &Policy, settings: &Settings) -> Enforcement {
+    if policy.name == approvals::GUARD { Enforcement::Deny } else { settings.enforcement }
 }
 
 /// A managed cluster that the baseline refuses, with a message that carries [`mark`].
@@ -88,7 +100,12 @@ pub fn probe() -> Manifest {
 
 /// What tells these settings, as this release writes them, from all others.
 pub fn mark(settings: &Settings) -> String {
-    let policies = [clusters::rules(settings), certificate_requests::policy(settings), works::policy(settings)];
+    let policies = [
+        clusters::rules(settings),
+        certificate_requests::policy(settings),
+        works::policy(settings),
+        approvals::policy(),
+    ];
     let text: String = policies.iter().map(|policy| Manifest::of(&policy.object()).body().to_string()).collect();
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     format!("baseline {}", digest.as_ref()[..6].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
@@ -157,13 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn an_audit_refuses_nothing() {
-        let actions = |enforcement| -> BTreeSet<String> {
+    fn an_audit_refuses_nothing_but_forged_approvals() {
+        let actions = |enforcement, guard: bool| -> BTreeSet<String> {
             let plan = plan(&Settings { enforcement, ..Settings::default() });
-            let bindings = plan.objects().filter(|object| object.kind() != POLICY_KIND);
+            let bindings = plan.objects().filter(|object| object.kind() == "ValidatingAdmissionPolicyBinding");
+            let bindings = bindings.filter(|binding| (binding.name() == approvals::GUARD) == guard);
             bindings.map(|binding| binding.body()["spec"]["validationActions"].to_string()).collect()
         };
-        assert_eq!(actions(Enforcement::Audit), BTreeSet::from([r#"["Warn","Audit"]"#.to_owned()]));
-        assert_eq!(actions(Enforcement::Deny), BTreeSet::from([r#"["Deny","Audit"]"#.to_owned()]));
+        let set = |actions: &str| BTreeSet::from([actions.to_owned()]);
+        assert_eq!(actions(Enforcement::Audit, false), set(r#"["Warn","Audit"]"#));
+        assert_eq!(actions(Enforcement::Audit, true), set(r#"["Deny","Audit"]"#));
+        for guard in [false, true] {
+            assert_eq!(actions(Enforcement::Deny, guard), set(r#"["Deny","Audit"]"#));
+        }
     }
 }

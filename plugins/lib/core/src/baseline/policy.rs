@@ -17,7 +17,11 @@ const SHOWN: usize = 200;
 /// Kind of the policies.
 pub const POLICY_KIND: &str = "ValidatingAdmissionPolicy";
 /// Names of the policies, and of their bindings.
-pub const NAMES: [&str; 3] = [super::clusters::NAME, super::certificate_requests::NAME, super::works::NAME];
+pub const NAMES: [&str; 4] =
+    [super::clusters::NAME, super::certificate_requests::NAME, super::works::NAME, super::approvals::GUARD];
+
+/// The label of all that is ours.
+pub(super) const MARK: (&str, &str) = ("app.kubernetes.io/part-of", "kubectl-ocm");
 
 /// One policy.
 pub(super) struct Policy {
@@ -146,7 +150,7 @@ impl Policy {
     fn metadata(&self) -> ObjectMeta {
         ObjectMeta {
             name: Some(self.name.to_owned()),
-            labels: Some([("app.kubernetes.io/part-of".to_owned(), "kubectl-ocm".to_owned())].into()),
+            labels: Some([(MARK.0.to_owned(), MARK.1.to_owned())].into()),
             ..ObjectMeta::default()
         }
     }

@@ -3,10 +3,11 @@
 use ocm_api::Manifest;
 use serde_json::Value;
 
-use super::{Enforcement, Settings, certificate_requests, clusters, stages, works};
+use super::{Enforcement, Settings, approvals, certificate_requests, clusters, stages, works};
 use crate::plan::{Found, Plan};
 
-/// What [`plan`](super::plan) has made, in the order in which it is deleted. Bindings go first: without its binding a
+/// What [`plan`](super::plan) has made but for the definition of approvals, with which all of them would go; in the order in
+/// which it is deleted. Bindings go first: without its binding a
 /// policy does nothing, so it takes effect at once and not policy by policy. An API server that no longer answers
 /// [`probe`](super::probe) by the baseline has seen that the other bindings are gone as well.
 pub fn removal() -> Plan {
@@ -41,6 +42,7 @@ pub fn effects(found: &[Found]) -> Vec<Effect> {
              agents do not need",
         ),
         (works::NAME, "agents' changes to ManifestWorks beyond their finalizers"),
+        (approvals::GUARD, "approvals of registrations in others' names, or without the right to approve"),
     ];
     let effect = |(name, what)| {
         let (binding, _) = (live(name, false)?, live(name, true)?);
@@ -65,17 +67,24 @@ pub fn is_answer(said: &str) -> bool {
 mod tests {
     use std::collections::BTreeSet;
 
+    use ocm_api::crds;
+
     use super::super::{NAMES, plan};
     use super::*;
 
     #[test]
     fn what_is_made_is_deleted_and_no_policy_before_its_binding() {
         let references = |plan: &Plan| plan.objects().map(Manifest::reference).collect::<Vec<_>>();
-        let (made, deleted) = (references(&plan(&Settings::default())), references(&removal()));
+        let (mut made, deleted) = (references(&plan(&Settings::default())), references(&removal()));
+        // People's approvals stay.
+        assert_eq!(
+            made.remove(0),
+            format!("customresourcedefinition.apiextensions.k8s.io/{}", crds::REGISTRATION_APPROVAL_NAME)
+        );
         assert_eq!(made.iter().collect::<BTreeSet<_>>(), deleted.iter().collect::<BTreeSet<_>>());
         let order: Vec<bool> = removal().objects().map(is_policy).collect();
-        assert_eq!(order, [false, false, false, true, true, true]);
-        assert_eq!(removal().objects().nth(2).map(Manifest::name), Some(clusters::NAME));
+        assert_eq!(order, [false, false, false, false, true, true, true, true]);
+        assert_eq!(removal().objects().nth(3).map(Manifest::name), Some(clusters::NAME));
     }
 
     #[test]
@@ -87,8 +96,9 @@ mod tests {
                 plan.objects().map(|manifest| Found { manifest: manifest.clone(), live: live(manifest) }).collect();
             effects(&found).into_iter().map(|effect| effect.enforcement).collect()
         };
-        assert_eq!(found(Enforcement::Deny, &|_| true), [Enforcement::Deny; 3]);
-        assert_eq!(found(Enforcement::Audit, &|_| true), [Enforcement::Audit; 3]);
+        assert_eq!(found(Enforcement::Deny, &|_| true), [Enforcement::Deny; 4]);
+        let audit = [Enforcement::Audit, Enforcement::Audit, Enforcement::Audit, Enforcement::Deny];
+        assert_eq!(found(Enforcement::Audit, &|_| true), audit, "forged approvals are always refused");
         assert_eq!(found(Enforcement::Deny, &|manifest| is_policy(manifest)), []);
         assert_eq!(found(Enforcement::Deny, &|manifest| !is_policy(manifest)), []);
         let but_one = |manifest: &Manifest| is_policy(manifest) || manifest.name() != NAMES[0];
