@@ -24,6 +24,10 @@ pub struct Manifest {
     /// Whether it needs whole objects as JSON, besides the facts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wants_object: bool,
+    /// Whether a component frees nothing of a request by itself, so that the host may write all its texts and lists into
+    /// one piece of memory, which takes less time. Texts are UTF-8 then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub request_in_one_block: bool,
     /// What of the hub it needs to know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Query>,

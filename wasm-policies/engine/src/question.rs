@@ -1,5 +1,6 @@
 //! A request as the policies of one call get it: each its own evidence and, if it asked, the object.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -26,6 +27,8 @@ pub struct Question {
     previous_object: Option<Value>,
     /// Both objects as JSON.
     objects: OnceLock<[Option<String>; 2]>,
+    /// As policies get it that ask for neither objects nor evidence.
+    block: OnceLock<wit_types::Block>,
     /// Texts that were made for policies that read JSON, by what they get.
     texts: Mutex<HashMap<String, Arc<str>>>,
     /// The text that every such policy gets, whatever it asks for.
@@ -58,6 +61,7 @@ impl Question {
             object,
             previous_object,
             objects: OnceLock::new(),
+            block: OnceLock::new(),
             texts: Mutex::default(),
             recorded: None,
         }
@@ -237,6 +241,24 @@ impl Question {
         let evidence = self.tables(manifest)?.into_iter().map(|found| (found.name, found.table)).collect();
         let [object, previous_object] = if manifest.wants_object { self.objects() } else { [None; 2] };
         Ok(wit_types::Request::new(&self.request, wit_types::Given { object, previous_object, evidence }))
+    }
+
+    /// The same in one block of memory.
+    ///
+    /// # Errors
+    /// As [`Self::records_for`].
+    pub(crate) fn block_for(&self, manifest: &Manifest) -> Result<Cow<'_, wit_types::Block>, PolicyError> {
+        let whole = || Ok(wit_types::Block::new(&self.records_for(manifest)?));
+        if manifest.wants_object || !manifest.evidence.is_empty() {
+            return whole().map(Cow::Owned);
+        }
+        Ok(Cow::Borrowed(match self.block.get() {
+            Some(block) => block,
+            None => {
+                let block = whole()?;
+                self.block.get_or_init(|| block)
+            }
+        }))
     }
 
     /// Whether the objects are there that a policy with this manifest judges. A request that is about no object of the

@@ -3,6 +3,8 @@
 //!
 //! Every struct is taken apart member by member, so that none is forgotten on the way.
 
+mod block;
+
 use std::collections::BTreeMap;
 
 use ocm_policy_abi as abi;
@@ -10,6 +12,8 @@ use ocm_policy_abi::{Map, Text};
 use ocm_policy_rules::PolicyError;
 use serde_json::Value as Json;
 use wasmtime::component::{ComponentType, Lift, Lower};
+
+pub(crate) use block::{Block, Whole};
 
 #[derive(ComponentType, Lower)]
 #[component(record)]

@@ -127,6 +127,8 @@ pub fn manifest(name: &str, version: &str, description: &str) -> ManifestBuilder
         name: name.to_owned(),
         version: version.to_owned(),
         description: description.to_owned(),
+        // The allocator only moves forward, and texts are looked at where they lie.
+        request_in_one_block: true,
         ..Manifest::default()
     };
     ManifestBuilder { manifest, schema: None }
@@ -223,6 +225,8 @@ struct Plain<'m> {
     operations: &'m [Operation],
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     wants_object: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    request_in_one_block: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     evidence: &'m [Query],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -244,6 +248,7 @@ impl ManifestBuilder {
             description,
             operations,
             wants_object,
+            request_in_one_block,
             evidence,
             edits,
             counts_by,
@@ -258,6 +263,7 @@ impl ManifestBuilder {
             description,
             operations,
             wants_object: *wants_object,
+            request_in_one_block: *request_in_one_block,
             evidence,
             edits,
             counts_by,

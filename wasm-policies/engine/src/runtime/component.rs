@@ -16,6 +16,8 @@ use crate::wit_types;
 
 /// `decide` of the contract.
 type Decide<'r> = TypedFunc<(&'r wit_types::Request<'r>,), (wit_types::Decision,)>;
+/// The same, for whoever takes a request in one block.
+type DecideBlock<'q> = TypedFunc<(wit_types::Whole<'q>,), (wit_types::Decision,)>;
 /// `configure` of the contract.
 type Configure = TypedFunc<(String,), (Result<(), Vec<String>>,)>;
 /// `describe` of the contract.
@@ -147,11 +149,19 @@ struct Waiting {
 impl Ready for Waiting {
     #[expect(unsafe_code, reason = "the type of `decide` is compared once, not for each instance")]
     fn decide(&mut self, question: &Question, manifest: &Manifest, limits: &Limits) -> Result<Decision, PolicyError> {
-        let request = question.records_for(manifest)?;
-        fill(&mut self.store, limits)?;
-        // SAFETY: the function is of this type.
-        let decide: Decide<'_> = unsafe { TypedFunc::new_unchecked(self.decide) };
-        let answer = decide.call(&mut self.store, (&request,));
+        let answer = if manifest.request_in_one_block {
+            let request = question.block_for(manifest)?;
+            fill(&mut self.store, limits)?;
+            // SAFETY: the function is of this type.
+            let decide: DecideBlock<'_> = unsafe { TypedFunc::new_unchecked(self.decide) };
+            decide.call(&mut self.store, (wit_types::Whole(&request),))
+        } else {
+            let request = question.records_for(manifest)?;
+            fill(&mut self.store, limits)?;
+            // SAFETY: the function is of this type.
+            let decide: Decide<'_> = unsafe { TypedFunc::new_unchecked(self.decide) };
+            decide.call(&mut self.store, (&request,))
+        };
         self.fuel = fuel_used(&self.store, limits);
         let (answer,) = answer.map_err(policy_error)?;
         let decision = Decision::try_from(answer)?;

@@ -81,9 +81,12 @@ impl Guest {
               (data (i32.const {ANSWER}) "{bytes}")
               {fields}
               (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
-                (global.get $next)
+                (if (i32.eqz (local.get 3)) (then (return (local.get 2))))
                 (global.set $next
-                  (i32.and (i32.const -8) (i32.add (global.get $next) (i32.add (local.get 3) (i32.const 7))))))
+                  (i32.and (i32.sub (i32.const 0) (local.get 2))
+                    (i32.sub (i32.add (global.get $next) (local.get 2)) (i32.const 1))))
+                (global.get $next)
+                (global.set $next (i32.add (global.get $next) (local.get 3))))
               (func (export "ocm:policy/policy@0.1.0#describe") (result i32)
                 {describe}
                 (i32.store (i32.const 16) (i32.const 1024))
