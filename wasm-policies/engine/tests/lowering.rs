@@ -131,3 +131,22 @@ fn in_one_block_it_lies_as_if_it_had_been_written_piece_by_piece() {
     }
     assert!(compared > 150, "{compared}");
 }
+
+#[test]
+fn whoever_gives_away_wrong_memory_harms_nobody_else() {
+    let engine = engine();
+    let whole: Request<'static> = serde_json::from_str(String::leak(everything().to_string())).unwrap();
+    let answer = |address: &str| {
+        // `configure` gets its settings by the same function.
+        let realloc = format!("(if (i32.gt_u (local.get 3) (i32.const 100)) (then (return (i32.const {address}))))");
+        let policy = policy(&engine, &Guest { realloc, ..hashing(true) }.module()).unwrap();
+        policy.decide(&Question::new(whole.clone())).outcome.result.clone()
+    };
+    for outside in ["65528", "-8", "9"] {
+        assert!(answer(outside).is_err(), "{outside}");
+    }
+    // Record and block in one place: nobody but the guest is confused by it.
+    drop(answer("20480"));
+    drop(answer("0"));
+    assert_eq!(answer("65528").unwrap_err().code(), "malformed");
+}

@@ -226,10 +226,11 @@ unsafe impl Lower for Whole<'_> {
         let memory = cx.as_slice_mut();
         memory[offset..][..RECORD].copy_from_slice(record);
         memory[base..][..rest.len()].copy_from_slice(rest);
+        // A guest that gives away the same memory twice writes over what is there: whatever comes of that is its own.
         for at in pointers {
             let lies = if *at < RECORD { offset + at } else { base + at - RECORD };
             let pointer = memory[lies..].first_chunk_mut::<4>().ok_or_else(|| wasmtime::Error::msg("out of memory"))?;
-            *pointer = (u32::from_le_bytes(*pointer) + u32::try_from(base)?).to_le_bytes();
+            *pointer = u32::from_le_bytes(*pointer).wrapping_add(u32::try_from(base)?).to_le_bytes();
         }
         Ok(())
     }

@@ -20,6 +20,8 @@ pub struct Guest {
     pub configure: String,
     /// What happens in `decide` before it answers.
     pub decide: String,
+    /// What happens in `cabi_realloc` before it answers.
+    pub realloc: String,
     /// Pages of memory.
     pub pages: u32,
     /// The answer, in the words of JSON.
@@ -35,6 +37,7 @@ impl Default for Guest {
             describe: String::new(),
             configure: String::new(),
             decide: String::new(),
+            realloc: String::new(),
             pages: 1,
             answer: r#"{"verdict":"allow"}"#.to_owned(),
             manifest: Self::manifest("guest", ""),
@@ -71,7 +74,7 @@ impl Guest {
 
     /// The module.
     pub fn module(&self) -> Vec<u8> {
-        let Self { fields, describe, configure, decide, pages, answer, manifest } = self;
+        let Self { fields, describe, configure, decide, realloc, pages, answer, manifest } = self;
         let answer = Self::image(answer);
         let text = format!(
             r#"(module
@@ -81,6 +84,7 @@ impl Guest {
               (data (i32.const {ANSWER}) "{bytes}")
               {fields}
               (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                {realloc}
                 (if (i32.eqz (local.get 3)) (then (return (local.get 2))))
                 (global.set $next
                   (i32.and (i32.sub (i32.const 0) (local.get 2))
