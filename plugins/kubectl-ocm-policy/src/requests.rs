@@ -343,6 +343,9 @@ impl Hub {
             EvidenceSource::Csrs => of("CertificateSigningRequest")
                 .filter_map(|object| evidence::certificate_request(&object).ok())
                 .collect(),
+            EvidenceSource::Approvals => {
+                of("RegistrationApproval").filter_map(|object| evidence::approval(&object).ok()).collect()
+            }
             EvidenceSource::ConfigMap { namespace, name } => of("ConfigMap")
                 .filter(|map| text(map, "/metadata/name") == *name && text(map, "/metadata/namespace") == *namespace)
                 .flat_map(|map| evidence::entries(&map))

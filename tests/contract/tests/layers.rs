@@ -89,6 +89,7 @@ const RULES: &[Rule] = &[
     },
     guest("policy-agent-self-edit"),
     guest("policy-allowed-identities"),
+    guest("policy-approvals"),
     guest("policy-cluster-hygiene"),
     guest("policy-cluster-set-routing"),
     guest("policy-csr-hygiene"),

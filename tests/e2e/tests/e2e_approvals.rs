@@ -1,7 +1,13 @@
-//! RegistrationApprovals on a real API server: who may write which.
+//! RegistrationApprovals on a real API server: who may write which, and which of them let a cluster in.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use e2e_tests::accept_support::Hub;
 use e2e_tests::approval_support::{approval, approve, guard, in_seconds, person};
+use e2e_tests::controller_support::{self, Controller, registration};
+use e2e_tests::roles::users_without_one_rule;
+use e2e_tests::webhook_support::{apply, policy};
 use e2e_tests::{kubectl_ocm, object, run};
 use ocm_api::crds;
 use serde_json::{Value, json};
@@ -102,4 +108,149 @@ fn an_approval_is_its_authors_own_word_and_stays_as_it_is() {
     let said = run(kubectl_ocm("uninstall", hub.cluster.kubeconfig()).args(["baseline", "--yes", "--wait"]));
     assert!(said.code == Some(0) && said.stderr.contains("RegistrationApprovals stay"), "{said:?}");
     assert_eq!(hub.cluster.kubectl(&["get", "happr", "--output=name"]).expect("listed").lines().count(), 6);
+}
+
+/// How long something may take that follows at once.
+const SOON: Duration = Duration::from_secs(20);
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < SOON, "not within {} seconds: {what}", SOON.as_secs());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A hub on which two people of the group `admins` let a cluster in.
+fn two_people(name: &str) -> Hub {
+    let hub = controller_support::hub(name, false);
+    let settings = json!({"required": 2, "groups": ["admins"]});
+    policy(&hub.cluster, "two", json!({"module": {"builtin": "approvals"}, "settings": settings, "autoApprove": true}));
+    hub
+}
+
+fn waits_for(hub: &Hub, name: &str) -> String {
+    registration(hub, name)["waitingFor"].as_str().unwrap_or_default().to_owned()
+}
+
+fn says(hub: &Hub, name: &str, words: &str) {
+    until(&format!("{name} waits for {words}: {}", waits_for(hub, name)), || waits_for(hub, name).contains(words));
+    assert!(!hub.accepts(name) && !is_approved(hub, name), "{name}");
+}
+
+/// Whether a request for the cluster was approved.
+fn is_approved(hub: &Hub, name: &str) -> bool {
+    hub.approved().iter().any(|request| request.starts_with(&format!("{name}-")))
+}
+
+fn of(hub: &Hub, cluster: &str, approver: &str) -> Value {
+    with(approval(hub, cluster, approver), "/spec/groups", json!(["admins"]))
+}
+
+#[track_caller]
+fn approved(hub: &Hub, person: &Path, approval: &Value) -> String {
+    let said = approve(hub, person, approval);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    said.stdout.trim().to_owned()
+}
+
+#[test]
+fn two_people_let_a_cluster_in_and_nothing_less_does() {
+    let hub = two_people("approvals-two");
+    let names = ["forged", "two", "twice", "itself", "ended", "gone", "late"];
+    for name in names {
+        hub.join(name);
+    }
+    // The definition alone proves nothing: whoever may create approvals writes them in anybody's name.
+    apply(&hub.cluster, "approvals", crds::registration_approval_manifest().body());
+    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("served");
+    let eve = person(&hub, "eve-writes", &[], &[]);
+    let controller = Controller::start(&hub);
+    for name in ["forged", "two"] {
+        for approver in ["ann", "bob"] {
+            approved(&hub, &eve, &of(&hub, name, approver));
+        }
+    }
+    says(&hub, "forged", "(ApprovalsUnproved)");
+
+    guard(&hub);
+    // What was written before it was in force for certain does not count.
+    std::thread::sleep(Duration::from_secs(11));
+    for name in names {
+        says(&hub, name, "0 of 2 approvals of the right groups");
+    }
+    let ann = person(&hub, "ann", &["admins"], &["approve"]);
+    let bob = person(&hub, "bob", &["admins"], &["approve"]);
+    let night = person(&hub, "nightwatch", &["night"], &["approve"]);
+
+    approved(&hub, &ann, &of(&hub, "two", "ann"));
+    says(&hub, "two", "1 of 2 approvals");
+    let other = with(of(&hub, "two", "nightwatch"), "/spec/groups", json!(["night"]));
+    approved(&hub, &night, &other);
+    for _ in 0..2 {
+        approved(&hub, &ann, &of(&hub, "twice", "ann"));
+    }
+    says(&hub, "twice", "1 of 2 approvals");
+    approved(&hub, &ann, &of(&hub, "itself", "ann"));
+    let another = with(of(&hub, "itself", "bob"), "/spec/requester", json!("somebody else"));
+    approved(&hub, &bob, &another);
+    says(&hub, "itself", "1 of 2 approvals");
+    approved(&hub, &ann, &with(of(&hub, "ended", "ann"), "/spec/expiresAt", json!(in_seconds(3))));
+    says(&hub, "ended", "1 of 2 approvals");
+    let withdrawn = approved(&hub, &ann, &of(&hub, "gone", "ann"));
+    says(&hub, "gone", "1 of 2 approvals");
+    hub.cluster.kubectl(&["delete", &withdrawn]).expect("withdrawn");
+    says(&hub, "gone", "0 of 2 approvals");
+    std::thread::sleep(Duration::from_secs(3));
+    for name in ["gone", "ended"] {
+        approved(&hub, &bob, &of(&hub, name, "bob"));
+        says(&hub, name, "1 of 2 approvals");
+    }
+    assert!(hub.accepted().is_empty(), "{:?}", hub.accepted());
+
+    // The second one lets it in, and it alone.
+    approved(&hub, &bob, &of(&hub, "two", "bob"));
+    until("two is accepted", || hub.accepts("two"));
+    assert!(is_approved(&hub, "two") && hub.approved().len() == 1, "{:?}", hub.approved());
+    until("the result is written", || registration(&hub, "two")["approvedBy"] == json!(["two"]));
+
+    // Without the guard nothing counts, and nothing that is held is let in.
+    let said = run(kubectl_ocm("uninstall", hub.cluster.kubeconfig()).args(["baseline", "--yes", "--wait"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    says(&hub, "late", "(ApprovalsUnproved)");
+    for approver in ["ann", "bob"] {
+        approved(&hub, &eve, &of(&hub, "late", approver));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    says(&hub, "late", "(ApprovalsUnproved)");
+    guard(&hub);
+    says(&hub, "late", "0 of 2 approvals");
+    assert_eq!(hub.accepted(), ["two".to_owned()].into(), "{:?}", controller.log.lock().expect("nobody failed"));
+}
+
+#[test]
+fn without_a_right_that_approvals_need_nobody_is_let_in() {
+    let hub = two_people("approvals-rights");
+    guard(&hub);
+    let needed = ["registrationapprovals", "validatingadmissionpolicies"];
+    let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
+    let users: Vec<_> = users.into_iter().filter(|(_, missing)| needed.contains(&missing[0].as_str())).collect();
+    assert_eq!(users.len(), needed.len());
+    let people = ["ann", "bob"].map(|name| (name, person(&hub, name, &["admins"], &["approve"])));
+    std::thread::sleep(Duration::from_secs(11));
+    hub.join("c1");
+    for (name, kubeconfig) in &people {
+        approved(&hub, kubeconfig, &of(&hub, "c1", name));
+    }
+    for (kubeconfig, missing) in &users {
+        let mut controller = Controller::spawn(&hub.cluster, kubeconfig);
+        until(&format!("it says that it lacks {missing:?}"), || {
+            let said = controller.says.lock().expect("nobody failed").clone();
+            format!("{said}{}", controller.get("/readyz")).contains(&missing[0])
+        });
+        assert!(!hub.accepts("c1"), "without {missing:?}");
+        assert_eq!(controller.terminate(), Some(0), "{missing:?}");
+    }
+    let _controller = Controller::start(&hub);
+    until("with all of them it is let in", || hub.accepts("c1"));
 }

@@ -294,7 +294,7 @@ impl Hub {
             EvidenceSource::Csrs => self.csrs.iter().map(|csr| csr.row.clone()).collect(),
             EvidenceSource::ConfigMap { .. } => evidence::entries(&self.used),
             EvidenceSource::Objects { resource, .. } if resource == "clusterroles" => self.roles.clone(),
-            EvidenceSource::Objects { .. } | EvidenceSource::ClusterSets => Vec::new(),
+            EvidenceSource::Objects { .. } | EvidenceSource::ClusterSets | EvidenceSource::Approvals => Vec::new(),
         }
     }
 }

@@ -9,6 +9,6 @@ mod objects;
 mod query;
 mod selector;
 
-pub use objects::{certificate_request, entries};
+pub use objects::{approval, certificate_request, entries};
 pub use query::{BadQuery, Budget, Evidence, check, fill_columns, table};
 pub use selector::Selector;

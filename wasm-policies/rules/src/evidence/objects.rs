@@ -1,5 +1,6 @@
 //! Objects that queries read and that are not objects of the API as they stand.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::review::{self, Unusable};
@@ -32,9 +33,63 @@ pub fn certificate_request(object: &Value) -> Result<Value, Unusable> {
     Ok(value)
 }
 
+/// A RegistrationApproval as an object of a query: its name, the members of its spec, and its times in milliseconds since
+/// 1970.
+///
+/// # Errors
+/// Names the field that is missing or of a wrong type.
+pub fn approval(object: &Value) -> Result<Value, Unusable> {
+    let unusable = |path: &str, wrong: &str| Unusable { path: format!("object{path}"), wrong: wrong.to_owned() };
+    let text = |path: &str| {
+        let found = object.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
+        found.ok_or_else(|| unusable(&path.replace('/', "."), "it is no text"))
+    };
+    let time = |path: &str| {
+        let at: Timestamp = text(path)?.parse().map_err(|_| unusable(&path.replace('/', "."), "it is no time"))?;
+        Ok(at.as_millisecond())
+    };
+    Ok(json!({
+        "metadata": {"name": text("/metadata/name")?},
+        "cluster": text("/spec/cluster/name")?,
+        "clusterUid": text("/spec/cluster/uid")?,
+        "requester": text("/spec/requester")?,
+        "approver": text("/spec/approver")?,
+        "groups": object.pointer("/spec/groups").cloned().unwrap_or_else(|| json!([])),
+        "created": time("/metadata/creationTimestamp")?,
+        "expires": time("/spec/expiresAt")?,
+        "breakGlass": object.pointer("/spec/breakGlass").and_then(Value::as_bool).unwrap_or_default(),
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_approval_is_its_spec_with_times_as_numbers_and_none_without_all_of_it() {
+        let object = json!({
+            "metadata": {"name": "c1-x", "creationTimestamp": "1970-01-01T00:00:01Z"},
+            "spec": {"cluster": {"name": "c1", "uid": "u"}, "requester": "r", "approver": "ann", "groups": ["g"],
+                     "expiresAt": "1970-01-01T00:00:02Z", "breakGlass": true},
+        });
+        let facts = json!({
+            "metadata": {"name": "c1-x"}, "cluster": "c1", "clusterUid": "u", "requester": "r", "approver": "ann",
+            "groups": ["g"], "created": 1000, "expires": 2000, "breakGlass": true,
+        });
+        assert_eq!(approval(&object), Ok(facts));
+        for (parent, member) in [
+            ("/metadata", "creationTimestamp"),
+            ("/spec", "cluster"),
+            ("/spec/cluster", "uid"),
+            ("/spec", "requester"),
+            ("/spec", "approver"),
+            ("/spec", "expiresAt"),
+        ] {
+            let mut lacks = object.clone();
+            lacks.pointer_mut(parent).unwrap()[member] = Value::Null;
+            assert!(approval(&lacks).is_err(), "{member}");
+        }
+    }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "recorded objects are files")]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use ocm_policy_abi::{Query, Request, Row, Table, Text};
+use ocm_policy_abi::{EvidenceSource, Query, Request, Row, Table, Text};
 use serde_json::Value;
 
 use super::field::Path;
@@ -45,6 +45,9 @@ pub enum BadQuery {
     /// Two members of the query exclude each other.
     #[error("{0} and {1} cannot be used together")]
     Both(&'static str, &'static str),
+    /// What people said of other clusters is none of a policy's business.
+    #[error("approvals can be asked for with the clusterField /cluster alone")]
+    Approvals,
 }
 
 /// Checks a query without objects, for when a policy is loaded.
@@ -82,6 +85,9 @@ impl Plan {
             (None, Some(field)) => Of::User(path(field)?),
             (Some(_), Some(_)) => return Err(BadQuery::Both("clusterField", "userField")),
         };
+        if query.source == EvidenceSource::Approvals && query.cluster_field.as_deref() != Some("/cluster") {
+            return Err(BadQuery::Approvals);
+        }
         if query.count && query.created_within_seconds.is_some() {
             return Err(BadQuery::Both("count", "createdWithinSeconds"));
         }
@@ -298,7 +304,7 @@ pub fn table<'v>(
 
 #[cfg(test)]
 mod tests {
-    use ocm_policy_abi::{Cluster, EvidenceSource, Operation, Requester};
+    use ocm_policy_abi::{Cluster, Operation, Requester};
     use serde_json::json;
 
     use super::*;
@@ -324,6 +330,18 @@ mod tests {
 
     fn all(query: &Query, budget: Budget) -> Table<'static> {
         table(query, &objects(), &about(None), "7", budget).unwrap()
+    }
+
+    #[test]
+    fn approvals_of_other_clusters_cannot_be_asked_for() {
+        let query = |field: Option<&str>| Query {
+            cluster_field: field.map(str::to_owned),
+            ..Query::new("q", EvidenceSource::Approvals, ["/approver"])
+        };
+        assert_eq!(check(&query(Some("/cluster"))), Ok(()));
+        for field in [None, Some("/approver")] {
+            assert_eq!(check(&query(field)), Err(BadQuery::Approvals), "{field:?}");
+        }
     }
 
     #[test]

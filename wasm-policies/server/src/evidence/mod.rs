@@ -1,5 +1,6 @@
 //! What the policies in force know of the hub: stores that follow it, and tables made of them.
 
+mod guard;
 mod source;
 mod store;
 
@@ -48,8 +49,9 @@ impl Knowledge {
     pub async fn follow(&self, queries: &[Query], wait: Duration) -> Result<(), PolicyError> {
         let until = tokio::time::Instant::now() + wait;
         // All are asked for before any is waited for.
-        let stores: Vec<Arc<Store>> = queries.iter().map(|query| self.store(&query.source)).collect();
-        for (query, store) in queries.iter().zip(stores) {
+        let wanted = queries.iter().flat_map(|query| guard::with(&query.source).map(move |source| (query, source)));
+        let stores: Vec<(&Query, Arc<Store>)> = wanted.map(|(query, source)| (query, self.store(&source))).collect();
+        for (query, store) in stores {
             let read = tokio::time::timeout_at(until, store.first_read());
             if read.await.is_err() {
                 let why = store.lost().unwrap_or_else(|| "the hub has not answered yet".to_owned());
@@ -61,7 +63,8 @@ impl Knowledge {
 
     /// Follows nothing any more but what these queries ask for.
     pub fn keep(&self, queries: &[Query]) {
-        let wanted: Vec<String> = queries.iter().map(|query| key(&query.source)).collect();
+        let sources = queries.iter().flat_map(|query| guard::with(&query.source));
+        let wanted: Vec<String> = sources.map(|source| key(&source)).collect();
         self.stores.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| wanted.contains(key));
     }
 
@@ -127,7 +130,16 @@ impl EvidenceReader for Knowledge {
         deadline: &Deadline,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let missing = || PolicyError::Evidence(format!("the evidence {:?} is not followed", query.name));
-        self.find(&query.source).ok_or_else(missing)?.table(query, request, deadline, OLDEST)
+        let store = self.find(&query.source).ok_or_else(missing)?;
+        let since = match query.source {
+            EvidenceSource::Approvals => match guard::proves_since(|source| self.find(source), OLDEST) {
+                Some(since) => Some(since),
+                // Whoever may create them could have written them in anybody's name.
+                None => return Ok(Arc::new(guard::nothing(&store))),
+            },
+            _ => None,
+        };
+        store.table(query, request, deadline, OLDEST, since)
     }
 }
 

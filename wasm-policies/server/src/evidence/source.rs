@@ -14,6 +14,7 @@ pub(super) fn api(client: Client, source: &EvidenceSource) -> (Api<DynamicObject
         EvidenceSource::ClusterSets => (all(cluster, "v1beta2", "managedclustersets"), None),
         EvidenceSource::Namespaces => (all("", "v1", "namespaces"), None),
         EvidenceSource::Csrs => (all("certificates.k8s.io", "v1", "certificatesigningrequests"), None),
+        EvidenceSource::Approvals => (all("policy.kubectl-ocm.dev", "v1alpha1", "registrationapprovals"), None),
         EvidenceSource::ConfigMap { namespace, name } => {
             let api = Api::namespaced_with(client, namespace, &resource("", "v1", "configmaps"));
             (api, Some(format!("metadata.name={name}")))

@@ -106,18 +106,29 @@ impl Store {
                 evidence::certificate_request(&object).map(|read| vec![read]).map_err(|error| error.to_string())
             }
             EvidenceSource::ConfigMap { .. } => Ok(evidence::entries(&object)),
+            // One that cannot be read does not count.
+            EvidenceSource::Approvals => Ok(evidence::approval(&object).into_iter().collect()),
             _ => Ok(vec![object]),
         };
         (key, Object { uid, revision: 0, rows: rows.map(Arc::new) })
     }
 
-    /// The table of a request.
+    /// The object of this name, where the hub has one and can be followed.
+    pub(super) fn object_of(&self, name: &str, oldest: Duration) -> Option<Value> {
+        let state = self.state();
+        let is_fresh = state.lost.is_none() && state.confirmed.is_some_and(|confirmed| confirmed.elapsed() <= oldest);
+        let object = state.objects.get(&(String::new(), name.to_owned())).filter(|_| is_fresh)?;
+        object.rows.as_ref().ok()?.first().cloned()
+    }
+
+    /// The table of a request. `since` is when those objects were created, in milliseconds since 1970, that count; none: all.
     pub(super) fn table(
         &self,
         query: &Query,
         request: &Request<'_>,
         deadline: &Deadline,
         oldest: Duration,
+        since: Option<i64>,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let unknown = |why: &str| PolicyError::Evidence(format!("the evidence {:?} {why}", query.name));
         if !*self.read.borrow() {
@@ -133,7 +144,7 @@ impl Store {
             let why = lost.unwrap_or_else(|| "the hub tells nothing".to_owned());
             return Err(unknown(&format!("is of {} seconds ago: {why}", age.as_secs())));
         }
-        let made = self.made(query, least).map_err(|why| unknown(&why))?;
+        let made = self.made(query, least, since).map_err(|why| unknown(&why))?;
         Ok(Arc::new(made.evidence.table(request)))
     }
 
@@ -167,8 +178,8 @@ impl Store {
     }
 
     /// What a query finds now, or found a moment ago, but not before this revision.
-    fn made(&self, query: &Query, least: u64) -> Result<Arc<Made>, String> {
-        let text = serde_json::to_string(query).map_err(|error| error.to_string())?;
+    fn made(&self, query: &Query, least: u64, since: Option<i64>) -> Result<Arc<Made>, String> {
+        let text = serde_json::to_string(&(query, since)).map_err(|error| error.to_string())?;
         // One at a time makes it, and the others take what it made. Changes go on arriving meanwhile.
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let known = made.get(&text).filter(|known| {
@@ -186,7 +197,9 @@ impl Store {
         };
         let mut rows = Vec::with_capacity(objects.len());
         for (name, found) in &objects {
-            rows.extend(found.as_ref().map_err(|why| format!("cannot be read: {name}: {why}"))?.iter());
+            let found = found.as_ref().map_err(|why| format!("cannot be read: {name}: {why}"))?;
+            let counts = |row: &&Value| since.is_none_or(|since| row["created"].as_i64().is_some_and(|at| at > since));
+            rows.extend(found.iter().filter(counts));
         }
         let evidence = Evidence::new(query, rows, &revision.to_string(), Budget::default());
         let evidence = evidence.map_err(|error| error.to_string())?;
@@ -300,7 +313,7 @@ mod tests {
     /// The names that a policy would see, or why it sees none.
     fn names(store: &Store, request: &Request<'_>, oldest: Duration) -> Result<Vec<String>, String> {
         let query = Query::new("clusters", EvidenceSource::Clusters, ["/metadata/labels/env"]);
-        let table = store.table(&query, request, &Deadline::NONE, oldest).map_err(|error| error.to_string())?;
+        let table = store.table(&query, request, &Deadline::NONE, oldest, None).map_err(|error| error.to_string())?;
         Ok(table.rows.iter().map(|row| row.name.to_string()).collect())
     }
 
@@ -413,7 +426,7 @@ mod tests {
         list(&store, &[json!({"metadata": {"name": "r1", "uid": "1"}, "spec": 7})]);
         let query = Query::new("csrs", EvidenceSource::Csrs, ["/cluster"]);
         let request = asked(Operation::Create, "c", "");
-        let why = store.table(&query, &request, &Deadline::NONE, OLDEST).unwrap_err().to_string();
+        let why = store.table(&query, &request, &Deadline::NONE, OLDEST, None).unwrap_err().to_string();
         assert!(why.contains("cannot be read: r1"), "{why}");
     }
 }
