@@ -170,8 +170,8 @@ fn the_definition_of_our_own_can_be_used() {
     assert_eq!(manifest.name(), format!("{}.{}", HubPolicy::plural(&()), HubPolicy::group(&())));
     assert_eq!(spec["versions"][0]["name"], HubPolicy::version(&()).as_ref());
     assert_eq!(spec["scope"], "Cluster");
-    // Nothing writes a status.
-    assert!(spec["versions"][0].get("subresources").is_none());
+    // The controller writes it, and those who write policies do not.
+    assert_eq!(spec["versions"][0]["subresources"], json!({ "status": {} }));
     let found = unbounded(&root_schema(manifest.body())["properties"]["spec"], "spec");
     assert!(found.is_empty(), "without bounds: {found:?}");
 }

@@ -88,13 +88,13 @@ pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, St
     users
 }
 
-/// Users who hold all rights of the documented ClusterRole of a file but those of one rule, for every rule, each with the
-/// resources of that rule. Of its Roles they hold everything.
+/// Users who hold all rights of the documented ClusterRole of a file but those of one rule, for every rule, each with that
+/// rule. Of its Roles they hold everything.
 ///
 /// # Panics
 ///
 /// When the roles cannot be read or bound.
-pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Vec<String>)> {
+pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Value)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
     let text = path.to_str().expect("the path is text");
     let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
@@ -120,11 +120,26 @@ pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Ve
             cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("the role can be applied");
             bind(cluster, &user, &role);
         }
-        let resources = missing["resources"].as_array().expect("a rule has resources");
-        let resources = resources.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-        users.push((cluster.user_kubeconfig(&user, &[]).expect("a user can be made"), resources));
+        users.push((cluster.user_kubeconfig(&user, &[]).expect("a user can be made"), missing.clone()));
     }
     users
+}
+
+/// The resources of a rule.
+///
+/// # Panics
+///
+/// When it has none.
+pub fn resources(rule: &Value) -> Vec<String> {
+    let resources = rule["resources"].as_array().expect("a rule has resources");
+    resources.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whether the controller needs a rule only to tell what becomes of policies.
+pub fn tells_of_policies(rule: &Value) -> bool {
+    let resources = resources(rule);
+    resources.iter().any(|resource| resource == "hubpolicies/status" || resource.ends_with("webhookconfigurations"))
+        || rule["resourceNames"].to_string().contains("ocm-policy-engine-probe")
 }
 
 /// The rights of a rule, each as a rule of its own.

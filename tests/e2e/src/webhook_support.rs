@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
+use ocm_core::policy_engine::{FailurePolicy, configurations};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
@@ -149,6 +150,19 @@ impl Webhook {
             }],
         });
         apply(hub, "changes", &object);
+    }
+
+    /// Lets the API server ask it as an installation does.
+    pub fn configure_as_installed(&self, hub: &Cluster, failure: FailurePolicy) {
+        for object in configurations(&self.authority_pem, failure).objects() {
+            let mut body = object.body().clone();
+            for entry in body["webhooks"].as_array_mut().unwrap() {
+                let config = &mut entry["clientConfig"];
+                let path = config["service"]["path"].as_str().unwrap().to_owned();
+                *config = json!({"url": format!("https://{}{path}", self.address), "caBundle": config["caBundle"]});
+            }
+            apply(hub, object.kind(), &body);
+        }
     }
 
     /// How many reviews it has answered.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use e2e_tests::accept_support::Hub;
 use e2e_tests::approval_support::{approval, approve, guard, in_seconds, person};
 use e2e_tests::controller_support::{self, Controller, registration};
-use e2e_tests::roles::users_without_one_rule;
+use e2e_tests::roles::{resources, users_without_one_rule};
 use e2e_tests::webhook_support::{apply, policy};
 use e2e_tests::{kubectl_ocm, object, run};
 use ocm_api::crds;
@@ -234,7 +234,8 @@ fn without_a_right_that_approvals_need_nobody_is_let_in() {
     guard(&hub);
     let needed = ["registrationapprovals", "validatingadmissionpolicies"];
     let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
-    let users: Vec<_> = users.into_iter().filter(|(_, missing)| needed.contains(&missing[0].as_str())).collect();
+    let users = users.into_iter().map(|(kubeconfig, rule)| (kubeconfig, resources(&rule)));
+    let users: Vec<_> = users.filter(|(_, missing)| needed.contains(&missing[0].as_str())).collect();
     assert_eq!(users.len(), needed.len());
     let people = ["ann", "bob"].map(|name| (name, person(&hub, name, &["admins"], &["approve"])));
     std::thread::sleep(Duration::from_secs(11));

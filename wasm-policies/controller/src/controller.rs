@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::Client;
 use ocm_core::{Event, Narrator};
+use ocm_kube::Cluster;
 use ocm_policy_server::{DecisionLog, Knowledge, Metrics, Policies};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
@@ -17,6 +18,7 @@ use crate::lease::{Candidate, Holder, Leadership, LeaseName};
 use crate::log::Log;
 use crate::queue::Queue;
 use crate::registrations::Registrations;
+use crate::report::Report;
 
 /// How many registrations are looked at at once.
 const AT_ONCE: usize = 16;
@@ -33,7 +35,7 @@ const BEGIN_AGAIN: Duration = Duration::from_secs(2);
 /// What a controller is made of.
 pub struct Parts {
     /// Follows the hub.
-    pub client: Client,
+    pub hub: Cluster,
     /// Writes. It must send each request once: whoever repeats a write does not know what became of it.
     pub effects: Client,
     /// The policies in force.
@@ -80,8 +82,10 @@ impl Controller {
             lead.clone().gained().await;
             narrator.tell(Event::done("this controller acts now"));
             let mut until = lead.clone();
+            let report = Report::new(&self.0, lead);
             tokio::select! {
                 () = until.lost() => {}
+                () = report.run(narrator) => {}
                 why = self.session(lead) => {
                     narrator.tell(Event::warning(why));
                     tokio::time::sleep(BEGIN_AGAIN).await;
@@ -102,7 +106,7 @@ impl Controller {
             Err(failed) => return format!("the registrations of the hub cannot be read: {failed}"),
         };
         let (wakes, mut woken) = unbounded_channel();
-        let hub = Hub::follow(&parts.client, &wakes);
+        let hub = Hub::follow(&parts.hub.client, &wakes);
         // Policies that cannot be told answer with an error until they can.
         let first = tokio::time::timeout(EVIDENCE, hub.first_read());
         let (_, first) = futures::join!(parts.knowledge.read_anew(EVIDENCE), first);

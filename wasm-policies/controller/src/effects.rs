@@ -132,21 +132,27 @@ impl Effects {
 
     /// Tells of a change of a registration. Whether anybody hears of it changes nothing.
     pub(crate) async fn tell(&self, cluster: &ManagedCluster, reason: &str, is_normal: bool, message: &str) {
+        let about = ObjectReference {
+            api_version: Some("cluster.open-cluster-management.io/v1".to_owned()),
+            kind: Some("ManagedCluster".to_owned()),
+            name: cluster.metadata.name.clone(),
+            uid: cluster.metadata.uid.clone(),
+            ..ObjectReference::default()
+        };
+        self.tell_about(about, reason, is_normal, message).await;
+    }
+
+    /// Tells of an object that has no namespace. Whether anybody hears of it changes nothing.
+    pub(crate) async fn tell_about(&self, about: ObjectReference, reason: &str, is_normal: bool, message: &str) {
         let now = Timestamp::now();
-        let name = cluster.metadata.name.clone().unwrap_or_default();
+        let name = about.name.clone().unwrap_or_default();
         let event = Event {
             metadata: ObjectMeta {
                 name: Some(format!("{name}.{:x}", now.as_nanosecond())),
                 namespace: Some(EVENTS.to_owned()),
                 ..ObjectMeta::default()
             },
-            involved_object: ObjectReference {
-                api_version: Some("cluster.open-cluster-management.io/v1".to_owned()),
-                kind: Some("ManagedCluster".to_owned()),
-                name: Some(name),
-                uid: cluster.metadata.uid.clone(),
-                ..ObjectReference::default()
-            },
+            involved_object: about,
             type_: Some(if is_normal { "Normal" } else { "Warning" }.to_owned()),
             reason: Some(reason.to_owned()),
             message: Some(message.chars().take(MESSAGE).collect()),

@@ -12,12 +12,15 @@
 
 mod controller;
 mod effects;
+mod enforcement;
 mod hub;
 mod join;
 mod lease;
 mod log;
+mod policy_status;
 mod queue;
 mod registrations;
+mod report;
 mod status;
 mod step;
 mod store;

@@ -71,6 +71,8 @@ pub struct Metrics {
     joins: Family<OfJoin, Counter>,
     leader: Gauge,
     waiting: Gauge,
+    enforcing: Gauge,
+    hub_webhooks: Gauge,
 }
 
 impl Default for Metrics {
@@ -91,6 +93,8 @@ impl Default for Metrics {
             joins: Family::default(),
             leader: Gauge::default(),
             waiting: Gauge::default(),
+            enforcing: Gauge::default(),
+            hub_webhooks: Gauge::default(),
         };
         registry.register("decisions", "Decisions of policies", metrics.decisions.clone());
         registry.register("decision_duration_seconds", "How long policies took", metrics.seconds.clone());
@@ -120,6 +124,16 @@ impl Default for Metrics {
         );
         registry.register("leader", "Whether this controller is the one that acts", metrics.leader.clone());
         registry.register("waiting_registrations", "Registrations that wait", metrics.waiting.clone());
+        registry.register(
+            "enforcing",
+            "Whether the controller that acts saw the API server ask the webhook and wait for it",
+            metrics.enforcing.clone(),
+        );
+        registry.register(
+            "hub_webhooks_present",
+            "Whether the controller that acts saw the webhook configurations of Open Cluster Management",
+            metrics.hub_webhooks.clone(),
+        );
         Self { registry, ..metrics }
     }
 }
@@ -155,6 +169,12 @@ impl Metrics {
     pub fn leading(&self, leads: bool, waiting: usize) {
         self.leader.set(leads.into());
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+    }
+
+    /// Notes whether the API server asks the webhook and waits for it, and whether the hub's own configurations are there.
+    pub fn enforcing(&self, enforcing: bool, hub_webhooks: bool) {
+        self.enforcing.set(enforcing.into());
+        self.hub_webhooks.set(hub_webhooks.into());
     }
 
     /// Notes when the serving certificate ends.

@@ -21,7 +21,7 @@ pub(crate) async fn run(args: ControllerArgs, client: ClientArgs, ui: Arc<Ui>, s
     let effects = ocm_kube::connect(&once, ui.clone()).await?;
     let log = Log::start();
     let controller = Controller::new(Of {
-        client: parts.hub.client.clone(),
+        hub: parts.hub.clone(),
         effects: effects.client,
         policies: parts.policies.clone(),
         knowledge: parts.knowledge.clone(),

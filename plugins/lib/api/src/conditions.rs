@@ -26,6 +26,16 @@ pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|condition| condition.status == FALSE)
 }
 
+/// HubPolicy. The policy controller writes them.
+pub mod hub_policy {
+    /// The version that is wanted is in force.
+    pub const LOADED: &str = "Loaded";
+    /// The API server was seen to ask for the verdict, and requests wait for it.
+    pub const ENFORCING: &str = "Enforcing";
+    /// Something is to be done.
+    pub const DEGRADED: &str = "Degraded";
+}
+
 /// ClusterManager. Upstream: `operator/v1/types_clustermanager.go` and `pkg/operator/operators/clustermanager`.
 pub mod cluster_manager {
     /// Everything that the operator wants on the hub has been applied.

@@ -6,6 +6,7 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::Condition;
 #[cfg(feature = "schema")]
 use crate::schema;
 
@@ -33,6 +34,7 @@ const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
     plural = "hubpolicies",
     shortname = "hpol",
     category = "ocm-policy",
+    status = "HubPolicyStatus",
     derive = "PartialEq",
     doc = "A policy of the hub: a WebAssembly module that is asked about registrations of clusters. The name is a DNS \
            label; reasons, records and metrics carry it."
@@ -46,7 +48,18 @@ const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
     "jsonPath": ".spec.module['configMap.namespace', 'secret.namespace']"}"#)]
 #[kube(printcolumn = r#"{"name": "Mode", "type": "string",
     "description": "What the verdict counts for.", "jsonPath": ".spec.mode"}"#)]
-#[kube(printcolumn = r#"{"name": "On error", "type": "string",
+#[kube(printcolumn = r#"{"name": "Loaded", "type": "string",
+    "description": "Whether the version that is wanted is in force.",
+    "jsonPath": ".status.conditions[?(@.type==\"Loaded\")].status"}"#)]
+#[kube(printcolumn = r#"{"name": "Enforcing", "type": "string",
+    "description": "Whether the hub was seen to ask for its verdict, and waits for it.",
+    "jsonPath": ".status.conditions[?(@.type==\"Enforcing\")].status"}"#)]
+#[kube(printcolumn = r#"{"name": "Digest", "type": "string",
+    "description": "First digits of the SHA-256 of the module in force.", "jsonPath": ".status.digest"}"#)]
+#[kube(printcolumn = r#"{"name": "Degraded", "type": "string", "priority": 1,
+    "description": "What to do something about.",
+    "jsonPath": ".status.conditions[?(@.type==\"Degraded\")].message"}"#)]
+#[kube(printcolumn = r#"{"name": "On error", "type": "string", "priority": 1,
     "description": "What an error of the policy counts for.", "jsonPath": ".spec.onError"}"#)]
 #[kube(printcolumn = r#"{"name": "Auto-approve", "type": "boolean",
     "description": "Whether its allow lets clusters join without a person.", "jsonPath": ".spec.autoApprove"}"#)]
@@ -96,6 +109,38 @@ pub struct HubPolicySpec {
     /// The most that one decision of the policy may use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: PolicyLimits,
+}
+
+/// What the policy controller observed of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct HubPolicyStatus {
+    /// metadata.generation that this speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+    pub observed_generation: Option<i64>,
+    /// Loaded: the version that is wanted is in force. Enforcing: the API server was seen to ask for the verdict, and
+    /// requests wait for it. Degraded: something is to be done, which the message says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::conditions"))]
+    pub conditions: Vec<Condition>,
+    /// SHA-256 of the module in force, lower-case hexadecimal digits. None: what the policy judges is refused until one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub sha256: Option<String>,
+    /// The first 12 digits of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 12)))]
+    pub digest: Option<String>,
+    /// SHA-256 of the module that was in force before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub previous_sha256: Option<String>,
+    /// Kind of the module in force, such as component or opa.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub kind: Option<String>,
 }
 
 /// Where the WebAssembly module of a policy comes from.

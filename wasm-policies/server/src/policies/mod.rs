@@ -40,6 +40,8 @@ pub struct Wanted {
     pub name: String,
     /// The UID of the HubPolicy: one that was deleted and created anew is another policy.
     pub uid: Option<String>,
+    /// The generation of the HubPolicy.
+    pub generation: i64,
     /// Where its module is.
     pub source: Source,
     /// What the module's SHA-256 must be, lower-case hex.
@@ -57,10 +59,20 @@ pub struct Wanted {
 /// What became of a wanted policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
+    /// The UID and the generation of the HubPolicy that this is the state of.
+    pub observed: (Option<String>, i64),
     /// SHA-256 of the module in force, lower-case hex; none: nothing is in force but a refusal.
     pub sha256: Option<String>,
+    /// The kind of the module in force.
+    pub kind: Option<&'static str>,
     /// Why the newest version is not in force.
     pub failed: Option<String>,
+}
+
+impl State {
+    fn of(wanted: &Wanted) -> Self {
+        Self { observed: (wanted.uid.clone(), wanted.generation), sha256: None, kind: None, failed: None }
+    }
 }
 
 /// The policies of a hub.
@@ -93,7 +105,8 @@ impl Place {
     /// Whether there is nothing to be done for this, but for how much it counts.
     fn is_done(&self, now: &Tried) -> bool {
         let Some((before, at)) = &self.tried else { return false };
-        let wanted = Wanted { enforcement: now.wanted.enforcement, ..before.wanted.clone() };
+        let (enforcement, generation) = (now.wanted.enforcement, now.wanted.generation);
+        let wanted = Wanted { enforcement, generation, ..before.wanted.clone() };
         let same = before.sha256 == now.sha256 && wanted == now.wanted;
         same && (self.state.failed.is_none() || at.elapsed() < RETRY)
     }
@@ -173,6 +186,11 @@ impl Policies {
             }
         }
         futures::future::join_all(wanted.iter().map(|one| self.place(one))).await;
+        for one in wanted {
+            if let Some(place) = self.places().get_mut(&one.name) {
+                place.state.observed = (one.uid.clone(), one.generation);
+            }
+        }
         // Last: a policy that took another's part is in force by now.
         let gone: Vec<String> =
             self.places().keys().filter(|name| !wanted.iter().any(|one| one.name == **name)).cloned().collect();
@@ -233,9 +251,10 @@ impl Policies {
             // Without evidence it answers with an error, which is what the administrator has to see.
             let _ = self.knowledge.follow(&policy.manifest().evidence, EVIDENCE).await;
         }
+        let kind = loaded.as_ref().ok().map(|policy| policy.header().kind.word());
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
-                let state = State { sha256: Some(tried.sha256.clone()), failed: None };
+                let state = State { sha256: Some(tried.sha256.clone()), kind, ..State::of(wanted) };
                 let place = Place { tried: Some((tried, Instant::now())), uid: wanted.uid.clone(), state };
                 self.places().insert(wanted.name.clone(), place);
             }
@@ -249,6 +268,7 @@ impl Policies {
         let mut places = self.places();
         let before = places.get(&wanted.name);
         let sha256 = before.and_then(|place| place.state.sha256.clone());
+        let kind = before.and_then(|place| place.state.kind);
         let uid = before.map_or_else(|| wanted.uid.clone(), |place| place.uid.clone());
         if sha256.is_none() {
             // Nothing is in force but a refusal, which says why and counts as it is wanted.
@@ -257,7 +277,8 @@ impl Policies {
             let _ = self.registry.install(installation, Err(error), |_| Ok(()));
         }
         let tried = tried.map(|tried| (tried, Instant::now()));
-        places.insert(wanted.name.clone(), Place { tried, uid, state: State { sha256, failed: Some(failed) } });
+        let state = State { sha256, kind, failed: Some(failed), ..State::of(wanted) };
+        places.insert(wanted.name.clone(), Place { tried, uid, state });
     }
 
     /// What the policies in force, and those that are tried, ask for.

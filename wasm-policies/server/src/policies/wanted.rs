@@ -26,6 +26,7 @@ impl Wanted {
         Self {
             name: policy.metadata.name.clone().unwrap_or_default(),
             uid: policy.metadata.uid.clone(),
+            generation: policy.metadata.generation.unwrap_or_default(),
             source: match spec.module.module() {
                 Some(Module::Builtin(name)) => Source::Builtin(name.to_owned()),
                 Some(Module::ConfigMap(entry)) => Source::ConfigMap(key(entry)),
@@ -45,6 +46,7 @@ impl Wanted {
         Self {
             name: name.to_owned(),
             uid: None,
+            generation: 0,
             source: Source::Unknown,
             sha256: None,
             settings: "{}".to_owned(),
@@ -92,6 +94,7 @@ mod tests {
         let expected = Wanted {
             name: "p".into(),
             uid: None,
+            generation: 0,
             source: Source::Secret(Key { namespace: "n".into(), name: "o".into(), key: "k".into() }),
             sha256: Some("ab".into()),
             settings: r#"{"b":1}"#.into(),

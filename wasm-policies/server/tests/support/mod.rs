@@ -56,6 +56,7 @@ pub fn review(name: &str) -> String {
 pub fn names(place: &str, pattern: &str) -> Wanted {
     Wanted {
         name: place.to_owned(),
+        generation: 1,
         uid: Some("1".to_owned()),
         source: Source::Builtin("name-pattern".to_owned()),
         settings: json!({"patterns": [pattern]}).to_string(),

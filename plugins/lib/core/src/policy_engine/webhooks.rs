@@ -69,6 +69,14 @@ pub fn fails(live: &Value) -> bool {
         .any(|entry| entry["name"] == REGISTER && entry["failurePolicy"] == "Fail")
 }
 
+/// The entries that are to have requests wait for an answer, and of a live configuration do not: they are missing, or let
+/// pass what nobody answers.
+pub fn open(live: &Value) -> Vec<&'static str> {
+    let live = live["webhooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let fails = |name: &str| live.iter().any(|entry| entry["name"] == name && entry["failurePolicy"] == "Fail");
+    entries().iter().filter(|entry| entry.waits && !fails(entry.name)).map(|entry| entry.name).collect()
+}
+
 /// The authorities that a live configuration has the API server trust, as PEM.
 pub fn bundle(live: &Value) -> Option<Vec<u8>> {
     use base64::Engine as _;

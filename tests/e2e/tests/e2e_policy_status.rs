@@ -1,0 +1,165 @@
+//! What the controller tells of policies on a real API server: status, events and metrics.
+
+use std::time::{Duration, Instant};
+
+use e2e_tests::accept_support::Hub;
+use e2e_tests::controller_support::{Controller, hub};
+use e2e_tests::roles::{resources, tells_of_policies, users_without_one_rule};
+use e2e_tests::webhook_support::{Webhook, apply, policy};
+use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
+use ocm_core::policy_engine::FailurePolicy;
+use serde_json::{Value, json};
+
+/// How long it may take until something is told.
+const SOON: Duration = Duration::from_secs(30);
+/// A policy that nothing is wrong with.
+const GOOD: &str = "csr-hygiene";
+
+fn until(what: &str, said: impl Fn() -> String, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < SOON, "not within {} seconds: {what}: {}", SOON.as_secs(), said());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn object(hub: &Hub, name: &str) -> Value {
+    let text = hub.cluster.kubectl(&["get", "hpol", name, "--output=json"]).expect("it is there");
+    serde_json::from_str(&text).expect("kubectl prints JSON")
+}
+
+/// Status and reason of each condition: Loaded, Enforcing, Degraded.
+fn conditions(hub: &Hub, name: &str) -> Vec<String> {
+    let object = object(hub, name);
+    let word = |condition: &Value, member: &str| condition[member].as_str().unwrap_or_default().to_owned();
+    let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    all.iter().map(|one| format!("{} {}", word(one, "status"), word(one, "reason"))).collect()
+}
+
+fn becomes(hub: &Hub, name: &str, expected: [&str; 3]) {
+    until(
+        &format!("{name}: {expected:?}"),
+        || object(hub, name)["status"].to_string(),
+        || conditions(hub, name) == expected,
+    );
+}
+
+/// How often the reason of an event stands on the hub.
+fn events(hub: &Hub, reason: &str) -> usize {
+    let path = "--output=jsonpath={range .items[*]}{.reason}{\"\\n\"}{end}";
+    let all = hub.cluster.kubectl(&["get", "events", path]).expect("events");
+    all.lines().filter(|line| *line == reason).count()
+}
+
+/// A hub whose own configurations are there, with the webhook as it is installed.
+fn installed(name: &str) -> (Hub, Webhook) {
+    let hub = hub(name, false);
+    hubs_own(&hub);
+    let webhook = Webhook::start(&hub.cluster, &[]);
+    webhook.configure_as_installed(&hub.cluster, FailurePolicy::Fail);
+    (hub, webhook)
+}
+
+/// The configurations of Open Cluster Management, which ask nobody here.
+fn hubs_own(hub: &Hub) {
+    let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+    for (kind, name) in kinds.into_iter().zip([MANAGED_CLUSTER_VALIDATOR, MANAGED_CLUSTER_MUTATOR]) {
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [],
+        });
+        apply(&hub.cluster, name, &object);
+    }
+}
+
+#[test]
+fn enforcing_is_what_the_api_server_was_seen_to_do() {
+    let (hub, mut webhook) = installed("policy-status-enforcing");
+    policy(&hub.cluster, "records", json!({"module": {"builtin": "cluster-hygiene"}, "mode": "Audit"}));
+    let controller = Controller::start(&hub);
+    let well = ["True Loaded", "True Answered", "False AsWanted"];
+    becomes(&hub, GOOD, well);
+    becomes(&hub, "records", ["True Loaded", "False Mode", "False AsWanted"]);
+    let table = hub.cluster.kubectl(&["get", "hpol", GOOD]).expect("it is listed");
+    let row: Vec<&str> = table.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!((&row[..5], row[5].len()), (&[GOOD, GOOD, "Enforce", "True", "True"][..], 12), "{table}");
+    let status = object(&hub, GOOD)["status"].clone();
+    assert_eq!((&status["observedGeneration"], &status["kind"]), (&json!(1), &json!("component")), "{status:#}");
+    assert!(controller.get("/metrics").contains("ocm_policy_enforcing 1"));
+    // What is as it was is not written again.
+    let version = object(&hub, GOOD)["metadata"]["resourceVersion"].clone();
+    std::thread::sleep(Duration::from_secs(12));
+    assert_eq!(object(&hub, GOOD)["metadata"]["resourceVersion"], version);
+    assert_eq!((events(&hub, "NotEnforcing"), events(&hub, "Enforcing")), (0, 0));
+
+    // Nobody is asked any more.
+    let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
+    kubectl(&["delete", "validatingwebhookconfiguration", "ocm-policy-webhook"]);
+    becomes(&hub, GOOD, ["True Loaded", "False ConfigurationMissing", "True ConfigurationMissing"]);
+    assert_eq!(conditions(&hub, "records")[1], "False Mode");
+    assert!(controller.get("/metrics").contains("ocm_policy_enforcing 0"));
+    webhook.configure_as_installed(&hub.cluster, FailurePolicy::Ignore);
+    becomes(&hub, GOOD, ["True Loaded", "False FailurePolicyIgnore", "True FailurePolicyIgnore"]);
+    webhook.configure_as_installed(&hub.cluster, FailurePolicy::Fail);
+    becomes(&hub, GOOD, well);
+    assert_eq!((events(&hub, "NotEnforcing"), events(&hub, "Enforcing")), (2, 1));
+
+    // The hub's own webhook is not asked.
+    kubectl(&["delete", "mutatingwebhookconfiguration", MANAGED_CLUSTER_MUTATOR]);
+    becomes(&hub, GOOD, ["True Loaded", "True Answered", "True ConfigurationMissing"]);
+    assert!(controller.get("/metrics").contains("ocm_policy_hub_webhooks_present 0"));
+    assert_eq!(events(&hub, "HubWebhookMissing"), 1);
+    hubs_own(&hub);
+    becomes(&hub, GOOD, well);
+
+    // Nobody answers.
+    webhook.kill();
+    becomes(&hub, GOOD, ["True Loaded", "False NoAnswer", "True NoAnswer"]);
+}
+
+#[test]
+fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
+    let (hub, _webhook) = installed("policy-status-loaded");
+    let names = |module: &str| json!({"module": {"builtin": module}, "settings": {"patterns": ["prod-*"]}});
+    policy(&hub.cluster, "names", names("name-pattern"));
+    policy(&hub.cluster, "never", names("no-such"));
+    let _controller = Controller::start(&hub);
+    becomes(&hub, "names", ["True Loaded", "True Answered", "False AsWanted"]);
+    becomes(&hub, "never", ["False LoadFailed", "False NotLoaded", "True LoadFailed"]);
+    let before = object(&hub, "names")["status"].clone();
+    policy(&hub.cluster, "names", names("no-such"));
+    becomes(&hub, "names", ["False LoadFailed", "True Answered", "True LoadFailed"]);
+    let status = object(&hub, "names")["status"].clone();
+    assert_eq!((&status["sha256"], &status["observedGeneration"]), (&before["sha256"], &json!(2)), "{status:#}");
+    let message = status["conditions"][0]["message"].as_str().unwrap_or_default();
+    let digest = before["digest"].as_str().unwrap_or_default();
+    let expected = format!("module {digest} stays in force");
+    assert!(digest.len() == 12 && message.starts_with(&expected) && message.contains("no-such"), "{message}");
+    let both = 2;
+    until("it is an event", String::new, || events(&hub, "LoadFailed") == both);
+    policy(&hub.cluster, "names", names("name-pattern"));
+    becomes(&hub, "names", ["True Loaded", "True Answered", "False AsWanted"]);
+    assert_eq!(events(&hub, "LoadFailed"), both);
+}
+
+#[test]
+fn without_any_rule_for_it_it_says_what_it_cannot_tell() {
+    let (hub, _webhook) = installed("policy-status-rights");
+    let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
+    let mut tried = 0;
+    for (kubeconfig, rule) in users.iter().filter(|(_, rule)| tells_of_policies(rule)) {
+        let mut controller = Controller::start_as(&hub.cluster, kubeconfig);
+        let said = || controller.says.lock().expect("nobody failed").clone();
+        let word = resources(rule)[0].split('/').next().unwrap_or_default().to_owned();
+        until(&format!("it names {word}"), said, || said().contains(&word) && said().contains("permission denied"));
+        if word != "hubpolicies" {
+            until(
+                "it is written",
+                || object(&hub, GOOD)["status"].to_string(),
+                || conditions(&hub, GOOD).get(1).is_some_and(|one| one == "Unknown CannotTell"),
+            );
+        }
+        assert_eq!(controller.terminate(), Some(0), "{rule}");
+        tried += 1;
+    }
+    assert_eq!(tried, 3);
+}

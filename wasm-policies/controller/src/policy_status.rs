@@ -1,0 +1,180 @@
+//! What is written down of a policy: neither clock nor client.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::Condition;
+use ocm_api::conditions::hub_policy::{DEGRADED, ENFORCING, LOADED};
+use ocm_api::conditions::{FALSE, TRUE, UNKNOWN, find};
+use ocm_api::policy::HubPolicyStatus;
+use ocm_policy_server::State;
+
+use crate::enforcement::{self, Enforcement};
+use crate::status::sentence;
+
+/// How many digits of a digest tell modules apart at a glance.
+const DIGITS: usize = 12;
+
+/// What is to be said of one aspect.
+struct Said {
+    status: &'static str,
+    reason: String,
+    message: String,
+}
+
+fn said(status: &'static str, reason: &str, message: impl Into<String>) -> Said {
+    Said { status, reason: reason.to_owned(), message: sentence(&message.into()) }
+}
+
+/// The status of a policy of this mode, of which `before` was known.
+pub(crate) fn status(
+    state: &State,
+    mode: &str,
+    seen: &Enforcement,
+    before: &HubPolicyStatus,
+    now: Timestamp,
+) -> HubPolicyStatus {
+    let generation = Some(state.observed.1);
+    let condition = |type_: &str, said: Said| {
+        let former = find(&before.conditions, type_).filter(|former| former.status == said.status);
+        Condition {
+            type_: type_.to_owned(),
+            status: said.status.to_owned(),
+            reason: said.reason,
+            message: said.message,
+            observed_generation: generation,
+            last_transition_time: former.map_or(Time(now), |former| former.last_transition_time.clone()),
+        }
+    };
+    let previous = match &before.sha256 {
+        Some(former) if before.sha256 != state.sha256 => Some(former.clone()),
+        _ => before.previous_sha256.clone(),
+    };
+    HubPolicyStatus {
+        observed_generation: generation,
+        conditions: vec![
+            condition(LOADED, loaded(state)),
+            condition(ENFORCING, enforcing(state, mode, seen)),
+            condition(DEGRADED, degraded(state, mode, seen)),
+        ],
+        sha256: state.sha256.clone(),
+        digest: state.sha256.as_ref().map(|sha256| sha256.chars().take(DIGITS).collect()),
+        previous_sha256: previous,
+        kind: state.kind.map(str::to_owned),
+    }
+}
+
+fn loaded(state: &State) -> Said {
+    match (&state.failed, &state.sha256) {
+        (None, _) => said(TRUE, "Loaded", "the version that is wanted is in force"),
+        (Some(why), Some(former)) => {
+            let former: String = former.chars().take(DIGITS).collect();
+            said(FALSE, "LoadFailed", format!("module {former} stays in force, since the new version cannot be: {why}"))
+        }
+        (Some(why), None) => {
+            said(FALSE, "LoadFailed", format!("no version is in force, so it answers everything with an error: {why}"))
+        }
+    }
+}
+
+fn enforcing(state: &State, mode: &str, seen: &Enforcement) -> Said {
+    match &seen.ours {
+        // Whatever the hub does, this one refuses nothing.
+        _ if mode == "Warn" => said(FALSE, "Mode", "mode Warn: who sent a request is warned, and nothing is refused"),
+        _ if mode == "Audit" => said(FALSE, "Mode", "mode Audit: verdicts are recorded, and nothing is refused"),
+        Some(problem) if problem.reason == enforcement::UNKNOWN => said(UNKNOWN, problem.reason, &problem.message),
+        Some(problem) => said(FALSE, problem.reason, &problem.message),
+        None if state.sha256.is_none() => {
+            said(FALSE, "NotLoaded", "requests get an error from it, since no version of it is in force")
+        }
+        None => said(TRUE, "Answered", "the API server was seen to ask the webhook, and waits for its answer"),
+    }
+}
+
+fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
+    let refuses = !matches!(mode, "Warn" | "Audit");
+    if let Some(why) = &state.failed {
+        return said(TRUE, "LoadFailed", format!("put right module or settings of this HubPolicy: {why}"));
+    }
+    let problem = seen.ours.as_ref().filter(|_| refuses).or(seen.hub.as_ref());
+    match problem {
+        Some(problem) if problem.reason == enforcement::UNKNOWN => said(UNKNOWN, problem.reason, &problem.message),
+        Some(problem) => said(TRUE, problem.reason, &problem.message),
+        None => said(FALSE, "AsWanted", "nothing is to be done"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforcement::Problem;
+
+    const ALL_WELL: Enforcement = Enforcement { ours: None, hub: None };
+
+    fn state(sha256: Option<&str>, failed: Option<&str>) -> State {
+        State {
+            observed: (Some("u".to_owned()), 3),
+            sha256: sha256.map(|digit| digit.repeat(64)),
+            kind: sha256.map(|_| "component"),
+            failed: failed.map(str::to_owned),
+        }
+    }
+
+    /// Status and reason of each condition.
+    fn words(status: &HubPolicyStatus) -> Vec<(&str, &str)> {
+        status.conditions.iter().map(|one| (one.status.as_str(), one.reason.as_str())).collect()
+    }
+
+    fn of(state: &State, mode: &str, seen: &Enforcement) -> HubPolicyStatus {
+        status(state, mode, seen, &HubPolicyStatus::default(), Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn each_condition_says_one_thing() {
+        let good = state(Some("a"), None);
+        let well = of(&good, "Enforce", &ALL_WELL);
+        assert_eq!(words(&well), [("True", "Loaded"), ("True", "Answered"), ("False", "AsWanted")]);
+        assert_eq!((well.observed_generation, well.digest.as_deref()), (Some(3), Some("aaaaaaaaaaaa")));
+        assert_eq!(words(&of(&good, "Audit", &ALL_WELL))[1], ("False", "Mode"));
+        // A word of a newer release counts for Enforce.
+        assert_eq!(words(&of(&good, "Canary", &ALL_WELL))[1], ("True", "Answered"));
+        let failed = of(&state(Some("a"), Some("no")), "Enforce", &ALL_WELL);
+        assert_eq!(words(&failed), [("False", "LoadFailed"), ("True", "Answered"), ("True", "LoadFailed")]);
+        assert!(failed.conditions[0].message.starts_with("module aaaaaaaaaaaa stays in force"), "{failed:?}");
+        let never = of(&state(None, Some("no")), "Enforce", &ALL_WELL);
+        assert_eq!(words(&never)[..2], [("False", "LoadFailed"), ("False", "NotLoaded")]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_hub_is_told_where_it_matters() {
+        let good = state(Some("a"), None);
+        let problem = |reason| Some(Problem { reason, message: "m".to_owned() });
+        let missing = Enforcement { ours: problem("ConfigurationMissing"), hub: None };
+        let of_both = |seen: &Enforcement, mode: &str| {
+            let status = of(&good, mode, seen);
+            words(&status)[1..].iter().map(|(status, reason)| format!("{status} {reason}")).collect::<Vec<_>>()
+        };
+        assert_eq!(of_both(&missing, "Enforce"), ["False ConfigurationMissing", "True ConfigurationMissing"]);
+        assert_eq!(of_both(&missing, "Audit"), ["False Mode", "False AsWanted"]);
+        let unknown = Enforcement { ours: problem(enforcement::UNKNOWN), hub: None };
+        assert_eq!(of_both(&unknown, "Enforce"), ["Unknown CannotTell", "Unknown CannotTell"]);
+        let hub = Enforcement { ours: None, hub: problem("ConfigurationMissing") };
+        assert_eq!(of_both(&hub, "Enforce"), ["True Answered", "True ConfigurationMissing"]);
+    }
+
+    #[test]
+    fn times_and_former_digests_are_kept() {
+        let later = Timestamp::from_second(60).expect("a time");
+        let first = of(&state(Some("a"), None), "Enforce", &ALL_WELL);
+        assert_eq!(
+            status(&state(Some("a"), None), "Enforce", &ALL_WELL, &first, later),
+            first,
+            "time alone is no news"
+        );
+        let second = status(&state(Some("b"), None), "Enforce", &ALL_WELL, &first, later);
+        assert_eq!((second.previous_sha256.clone(), second.sha256.clone()), (first.sha256, Some("b".repeat(64))));
+        let third = status(&state(Some("b"), Some("no")), "Enforce", &ALL_WELL, &second, later);
+        assert_eq!(third.previous_sha256, second.previous_sha256);
+        assert_eq!(third.conditions[0].last_transition_time, Time(later));
+        assert_eq!(third.conditions[1].last_transition_time, Time(Timestamp::UNIX_EPOCH));
+    }
+}

@@ -1,0 +1,190 @@
+//! What the controller that acts tells of policies: the status of HubPolicies, events and metrics.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use ocm_api::HubPolicy;
+use ocm_api::conditions::hub_policy::LOADED;
+use ocm_api::conditions::{find, is_true};
+use ocm_api::policy::HubPolicyStatus;
+use ocm_core::policy_engine::WEBHOOK;
+use ocm_core::{Event, Narrator};
+use ocm_kube::apply::FIELD_MANAGER;
+use ocm_policy_server::State;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::controller::Parts;
+use crate::effects::{Effects, Failed};
+use crate::enforcement::{Enforcement, Problem, UNKNOWN, look};
+use crate::lease::Leadership;
+use crate::policy_status::status;
+
+/// How often it is looked whether policies have changed.
+const TICK: Duration = Duration::from_secs(1);
+/// How often the hub is asked whether it asks the policies.
+const LOOKS: Duration = Duration::from_secs(5);
+/// After how long what was written is compared with what is there, though nothing has changed.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// Tells what becomes of policies, while this process leads.
+pub(crate) struct Report<'a> {
+    parts: &'a Parts,
+    effects: Effects,
+    api: Api<DynamicObject>,
+}
+
+/// What was written last, and when.
+type Written = (BTreeMap<String, State>, Enforcement, Instant);
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(parts: &'a Parts, lead: &Leadership) -> Self {
+        let effects = Effects::new(parts.effects.clone(), lead.clone());
+        let api = Api::all_with(parts.effects.clone(), &ApiResource::erase::<HubPolicy>(&()));
+        Self { parts, effects, api }
+    }
+
+    /// Goes on until it is dropped.
+    pub(crate) async fn run(&self, narrator: &dyn Narrator) {
+        let mut seen: Option<(Enforcement, Instant)> = None;
+        let mut written: Option<Written> = None;
+        let mut told = String::new();
+        loop {
+            if seen.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOKS) {
+                let now = look(&self.parts.hub).await;
+                self.alarm(seen.as_ref().map(|(before, _)| before), &now, narrator).await;
+                seen = Some((now, Instant::now()));
+            }
+            let states = self.parts.policies.states();
+            if let Some((now, _)) = &seen
+                && self.parts.policies.is_complete()
+                && !is_written(written.as_ref(), &states, now)
+            {
+                match self.write(&states, now).await {
+                    Ok(true) => {
+                        written = Some((states, now.clone(), Instant::now()));
+                        told.clear();
+                    }
+                    // Some have changed since: what becomes of them is known soon.
+                    Ok(false) => {}
+                    Err(failed) => {
+                        let why = failed.to_string();
+                        if why != told {
+                            let what = "the status of hubpolicies cannot be written";
+                            narrator.tell(Event::warning(format!("{what}: {why}")));
+                            told = why;
+                        }
+                    }
+                }
+            }
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    /// Tells once of each change of what is wrong.
+    async fn alarm(&self, before: Option<&Enforcement>, now: &Enforcement, narrator: &dyn Narrator) {
+        self.parts.metrics.enforcing(now.ours.is_none(), now.hub.is_none());
+        let both = [
+            (before.and_then(|before| before.ours.as_ref()), now.ours.as_ref(), ["NotEnforcing", "Enforcing"]),
+            (before.and_then(|before| before.hub.as_ref()), now.hub.as_ref(), ["HubWebhookMissing", "HubWebhookBack"]),
+        ];
+        for (before, now, [wrong, right]) in both {
+            let word = |problem: Option<&Problem>| problem.map(|problem| problem.reason);
+            if word(before) == word(now) {
+                continue;
+            }
+            match now {
+                Some(problem) => {
+                    narrator.tell(Event::warning(problem.message.clone()));
+                    // What nobody can tell is no alarm about the hub; the status and the metric say it.
+                    if problem.reason != UNKNOWN {
+                        self.effects.tell_about(configuration(), wrong, false, &problem.message).await;
+                    }
+                }
+                None => {
+                    let message = "the webhook configurations are as they should be again";
+                    narrator.tell(Event::done(message));
+                    self.effects.tell_about(configuration(), right, true, message).await;
+                }
+            }
+        }
+    }
+
+    /// Writes what is not there yet. Whether everything could be said.
+    async fn write(&self, states: &BTreeMap<String, State>, seen: &Enforcement) -> Result<bool, Failed> {
+        let mut all = true;
+        for object in self.effects.send(self.api.list(&ListParams::default())).await?.items {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let observed = (object.metadata.uid.clone(), object.metadata.generation.unwrap_or_default());
+            let Some(state) = states.get(name).filter(|state| state.observed == observed) else {
+                all = false;
+                continue;
+            };
+            let before: HubPolicyStatus = object
+                .data
+                .get("status")
+                .and_then(|status| serde_json::from_value(status.clone()).ok())
+                .unwrap_or_default();
+            let mode = object.data.pointer("/spec/mode").and_then(Value::as_str).unwrap_or_default();
+            let now = status(state, mode, seen, &before, Timestamp::now());
+            if now == before {
+                continue;
+            }
+            let patch =
+                json!({"metadata": {"resourceVersion": object.metadata.resource_version}, "status": whole(&now)});
+            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            match self.effects.send(self.api.patch_status(name, &params, &Patch::Merge(patch))).await {
+                Ok(_) => self.tell(&object, &before, &now).await,
+                Err(Failed::Changed) => all = false,
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Tells once that a policy cannot be loaded, and that it can again.
+    async fn tell(&self, object: &DynamicObject, before: &HubPolicyStatus, now: &HubPolicyStatus) {
+        let Some(loaded) = find(&now.conditions, LOADED) else { return };
+        let was = find(&before.conditions, LOADED).map(|condition| condition.status.as_str());
+        let is = is_true(&now.conditions, LOADED);
+        // A policy that is loaded at once is as usual.
+        if was == Some(loaded.status.as_str()) || (was.is_none() && is) {
+            return;
+        }
+        let about = ObjectReference {
+            api_version: Some("policy.kubectl-ocm.dev/v1alpha1".to_owned()),
+            kind: Some("HubPolicy".to_owned()),
+            name: object.metadata.name.clone(),
+            uid: object.metadata.uid.clone(),
+            ..ObjectReference::default()
+        };
+        self.effects.tell_about(about, &loaded.reason, is, &loaded.message).await;
+    }
+}
+
+fn is_written(written: Option<&Written>, states: &BTreeMap<String, State>, seen: &Enforcement) -> bool {
+    written.is_some_and(|(before, then, at)| before == states && then == seen && at.elapsed() < AGAIN)
+}
+
+/// All members, so that what is no longer to be said is taken away.
+fn whole(status: &HubPolicyStatus) -> Value {
+    let mut members = json!({"sha256": null, "digest": null, "previousSha256": null, "kind": null});
+    if let (Some(all), Value::Object(said)) = (members.as_object_mut(), json!(status)) {
+        all.extend(said);
+    }
+    members
+}
+
+/// What alarms are about: the object may be gone, and its name is known.
+fn configuration() -> ObjectReference {
+    ObjectReference {
+        api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
+        kind: Some("ValidatingWebhookConfiguration".to_owned()),
+        name: Some(WEBHOOK.to_owned()),
+        ..ObjectReference::default()
+    }
+}
