@@ -110,8 +110,10 @@ pub struct EngineLoad {
 }
 
 /// How much of a memory is set back by writing; what lies behind it is given back to the kernel, which is slower. Policies
-/// made with our SDK need one page of 64 KiB, two for long requests. Which parts of it were written the kernel tells where
-/// it can; otherwise all of it is.
+/// made with our SDK need one page of 64 KiB, two for long requests.
+///
+/// Newer kernels could tell which parts of it were written. One thread alone saves a few hundred nanoseconds by that, and
+/// all threads of the process then wait for each other: they ask about one address space.
 const RESIDENT: usize = 128 << 10;
 
 impl Engine {
@@ -197,7 +199,7 @@ fn wasmtime_engine(settings: &EngineSettings) -> Result<wasmtime::Engine, Policy
         .table_elements(100_000)
         .linear_memory_keep_resident(RESIDENT)
         .table_keep_resident(8 << 10)
-        .pagemap_scan(wasmtime::Enabled::Auto)
+        .pagemap_scan(wasmtime::Enabled::No)
         .max_unused_warm_slots(settings.instances);
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
