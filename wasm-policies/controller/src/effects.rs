@@ -42,6 +42,9 @@ pub(crate) enum Failed {
     /// The hub said no.
     #[error("the hub refused it: {0}")]
     Refused(String),
+    /// The hub finds it wrong, or what a patch says of the object does not hold.
+    #[error("the hub finds it invalid: {0}")]
+    Invalid(String),
 }
 
 /// Writes, while this process leads.
@@ -114,7 +117,12 @@ impl Effects {
             Api::all_with(self.client.clone(), &kube::api::ApiResource::erase::<ManagedCluster>(&()));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let written = self.send(api.patch(name, &params, &Patch::<()>::Json(patch))).await?;
+        let written =
+            self.send(api.patch(name, &params, &Patch::<()>::Json(patch))).await.map_err(|failed| match failed {
+                // It is not what was judged any more, or a webhook of the hub wanted a change that does not fit: look anew.
+                Failed::Invalid(_) => Failed::Changed,
+                failed => failed,
+            })?;
         Ok(number(written.metadata.resource_version.as_deref()))
     }
 
@@ -184,8 +192,8 @@ fn number(version: Option<&str>) -> u64 {
 
 fn failed(error: &kube::Error) -> Failed {
     match error {
-        // A patch whose tests fail is 422, and so is what a webhook's own patch breaks: that is looked at anew as well.
-        kube::Error::Api(status) if matches!(status.code, 404 | 409 | 422) => Failed::Changed,
+        kube::Error::Api(status) if matches!(status.code, 404 | 409) => Failed::Changed,
+        kube::Error::Api(status) if status.code == 422 => Failed::Invalid(ocm_kube::explain(error).to_string()),
         kube::Error::Api(status) if status.code == 504 => Failed::Late,
         error => Failed::Refused(ocm_kube::explain(error).to_string()),
     }
@@ -194,6 +202,19 @@ fn failed(error: &kube::Error) -> Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_hub_finds_wrong_is_told_and_not_tried_as_if_something_had_changed() {
+        let status = |code: u16, message: &str| {
+            kube::Error::Api(Box::new(kube::core::Status::failure(message, "Invalid").with_code(code)))
+        };
+        assert!(
+            matches!(failed(&status(422, "status.kind: too long")), Failed::Invalid(why) if why.contains("too long"))
+        );
+        assert!(matches!(failed(&status(409, "conflict")), Failed::Changed));
+        assert!(matches!(failed(&status(404, "gone")), Failed::Changed));
+        assert!(matches!(failed(&status(403, "no")), Failed::Refused(_)));
+    }
 
     #[test]
     fn an_acceptance_is_of_what_was_judged() {
