@@ -64,7 +64,7 @@ fn text(object: &Value, pointer: &str) -> String {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Every object that carries our label, with its resource version; a Deployment without its status.
+/// Every object that carries our label, with its resource version; those whose status others write without it.
 fn objects(hub: &Hub) -> BTreeMap<String, String> {
     let mut kinds = KINDS.to_owned();
     if hub.cluster.kubectl(&["get", "hubpolicies"]).is_ok() {
@@ -79,7 +79,7 @@ fn objects(hub: &Hub) -> BTreeMap<String, String> {
             text(object, "/metadata/name")
         );
         let version = match &*text(object, "/kind") {
-            "Deployment" | "PodDisruptionBudget" => object["metadata"]["generation"].to_string(),
+            "Deployment" | "PodDisruptionBudget" | "HubPolicy" => object["metadata"]["generation"].to_string(),
             _ => text(object, "/metadata/resourceVersion"),
         };
         (name, version)
