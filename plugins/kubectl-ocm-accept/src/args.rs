@@ -16,7 +16,10 @@ pub(crate) fn about() -> clap::Command {
              exactly the identity of this cluster's agent is refused with a reason code, and the cluster is not \
              accepted. A name that a joined cluster holds goes to another key only with --replace. A name that was used \
              before, and labels or a cluster set that the cluster chose itself, are accepted only for a cluster that is \
-             named, after a question or with the flag for it.",
+             named, after a question or with the flag for it.\n\n\
+             With --approve-only nothing is approved or accepted: your RegistrationApproval is written, for the cluster and \
+             for who asks for its certificate, and the hub's policies count who has approved. The static baseline \
+             proves that it is yours.",
         )
         .after_help(EXAMPLES)
 }
@@ -40,10 +43,13 @@ const EXAMPLES: &str = "Examples:
   # Its request was approved and is gone: accept it all the same
   kubectl ocm accept c1 --without-request --context hub
 
+  # Say only that you approve it: others have to as well, and the hub's controller lets it in
+  kubectl ocm accept c1 --approve-only --reason 'ticket 4711' --expires 24h --context hub
+
   # Deny a cluster, or withdraw its acceptance
   kubectl ocm accept c1 --deny 'not ours' --context hub
 
-Exit codes: 0 every cluster is accepted, 1 the hub failed, 2 usage, 3 a cluster was refused or has not asked yet,
+Exit codes: 0 every cluster is accepted, or approved with --approve-only, 1 the hub failed, 2 usage, 3 a cluster was refused or has not asked yet,
 124 it did not ask rightly in time, 130 interrupted.";
 
 /// Arguments of `kubectl ocm accept`.
@@ -94,6 +100,18 @@ pub(crate) struct AcceptArgs {
     /// Deny instead, with this reason: withdraw an acceptance and deny the requests that wait
     #[arg(long, value_name = "REASON", conflicts_with_all = ["replace", "wait", "fingerprint", "reuse_name", "without_request", "as_registered"])]
     pub(crate) deny: Option<String>,
+    /// Write only your approval of the cluster, for policies that count who has approved; approve and accept nothing
+    #[arg(long, conflicts_with_all = ["deny", "wait", "without_request"])]
+    pub(crate) approve_only: bool,
+    /// Why you approve
+    #[arg(long, value_name = "TEXT", requires = "approve_only")]
+    pub(crate) reason: Option<String>,
+    /// How long your approval counts, 30 days at most
+    #[arg(long, value_name = "DURATION", default_value = "72h", requires = "approve_only")]
+    pub(crate) expires: String,
+    /// A group of yours that your approval is to count for; without it all of yours but system:* (repeatable)
+    #[arg(long = "group", value_name = "NAME", requires = "approve_only")]
+    pub(crate) groups: Vec<String>,
     /// Wait for clusters that have not registered or asked yet. A request that breaks a rule is told, and the right one
     /// waited for
     #[arg(long)]

@@ -3,9 +3,14 @@
 use jiff::Timestamp;
 use ocm_core::accept::{Help, Options, Refusal};
 
-/// What to type.
-pub(crate) fn words(cluster: &str, help: &Help) -> String {
+/// What to type, to accept or only to approve it.
+pub(crate) fn words(cluster: &str, help: &Help, approve_only: bool) -> String {
+    let command = match approve_only {
+        true => format!("kubectl ocm accept {cluster} --approve-only"),
+        false => format!("kubectl ocm accept {cluster}"),
+    };
     match help {
+        Help::Agent if approve_only => "its agent registers it: look at the agent on the cluster".to_owned(),
         Help::NameKey(keys) if keys.is_empty() => "none of the keys can be read".to_owned(),
         Help::NameKey(keys) => {
             format!("name the key that you mean: --fingerprint {}", keys.join(" or --fingerprint "))
@@ -22,26 +27,28 @@ pub(crate) fn words(cluster: &str, help: &Help) -> String {
             };
             format!(
                 "the name is held with {holds}, and {asks} asks for it; if the cluster was rebuilt or its agent lost its \
-                 key: kubectl ocm accept {cluster} --replace --fingerprint {key}"
+                 key: {command} --replace --fingerprint {key}"
             )
         }
         Help::ReuseName(until) => {
             let until = until.map(|until| format!(" until {}", day(until))).unwrap_or_default();
             format!(
                 "certificates of the former holder may be valid{until} and would work again; if you accept that: \
-                 kubectl ocm accept {cluster} --reuse-name"
+                 {command} --reuse-name"
             )
         }
         Help::WithoutRequest => format!(
-            "wait for its request with --wait; if you know the cluster and it needs none: kubectl ocm accept {cluster} \
-             --without-request"
+            "wait for its request with --wait; if you know the cluster and it needs none: {command} --without-request"
         ),
-        Help::AsRegistered => format!("if that is meant: kubectl ocm accept {cluster} --as-registered"),
+        Help::AsRegistered => format!("if that is meant: {command} --as-registered"),
         Help::ClusterSet(set) => format!("if clusters may choose this set, add --cluster-set {set}"),
         Help::Requester(user) => format!("if {user:?} is to register clusters, add --requester {user:?}"),
         Help::Lifetime => "if you want that, raise --max-lifetime".to_owned(),
         Help::Request(request) => format!("look at it: kubectl get csr {request} -o yaml"),
         Help::AskAgain(request) => format!("to let it ask again: kubectl delete csr {request}"),
+        Help::ByName(name) if approve_only => {
+            format!("to approve it by its name: kubectl ocm accept {name} --approve-only")
+        }
         Help::ByName(name) => format!("to let it in again: kubectl ocm accept {name}"),
         Help::OtherName => "join it under another name".to_owned(),
         Help::Agent => {
@@ -52,14 +59,15 @@ pub(crate) fn words(cluster: &str, help: &Help) -> String {
 }
 
 /// The question about a refusal that a person may override.
-pub(crate) fn question(cluster: &str, refusal: &Refusal) -> String {
+pub(crate) fn question(cluster: &str, refusal: &Refusal, approve_only: bool) -> String {
     let until = match &refusal.help {
         Some(Help::ReuseName(Some(until))) => {
             format!(" Certificates of the former holder may be valid until {} and would work again.", day(*until))
         }
         _ => String::new(),
     };
-    format!("{cluster}: {}.{until} Accept it all the same?", refusal.detail)
+    let verb = if approve_only { "Approve" } else { "Accept" };
+    format!("{cluster}: {}.{until} {verb} it all the same?", refusal.detail)
 }
 
 /// The options with which a refusal that a person overrides is decided anew; none for those that nobody may override by

@@ -1,13 +1,15 @@
 //! From arguments to rows.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use ocm_api::approval::{MAX_GROUPS, MAX_TEXT};
 use ocm_cli::Ui;
 use ocm_core::accept::{Chosen, Decision, Options};
+use ocm_core::baseline::approvals::MAX_DAYS;
 use ocm_core::csr::Settings;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
-use ocm_flows::accept::{self, Candidate, Limits, Outcome, Row, Watch};
+use ocm_flows::accept::{self, Approval, Candidate, Limits, Outcome, Row, Watch};
 use ocm_flows::registry::Scope;
 use ocm_kube::{Cluster, connect};
 
@@ -31,6 +33,10 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         requesters,
         max_lifetime,
         deny,
+        approve_only,
+        reason,
+        expires,
+        groups,
         wait,
         timeout,
         dry_run,
@@ -53,6 +59,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         as_registered,
         cluster_sets,
     };
+    let approval = approve_only.then(|| approval(groups, reason, &expires)).transpose()?;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let connection = client.connection()?;
     let dry_run = DryRun::from(dry_run);
@@ -65,11 +72,12 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         options,
         dry_run,
         deny,
+        approval,
         ask: !yes && dry_run == DryRun::No && ui.can_ask(),
         at_once: usize::from(concurrency),
         deadline: wait.then(|| Instant::now() + timeout),
         named,
-        view: View::new(ui.clone(), output.output, dry_run),
+        view: View::new(ui.clone(), output.output, dry_run, approve_only),
         ui,
     };
     job.run(scope).await
@@ -80,6 +88,8 @@ struct Job {
     options: Options,
     dry_run: DryRun,
     deny: Option<String>,
+    /// What is said where somebody only approves.
+    approval: Option<Approval>,
     ask: bool,
     at_once: usize,
     /// Until when clusters are waited for; none: they are not.
@@ -156,10 +166,13 @@ impl Job {
             return Ok(());
         }
         let candidates = self.ask_about(candidates).await?;
+        if let Some(approval) = &self.approval {
+            return self.approve(candidates, approval, rows).await;
+        }
         if candidates.iter().any(acts) {
             let check = async || accept::check_rights(&self.hub, &candidates).await;
             accept::patiently(self.deadline, self.ui.as_ref(), check).await?;
-            if self.ask && !self.ui.confirm(&self.view.question(&candidates)).await? {
+            if self.ask && !self.ui.confirm(&self.view.question(&candidates, None)).await? {
                 return Err(Failure::refused(declined(rows)));
             }
         }
@@ -167,6 +180,27 @@ impl Job {
         let each = |row: &Row| self.view.row(row);
         let done = accept::carry_out(&self.hub, candidates, self.dry_run, limits, self.ui.as_ref(), each);
         rows.extend(done.await);
+        Ok(())
+    }
+
+    /// Writes the approvals of clusters, and nothing else.
+    async fn approve(
+        &self,
+        candidates: Vec<Candidate>,
+        approval: &Approval,
+        rows: &mut Vec<Row>,
+    ) -> Result<(), Failure> {
+        let each = |row: &Row| self.view.row(row);
+        if !candidates.iter().any(|candidate| matches!(candidate.decision, Decision::Act { .. })) {
+            rows.extend(accept::only_told(candidates, each));
+            return Ok(());
+        }
+        accept::check_rights_to_approve(&self.hub, &candidates).await?;
+        let giving = accept::prepare(&self.hub, approval, self.ui.as_ref()).await?;
+        if self.ask && !self.ui.confirm(&self.view.question(&candidates, Some(&giving))).await? {
+            return Err(Failure::refused("nothing was approved"));
+        }
+        rows.extend(giving.give(&self.hub, candidates, self.dry_run, self.at_once, self.ui.as_ref(), each).await);
         Ok(())
     }
 
@@ -231,6 +265,29 @@ fn declined(before: &[Row]) -> String {
     }
 }
 
+/// What is said with approvals, as far as no hub is needed to judge it.
+fn approval(groups: Vec<String>, reason: Option<String>, expires: &str) -> Result<Approval, Failure> {
+    let lasts = duration::parse(expires).map_err(|error| Failure::usage(format!("--expires: {error}")))?;
+    // The API server counts in seconds, and what has ended when it is given is none.
+    if lasts.as_secs() == 0 {
+        return Err(Failure::usage("--expires: an approval has to count for a second at least"));
+    }
+    if lasts > Duration::from_hours(24 * u64::from(MAX_DAYS)) {
+        return Err(Failure::usage(format!("--expires: an approval counts for {MAX_DAYS} days at most")));
+    }
+    if groups.len() > MAX_GROUPS {
+        return Err(Failure::usage(format!("--group: an approval names at most {MAX_GROUPS} groups")));
+    }
+    match reason.as_deref().map(|reason| reason.trim().chars().count()) {
+        Some(0) => return Err(Failure::usage("--reason is empty")),
+        Some(long) if long > MAX_TEXT => {
+            return Err(Failure::usage(format!("--reason has {long} characters, and {MAX_TEXT} are the most")));
+        }
+        _ => {}
+    }
+    Ok(Approval { groups, reason: reason.map(|reason| reason.trim().to_owned()), lasts })
+}
+
 fn lifetime(text: &str) -> Result<i64, Failure> {
     let wrong = |why: String| Failure::usage(format!("--max-lifetime: {why}"));
     let lifetime = duration::parse(text).map_err(|error| wrong(error.to_string()))?;
@@ -291,12 +348,26 @@ mod tests {
             fingerprint: None,
             requester: None,
             request: None,
+            approval: None,
         };
         assert_eq!(declined(&[]), "nothing was accepted");
         assert_eq!(declined(&[row(Outcome::NoRequest), row(Outcome::AlreadyAccepted)]), "nothing was accepted");
         let two = [row(Outcome::Accepted), row(Outcome::Approved)];
         assert_eq!(declined(&two[..1]), "nothing was accepted after the first cluster");
         assert_eq!(declined(&two), "nothing was accepted after the first 2 clusters");
+    }
+
+    #[test]
+    fn an_approval_lasts_for_a_second_to_thirty_days_and_an_empty_reason_is_none() {
+        let of = |expires: &str, reason: &str| approval(vec![], Some(reason.to_owned()), expires);
+        assert_eq!(of("72h", " ticket 4711 ").unwrap().reason.as_deref(), Some("ticket 4711"));
+        assert_eq!(of("30d", "r").unwrap().lasts, Duration::from_hours(720));
+        for (expires, reason) in [("0s", "r"), ("999ms", "r"), ("30d1s", "r"), ("soon", "r"), ("1h", " ")] {
+            assert!(of(expires, reason).is_err(), "{expires} {reason}");
+        }
+        assert!(of("1h", &"é".repeat(MAX_TEXT)).is_ok() && of("1h", &"é".repeat(MAX_TEXT + 1)).is_err());
+        let groups = |count: usize| approval(vec!["g".to_owned(); count], None, "1h");
+        assert!(groups(MAX_GROUPS).is_ok() && groups(MAX_GROUPS + 1).is_err());
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_api::names::labels;
 use ocm_cli::{Format, Table, Ui, clean, document};
-use ocm_core::accept::{Decision, Refusal};
+use ocm_core::accept::{Approver, Decision, Refusal};
 use ocm_core::{DryRun, Failure, duration};
-use ocm_flows::accept::{Candidate, Outcome, Row};
+use ocm_flows::accept::{Candidate, Giving, Outcome, Row};
 use serde_json::json;
 
 use crate::help;
@@ -18,11 +18,12 @@ pub(crate) struct View {
     ui: Arc<Ui>,
     format: Format,
     dry_run: DryRun,
+    approve_only: bool,
 }
 
 impl View {
-    pub(crate) fn new(ui: Arc<Ui>, format: Format, dry_run: DryRun) -> Self {
-        Self { ui, format, dry_run }
+    pub(crate) fn new(ui: Arc<Ui>, format: Format, dry_run: DryRun, approve_only: bool) -> Self {
+        Self { ui, format, dry_run, approve_only }
     }
 
     /// One line per cluster, as soon as it is known.
@@ -51,8 +52,12 @@ impl View {
                 if let Some(help) = &row.help
                     && (!is_plain(&row.outcome) || !row.stray.is_empty())
                 {
-                    self.ui.say_line(&format!("  hint: {}", help::words(&row.name, help)));
+                    self.ui.say_line(&format!("  hint: {}", help::words(&row.name, help, self.approve_only)));
                 }
+            }
+            Format::Name if row.approval.is_some() => {
+                let name = row.approval.as_deref().unwrap_or_default();
+                self.ui.line(&format!("registrationapproval.policy.kubectl-ocm.dev/{name}"));
             }
             Format::Name
                 if matches!(
@@ -79,7 +84,7 @@ impl View {
                     "code": row.outcome.code(),
                     "accepted": matches!(row.outcome, Outcome::Accepted | Outcome::Approved | Outcome::AlreadyAccepted),
                     "detail": row.detail,
-                    "hint": row.help.as_ref().map(|help| help::words(&row.name, help)),
+                    "hint": row.help.as_ref().map(|help| help::words(&row.name, help, self.approve_only)),
                     "stray": row.stray.iter().map(|(request, key)| json!({ "request": request, "fingerprint": key }))
                         .collect::<Vec<_>>(),
                     "clusterSet": row.cluster_set,
@@ -87,6 +92,7 @@ impl View {
                     "fingerprint": row.fingerprint,
                     "requester": row.requester,
                     "request": row.request,
+                    "approval": row.approval,
                 })
             })
             .collect();
@@ -95,8 +101,8 @@ impl View {
         Ok(())
     }
 
-    /// What is about to be approved, as the question shows it.
-    pub(crate) fn question(&self, candidates: &[Candidate]) -> String {
+    /// What is about to be approved, as the question shows it; only approved, with what is said about it.
+    pub(crate) fn question(&self, candidates: &[Candidate], giving: Option<&Giving>) -> String {
         let now = Timestamp::now();
         let mut table = Table::new(&["CLUSTER", "SET", "LABELS", "REQUEST", "AGE", "REQUESTER", "KEY"]);
         let mut count = 0;
@@ -117,15 +123,23 @@ impl View {
             table.row([&candidate.name, &set, &labels, &request.name, &age, request.asked_by(), &key]);
         }
         self.ui.say_text(&table.render());
-        match count {
-            1 => "Accept this cluster?".to_owned(),
-            count => format!("Accept these {count} clusters?"),
+        let what = match count {
+            1 => "this cluster".to_owned(),
+            count => format!("these {count} clusters"),
+        };
+        match giving {
+            None => format!("Accept {what}?"),
+            Some(giving) => {
+                let Approver { user, groups } = giving.approver();
+                let groups = if groups.is_empty() { String::new() } else { format!(" of {}", groups.join(", ")) };
+                format!("Approve {what} as {user}{groups}, until {}?", giving.until())
+            }
         }
     }
 
     /// The question about a cluster that is accepted only if a person says so.
     pub(crate) fn question_about(&self, cluster: &str, refusal: &Refusal) -> String {
-        clean(&help::question(cluster, refusal))
+        clean(&help::question(cluster, refusal, self.approve_only))
     }
 
     /// What is about to be denied.
@@ -160,6 +174,8 @@ fn words(outcome: &Outcome) -> String {
         Outcome::Denied => "denied".to_owned(),
         Outcome::AlreadyDenied => "not accepted, nothing to deny".to_owned(),
         Outcome::NoRequest => "not accepted, NoRequest".to_owned(),
+        Outcome::ApprovalWritten => "approval written".to_owned(),
+        Outcome::AlreadyApproved => "already approved".to_owned(),
         Outcome::Refused(code) => format!("refused, {code}"),
         Outcome::Failed(reason) => format!("failed, {reason}"),
     }

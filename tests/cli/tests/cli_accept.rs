@@ -104,3 +104,26 @@ fn a_denial_counts_for_what_was_selected_at_whichever_try_it_is_seen() {
         assert_eq!(accepted.count(), 0, "{conflicts}");
     }
 }
+
+#[test]
+fn to_approve_only_goes_with_nothing_that_decides_and_its_flags_with_nothing_else() {
+    // Nothing is asked of a hub before.
+    let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]));
+    for (words, sentence) in [
+        (&["c1", "--approve-only", "--wait"][..], "'--approve-only' cannot be used with '--wait'"),
+        (&["c1", "--approve-only", "--deny", "no"], "'--approve-only' cannot be used with '--deny <REASON>'"),
+        (&["c1", "--approve-only", "--without-request"], "'--approve-only' cannot be used with '--without-request'"),
+        (&["c1", "--reason", "because"], "--approve-only"),
+        (&["c1", "--expires", "1h"], "--approve-only"),
+        (&["c1", "--group", "admins"], "--approve-only"),
+        (&["c1", "--approve-only", "--expires", "31d"], "an approval counts for 30 days at most"),
+        (&["c1", "--approve-only", "--expires", "0s"], "for a second at least"),
+        (&["c1", "--approve-only", "--reason", " "], "--reason is empty"),
+        (&["--all-pending", "--approve-only"], "need --yes where stdin is not a terminal"),
+    ] {
+        let run = cli.run([&["accept"], words].concat());
+        assert!(run.exit == 2 && run.stderr.contains(sentence), "{words:?}: {run}");
+    }
+    let run = cli.run(["accept", "c1", "--approve-only", "--expires", "1h", "--reason", "because"]);
+    assert_eq!(run.exit, 1, "it asks the hub: {run}");
+}

@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::accept_support::Hub;
+use crate::accept_support::{Hub, Run, accept_binary};
+use crate::roles::user_with;
 use crate::{Said, kubectl_ocm, run};
 
 /// Name of the requester of clusters that ask with the bootstrap account.
@@ -58,9 +60,23 @@ pub fn approval(hub: &Hub, cluster: &str, approver: &str) -> Value {
 }
 
 /// Writes an approval as a person.
-pub fn approve(hub: &Hub, person: &std::path::Path, approval: &Value) -> Said {
+pub fn approve(hub: &Hub, person: &Path, approval: &Value) -> Said {
     let file = hub.cluster.dir().unwrap().join("approval.json");
     std::fs::write(&file, approval.to_string()).unwrap();
     let mut command = hub.cluster.kubectl_command();
     run(command.args(["create", "--output=name", "--kubeconfig"]).arg(person).arg("--filename").arg(&file))
+}
+
+/// A person in these groups with the rights that `accept --approve-only` needs, and no others.
+pub fn reader(hub: &Hub, name: &str, groups: &[&str]) -> PathBuf {
+    user_with(&hub.cluster, name, &["accept-approve-only.yaml"]);
+    hub.cluster.user_kubeconfig(name, groups).unwrap()
+}
+
+/// Runs `kubectl ocm accept --approve-only` as a person.
+pub fn approve_only(person: &Path, arguments: &[&str]) -> Run {
+    let mut command = Command::new(accept_binary());
+    command.args(arguments).args(["--approve-only", "--kubeconfig"]).arg(person).stdin(Stdio::null());
+    let Said { code, stdout, stderr } = run(&mut command);
+    Run { code: code.unwrap_or(-1), stdout, stderr }
 }

@@ -513,6 +513,7 @@ fn people_and_scripts_can_rely_on_it() {
         keys,
         [
             "accepted",
+            "approval",
             "clusterSet",
             "code",
             "detail",

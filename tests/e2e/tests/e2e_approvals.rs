@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use e2e_tests::accept_support::Hub;
-use e2e_tests::approval_support::{approval, approve, guard, in_seconds, person};
+use e2e_tests::accept_support::{Ask, Hub, Who};
+use e2e_tests::approval_support::{REQUESTER, approval, approve, approve_only, guard, in_seconds, person, reader};
 use e2e_tests::controller_support::{self, Controller, registration};
-use e2e_tests::roles::{resources, users_without_one_rule};
+use e2e_tests::roles::{resources, users_without_one_right, users_without_one_rule};
 use e2e_tests::webhook_support::{apply, policy};
 use e2e_tests::{kubectl_ocm, object, run};
 use ocm_api::crds;
@@ -254,4 +254,200 @@ fn without_a_right_that_approvals_need_nobody_is_let_in() {
     }
     let _controller = Controller::start(&hub);
     until("with all of them it is let in", || hub.accepts("c1"));
+}
+
+/// The approvals that a hub holds of a cluster.
+fn approvals(hub: &Hub, cluster: &str) -> Vec<Value> {
+    let all = object(&hub.cluster, &["registrationapprovals"])["items"].as_array().cloned().unwrap_or_default();
+    all.into_iter().filter(|approval| approval["spec"]["cluster"]["name"] == cluster).collect()
+}
+
+#[test]
+fn people_type_their_approvals_and_the_second_one_lets_the_cluster_in() {
+    let hub = two_people("approve-only");
+    for name in ["c1", "c2", "c3"] {
+        hub.join(name);
+    }
+    let ann = reader(&hub, "ann", &["admins", "night"]);
+    let bob = reader(&hub, "bob", &["admins"]);
+
+    // Nothing is written that would not count.
+    let said = approve_only(&ann, &["c1"]);
+    assert!(said.code == 1 && said.stderr.contains("does not know approvals"), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm install baseline"), "{said:?}");
+    apply(&hub.cluster, "approvals", crds::registration_approval_manifest().body());
+    hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("served");
+    let said = approve_only(&ann, &["c1"]);
+    assert!(said.code == 3 && said.stderr.contains("does not prove who writes it"), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm install baseline"), "{said:?}");
+    assert!(approvals(&hub, "c1").is_empty());
+    let _controller = Controller::start(&hub);
+
+    guard(&hub);
+    for dry_run in ["client", "server"] {
+        let said = approve_only(&ann, &["c1", &format!("--dry-run={dry_run}")]);
+        assert!(said.code == 0 && said.stdout.contains("managedcluster/c1 approval written ("), "{said:?}");
+        assert!(approvals(&hub, "c1").is_empty(), "{dry_run}");
+    }
+    // At once after the installation: it waits until what it writes counts.
+    let words = ["c1", "--reason", "ticket 4711", "--group", "admins", "-o", "json"];
+    let said = approve_only(&ann, &words);
+    assert_eq!((said.code, said.reason("c1")), (0, "ApprovalWritten".to_owned()), "{said:?}");
+    let [written] = &approvals(&hub, "c1")[..] else { panic!("one approval") };
+    assert_eq!(said.row("c1")["approval"], written["metadata"]["name"], "{said:?}");
+    assert_eq!(said.row("c1")["accepted"], false, "{said:?}");
+    let spec = &written["spec"];
+    let uid = hub.managed("c1").metadata.uid;
+    assert_eq!(spec["cluster"], json!({"name": "c1", "uid": uid}));
+    assert_eq!(
+        [&spec["approver"], &spec["requester"], &spec["groups"], &spec["reason"]],
+        [&json!("ann"), &json!(REQUESTER), &json!(["admins"]), &json!("ticket 4711")]
+    );
+    let ends = spec["expiresAt"].as_str().expect("a time");
+    assert!(in_seconds(71 * 3600).as_str() < ends && ends < in_seconds(73 * 3600).as_str(), "{ends}");
+    assert_eq!(written["metadata"]["ownerReferences"][0]["uid"], json!(uid));
+    says(&hub, "c1", "1 of 2 approvals");
+
+    // One person's word counts once, however often it is typed, and at once.
+    let said = approve_only(&ann, &["c1", "--group", "admins", "-o", "json"]);
+    assert_eq!((said.code, said.reason("c1")), (0, "AlreadyApproved".to_owned()), "{said:?}");
+    let both: Vec<_> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| approve_only(&ann, &["c2", "c3", "-o", "json"]))).collect();
+        runs.into_iter().map(|run| run.join().expect("it ends")).collect()
+    });
+    assert!(both.iter().all(|run| run.code == 0), "{both:?}");
+    let wrote = both.iter().filter(|run| run.reason("c2") == "ApprovalWritten").count();
+    assert_eq!((wrote, approvals(&hub, "c2").len(), approvals(&hub, "c3").len()), (1, 1, 1), "{both:?}");
+    assert_eq!(approvals(&hub, "c2")[0]["spec"]["groups"], json!(["admins", "night"]));
+    says(&hub, "c2", "1 of 2 approvals");
+    assert!(hub.accepted().is_empty() && hub.approved().is_empty());
+
+    let said = approve_only(&bob, &["c1", "-o", "name"]);
+    assert!(said.code == 0 && said.stdout.starts_with("registrationapproval.policy.kubectl-ocm.dev/c1-"), "{said:?}");
+    until("c1 is accepted", || hub.accepts("c1"));
+    assert_eq!((hub.accepted(), hub.approved().len()), (["c1".to_owned()].into(), 1));
+    let said = approve_only(&bob, &["c1", "-o", "json"]);
+    assert_eq!((said.code, said.reason("c1")), (0, "AlreadyAccepted".to_owned()), "{said:?}");
+    let said = approve_only(&bob, &["--all-pending"]);
+    assert!(said.code == 2 && said.stderr.contains("--yes"), "{said:?}");
+    let said = approve_only(&bob, &["--all-pending", "--yes"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    until("the others are accepted", || hub.accepted().len() == 3);
+
+    // An approval is about its cluster and goes with it.
+    let names = |hub: &Hub| approvals(hub, "c2").len();
+    assert_eq!(names(&hub), 2);
+    hub.remove("c2");
+    let begun = Instant::now();
+    while names(&hub) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(90), "approvals of a cluster that is gone stay");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(approvals(&hub, "c3").len(), 2);
+}
+
+#[test]
+fn what_accept_refuses_is_not_approved_and_whoever_asks_does_not_approve() {
+    let hub = Hub::start("approve-refused");
+    hub.register("silent");
+    hub.register("strange");
+    hub.ask(&Ask::agent("strange").by(Who::Eva));
+    for name in ["own", "short", "taken", "gone"] {
+        hub.join(name);
+    }
+    guard(&hub);
+    let ann = reader(&hub, "ann", &["admins"]);
+    let before = hub.versions();
+    for (name, code) in [("silent", "NoRequest"), ("strange", "Requester"), ("nobody", "NoManagedCluster")] {
+        let said = approve_only(&ann, &[name, "-o", "json"]);
+        assert_eq!((said.code, said.reason(name)), (3, code.to_owned()), "{said:?}");
+        let hint = said.row(name)["hint"].as_str().unwrap_or_default().to_owned();
+        assert!(!hint.contains("--wait") && !hint.contains("--without-request"), "{said:?}");
+    }
+    let binding = ["create", "clusterrolebinding", "asker", "--clusterrole=kubectl-ocm-accept-approve-only"];
+    hub.cluster.kubectl(&[&binding[..], &[&format!("--user={REQUESTER}")]].concat()).expect("bound");
+    let said = hub.accept(&["own", "--approve-only", "--as", REQUESTER, "-o", "json"]);
+    assert_eq!((said.code, said.reason("own")), (3, "Approver".to_owned()), "{said:?}");
+    assert!(said.stderr.contains("is no person"), "{said:?}");
+    let said = approve_only(&ann, &["own", "--group", "masters"]);
+    assert!(said.code == 2 && said.stderr.contains("you are not in the group \"masters\""), "{said:?}");
+    assert_eq!(object(&hub.cluster, &["registrationapprovals"])["items"], json!([]));
+
+    // What has ended is said anew.
+    for _ in 0..2 {
+        let said = approve_only(&ann, &["short", "--expires", "5s", "-o", "json"]);
+        assert_eq!((said.code, said.reason("short")), (0, "ApprovalWritten".to_owned()), "{said:?}");
+        std::thread::sleep(Duration::from_secs(6));
+    }
+    assert_eq!(approvals(&hub, "short").len(), 2);
+
+    // A name that somebody took is no approval.
+    let eve = person(&hub, "eve-writes", &[], &["approve"]);
+    let said = approve_only(&ann, &["taken", "--dry-run=client", "-o", "json"]);
+    let name = said.row("taken")["approval"].clone();
+    approved(&hub, &eve, &with(approval(&hub, "gone", "eve-writes"), "/metadata/name", name));
+    let said = approve_only(&ann, &["taken", "gone", "-o", "json"]);
+    assert_eq!(
+        (said.code, said.reason("taken"), said.reason("gone")),
+        (1, "Conflict".to_owned(), "ApprovalWritten".to_owned())
+    );
+    assert!(
+        said.row("taken")["detail"].as_str().is_some_and(|detail| detail.contains("says something else")),
+        "{said:?}"
+    );
+    assert_eq!((approvals(&hub, "taken").len(), hub.versions()), (0, before));
+}
+
+#[test]
+fn without_a_right_that_approve_only_needs_nothing_is_written() {
+    let hub = Hub::start("approve-rights");
+    guard(&hub);
+    hub.join("c1");
+    let users = users_without_one_right(&hub.cluster, "accept-approve-only.yaml");
+    // Of one cluster that the hub's own account registers, neither lists nor the bindings of others are read; a role that
+    // nobody may read is one trace less of a name that was used before.
+    let unused = [
+        "may not list managedclusters.cluster.open-cluster-management.io",
+        "may not list namespaces",
+        "may not get clusterroles.rbac.authorization.k8s.io",
+        "may not list clusterroles.rbac.authorization.k8s.io",
+        "may not list clusterrolebindings.rbac.authorization.k8s.io",
+    ];
+    std::thread::sleep(Duration::from_secs(11));
+    let mut works = Vec::new();
+    for (user, missing) in &users {
+        let said = hub.accept(&["c1", "--approve-only", "--as", user]);
+        if unused.contains(&missing.as_str()) {
+            assert_eq!(said.code, 0, "without {missing:?}: {said:?}");
+            works.push(missing.as_str());
+            continue;
+        }
+        assert_eq!(said.code, 1, "without {missing:?}: {said:?}");
+        // Of what is asked before anything is read the API server's answer names verb and resource.
+        let resource = missing.split_whitespace().nth(3).and_then(|name| name.split('.').next()).expect("a resource");
+        assert!(said.stderr.contains(missing) || said.stderr.contains(resource), "{missing}: {said:?}");
+    }
+    works.sort_unstable();
+    let mut expected = unused;
+    expected.sort_unstable();
+    assert_eq!(works, expected);
+    let written = approvals(&hub, "c1");
+    let authors: Vec<_> = written.iter().map(|approval| approval["spec"]["approver"].clone()).collect();
+    assert_eq!(written.len(), unused.len(), "{authors:?}");
+
+    // The right to approve one cluster is none for another, and no cluster is approved then.
+    hub.join("c2");
+    let one = json!([{"op": "add", "path": "/rules/-", "value": {
+        "apiGroups": ["policy.kubectl-ocm.dev"], "resources": ["registrations"], "resourceNames": ["c2"], "verbs": ["approve"],
+    }}]);
+    let (user, _) = users.iter().find(|(_, missing)| missing.starts_with("may not approve")).expect("it is a right");
+    hub.cluster.kubectl(&["patch", "clusterrole", user, "--type=json", "--patch", &one.to_string()]).expect("patched");
+    until("the right to approve c2 is known", || hub.accept(&["c2", "--approve-only", "--as", user]).code == 0);
+    let said = hub.accept(&["c1", "c2", "--approve-only", "--as", user]);
+    assert!(
+        said.code == 1 && said.stderr.contains("may not approve registrations.policy.kubectl-ocm.dev \"c1\""),
+        "{said:?}"
+    );
+    assert_eq!((approvals(&hub, "c1").len(), approvals(&hub, "c2").len()), (unused.len(), 1));
+    assert!(hub.accepted().is_empty() && hub.approved().is_empty());
 }

@@ -35,6 +35,9 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::InstallPolicyEngine => {
             "name the hub with --context, or install it there: kubectl ocm install policy-engine".to_owned()
         }
+        Remedy::InstallBaseline => {
+            "name the hub with --context, or install the baseline there: kubectl ocm install baseline".to_owned()
+        }
         Remedy::HubStart => "see on the hub what it waits for: kubectl ocm install hub --wait".to_owned(),
         Remedy::HubCa => "give the CA of the hub's address: --ca-file FILE".to_owned(),
         Remedy::HubPin => "with the line of kubectl ocm token create comes a pin: --hub-ca-pin sha256:…".to_owned(),

@@ -32,6 +32,8 @@ pub enum Remedy {
     NameHub,
     /// Name a hub that has a policy engine, or install it.
     InstallPolicyEngine,
+    /// Install the static baseline on this hub.
+    InstallBaseline,
     /// See on the hub what its start waits for.
     HubStart,
     /// Give the certificate of the hub's CA.

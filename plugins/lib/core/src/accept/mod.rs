@@ -7,8 +7,10 @@
 //! ```
 
 mod admit;
+mod approval;
 mod decide;
 mod outcome;
 
+pub use approval::{Approver, Terms, Word, WrongGroups, word};
 pub use decide::{Chosen, Found, Options, decide, wrong};
 pub use outcome::{Decision, Help, Refusal};

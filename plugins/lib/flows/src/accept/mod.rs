@@ -1,5 +1,7 @@
-//! Accepting and denying clusters: look, decide, approve exactly what was looked at, then accept.
+//! Accepting and denying clusters: look, decide, approve exactly what was looked at, then accept; or say only that
+//! somebody approves.
 
+mod approve_only;
 mod carry_out;
 mod deny;
 mod wait;
@@ -18,6 +20,7 @@ use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
 
+pub use approve_only::{Approval, Giving, check_rights_to_approve, only_told, prepare};
 pub use carry_out::{Limits, carry_out};
 pub use deny::deny;
 pub use wait::{Watch, look, patiently, still_waits, when_asked};
@@ -129,6 +132,8 @@ pub struct Row {
     pub requester: Option<String>,
     /// The request that was approved or denied.
     pub request: Option<String>,
+    /// The person's approval of the cluster, by its name.
+    pub approval: Option<String>,
 }
 
 /// How a cluster came out, with a stable word.
@@ -146,6 +151,10 @@ pub enum Outcome {
     Denied,
     /// It was denied before and nothing waits.
     AlreadyDenied,
+    /// The person's approval of it is written.
+    ApprovalWritten,
+    /// The person approved it before.
+    AlreadyApproved,
     /// Refused by a rule; nothing was changed.
     Refused(Code),
     /// The hub did not do what we asked.
@@ -310,6 +319,7 @@ fn row(candidate: &Candidate) -> Row {
         fingerprint: shown.and_then(Request::fingerprint),
         requester: shown.map(|request| request.asked_by().to_owned()),
         request: request.map(|request| request.name.clone()),
+        approval: None,
     }
 }
 
