@@ -193,6 +193,21 @@ impl Registry {
         })
     }
 
+    /// Closes a place in which no policy is in force: it answers everything with this error, and at no time with nothing.
+    /// `false` where a policy is in force.
+    pub fn close(&self, place: &str, error: PolicyError, enforcement: Enforcement) -> bool {
+        let generation = self.generation();
+        self.change(|slots| {
+            if slots.get(place).is_some_and(|slot| slot.active.is_ok()) {
+                return false;
+            }
+            let closed = Slot { active: Err(error), former: None, candidate: None, enforcement, generation };
+            slots.insert(place.to_owned(), closed);
+            self.removals().remove(place);
+            true
+        })
+    }
+
     /// Changes how much the word of a place counts. `false` where there is no such place.
     pub fn enforce(&self, place: &str, enforcement: Enforcement) -> bool {
         self.change(|slots| slots.get_mut(place).map(|slot| slot.enforcement = enforcement).is_some())

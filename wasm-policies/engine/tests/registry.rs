@@ -8,6 +8,7 @@ use ocm_policy_abi::{Csr, Operation, Request, Requester, Verdict};
 use ocm_policy_engine::{
     Ceiling, Deadline, Engine, Evaluated, NoEvidence, Operations, Policy, PolicyError, Registry, compile_here, evaluate,
 };
+use ocm_policy_rules::Enforcement;
 use support::{Guest, ask, engine, policy, request};
 
 fn verdict(asked: &Evaluated) -> Result<Verdict, PolicyError> {
@@ -47,6 +48,10 @@ fn a_bad_module_never_disturbs_the_good_one() {
     // A place that never held anything is closed, not open.
     assert!(install("second", Err(failed.clone())).is_err());
     assert_eq!(asked(&registry), [Ok(Verdict::Allow), Err(failed)]);
+    let other = PolicyError::Load("it is being loaded".to_owned());
+    assert!(registry.close("second", other.clone(), Enforcement::default()));
+    assert!(!registry.close("gate", other.clone(), Enforcement::default()), "a policy is in force");
+    assert_eq!(asked(&registry), [Ok(Verdict::Allow), Err(other)]);
     assert!(registry.remove("second") && !registry.remove("second"));
 }
 
