@@ -19,7 +19,10 @@ pub(crate) fn about() -> clap::Command {
              named, after a question or with the flag for it.\n\n\
              With --approve-only nothing is approved or accepted: your RegistrationApproval is written, for the cluster and \
              for who asks for its certificate, and the hub's policies count who has approved. The static baseline \
-             proves that it is yours.",
+             proves that it is yours.\n\n\
+             With --break-glass such an approval is written with your reason, for an hour, and the cluster is accepted past \
+             the policies whose administrators allow that. It takes a right of its own and is told by an Event, in the \
+             audit log and in metrics. The rules of this command, and policies with breakGlass Never, hold all the same.",
         )
         .after_help(EXAMPLES)
 }
@@ -45,6 +48,9 @@ const EXAMPLES: &str = "Examples:
 
   # Say only that you approve it: others have to as well, and the hub's controller lets it in
   kubectl ocm accept c1 --approve-only --reason 'ticket 4711' --expires 24h --context hub
+
+  # A policy refuses it, and it has to join tonight
+  kubectl ocm accept c1 --break-glass 'incident 815: inventory is down' --context hub
 
   # Deny a cluster, or withdraw its acceptance
   kubectl ocm accept c1 --deny 'not ours' --context hub
@@ -101,16 +107,20 @@ pub(crate) struct AcceptArgs {
     #[arg(long, value_name = "REASON", conflicts_with_all = ["replace", "wait", "fingerprint", "reuse_name", "without_request", "as_registered"])]
     pub(crate) deny: Option<String>,
     /// Write only your approval of the cluster, for policies that count who has approved; approve and accept nothing
-    #[arg(long, conflicts_with_all = ["deny", "wait", "without_request"])]
+    #[arg(long, group = "approving", conflicts_with_all = ["deny", "wait", "without_request"])]
     pub(crate) approve_only: bool,
+    /// In an emergency: write your approval with breakGlass and this reason, and accept although policies refuse it that
+    /// have breakGlass Allowed. Never past the rules of this command
+    #[arg(long, value_name = "REASON", group = "approving", conflicts_with_all = ["deny", "wait", "without_request", "all_pending", "selector"])]
+    pub(crate) break_glass: Option<String>,
     /// Why you approve
     #[arg(long, value_name = "TEXT", requires = "approve_only")]
     pub(crate) reason: Option<String>,
-    /// How long your approval counts, 30 days at most
-    #[arg(long, value_name = "DURATION", default_value = "72h", requires = "approve_only")]
-    pub(crate) expires: String,
+    /// How long your approval counts: 72h unless said, 30 days at most; with --break-glass 1h unless said, 4 hours at most
+    #[arg(long, value_name = "DURATION", requires = "approving")]
+    pub(crate) expires: Option<String>,
     /// A group of yours that your approval is to count for; without it all of yours but system:* (repeatable)
-    #[arg(long = "group", value_name = "NAME", requires = "approve_only")]
+    #[arg(long = "group", value_name = "NAME", requires = "approving")]
     pub(crate) groups: Vec<String>,
     /// Wait for clusters that have not registered or asked yet. A request that breaks a rule is told, and the right one
     /// waited for

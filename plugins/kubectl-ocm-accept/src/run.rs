@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ocm_api::approval::{MAX_GROUPS, MAX_TEXT};
+use ocm_api::approval::{LEAST_REASON, MAX_GROUPS, MAX_TEXT};
 use ocm_cli::Ui;
 use ocm_core::accept::{Chosen, Decision, Options};
-use ocm_core::baseline::approvals::MAX_DAYS;
+use ocm_core::baseline::approvals::{MAX_BREAK_GLASS_HOURS, MAX_DAYS};
 use ocm_core::csr::Settings;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
 use ocm_flows::accept::{self, Approval, Candidate, Limits, Outcome, Row, Watch};
@@ -34,6 +34,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         max_lifetime,
         deny,
         approve_only,
+        break_glass,
         reason,
         expires,
         groups,
@@ -59,7 +60,11 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         as_registered,
         cluster_sets,
     };
-    let approval = approve_only.then(|| approval(groups, reason, &expires)).transpose()?;
+    let approval = match break_glass {
+        Some(reason) => Some(approval(groups, Some(reason), &expires.unwrap_or_else(|| "1h".to_owned()), true)?),
+        None if approve_only => Some(approval(groups, reason, &expires.unwrap_or_else(|| "72h".to_owned()), false)?),
+        None => None,
+    };
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let connection = client.connection()?;
     let dry_run = DryRun::from(dry_run);
@@ -88,7 +93,7 @@ struct Job {
     options: Options,
     dry_run: DryRun,
     deny: Option<String>,
-    /// What is said where somebody only approves.
+    /// What is said where somebody only approves, or approves with breakGlass before they accept.
     approval: Option<Approval>,
     ask: bool,
     at_once: usize,
@@ -166,15 +171,26 @@ impl Job {
             return Ok(());
         }
         let candidates = self.ask_about(candidates).await?;
-        if let Some(approval) = &self.approval {
+        if let Some(approval) = self.approval.as_ref().filter(|approval| !approval.break_glass) {
             return self.approve(candidates, approval, rows).await;
         }
+        let mut giving = None;
         if candidates.iter().any(acts) {
             let check = async || accept::check_rights(&self.hub, &candidates).await;
             accept::patiently(self.deadline, self.ui.as_ref(), check).await?;
-            if self.ask && !self.ui.confirm(&self.view.question(&candidates, None)).await? {
+            if let Some(approval) = &self.approval {
+                accept::check_rights_to_approve(&self.hub, &candidates, approval).await?;
+                giving = Some(accept::prepare(&self.hub, approval, self.ui.as_ref()).await?);
+            }
+            if self.ask && !self.ui.confirm(&self.view.question(&candidates, giving.as_ref())).await? {
                 return Err(Failure::refused(declined(rows)));
             }
+        }
+        if let Some(giving) = giving {
+            let limits = Limits { at_once: self.at_once, deadline: None };
+            let each = |row: &Row| self.view.row(row);
+            rows.extend(giving.accept(&self.hub, candidates, self.dry_run, limits, self.ui.as_ref(), each).await);
+            return Ok(());
         }
         let limits = Limits { at_once: self.at_once, deadline: self.deadline };
         let each = |row: &Row| self.view.row(row);
@@ -195,7 +211,7 @@ impl Job {
             rows.extend(accept::only_told(candidates, each));
             return Ok(());
         }
-        accept::check_rights_to_approve(&self.hub, &candidates).await?;
+        accept::check_rights_to_approve(&self.hub, &candidates, approval).await?;
         let giving = accept::prepare(&self.hub, approval, self.ui.as_ref()).await?;
         if self.ask && !self.ui.confirm(&self.view.question(&candidates, Some(&giving))).await? {
             return Err(Failure::refused("nothing was approved"));
@@ -266,7 +282,13 @@ fn declined(before: &[Row]) -> String {
 }
 
 /// What is said with approvals, as far as no hub is needed to judge it.
-fn approval(groups: Vec<String>, reason: Option<String>, expires: &str) -> Result<Approval, Failure> {
+fn approval(
+    groups: Vec<String>,
+    reason: Option<String>,
+    expires: &str,
+    break_glass: bool,
+) -> Result<Approval, Failure> {
+    let flag = if break_glass { "--break-glass" } else { "--reason" };
     let lasts = duration::parse(expires).map_err(|error| Failure::usage(format!("--expires: {error}")))?;
     // The API server counts in seconds, and what has ended when it is given is none.
     if lasts.as_secs() == 0 {
@@ -275,17 +297,26 @@ fn approval(groups: Vec<String>, reason: Option<String>, expires: &str) -> Resul
     if lasts > Duration::from_hours(24 * u64::from(MAX_DAYS)) {
         return Err(Failure::usage(format!("--expires: an approval counts for {MAX_DAYS} days at most")));
     }
+    if break_glass && lasts > Duration::from_hours(u64::from(MAX_BREAK_GLASS_HOURS)) {
+        let sentence =
+            format!("--expires: an approval with breakGlass counts for {MAX_BREAK_GLASS_HOURS} hours at most");
+        return Err(Failure::usage(sentence));
+    }
     if groups.len() > MAX_GROUPS {
         return Err(Failure::usage(format!("--group: an approval names at most {MAX_GROUPS} groups")));
     }
     match reason.as_deref().map(|reason| reason.trim().chars().count()) {
-        Some(0) => return Err(Failure::usage("--reason is empty")),
+        Some(0) => return Err(Failure::usage(format!("{flag} is empty"))),
         Some(long) if long > MAX_TEXT => {
-            return Err(Failure::usage(format!("--reason has {long} characters, and {MAX_TEXT} are the most")));
+            return Err(Failure::usage(format!("{flag} has {long} characters, and {MAX_TEXT} are the most")));
+        }
+        Some(short) if break_glass && short < LEAST_REASON => {
+            let sentence = format!("{flag} has {short} characters, and a reason takes {LEAST_REASON} at least");
+            return Err(Failure::usage(sentence));
         }
         _ => {}
     }
-    Ok(Approval { groups, reason: reason.map(|reason| reason.trim().to_owned()), lasts })
+    Ok(Approval { groups, reason: reason.map(|reason| reason.trim().to_owned()), lasts, break_glass })
 }
 
 fn lifetime(text: &str) -> Result<i64, Failure> {
@@ -359,14 +390,14 @@ mod tests {
 
     #[test]
     fn an_approval_lasts_for_a_second_to_thirty_days_and_an_empty_reason_is_none() {
-        let of = |expires: &str, reason: &str| approval(vec![], Some(reason.to_owned()), expires);
+        let of = |expires: &str, reason: &str| approval(vec![], Some(reason.to_owned()), expires, false);
         assert_eq!(of("72h", " ticket 4711 ").unwrap().reason.as_deref(), Some("ticket 4711"));
         assert_eq!(of("30d", "r").unwrap().lasts, Duration::from_hours(720));
         for (expires, reason) in [("0s", "r"), ("999ms", "r"), ("30d1s", "r"), ("soon", "r"), ("1h", " ")] {
             assert!(of(expires, reason).is_err(), "{expires} {reason}");
         }
         assert!(of("1h", &"é".repeat(MAX_TEXT)).is_ok() && of("1h", &"é".repeat(MAX_TEXT + 1)).is_err());
-        let groups = |count: usize| approval(vec!["g".to_owned(); count], None, "1h");
+        let groups = |count: usize| approval(vec!["g".to_owned(); count], None, "1h", false);
         assert!(groups(MAX_GROUPS).is_ok() && groups(MAX_GROUPS + 1).is_err());
     }
 

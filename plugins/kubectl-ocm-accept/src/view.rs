@@ -132,7 +132,11 @@ impl View {
             Some(giving) => {
                 let Approver { user, groups } = giving.approver();
                 let groups = if groups.is_empty() { String::new() } else { format!(" of {}", groups.join(", ")) };
-                format!("Approve {what} as {user}{groups}, until {}?", giving.until())
+                let until = giving.until();
+                match giving.break_glass() {
+                    true => format!("Accept {what} past policies, with breakGlass as {user}{groups} until {until}?"),
+                    false => format!("Approve {what} as {user}{groups}, until {until}?"),
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The command line of `kubectl ocm get`.
 
 use clap::{Args, Subcommand};
-use ocm_cli::OutputArgs;
+use ocm_cli::list::ListArgs;
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -83,29 +83,4 @@ pub(crate) struct CsrArgs {
     pub(crate) pending: bool,
     #[command(flatten)]
     pub(crate) list: ListArgs,
-}
-
-/// What every list takes.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ListArgs {
-    /// Names; none means all
-    #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
-    /// Only those whose labels match, e.g. env=prod,region in (eu,us)
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
-    pub(crate) selector: Option<String>,
-    /// Order: a column (name, phase, age, …) or a path such as .metadata.creationTimestamp
-    #[arg(long, value_name = "FIELD", conflicts_with = "watch")]
-    pub(crate) sort_by: Option<String>,
-    /// Go on and show what changes
-    #[arg(short, long)]
-    pub(crate) watch: bool,
-    /// Leave the headings out
-    #[arg(long)]
-    pub(crate) no_headers: bool,
-    /// Keep metadata.managedFields in JSON and YAML
-    #[arg(long, hide_short_help = true)]
-    pub(crate) show_managed_fields: bool,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 mod args;
 mod run;
-mod sort;
 mod view;
 
 fn main() -> ExitCode {

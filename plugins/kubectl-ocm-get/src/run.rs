@@ -1,20 +1,16 @@
 //! From arguments to a list, once or for as long as somebody watches.
 
-use std::pin::pin;
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt};
-use jiff::Timestamp;
-use ocm_cli::{Format, Table, Ui, document, object_list};
-use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::get::{self, Changed, RequestRow};
+use ocm_cli::Ui;
+use ocm_cli::list::{follow, show};
+use ocm_core::{Exit, Failure};
+use ocm_flows::get::{self, RequestRow};
 use ocm_flows::registrations::{registrations, watch_registrations};
 use ocm_kube::connect;
-use serde_json::Value;
 
-use crate::args::{CsrArgs, GetArgs, ListArgs, What};
-use crate::sort::sort_by;
-use crate::view::View;
+use crate::args::{CsrArgs, GetArgs, What};
+use crate::view::{Clusters, Registrations, Requests};
 
 pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let GetArgs { what, client } = args;
@@ -24,9 +20,9 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             let selector = list.selector.clone();
             if list.watch {
                 let changes = get::watch_clusters(&hub, &list.names, selector.as_deref());
-                return follow(&ui, &list, changes, |_| true).await;
+                return follow::<Clusters>(&ui, &list, changes, |_| true).await;
             }
-            show(&ui, &list, get::clusters(&hub, &list.names, selector.as_deref()).await?)
+            show::<Clusters>(&ui, &list, get::clusters(&hub, &list.names, selector.as_deref()).await?)
         }
         What::Csr(CsrArgs { pending, list }) => {
             let wanted = |row: &RequestRow| !pending || row.is_pending();
@@ -40,116 +36,19 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
                             .any(|name| row.request.name == *name || row.request.cluster_label.as_ref() == Some(name))
                 };
                 let changes = get::watch_requests(&hub, selector.as_deref());
-                return follow(&ui, &list, changes, |row| wanted(row) && named(row)).await;
+                return follow::<Requests>(&ui, &list, changes, |row| wanted(row) && named(row)).await;
             }
             let mut rows = get::requests(&hub, &list.names, selector.as_deref()).await?;
             rows.retain(wanted);
-            show(&ui, &list, rows)
+            show::<Requests>(&ui, &list, rows)
         }
         What::Registrations(list) => {
             let selector = list.selector.clone();
             if list.watch {
                 let changes = watch_registrations(&hub, &list.names, selector.as_deref());
-                return follow(&ui, &list, changes, |_| true).await;
+                return follow::<Registrations>(&ui, &list, changes, |_| true).await;
             }
-            show(&ui, &list, registrations(&hub, &list.names, selector.as_deref()).await?)
+            show::<Registrations>(&ui, &list, registrations(&hub, &list.names, selector.as_deref()).await?)
         }
     }
-}
-
-fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T>) -> Result<Exit, Failure> {
-    if let Some(field) = &list.sort_by {
-        sort_by(&mut rows, field)?;
-    }
-    let format = list.output.output;
-    match format {
-        Format::Json | Format::Yaml => {
-            // One name asks for one object, as with kubectl.
-            let mut documents: Vec<_> = rows.iter().map(|row| shown(row, list.show_managed_fields)).collect();
-            let value = match (list.names.as_slice(), documents.len()) {
-                ([_], 1) => documents.remove(0),
-                _ => object_list(documents),
-            };
-            ui.out(&document(format, &value)?);
-        }
-        Format::Name => rows.iter().for_each(|row| ui.line(&row.reference())),
-        Format::Table | Format::Wide if rows.is_empty() => ui.tell(Event::note(T::NOTHING)),
-        Format::Table | Format::Wide => {
-            let now = Timestamp::now();
-            let columns = columns::<T>(format);
-            let mut table = Table::new(&T::HEADINGS[..columns]);
-            for row in &rows {
-                table.row(&row.cells(now)[..columns]);
-            }
-            let text = table.render();
-            let skip = if list.no_headers { text.find('\n').map_or(0, |end| end + 1) } else { 0 };
-            ui.out(&text[skip..]);
-        }
-    }
-    Ok(Exit::Ok)
-}
-
-/// Shows every change as it comes. Ends when nobody reads, when the hub refuses, or with Ctrl-C.
-async fn follow<T: View>(
-    ui: &Ui,
-    list: &ListArgs,
-    changes: impl Stream<Item = Result<Changed<T>, Failure>>,
-    wanted: impl Fn(&T) -> bool,
-) -> Result<Exit, Failure> {
-    let format = list.output.output;
-    let columns = columns::<T>(format);
-    // Later rows cannot move the columns of earlier ones: these widths hold most names, and longer cells push.
-    let aligned = |cells: &[String]| cells.iter().map(|cell| format!("{cell:<14}")).collect::<Vec<_>>().join("  ");
-    if format.is_human() && !list.no_headers {
-        let headings: Vec<String> = T::HEADINGS[..columns].iter().map(|heading| (*heading).to_owned()).collect();
-        ui.line(aligned(&headings).trim_end());
-    }
-    let mut changes = pin!(changes);
-    while let Some(change) = changes.next().await {
-        let (row, gone) = match change? {
-            Changed::Now(row) => (row, false),
-            Changed::Gone(row) => (row, true),
-            Changed::Listed => continue,
-            Changed::Lost(failure) => {
-                ui.tell(Event::warning(format!("{failure}; trying again")));
-                continue;
-            }
-            Changed::Back => {
-                ui.tell(Event::note("the watch goes on"));
-                continue;
-            }
-        };
-        if !wanted(&row) {
-            continue;
-        }
-        match format {
-            Format::Json | Format::Yaml => {
-                let text = document(format, &shown(&row, list.show_managed_fields))?;
-                ui.out(&if format == Format::Yaml { format!("---\n{text}") } else { text });
-            }
-            Format::Name => ui.line(&row.reference()),
-            Format::Table | Format::Wide => {
-                let cells = row.cells(Timestamp::now());
-                let gone = if gone { "  (removed)" } else { "" };
-                ui.line(&format!("{}{gone}", aligned(&cells[..columns]).trim_end()));
-            }
-        }
-        if ui.is_stdout_gone() {
-            break;
-        }
-    }
-    Ok(Exit::Ok)
-}
-
-/// The document of a row, as kubectl shows objects: without the server's notes about who owns which field.
-fn shown<T: View>(row: &T, with_managed_fields: bool) -> Value {
-    let mut document = row.document();
-    if !with_managed_fields && let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    document
-}
-
-fn columns<T: View>(format: Format) -> usize {
-    if format == Format::Wide { T::HEADINGS.len() } else { T::NARROW }
 }

@@ -1,19 +1,25 @@
 //! The command line of `kubectl ocm policy`.
 
+pub(crate) mod hub;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use ocm_cli::OutputArgs;
+use ocm_kube::ClientArgs;
 use ocm_policy_abi::Operation;
+
+use self::hub::OnHub;
 
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("policy")
-        .about("Write, build, test, run and measure policies")
+        .about("Write, build, test, run and measure policies, and see those of a hub")
         .long_about(
             "Write, build, test, run and measure policies: WebAssembly modules that decide which clusters a hub lets \
-             in. Everything happens on this machine; no cluster is asked.\n\n\
+             in. That happens on this machine, and no cluster is asked. The verbs that take --context are about the \
+             policies of a hub; explain takes it with the name of a cluster.\n\n\
              A module runs with bounded time, memory and fuel and can compute, nothing else: one from a stranger can \
              be inspected and run as safely as one's own. Where a module is wanted, a bundle as opa build --target \
              wasm writes it will do.",
@@ -32,7 +38,15 @@ const EXAMPLES: &str = "Examples:
   kubectl ocm policy inspect only-prod.wasm
   kubectl ocm policy run only-prod.wasm -f cluster.yaml
 
-Exit codes: 0 ok or allowed, 1 failed, 2 usage, 3 findings: denied, held or different, 130 interrupted.";
+  # Have it decide on a hub, and see what waits for it
+  kubectl ocm policy apply -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm --wait --context hub
+  kubectl ocm policy list --context hub
+  kubectl ocm policy describe only-prod --context hub
+
+  # Why that hub let a cluster in, or what keeps it out
+  kubectl ocm policy explain c1 --context hub
+
+Exit codes: 0 ok or allowed, 1 failed, 2 usage, 3 findings: denied, held or different, 124 --wait gave up, 130 interrupted.";
 
 const NEW: &str = "Examples:
   kubectl ocm policy new only-prod --lang rust
@@ -68,8 +82,19 @@ Examples:
 
 Exit codes: 0 everything is allowed, 1 a policy is broken, 3 something is denied or held.";
 
-const EXPLAIN: &str = "Examples:
-  kubectl ocm policy explain name.wasm quota.wasm -f cluster.yaml";
+const EXPLAIN: &str = "Without -f the hub is asked why it let a cluster in, or what keeps it out: what each policy
+said of it last and whether that still is its word, who asks, who has approved, and what to type
+next. With -f modules are asked about a request on this machine, and no hub; --as-group names
+groups of whoever asks then.
+
+Examples:
+  kubectl ocm policy explain c1 --context hub
+  kubectl ocm policy explain c1 --context hub -o json | jq -r .finding
+  kubectl ocm policy explain c1 --record | kubectl ocm policy replay - --policy quota.wasm
+  kubectl ocm policy explain name.wasm quota.wasm -f cluster.yaml
+
+Exit codes: 0 it is explained, whatever the answer, 1 the hub failed or knows no such cluster,
+2 usage.";
 
 const BENCH: &str =
     "Each decision is made as a hub makes it: a request is written, a fresh instance decides, the answers are
@@ -122,9 +147,9 @@ pub(crate) enum What {
     /// Have policies decide requests
     #[command(after_help = RUN)]
     Run(RunArgs),
-    /// Show what each policy says, and why the answer is what it is
+    /// Show why a cluster is let in or kept out, or what modules say of a request
     #[command(after_help = EXPLAIN)]
-    Explain(ExplainArgs),
+    Explain(Box<ExplainArgs>),
     /// Measure how fast policies decide
     #[command(after_help = BENCH)]
     Bench(BenchArgs),
@@ -134,6 +159,8 @@ pub(crate) enum What {
     /// Decide recorded requests again and compare
     #[command(after_help = REPLAY)]
     Replay(ReplayArgs),
+    #[command(flatten)]
+    OnHub(Box<OnHub>),
 }
 
 /// Arguments of `kubectl ocm policy new`.
@@ -284,21 +311,34 @@ pub(crate) struct RequestArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Request")]
 pub(crate) struct AskingArgs {
+    #[command(flatten)]
+    pub(crate) about: AboutArgs,
+    /// A group of whoever asks; several times for several
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) as_group: Vec<String>,
+}
+
+/// The same, but for what a connection to a cluster has a flag of the same name for.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Request")]
+pub(crate) struct AboutArgs {
     /// What happens to a ManagedCluster: create, update, delete, accept, or join with its certificate request
     #[arg(long, value_name = "OPERATION", value_parser = operation)]
     pub(crate) operation: Option<Operation>,
     /// Who asks, where the file does not say
-    #[arg(long, value_name = "USER", default_value = "kubernetes-admin")]
+    #[arg(long, value_name = "USER", default_value = Self::USER)]
     pub(crate) as_user: String,
-    /// A group of whoever asks; several times for several
-    #[arg(long, value_name = "GROUP")]
-    pub(crate) as_group: Vec<String>,
     /// When it is asked, e.g. 2026-01-31T12:00:00Z (default: now, or what the request says)
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) now: Option<Timestamp>,
     /// What policies are told of the hub: tables by name, or objects as kubectl get -o yaml prints them
     #[arg(long, value_name = "FILE")]
     pub(crate) evidence: Vec<PathBuf>,
+}
+
+impl AboutArgs {
+    /// Who asks, where nobody says it.
+    pub(crate) const USER: &str = "kubernetes-admin";
 }
 
 fn operation(word: &str) -> Result<Operation, String> {
@@ -328,12 +368,45 @@ pub(crate) struct RunArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
-    pub(crate) policies: PoliciesArgs,
+    pub(crate) kind: KindArgs,
+    /// A cluster of the hub; with -f modules, or modules and their settings: FILE=SETTINGS
+    #[arg(value_name = "CLUSTER|POLICY", required = true)]
+    pub(crate) subjects: Vec<String>,
+    /// Settings of the policies that have none of their own, a file or JSON
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) settings: Option<String>,
+    /// File of requests that modules are asked about, - for stdin; several times for several
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = CONNECTION)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print the record of the last decision about the cluster, for replay, and nothing else
+    #[arg(long, conflicts_with_all = ["files", "output"])]
+    pub(crate) record: bool,
     #[command(flatten)]
-    pub(crate) requests: RequestArgs,
+    pub(crate) about: AboutArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
 }
+
+/// The flags of a connection that have no other meaning where no hub is asked.
+const CONNECTION: [&str; 15] = [
+    "kubeconfig",
+    "context",
+    "cluster",
+    "user",
+    "server",
+    "tls_server_name",
+    "certificate_authority",
+    "insecure_skip_tls_verify",
+    "client_certificate",
+    "client_key",
+    "token",
+    "act_as",
+    "as_uid",
+    "as_user_extra",
+    "request_timeout",
+];
 
 /// Arguments of `kubectl ocm policy bench`.
 #[derive(Args, Clone, Debug)]

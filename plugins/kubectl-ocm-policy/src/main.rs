@@ -1,4 +1,4 @@
-//! `kubectl ocm policy`: policies from the first line to the last measurement, without a cluster.
+//! `kubectl ocm policy`: policies from the first line to the last measurement, and those of a hub.
 
 use std::process::ExitCode;
 

@@ -78,7 +78,7 @@ pub(crate) fn read_files(
     asking: &AskingArgs,
     manifests: &[&Manifest],
 ) -> Result<Vec<Asked>, Failure> {
-    let hub = Hub::read(&asking.evidence)?;
+    let hub = Hub::read(&asking.about.evidence)?;
     let mut asked = Vec::new();
     for file in files {
         let documents = files::documents(file, "the requests")?;
@@ -86,7 +86,8 @@ pub(crate) fn read_files(
             return Err(Failure::usage(format!("{} holds no request", file.display())));
         }
         let many = documents.len() > 1;
-        if asking.operation == Some(Operation::Join) && documents.iter().all(|document| kind(document).is_some()) {
+        if asking.about.operation == Some(Operation::Join) && documents.iter().all(|document| kind(document).is_some())
+        {
             let source = file.display().to_string();
             asked.push(finish(
                 joined(&documents, asking).map_err(|why| wrong(&source, why))?,
@@ -145,13 +146,13 @@ fn one(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'sta
             review::from_admission(review::request_of(document).map_err(unusable)?, &asking).map_err(unusable)?
         }
         Some("ManagedCluster") => {
-            let operation = args.operation.unwrap_or(Operation::Create);
+            let operation = args.about.operation.unwrap_or(Operation::Create);
             if operation == Operation::Join {
                 return Err("to join takes a CertificateSigningRequest and a ManagedCluster in one file".to_owned());
             }
             review::of_cluster(operation, document, requester(args), &asking).map_err(unusable)?
         }
-        Some("CertificateSigningRequest") => match args.operation.unwrap_or(Operation::Approve) {
+        Some("CertificateSigningRequest") => match args.about.operation.unwrap_or(Operation::Approve) {
             operation @ (Operation::Request | Operation::Approve) => {
                 review::of_csr(operation, document, &asking).map_err(unusable)?
             }
@@ -179,11 +180,11 @@ fn plain(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'s
         members.entry("id").or_insert_with(|| asking.id.clone().into());
         members.entry("requester").or_insert_with(|| json!(requester(args)));
         members.entry("obligations").or_insert_with(|| json!(OBLIGATIONS));
-        if let Some(operation) = args.operation {
+        if let Some(operation) = args.about.operation {
             members.insert("operation".to_owned(), operation.word().into());
         }
         let written = members.get("now").and_then(Value::as_str).map(str::parse::<Timestamp>);
-        match (args.now, written) {
+        match (args.about.now, written) {
             (None, Some(Ok(now))) => {
                 members.insert("now".to_owned(), now.as_millisecond().into());
             }
@@ -216,7 +217,7 @@ fn joined(documents: &[Value], args: &AskingArgs) -> Result<Request<'static>, St
 }
 
 fn asking(args: &AskingArgs, index: usize) -> Asking {
-    let now = args.now.unwrap_or_else(Timestamp::now).as_millisecond();
+    let now = args.about.now.unwrap_or_else(Timestamp::now).as_millisecond();
     let obligations = OBLIGATIONS.map(Text::from).into();
     Asking { id: format!("request-{index}"), now, wants_object: true, obligations, ..Asking::default() }
 }
@@ -226,7 +227,7 @@ fn requester(args: &AskingArgs) -> Requester<'static> {
         [] => vec!["system:authenticated".into()],
         groups => groups.iter().map(|group| Text::from(group.clone())).collect(),
     };
-    Requester { username: args.as_user.clone().into(), groups, ..Requester::default() }
+    Requester { username: args.about.as_user.clone().into(), groups, ..Requester::default() }
 }
 
 /// A table may be written as the list of its rows; it is whole unless it says otherwise.

@@ -5,27 +5,47 @@ use std::sync::Arc;
 use ocm_cli::Ui;
 use ocm_core::{Exit, Failure};
 
+use crate::args::hub::OnHub;
 use crate::args::{PolicyArgs, What};
-use crate::child::Leash;
+use crate::child::{Children, Leash};
 use crate::verbs;
 
 pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let PolicyArgs { what } = args;
-    // Modules run and compile on another thread, so that this one notices Ctrl-C whatever they do.
+    match what {
+        What::New(args) => apart(move |_| verbs::new::run(args, &ui)).await,
+        What::Build(args) => apart(move |children| verbs::build::run(args, &ui, &children)).await,
+        What::Inspect(args) => apart(move |_| verbs::inspect::run(args, &ui)).await,
+        What::Test(args) => apart(move |_| verbs::test::run(args, &ui)).await,
+        What::Run(args) => apart(move |_| verbs::run::run(args, &ui)).await,
+        What::Explain(args) if args.files.is_empty() => verbs::explain::cluster::run(*args, ui).await,
+        What::Explain(args) => apart(move |_| verbs::explain::modules::run(*args, &ui)).await,
+        What::Bench(args) => apart(move |_| verbs::bench::run(args, &ui)).await,
+        What::Diff(args) => apart(move |_| verbs::diff::run(args, &ui)).await,
+        What::Replay(args) => apart(move |_| verbs::replay::run(args, &ui)).await,
+        What::OnHub(what) => on_hub(*what, ui).await,
+    }
+}
+
+async fn on_hub(what: OnHub, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    match what {
+        OnHub::Apply(args) => verbs::apply::run(*args, ui).await,
+        OnHub::List(args) => verbs::list::run(args, ui).await,
+        OnHub::Describe(args) => verbs::describe::run(args, ui).await,
+        OnHub::Disable(args) => verbs::switch::disable(args, ui).await,
+        OnHub::Enable(args) => verbs::switch::enable(args, ui).await,
+        OnHub::Emergency(args) => verbs::emergency::run(args, ui).await,
+    }
+}
+
+/// Runs and compiles modules on another thread, so that this one notices Ctrl-C whatever they do.
+pub(crate) async fn apart<T: Send + 'static>(
+    work: impl FnOnce(Children) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
     let leash = Leash::default();
     let children = leash.children();
-    let work = tokio::task::spawn_blocking(move || match what {
-        What::New(args) => verbs::new::run(args, &ui),
-        What::Build(args) => verbs::build::run(args, &ui, &children),
-        What::Inspect(args) => verbs::inspect::run(args, &ui),
-        What::Test(args) => verbs::test::run(args, &ui),
-        What::Run(args) => verbs::run::run(args, &ui),
-        What::Explain(args) => verbs::explain::run(args, &ui),
-        What::Bench(args) => verbs::bench::run(args, &ui),
-        What::Diff(args) => verbs::diff::run(args, &ui),
-        What::Replay(args) => verbs::replay::run(args, &ui),
-    });
-    let done = work.await.map_err(|error| Failure::other("this is a defect of kubectl ocm policy").because(error));
+    let done = tokio::task::spawn_blocking(move || work(children)).await;
+    let done = done.map_err(|error| Failure::other("this is a defect of kubectl ocm policy").because(error));
     drop(leash);
     done?
 }

@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Subcommand};
-use ocm_cli::{DryRunArg, OutputArgs};
+use ocm_cli::RemovalArgs;
 use ocm_kube::ClientArgs;
 
 /// What the help says before the flags.
@@ -104,18 +104,4 @@ pub(crate) struct PolicyEngineArgs {
     pub(crate) timeout: String,
     #[command(flatten)]
     pub(crate) removal: RemovalArgs,
-}
-
-/// What every removal can be told.
-#[derive(Args, Debug)]
-pub(crate) struct RemovalArgs {
-    /// Do not ask
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-    /// Show what would be deleted and delete nothing: client decides here and only reads, server lets the hub check it too
-    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
-    #[arg(require_equals = true)]
-    pub(crate) dry_run: DryRunArg,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
 }

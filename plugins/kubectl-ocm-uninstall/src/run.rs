@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use ocm_cli::{OutputArgs, PlanView, Ui};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui};
 use ocm_core::plan::Mode;
 use ocm_core::{DryRun, Exit, Failure, baseline, duration};
 use ocm_flows::uninstall as flow;
 use ocm_kube::{ClientArgs, connect};
 
-use crate::args::{BaselineArgs, PolicyEngineArgs, RemovalArgs, UninstallArgs, What};
+use crate::args::{BaselineArgs, PolicyEngineArgs, UninstallArgs, What};
 use crate::view;
 
 pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

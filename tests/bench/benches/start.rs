@@ -14,8 +14,8 @@ const RUNS: u32 = 100;
 const MAX_WALL: Duration = Duration::from_millis(3);
 const MAX_MEMORY: u64 = 8 << 20;
 const MAX_SIZE: u64 = 6_000_000;
-/// The one that compiles and runs policies holds a compiler.
-const WITH_ENGINE: (&str, u64) = ("kubectl-ocm-policy", 16_000_000);
+/// The one that compiles and runs policies holds a compiler, those that come along, and a client.
+const WITH_ENGINE: (&str, u64) = ("kubectl-ocm-policy", 24_000_000);
 
 fn main() -> ExitCode {
     // `cargo test --benches` only wants to know that it starts.

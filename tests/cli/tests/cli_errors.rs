@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use cli_tests::{Cli, check, kubeconfig};
 
 /// The commands that read from one cluster, with the fewest words.
-const READS: &[&[&str]] = &[&["accept", "c1", "--dry-run=client"], &["get", "clusters"]];
+const READS: &[&[&str]] = &[&["accept", "c1", "--dry-run=client"], &["get", "clusters"], &["policy", "list"]];
 
 /// Runs every reading command with more words, one snapshot for all.
 fn each(name: &str, cli: &Cli, more: &[&str]) {
@@ -137,6 +137,8 @@ fn flags_that_cannot_be() {
         ("usage-get-unknown", &["get", "nodes"]),
         ("usage-get-bad-format", &["get", "clusters", "-o", "xml"]),
         ("usage-bad-request-timeout", &["get", "clusters", "--request-timeout", "soon"]),
+        ("usage-policy-describe-nothing", &["policy", "describe"]),
+        ("usage-policy-disable-nothing", &["policy", "disable"]),
         ("usage-bad-server", &["get", "clusters", "--server", "not a url"]),
     ];
     for (name, words) in cases {

@@ -266,7 +266,15 @@ fn registrations_tell_who_let_a_cluster_in_and_what_it_waits_for() {
 fn without_a_policy_engine_it_is_said_what_to_type() {
     let server = Server::start(|_, _| Reply::Json(404, "404 page not found\n".to_owned()));
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
-    for words in [&["get", "registrations"][..], &["get", "hreg", "c1"], &["get", "registrations", "--watch"]] {
+    for words in [
+        &["get", "registrations"][..],
+        &["get", "hreg", "c1"],
+        &["get", "registrations", "--watch"],
+        &["policy", "list"],
+        &["policy", "list", "p1"],
+        &["policy", "list", "--watch"],
+        &["policy", "describe", "p1"],
+    ] {
         let run = cli.run(words);
         assert_eq!((run.exit, run.stdout.lines().count() < 2), (1, true), "{run}");
         assert!(run.stderr.contains("error: the policy engine is not installed on this cluster"), "{run}");

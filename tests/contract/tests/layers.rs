@@ -173,13 +173,23 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-join"),
     binary("kubectl-ocm-token"),
     binary("kubectl-ocm-uninstall"),
-    // Policies need no cluster: this binary knows none.
     Rule {
         name: "kubectl-ocm-policy",
         layer: Layer::Binary,
-        ours: &["ocm-cli", "ocm-core", "ocm-policy-abi", "ocm-policy-engine", "ocm-policy-rules", "ocm-policy-testing"],
-        never: &["hyper", "kube-client"],
-        not_itself: &["indicatif", "rustls", "wasmtime"],
+        ours: &[
+            "ocm-api",
+            "ocm-cli",
+            "ocm-core",
+            "ocm-flows",
+            "ocm-kube",
+            "ocm-policy-abi",
+            "ocm-policy-builtin",
+            "ocm-policy-engine",
+            "ocm-policy-rules",
+            "ocm-policy-testing",
+        ],
+        never: &[],
+        not_itself: &["hyper", "indicatif", "kube", "rustls", "wasmtime"],
     },
     Rule {
         name: "ocm-policy-webhook",

@@ -25,6 +25,8 @@ use ocm_kube::Connection;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::until;
+
 /// The definition of managed clusters in upstream's API module.
 const MANAGED_CLUSTERS: &str = "cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml";
 
@@ -318,10 +320,18 @@ impl Hub {
         self.wait(connect(self.cluster.kubeconfig()))
     }
 
-    /// Registers a cluster, as its agent does.
+    /// Registers a cluster, as its agent does: it asks again where a pod of the webhook is still loading a policy.
     pub fn register(&self, name: &str) -> ManagedCluster {
         let api: Api<ManagedCluster> = Api::all(self.client(Who::Bootstrap));
-        self.wait(api.create(&PostParams::default(), &managed_cluster(name))).unwrap()
+        let mut registered = None;
+        until("the cluster is registered", || {
+            match self.wait(api.create(&PostParams::default(), &managed_cluster(name))) {
+                Err(kube::Error::Api(status)) if status.message.contains("the policy is being loaded") => {}
+                answer => registered = Some(answer.unwrap()),
+            }
+            registered.is_some()
+        });
+        registered.unwrap()
     }
 
     /// Asks for a certificate; the API server may say no.

@@ -85,6 +85,31 @@ impl Said {
     }
 }
 
+/// How long something may take that follows at once.
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// Waits for what has to follow at once.
+///
+/// # Panics
+///
+/// When it does not.
+pub fn until(what: &str, holds: impl FnMut() -> bool) {
+    until_within(SOON, what, String::new, holds);
+}
+
+/// Waits for what has to follow within some time; `said` tells what there is in its place.
+///
+/// # Panics
+///
+/// When it does not.
+pub fn until_within(time: Duration, what: &str, said: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < time, "not within {} seconds: {what} {}", time.as_secs(), said());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// What differs between runs and releases in the ending of a command, and what stands there instead.
 pub const VARYING: [(&str, &str); 5] = [
     (r"https://\d+\.\d+\.\d+\.\d+:\d+", "https://[SERVER]"),

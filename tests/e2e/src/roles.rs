@@ -125,6 +125,32 @@ pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Va
     users
 }
 
+/// Lets a user do what these rules say, and waits until the API server knows so.
+///
+/// # Panics
+///
+/// When they cannot be applied.
+pub fn bind_rules(cluster: &Cluster, user: &str, rules: &[Value]) {
+    let metadata = json!({"name": user});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
+         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
+         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]},
+    ]});
+    let file = cluster.dir().expect("a folder").join("rules.json");
+    std::fs::write(&file, list.to_string()).expect("written");
+    cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("the rules can be applied");
+    let last = single(rules.last().expect("there are rules")).pop().expect("it grants something");
+    let part = |member: &str| last[member][0].as_str().unwrap_or_default().to_owned();
+    let what = format!("{}.{}", part("resources"), part("apiGroups"));
+    let begun = Instant::now();
+    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('.'), "--as", user]).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{user} gets no rights");
+        sleep(Duration::from_millis(200));
+    }
+}
+
 /// The resources of a rule.
 ///
 /// # Panics

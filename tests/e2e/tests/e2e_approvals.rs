@@ -8,7 +8,7 @@ use e2e_tests::approval_support::{REQUESTER, approval, approve, approve_only, gu
 use e2e_tests::controller_support::{self, Controller, registration};
 use e2e_tests::roles::{resources, users_without_one_right, users_without_one_rule};
 use e2e_tests::webhook_support::{apply, policy};
-use e2e_tests::{kubectl_ocm, object, run};
+use e2e_tests::{kubectl_ocm, object, run, until};
 use ocm_api::crds;
 use serde_json::{Value, json};
 
@@ -108,17 +108,6 @@ fn an_approval_is_its_authors_own_word_and_stays_as_it_is() {
     let said = run(kubectl_ocm("uninstall", hub.cluster.kubeconfig()).args(["baseline", "--yes", "--wait"]));
     assert!(said.code == Some(0) && said.stderr.contains("RegistrationApprovals stay"), "{said:?}");
     assert_eq!(hub.cluster.kubectl(&["get", "happr", "--output=name"]).expect("listed").lines().count(), 6);
-}
-
-/// How long something may take that follows at once.
-const SOON: Duration = Duration::from_secs(20);
-
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < SOON, "not within {} seconds: {what}", SOON.as_secs());
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// A hub on which two people of the group `admins` let a cluster in.

@@ -7,20 +7,9 @@ use e2e_tests::accept_support::{Ask, Hub, Who};
 use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, registration};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
 use e2e_tests::webhook_support::policy;
-use e2e_tests::{kubectl_ocm, run};
+use e2e_tests::{kubectl_ocm, run, until};
 use ocm_core::csr::Request;
 use serde_json::{Value, json};
-
-/// How long something may take that follows at once.
-const SOON: Duration = Duration::from_secs(20);
-
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < SOON, "not within {} seconds: {what}", SOON.as_secs());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// What keeps a cluster out; empty: nothing was written.
 fn waits_for(hub: &Hub, name: &str) -> String {

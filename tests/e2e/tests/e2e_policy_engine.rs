@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use control_plane::Spec;
@@ -14,7 +13,7 @@ use e2e_tests::controller_support::registration;
 use e2e_tests::engine_support::{IMAGE, load_image};
 use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::webhook_support::{add_ons, policy};
-use e2e_tests::{Said, kubectl_ocm, run};
+use e2e_tests::{Said, kubectl_ocm, run, until_within};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
@@ -25,6 +24,9 @@ const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secret
                      poddisruptionbudgets,priorityclasses,clusterroles,clusterrolebindings,roles,rolebindings,\
                      validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,\
                      validatingadmissionpolicybindings";
+
+/// How long pods may take to come and go.
+const PODS: Duration = Duration::from_secs(120);
 
 /// A hub with nodes, whose node has the image.
 fn hub() -> Hub {
@@ -155,14 +157,6 @@ fn kubectl(hub: &Hub, words: &[&str]) -> Answer {
     if said.code == Some(0) { Answer::Passed } else { Answer::Refused(said.stderr) }
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
-        sleep(Duration::from_millis(200));
-    }
-}
-
 fn pods(hub: &Hub) -> Vec<Value> {
     list(hub, &["pods", "--namespace=ocm-policy-engine"])
 }
@@ -172,7 +166,7 @@ fn kill_pods(hub: &Hub) {
     let both = ["ocm-policy-webhook", "ocm-policy-controller"];
     kubectl(hub, &[&["scale", "deployment"], &both[..], &["--namespace=ocm-policy-engine", "--replicas=0"]].concat());
     kubectl(hub, &["delete", "pods", "--all", "--namespace=ocm-policy-engine", "--grace-period=0", "--force"]);
-    until("pods are left", || pods(hub).is_empty());
+    until_within(PODS, "no pod is left", String::new, || pods(hub).is_empty());
 }
 
 #[test]
@@ -225,11 +219,17 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     let approves =
         json!({"module": {"builtin": "allowed-identities"}, "autoApprove": true, "settings": {"rules": rules}});
     policy(&hub.cluster, "approves", approves);
+    // Until they have loaded it, the webhook's pods let nothing pass that it judges; an agent asks again, too.
+    until_within(PODS, "the policy is in force", String::new, || {
+        let said = create(&hub, Who::Bootstrap, |_| ());
+        assert!(said == Answer::Passed || said.says("the policy is being loaded"), "{said:?}");
+        said == Answer::Passed
+    });
     let approved = hub.join("auto-1");
-    until("auto-1 has not joined", || hub.accepts("auto-1"));
+    until_within(PODS, "auto-1 joins", String::new, || hub.accepts("auto-1"));
     assert!(hub.is("Approved", &approved));
     let (first, second) = (hub.join("c1"), hub.join("c2"));
-    until("c1 does not wait", || {
+    until_within(PODS, "c1 waits", String::new, || {
         registration(&hub, "c1")["waitingFor"].as_str().is_some_and(|waits| !waits.is_empty())
     });
     assert!(!hub.accepts("c1") && !hub.is("Approved", &first));
@@ -259,7 +259,7 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     // Without them: what registers waits, and names the entry.
     kill_pods(&hub);
     // Pods that are gone answer what comes over connections that they have, until they end.
-    until("it is still answered", || create(&hub, Who::Bootstrap, |_| ()).waits_for("register"));
+    until_within(PODS, "nobody answers", String::new, || create(&hub, Who::Bootstrap, |_| ()).waits_for("register"));
     let said = change(&hub, Who::Admin, "c1", accept.clone());
     assert!(said.waits_for("accept"), "{said:?}");
     let said = change(&hub, Who::AgentOfC2, "c2", annotate.clone());
@@ -282,10 +282,13 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 
     // One command ends it, and another one brings it back.
-    assert_eq!(kubectl(&hub, &["delete", "validatingwebhookconfiguration", "ocm-policy-webhook"]), Answer::Passed);
-    until("registrations still wait", || create(&hub, Who::Bootstrap, |_| ()) == Answer::Passed);
+    emergency(&hub);
+    until_within(PODS, "registrations wait no more", String::new, || {
+        create(&hub, Who::Bootstrap, |_| ()) == Answer::Passed
+    });
     assert!(create(&hub, Who::Bootstrap, labelled).says("(M2 Labels)"), "the baseline stays");
-    install(&keeper, &["--wait", "--replicas=1"], 0);
+    let said = install(&keeper, &["--wait", "--replicas=1"], 0);
+    assert!(said.stderr.contains("by ann: incident 815") && mark(&hub).is_empty(), "{said:?}");
     assert_eq!(
         (policies(&hub), pods(&hub).iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).count()),
         (closed(), 2)
@@ -294,6 +297,47 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
 }
 
 /// A request as kubelets make them, as an administrator; returns its name.
+/// Takes policies out of force, with the documented rights: one of them less is too few.
+fn emergency(hub: &Hub) {
+    let command = |arguments: &[&str]| {
+        let mut command = kubectl_ocm("policy", hub.cluster.kubeconfig());
+        run(command.args(["emergency", "--reason", "incident 815"]).args(arguments))
+    };
+    let kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations";
+    let asked = || {
+        let all = hub.cluster.kubectl(&["get", kinds, "--output=name"]).expect("they are listed");
+        all.lines().filter(|name| name.ends_with("/ocm-policy-webhook")).count()
+    };
+    let users = users_without_one_right(&hub.cluster, "policy-emergency.yaml");
+    assert_eq!(users.len(), 5);
+    for (user, missing) in &users {
+        let said = command(&["--yes", "--as", user]);
+        assert!(said.code == Some(1) && said.stderr.contains(missing), "without {missing:?}: {said:?}");
+    }
+    for dry_run in ["--dry-run=client", "--dry-run=server"] {
+        let said = command(&[dry_run]);
+        assert!(said.code == Some(0) && said.stdout.contains("deleted ("), "{said:?}");
+    }
+    let said = command(&[]);
+    assert!(said.code == Some(2) && said.stderr.contains("--yes"), "{said:?}");
+    assert_eq!((asked(), mark(hub)), (2, String::new()));
+    user_with(&hub.cluster, "ann", &["policy-emergency.yaml"]);
+    let said = command(&["--yes", "--as", "ann"]);
+    assert!(said.code == Some(0) && said.stderr.contains("kubectl ocm install policy-engine --wait"), "{said:?}");
+    let left = mark(hub);
+    assert!(left.contains("\"by\":\"ann\"") && left.contains("incident 815"), "{left}");
+    // Again: there is nothing to do, and the mark stays that of the first.
+    let said = command(&["--yes"]);
+    assert!(said.code == Some(0) && said.stderr.contains("there was nothing to do"), "{said:?}");
+    assert_eq!((asked(), mark(hub)), (0, left));
+}
+
+/// What says that policies were taken out of force.
+fn mark(hub: &Hub) -> String {
+    let path = "--output=jsonpath={.metadata.annotations.policy\\.kubectl-ocm\\.dev/emergency}";
+    hub.cluster.kubectl(&["get", "namespace", "ocm-policy-engine", path]).expect("it is read")
+}
+
 fn kubelet_request(hub: &Hub, name: &str) -> String {
     let mut ask = Ask::agent("c1").by(Who::Admin);
     (ask.label, ask.name) = (None, Some(name.to_owned()));

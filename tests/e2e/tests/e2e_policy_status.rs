@@ -1,27 +1,18 @@
 //! What the controller tells of policies on a real API server: status, events and metrics.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use e2e_tests::accept_support::Hub;
 use e2e_tests::controller_support::{Controller, hub};
 use e2e_tests::roles::{resources, tells_of_policies, users_without_one_rule};
 use e2e_tests::webhook_support::{Webhook, apply, policy};
+use e2e_tests::{SOON, until, until_within};
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::FailurePolicy;
 use serde_json::{Value, json};
 
-/// How long it may take until something is told.
-const SOON: Duration = Duration::from_secs(30);
 /// A policy that nothing is wrong with.
 const GOOD: &str = "csr-hygiene";
-
-fn until(what: &str, said: impl Fn() -> String, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < SOON, "not within {} seconds: {what}: {}", SOON.as_secs(), said());
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
 
 fn object(hub: &Hub, name: &str) -> Value {
     let text = hub.cluster.kubectl(&["get", "hpol", name, "--output=json"]).expect("it is there");
@@ -37,7 +28,8 @@ fn conditions(hub: &Hub, name: &str) -> Vec<String> {
 }
 
 fn becomes(hub: &Hub, name: &str, expected: [&str; 3]) {
-    until(
+    until_within(
+        SOON,
         &format!("{name}: {expected:?}"),
         || object(hub, name)["status"].to_string(),
         || conditions(hub, name) == expected,
@@ -135,7 +127,7 @@ fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
     let expected = format!("module {digest} stays in force");
     assert!(digest.len() == 12 && message.starts_with(&expected) && message.contains("no-such"), "{message}");
     let both = 2;
-    until("it is an event", String::new, || events(&hub, "LoadFailed") == both);
+    until("it is an event", || events(&hub, "LoadFailed") == both);
     policy(&hub.cluster, "names", names("name-pattern"));
     becomes(&hub, "names", ["True Loaded", "True Answered", "False AsWanted"]);
     assert_eq!(events(&hub, "LoadFailed"), both);
@@ -150,9 +142,12 @@ fn without_any_rule_for_it_it_says_what_it_cannot_tell() {
         let mut controller = Controller::start_as(&hub.cluster, kubeconfig);
         let said = || controller.says.lock().expect("nobody failed").clone();
         let word = resources(rule)[0].split('/').next().unwrap_or_default().to_owned();
-        until(&format!("it names {word}"), said, || said().contains(&word) && said().contains("permission denied"));
+        until_within(SOON, &format!("it names {word}"), said, || {
+            said().contains(&word) && said().contains("permission denied")
+        });
         if word != "hubpolicies" {
-            until(
+            until_within(
+                SOON,
                 "it is written",
                 || object(&hub, GOOD)["status"].to_string(),
                 || conditions(&hub, GOOD).get(1).is_some_and(|one| one == "Unknown CannotTell"),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
+use e2e_tests::until;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
 use futures::StreamExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -267,15 +268,6 @@ fn the_certificate_is_replaced_and_the_end_is_announced() {
         asked
     });
     assert!(asked > 20, "{asked}");
-}
-
-/// Until something is so; changes reach the webhook and the API server by watches.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

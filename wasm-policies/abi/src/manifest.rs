@@ -141,7 +141,7 @@ pub enum EvidenceSource {
     /// `/decided` when it was approved, denied or failed, in milliseconds since 1970.
     Csrs,
     /// What people have said of whether a cluster may join, as facts: `/cluster`, `/clusterUid`, `/requester`, `/approver`,
-    /// `/groups`, `/created` and `/expires` in milliseconds since 1970, and `/breakGlass`. Only with a cluster field, and
+    /// `/groups`, `/created` and `/expires` in milliseconds since 1970, `/breakGlass` and `/reason`. Only with a cluster field, and
     /// only what was said since the hub proves whose word it is; where it does not prove it, the table is not complete.
     Approvals,
     /// Objects of another kind.

@@ -152,11 +152,24 @@ impl Effects {
 
     /// Tells of an object that has no namespace. Whether anybody hears of it changes nothing.
     pub(crate) async fn tell_about(&self, about: ObjectReference, reason: &str, is_normal: bool, message: &str) {
+        let mark = format!("{:x}", Timestamp::now().as_nanosecond());
+        self.tell_once(about, &mark, reason, is_normal, message).await;
+    }
+
+    /// As [`Self::tell_about`], and of the same object and mark only once, whoever tells.
+    pub(crate) async fn tell_once(
+        &self,
+        about: ObjectReference,
+        mark: &str,
+        reason: &str,
+        is_normal: bool,
+        message: &str,
+    ) {
         let now = Timestamp::now();
         let name = about.name.clone().unwrap_or_default();
         let event = Event {
             metadata: ObjectMeta {
-                name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+                name: Some(format!("{name}.{mark}")),
                 namespace: Some(EVENTS.to_owned()),
                 ..ObjectMeta::default()
             },

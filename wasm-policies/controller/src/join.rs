@@ -1,6 +1,6 @@
 //! One look at one registration: what the rules say, what the policies say, and what follows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -176,14 +176,7 @@ impl Joins {
         if !accepted || (granted.is_empty() && !is_known) {
             return Ok(Next::Rest);
         }
-        let new = RegistrationStatus {
-            cluster_uid: uid(cluster),
-            keys: status::merged(&before.keys, granted, now),
-            waiting_for: None,
-            intent: None,
-            removed_at: None,
-            ..before
-        };
+        let new = status::settled(before, uid(cluster), granted, now);
         self.registrations.write(&self.effects, &snapshot.name, new).await?;
         Ok(Next::Rest)
     }
@@ -303,13 +296,11 @@ impl Joins {
         let (csr, object) = (subject.csr.clone(), subject.object.clone());
         let policies = self.policies.clone();
         let states = self.policies.states();
-        let modules: BTreeMap<String, String> =
-            states.into_iter().filter_map(|(name, state)| Some((name, state.sha256?))).collect();
         let asked = tokio::task::spawn_blocking(move || {
             let mut question = review::join(&csr, &object, &asking).map_err(|error| error.to_string())?.into_owned();
             question.creator = question.csr.as_ref().map(|csr| csr.requester.clone());
             let made = policies.evaluate(question, &Deadline::after(DECIDES));
-            Ok::<_, String>(Said::of(&made, &modules))
+            Ok::<_, String>(Said::of(&made, &states))
         });
         match asked.await {
             Ok(Ok(said)) => Ok(said),

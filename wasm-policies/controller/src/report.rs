@@ -1,6 +1,6 @@
 //! What the controller that acts tells of policies: the status of HubPolicies, events and metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -31,6 +31,9 @@ const LOOKS: Duration = Duration::from_secs(5);
 /// After how long what was written is compared with what is there, though nothing has changed.
 const AGAIN: Duration = Duration::from_secs(60);
 
+/// How many digits of a digest are the mark of an event.
+const DIGITS: usize = 16;
+
 /// Tells what becomes of policies, while this process leads.
 pub(crate) struct Report<'a> {
     parts: &'a Parts,
@@ -53,7 +56,9 @@ impl<'a> Report<'a> {
         let mut seen: Option<(Enforcement, Instant)> = None;
         let mut written: Option<Written> = None;
         let mut told = String::new();
+        let mut approvals = BTreeSet::new();
         loop {
+            self.break_glass(&mut approvals, narrator).await;
             if seen.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOKS) {
                 let now = look(&self.parts.hub).await;
                 self.alarm(seen.as_ref().map(|(before, _)| before), &now, narrator).await;
@@ -83,6 +88,41 @@ impl<'a> Report<'a> {
             }
             tokio::time::sleep(TICK).await;
         }
+    }
+
+    /// Tells once of each approval with breakGlass, whether or not its author makes use of it.
+    async fn break_glass(&self, told: &mut BTreeSet<String>, narrator: &dyn Narrator) {
+        let now = Timestamp::now().as_millisecond();
+        let mut counting = BTreeSet::new();
+        for approval in self.parts.knowledge.approvals_with_break_glass() {
+            let Some(end) = approval["expires"].as_i64().filter(|end| *end > now) else { continue };
+            let text = |pointer: &str| approval.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let mark = ocm_policy_engine::digest(text("/metadata/name").as_bytes());
+            counting.insert(mark.clone());
+            if told.contains(&mark) {
+                continue;
+            }
+            let until = Timestamp::from_millisecond(end).map(|end| end.to_string()).unwrap_or_default();
+            let message = format!(
+                "{} may let {} in past policies until {until}, for {}: {}",
+                text("/approver"),
+                text("/cluster"),
+                text("/requester"),
+                text("/reason")
+            );
+            narrator.tell(Event::warning(message.clone()));
+            let about = ObjectReference {
+                api_version: Some("cluster.open-cluster-management.io/v1".to_owned()),
+                kind: Some("ManagedCluster".to_owned()),
+                name: Some(text("/cluster").to_owned()),
+                uid: Some(text("/clusterUid").to_owned()),
+                ..ObjectReference::default()
+            };
+            let mark = &mark[..DIGITS.min(mark.len())];
+            self.effects.tell_once(about, mark, "BreakGlass", false, &message).await;
+        }
+        self.parts.metrics.approvals_with_break_glass(counting.len());
+        *told = counting;
     }
 
     /// Tells once of each change of what is wrong.

@@ -25,8 +25,8 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Of a decision, with the digests of the modules in force.
-    pub(crate) fn of(made: &Final, modules: &BTreeMap<String, String>) -> Self {
+    /// Of a decision of policies that are in this state.
+    pub(crate) fn of(made: &Final, states: &BTreeMap<String, ocm_policy_server::State>) -> Self {
         let said = made.asked().iter().map(|one| (one.enforcement(), one.outcome()));
         let approving: Vec<String> = approving(made.answer.verdict, said).into_iter().map(str::to_owned).collect();
         let opinions = made.asked().iter().take(MAX_POLICIES).map(|one| {
@@ -34,9 +34,11 @@ impl Said {
                 Ok(decision) => decision.reasons.iter().map(|reason| bounded(&reason.code, MAX_CODE)).collect(),
                 Err(error) => vec![error.code().to_owned()],
             };
+            let state = states.get(one.place());
             RegistrationOpinion {
                 policy: bounded(one.place(), 63),
-                module_sha256: modules.get(one.place()).cloned(),
+                module_sha256: state.and_then(|state| state.sha256.clone()),
+                generation: state.map(|state| state.observed.1),
                 verdict: verdict(Answer::of(&one.outcome().result).unwrap_or(Answer::NoOpinion)),
                 codes: codes.into_iter().take(MAX_CODES).collect(),
             }
@@ -143,6 +145,20 @@ pub(crate) fn merged(known: &[RegistrationKey], new: Vec<RegistrationKey>, now: 
     all
 }
 
+/// What is written of a cluster about which there is nothing to decide. What was decided about an earlier cluster of the name
+/// does not speak of this one.
+pub(crate) fn settled(
+    before: RegistrationStatus,
+    uid: Option<String>,
+    granted: Vec<RegistrationKey>,
+    now: Timestamp,
+) -> RegistrationStatus {
+    let is_other = before.cluster_uid.is_some() && before.cluster_uid != uid;
+    let keys = merged(&before.keys, granted, now);
+    let decided = if is_other { RegistrationStatus::default() } else { before };
+    RegistrationStatus { cluster_uid: uid, keys, waiting_for: None, intent: None, removed_at: None, ..decided }
+}
+
 /// Whether certificates of a key may be valid. What cannot be read is taken for the worse.
 fn is_alive(key: &RegistrationKey, now: Timestamp) -> bool {
     key.until.parse::<Timestamp>().map_or(true, |until| until > now)
@@ -207,6 +223,26 @@ mod tests {
     fn what_strangers_wrote_is_cut_and_can_be_shown() {
         assert_eq!(sentence("a\u{1b}[31mb\n"), "a [31mb ");
         assert_eq!(sentence(&"é".repeat(5000)).chars().count(), MAX_TEXT);
+    }
+
+    #[test]
+    fn what_was_decided_about_an_earlier_cluster_is_not_said_of_the_one_that_a_person_let_in() {
+        let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
+        let before = RegistrationStatus {
+            verdict: RegistrationVerdict::Allow,
+            cluster_uid: Some("old".to_owned()),
+            keys: vec![known("a", "2026-07-01T00:00:00Z")],
+            approved_by: vec!["approves".to_owned()],
+            decision: Some(RegistrationDecision::default()),
+            removed_at: Some("2026-05-01T00:00:00Z".to_owned()),
+            ..RegistrationStatus::default()
+        };
+        let uid = |uid: &str| Some(uid.to_owned());
+        let same = settled(before.clone(), uid("old"), Vec::new(), now);
+        assert_eq!(same, RegistrationStatus { removed_at: None, ..before.clone() });
+        let other = settled(before.clone(), uid("new"), Vec::new(), now);
+        let nothing = RegistrationStatus::default();
+        assert_eq!(other, RegistrationStatus { cluster_uid: uid("new"), keys: before.keys, ..nothing });
     }
 
     #[test]

@@ -198,11 +198,16 @@ pub fn evaluate_question(
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         asked.push(Evaluated { by, enforcement, micros });
     }
+    let answer = concluded(&asked, &question);
+    Final { answer, question, slots, asked, not_asked }
+}
+
+/// The answer of those whose word counts, and what the others would have said.
+fn concluded(asked: &[Evaluated], question: &Question) -> Combined {
     let counting: Vec<Cow<'_, Outcome>> = asked.iter().filter_map(Evaluated::counts).collect();
     let mut answer = conclude(&counting, question.request(), question.object());
     asked.iter().for_each(|one| one.enforcement.note(one.outcome(), &mut answer));
-    drop(counting);
-    Final { answer, question, slots, asked, not_asked }
+    answer
 }
 
 fn give_evidence(
@@ -240,6 +245,20 @@ impl Final {
     /// Places whose policies do not judge such requests.
     pub fn not_asked(&self) -> &[String] {
         &self.not_asked
+    }
+
+    /// Whether a policy objects that an approval with breakGlass passes over.
+    pub fn can_be_passed_over(&self) -> bool {
+        self.asked.iter().any(|one| one.enforcement.passed_over(one.outcome()) != one.enforcement)
+    }
+
+    /// Answers as it follows where an approval with breakGlass was given: policies that may be passed over only warn.
+    /// Everybody else's word counts as before.
+    pub fn break_glass(&mut self) {
+        for one in &mut self.asked {
+            one.enforcement = one.enforcement.passed_over(one.outcome());
+        }
+        self.answer = concluded(&self.asked, &self.question);
     }
 
     /// What every policy said and what that depended on, to be kept and decided again. Of a policy that could not be

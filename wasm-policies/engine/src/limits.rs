@@ -51,6 +51,20 @@ impl Default for Ceiling {
 }
 
 impl Ceiling {
+    /// The same, or what an administrator names for one policy where that is lower.
+    #[must_use]
+    pub fn lowered(mut self, to: &LimitsAsked) -> Self {
+        if let Some(fuel) = to.fuel {
+            self.most.fuel = self.most.fuel.min(fuel);
+        }
+        if let Some(bytes) = to.memory_bytes {
+            self.most.memory_bytes = self.most.memory_bytes.min(bytes);
+        }
+        self.usual.fuel = self.usual.fuel.min(self.most.fuel);
+        self.usual.memory_bytes = self.usual.memory_bytes.min(self.most.memory_bytes);
+        self
+    }
+
     /// What a policy that asks for this gets.
     pub fn grant(&self, asked: &LimitsAsked) -> Limits {
         let Self { usual, most } = self;
@@ -77,6 +91,16 @@ mod tests {
         assert_eq!((most.fuel, most.memory_bytes), (policy::MAX_FUEL, policy::MAX_MEMORY_BYTES));
         let least = Ceiling::default().grant(&LimitsAsked { fuel: Some(1), memory_bytes: Some(0) });
         assert_eq!(least.memory_bytes, policy::MIN_MEMORY_BYTES);
+    }
+
+    #[test]
+    fn an_administrator_lowers_the_ceiling_and_never_raises_it() {
+        let usual = Ceiling::default();
+        assert_eq!(usual.lowered(&LimitsAsked::default()), usual);
+        assert_eq!(usual.lowered(&LimitsAsked { fuel: Some(u64::MAX), memory_bytes: Some(u64::MAX) }), usual);
+        let low = usual.lowered(&LimitsAsked { fuel: Some(1000), memory_bytes: Some(1 << 16) });
+        assert_eq!((low.most.fuel, low.usual.fuel), (1000, 1000));
+        assert_eq!((low.most.memory_bytes, low.usual.memory_bytes), (1 << 16, 1 << 16));
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod tests {
     use crate::outcome::PolicyId;
 
     const APPROVES: Enforcement =
-        Enforcement { mode: Mode::Enforce, on_error: crate::OnError::Deny, auto_approve: true };
+        Enforcement { mode: Mode::Enforce, on_error: crate::OnError::Deny, auto_approve: true, break_glass: false };
 
     fn outcome(name: &str, verdict: Option<Verdict>) -> Outcome {
         let result = match verdict {

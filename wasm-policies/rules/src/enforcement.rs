@@ -47,6 +47,9 @@ pub struct Enforcement {
     /// Whether its allow lets a join happen without a person, see [`approving`](crate::approving).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_approve: bool,
+    /// Whether an approval with breakGlass lets pass what it refuses, see [`break_glass_approval`](crate::break_glass_approval).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub break_glass: bool,
 }
 
 impl Enforcement {
@@ -73,7 +76,19 @@ impl Enforcement {
             (OnError::Hold, OnError::Hold) => OnError::Hold,
             _ => OnError::Deny,
         };
-        Self { mode, on_error, auto_approve: self.auto_approve && other.auto_approve }
+        Self {
+            mode,
+            on_error,
+            auto_approve: self.auto_approve && other.auto_approve,
+            break_glass: self.break_glass && other.break_glass,
+        }
+    }
+
+    /// As it counts where an approval with breakGlass lets the request pass: whoever makes it is warned.
+    #[must_use]
+    pub fn passed_over(self, outcome: &Outcome) -> Self {
+        let objects = self.mode == Mode::Enforce && self.would(outcome).is_some();
+        if objects && self.break_glass { Self { mode: Mode::Warn, ..self } } else { self }
     }
 
     /// Notes in an answer what a policy would have decided whose word does not count.
@@ -154,12 +169,27 @@ mod tests {
 
     #[test]
     fn the_stricter_of_two_is_strict_in_everything() {
-        let loose = Enforcement { mode: Mode::Audit, on_error: OnError::Hold, auto_approve: true };
-        let other = Enforcement { mode: Mode::Warn, on_error: OnError::Deny, auto_approve: false };
+        let loose = Enforcement { mode: Mode::Audit, on_error: OnError::Hold, auto_approve: true, break_glass: true };
+        let other = Enforcement { mode: Mode::Warn, on_error: OnError::Deny, auto_approve: false, break_glass: false };
         assert_eq!(loose.tightened(other), other);
         assert_eq!(other.tightened(loose), other);
         assert_eq!(loose.tightened(loose), loose);
         assert_eq!(Enforcement::default().tightened(loose), Enforcement::default());
+    }
+
+    #[test]
+    fn what_an_approval_lets_pass_is_told_and_only_where_the_policy_lets_it() {
+        let enforcement = Enforcement { break_glass: true, ..Enforcement::default() };
+        let passed = answer(enforcement.passed_over(&denies()), &denies());
+        assert_eq!((passed.verdict, passed.warnings.len()), (Answer::NoOpinion, 1));
+        let failed = outcome(Err(PolicyError::OutOfFuel));
+        assert_eq!(answer(enforcement.passed_over(&failed), &failed).verdict, Answer::NoOpinion);
+        let never = Enforcement::default();
+        assert_eq!((never.passed_over(&denies()), answer(never, &denies()).verdict), (never, Answer::Deny));
+        let allows = outcome(Ok(Decision { verdict: Verdict::Allow, ..Decision::default() }));
+        assert_eq!(enforcement.passed_over(&allows), enforcement, "it does not object");
+        let audits = Enforcement { mode: Mode::Audit, ..enforcement };
+        assert_eq!(audits.passed_over(&denies()), audits, "it refuses nothing");
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub enum PolicyError {
     /// It asked the host for something that it may not have.
     #[error("the policy asked for what it may not have: {0}")]
     HostCall(String),
+    /// It is wanted, and is not in force yet: it is being compiled.
+    #[error("the policy is being loaded: try again in some seconds")]
+    Loading,
     /// It is missing or cannot be loaded.
     #[error("the policy cannot be loaded: {0}")]
     Load(String),
@@ -73,6 +76,7 @@ impl PolicyError {
             Self::Trap(_) | Self::Exit(_) => "the policy failed",
             Self::Malformed(_) | Self::TooLarge(_) => "the policy's answer cannot be used",
             Self::HostCall(_) => "the policy asked for what it may not have",
+            Self::Loading => "the policy is being loaded: try again in some seconds",
             Self::Load(_) | Self::Settings(_) => "the policy cannot be loaded",
             Self::DeadlineExceeded => "the deadline of the request has passed",
             Self::Overloaded(_) => "too many requests are being evaluated",
@@ -94,6 +98,7 @@ impl PolicyError {
             Self::Malformed(_) => "malformed",
             Self::TooLarge(_) => "too-large",
             Self::HostCall(_) => "host-call",
+            Self::Loading => "loading",
             Self::Load(_) => "load",
             Self::Settings(_) => "settings",
             Self::DeadlineExceeded => "deadline-exceeded",
@@ -123,6 +128,7 @@ mod tests {
             PolicyError::Malformed(text()),
             PolicyError::TooLarge(text()),
             PolicyError::HostCall(text()),
+            PolicyError::Loading,
             PolicyError::Load(text()),
             PolicyError::Settings(text()),
             PolicyError::DeadlineExceeded,

@@ -14,6 +14,7 @@
 
 pub mod adapt;
 mod approval;
+mod break_glass;
 pub mod canary;
 pub mod combine;
 pub mod edits;
@@ -28,6 +29,7 @@ pub mod syntax;
 mod validate;
 
 pub use approval::approving;
+pub use break_glass::break_glass_approval;
 pub use combine::{Answer, Combined, combine, conclude};
 pub use enforcement::{Enforcement, Mode, OnError, POLICY_FAILED};
 pub use error::PolicyError;

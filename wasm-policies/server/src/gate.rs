@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use ocm_core::policy_engine;
 use ocm_policy_abi::{Operation, Request, Stage, Verdict};
 use ocm_policy_engine::{Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
-use ocm_policy_rules::PolicyError;
 use ocm_policy_rules::edits;
 use ocm_policy_rules::review::{self, Asking};
+use ocm_policy_rules::{Answer, PolicyError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,6 +28,10 @@ const USUAL_SECONDS: u64 = 10;
 const LOG_WAITS: Duration = Duration::from_secs(1);
 /// Characters of what a request says of itself in the log: names of the API are not longer.
 const LOGGED: usize = 256;
+
+/// The key of the audit annotation that names the approval by which policies were passed over. It is none of a policy's:
+/// those have a dot behind their names.
+const BREAK_GLASS: &str = "break-glass";
 
 /// Answers reviews.
 pub trait Judge: Send + Sync {
@@ -109,6 +113,19 @@ impl Gate {
             || self.policies.registry().slots().values().any(has_slow)
     }
 
+    /// Has the answer pass over policies where somebody may: whoever makes the request has an approval with breakGlass.
+    /// Whether it does.
+    fn break_glass(&self, made: &mut Final) -> bool {
+        if matches!(made.answer.verdict, Answer::Allow | Answer::NoOpinion) || !made.can_be_passed_over() {
+            return false;
+        }
+        let Some(approval) = self.knowledge.break_glass_approval(made.request()) else { return false };
+        made.break_glass();
+        let name = approval.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        made.answer.audit.insert(BREAK_GLASS.to_owned(), name.to_owned());
+        true
+    }
+
     fn decide(&self, mut asked: Request<'static>, stage: Stage, deadline: &Deadline) -> Reviewed {
         // What policies set before is theirs and nobody else's claim. They say it again, about the object as it is now.
         if stage == Stage::Validating && asked.operation == Operation::Create {
@@ -117,10 +134,14 @@ impl Gate {
             asked.stage = Some(stage);
             asked.set_by_policies = edits::values(&wanted);
         }
-        let made = evaluate(self.policies.registry(), asked, &*self.knowledge, deadline);
+        let mut made = evaluate(self.policies.registry(), asked, &*self.knowledge, deadline);
+        let passed_over = self.break_glass(&mut made);
         let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
         let answer = review::response(made.request(), &made.answer);
         self.metrics.count(made.request().operation.word(), if refused { 403 } else { 200 });
+        if passed_over && !refused && stage == Stage::Validating && !made.request().dry_run {
+            self.metrics.break_glass_admissions.inc();
+        }
         self.metrics.measure(&made);
         answered(&answer, Some(Box::new(made)))
     }
@@ -150,7 +171,8 @@ impl Judge for Gate {
     /// Lines about what passed may be lost when nobody reads them; all others are waited for, for a while.
     fn note(&self, made: &Final, stage: Stage) {
         let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
-        let plain = !refused && made.answer.errors.is_empty() && made.asked().iter().all(is_plain);
+        let passed_over = made.answer.audit.contains_key(BREAK_GLASS);
+        let plain = !refused && !passed_over && made.answer.errors.is_empty() && made.asked().iter().all(is_plain);
         // A line is made of texts and numbers.
         let Ok(line) = serde_json::to_string(&Line::new(made, stage, refused)) else { return };
         if !self.log.add(line, if plain { Duration::ZERO } else { LOG_WAITS }) {
@@ -202,6 +224,9 @@ struct Line<'d> {
     verdict: &'static str,
     refused: bool,
     message: Option<String>,
+    /// The approval by which policies were passed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    break_glass: Option<&'d str>,
     policies: Vec<PolicyLine<'d>>,
 }
 
@@ -236,6 +261,7 @@ impl<'d> Line<'d> {
             verdict: made.answer.verdict.word(),
             refused,
             message: refused.then(|| review::sentence(&made.answer)),
+            break_glass: made.answer.audit.get(BREAK_GLASS).map(|name| cut(name)),
             policies: made.asked().iter().map(PolicyLine::new).collect(),
         }
     }

@@ -67,12 +67,14 @@ pub struct Metrics {
     pub(crate) failed_policies: Gauge,
     pub(crate) in_flight: Gauge,
     pub(crate) lost_lines: Counter,
+    pub(crate) break_glass_admissions: Counter,
     pub(crate) certificate_ends: Gauge<f64, AtomicU64>,
     joins: Family<OfJoin, Counter>,
     leader: Gauge,
     waiting: Gauge,
     enforcing: Gauge,
     hub_webhooks: Gauge,
+    break_glass: Gauge,
 }
 
 impl Default for Metrics {
@@ -95,6 +97,8 @@ impl Default for Metrics {
             waiting: Gauge::default(),
             enforcing: Gauge::default(),
             hub_webhooks: Gauge::default(),
+            break_glass_admissions: Counter::default(),
+            break_glass: Gauge::default(),
         };
         registry.register("decisions", "Decisions of policies", metrics.decisions.clone());
         registry.register("decision_duration_seconds", "How long policies took", metrics.seconds.clone());
@@ -133,6 +137,16 @@ impl Default for Metrics {
             "hub_webhooks_present",
             "Whether the controller that acts saw the webhook configurations of Open Cluster Management",
             metrics.hub_webhooks.clone(),
+        );
+        registry.register(
+            "break_glass_admissions",
+            "Approvals and acceptances that passed over policies by an approval with breakGlass",
+            metrics.break_glass_admissions.clone(),
+        );
+        registry.register(
+            "break_glass_approvals",
+            "Approvals with breakGlass that count, as the controller that acts knows them",
+            metrics.break_glass.clone(),
         );
         Self { registry, ..metrics }
     }
@@ -175,6 +189,11 @@ impl Metrics {
     pub fn enforcing(&self, enforcing: bool, hub_webhooks: bool) {
         self.enforcing.set(enforcing.into());
         self.hub_webhooks.set(hub_webhooks.into());
+    }
+
+    /// Notes how many approvals with breakGlass count.
+    pub fn approvals_with_break_glass(&self, count: usize) {
+        self.break_glass.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Notes when the serving certificate ends.

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use ocm_policy_abi::Stage;
 use ocm_policy_rules::{Enforcement, Mode, OnError};
 use ocm_policy_server::{Judge as _, Review, Source, Wanted};
@@ -78,6 +80,19 @@ async fn what_was_never_in_force_refuses_as_far_as_its_mode_says() {
 }
 
 #[tokio::test]
+async fn nobody_passes_while_it_is_tried_again() {
+    let parts = Arc::new(support::parts());
+    parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    // So many answers, while the policy is tried without end.
+    let asks = parts.clone();
+    let asking = std::thread::spawn(move || (0..20_000).filter(|_| refused(&asks, "prod-1").is_none()).count());
+    while !asking.is_finished() {
+        parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    }
+    assert_eq!(asking.join().unwrap(), 0);
+}
+
+#[tokio::test]
 async fn what_cannot_be_loaded_loosens_nothing() {
     let parts = support::parts();
     parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
@@ -100,6 +115,27 @@ async fn what_cannot_be_loaded_loosens_nothing() {
     // Stricter it becomes also without being loaded.
     parts.policies.apply(&[unknown(Mode::Enforce)]).await;
     assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+}
+
+#[tokio::test]
+async fn a_mode_alone_counts_also_where_the_newest_version_cannot_be_loaded() {
+    let wrong = |mode| Wanted { settings: r#"{"pattern":"x"}"#.to_owned(), ..counts("x", mode) };
+    for broken in [unknown, wrong] {
+        for in_force in [true, false] {
+            let parts = support::parts();
+            if in_force {
+                parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
+            }
+            parts.policies.apply(&[broken(Mode::Enforce)]).await;
+            assert!(refused(&parts, "dev-1").is_some());
+            for _ in 0..2 {
+                parts.policies.apply(&[broken(Mode::Audit)]).await;
+                assert_eq!((refused(&parts, "dev-1"), parts.policies.failed().len()), (None, 1));
+            }
+            parts.policies.apply(&[broken(Mode::Enforce)]).await;
+            assert!(refused(&parts, "dev-1").is_some());
+        }
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ocm_cli::{Format, Ui, clean, document};
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_engine::digest;
+use ocm_policy_engine::{componentize, digest};
 use ocm_policy_rules::record::{Difference, Record};
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn candidates(
 ) -> Result<Vec<Candidate>, Failure> {
     let mut candidates = Vec::new();
     for file in files {
-        let module = module(&file, kind)?;
+        let module = as_recorded(module(&file, kind)?, records);
         let digest = digest(&module);
         let of_it = records.iter().find(|(_, record)| record.module_sha256 == digest);
         let name = match of_it {
@@ -120,6 +120,18 @@ fn candidates(
         candidates.push(Candidate { file, module, digest, name });
     }
     Ok(candidates)
+}
+
+/// The module in the form that a record is of. A hub makes a component of a core module before it asks it.
+fn as_recorded(module: Vec<u8>, records: &[(usize, Record)]) -> Vec<u8> {
+    let is_recorded = |module: &[u8]| {
+        let digest = digest(module);
+        records.iter().any(|(_, record)| record.module_sha256 == digest)
+    };
+    if is_recorded(&module) {
+        return module;
+    }
+    componentize(&module).ok().filter(|component| is_recorded(component)).unwrap_or(module)
 }
 
 /// The very module, or else one of the same policy.

@@ -21,6 +21,7 @@ pub struct Manifest {
     namespace: Option<String>,
     name: String,
     body: Value,
+    exact: bool,
 }
 
 impl Manifest {
@@ -50,6 +51,7 @@ impl Manifest {
             namespace: object.meta().namespace.clone(),
             name: object.meta().name.clone().unwrap_or_default(),
             body,
+            exact: false,
         }
     }
 
@@ -62,7 +64,21 @@ impl Manifest {
             namespace: None,
             name: name.to_owned(),
             body,
+            exact: false,
         }
+    }
+
+    /// The same, for an object that somebody has written as it is to be: an apply carries over nothing of what an earlier
+    /// one has set, and nothing of lists.
+    #[must_use]
+    pub fn exactly(mut self) -> Self {
+        self.exact = true;
+        self
+    }
+
+    /// Whether it is applied [exactly](Self::exactly) so.
+    pub fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// Group and version, for example `apps/v1`; only the version for the core group.
@@ -142,11 +158,12 @@ pub fn redacted(object: &Value) -> Value {
 
 impl fmt::Debug for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_version: _, kind: _, plural, namespace, name: _, body: _ } = self;
+        let Self { api_version: _, kind: _, plural, namespace, name: _, body: _, exact } = self;
         f.debug_struct("Manifest")
             .field("reference", &self.reference())
             .field("plural", plural)
             .field("namespace", namespace)
+            .field("exact", exact)
             .field("body", &format_args!("{}", self.redacted()))
             .finish()
     }

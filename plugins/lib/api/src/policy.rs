@@ -103,6 +103,10 @@ pub struct HubPolicySpec {
     /// a policy nobody is approved automatically. It needs mode Enforce.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_approve: bool,
+    /// Whether a RegistrationApproval with breakGlass lets its author approve and accept what the policy refuses. Allowed:
+    /// it does, and the author is warned. Never: it does not.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub break_glass: BreakGlass,
     /// What the policy may change, where its module announces it, too. Nothing unless said.
     #[serde(default, skip_serializing_if = "is_default")]
     pub grants: PolicyGrants,
@@ -234,6 +238,17 @@ text_enum! {
     } default Deny
 }
 
+text_enum! {
+    /// Whether an approval with breakGlass lets pass what a policy refuses. Whoever reads a word of a newer release takes it
+    /// for `Never`.
+    BreakGlass {
+        /// It does not.
+        Never = "Never",
+        /// It does, and its author is warned.
+        Allowed = "Allowed",
+    } default Never
+}
+
 /// What a policy may change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -327,7 +342,7 @@ mod tests {
         let spec = policy(json!({ "module": { "builtin": "csr-hygiene" } })).spec;
         assert_eq!((&spec.mode, &spec.on_error), (&PolicyMode::Enforce, &OnError::Deny));
         assert_eq!((spec.settings, spec.sha256), (None, None));
-        assert!(spec.grants.edits.is_empty() && !spec.auto_approve);
+        assert!(spec.grants.edits.is_empty() && !spec.auto_approve && spec.break_glass == BreakGlass::Never);
         assert_eq!(spec.limits, PolicyLimits::default());
     }
 
@@ -340,6 +355,7 @@ mod tests {
             "mode": "Warn",
             "onError": "Hold",
             "autoApprove": true,
+            "breakGlass": "Allowed",
             "grants": { "edits": [{ "edit": "label", "key": "example.com/*" }, { "edit": "cluster-set" }] },
             "limits": { "fuel": 1_000_000, "memoryBytes": 1 << 20 },
         });
@@ -366,8 +382,9 @@ mod tests {
 
     #[test]
     fn words_of_a_newer_release_stay_readable() {
-        let spec = json!({ "module": { "builtin": "b" }, "mode": "Canary", "onError": "Retry" });
+        let spec = json!({ "module": { "builtin": "b" }, "mode": "Canary", "onError": "Retry", "breakGlass": "Twice" });
         let spec = policy(spec).spec;
         assert_eq!((spec.mode, spec.on_error), (PolicyMode::Other("Canary".into()), OnError::Other("Retry".into())));
+        assert_eq!(spec.break_glass, BreakGlass::Other("Twice".into()));
     }
 }

@@ -14,6 +14,8 @@ pub const MAX_POLICIES: usize = 64;
 pub const MAX_CODES: usize = 16;
 /// The most characters of a text that people read.
 pub const MAX_TEXT: usize = 1024;
+/// No object is changed more often: larger numbers are not exact in JSON.
+pub const MAX_GENERATION: i64 = (1 << 53) - 1;
 /// The most characters of a replayable record.
 pub const MAX_RECORD: usize = 64 << 10;
 
@@ -213,6 +215,10 @@ pub struct RegistrationOpinion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub module_sha256: Option<String>,
+    /// metadata.generation of the HubPolicy that it was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = MAX_GENERATION)))]
+    pub generation: Option<i64>,
     /// What it said.
     pub verdict: RegistrationVerdict,
     /// The codes of its reasons, or of its error.

@@ -132,9 +132,13 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Any members, of which none is dropped. How large they may be in all is decided by how large an object may be.
+/// Any members, of which none is dropped. How large they may be in all is decided by how large an object may be. They are
+/// one value: whoever applies them replaces all of them.
 pub(crate) fn any_object(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
+    json_schema!({
+        "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true,
+        "x-kubernetes-map-type": "atomic",
+    })
 }
 
 pub(crate) fn bytes(_: &mut SchemaGenerator) -> Schema {

@@ -2,11 +2,13 @@
 //! and signals. stdout is data, stderr is narration.
 
 mod entry;
+pub mod list;
 pub mod options;
 mod output;
 mod plan_args;
 mod plan_view;
 mod remedy;
+mod removal_args;
 mod table;
 mod ui;
 
@@ -14,5 +16,7 @@ pub use entry::{Stop, VERSION, run_main, serve_main};
 pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
 pub use plan_args::PlanArgs;
 pub use plan_view::PlanView;
+pub use remedy::words;
+pub use removal_args::RemovalArgs;
 pub use table::{Table, clean};
 pub use ui::{Ui, UiArgs};

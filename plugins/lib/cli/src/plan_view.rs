@@ -164,8 +164,9 @@ fn diff(applied: &Applied) -> Result<Option<String>, Failure> {
     let before = before.as_ref().unwrap_or(&Value::Null);
     let (old, mut new) = (plain(before), plain(after));
     if manifest.is_secret() {
-        mark_changed(before, after, &mut new);
+        mark_changed(before, after, &mut new, "data");
     }
+    mark_changed(before, after, &mut new, "binaryData");
     let (old, new) = (yaml(&old)?, yaml(&new)?);
     let name = match manifest.namespace() {
         Some(namespace) => format!("{namespace}/{}", manifest.reference()),
@@ -179,20 +180,25 @@ fn diff(applied: &Applied) -> Result<Option<String>, Failure> {
     Ok(Some(options.create_patch(&old, &new).to_string()))
 }
 
-/// The object without book-keeping, status and secrets.
+/// The object without book-keeping, status, secrets and bytes that nobody reads.
 fn plain(object: &Value) -> Value {
     let mut object = ocm_api::redacted(&without_bookkeeping(object));
     if let Some(members) = object.as_object_mut() {
         members.remove("status");
+        let bytes = members.get_mut("binaryData").and_then(Value::as_object_mut);
+        for value in bytes.into_iter().flat_map(Map::values_mut) {
+            let length = value.as_str().map_or(0, str::len);
+            *value = Value::from(format!("<{length} digits of base64>"));
+        }
     }
     object
 }
 
-/// Says of each value of a Secret whether it differs: lengths alone may be equal.
-fn mark_changed(before: &Value, after: &Value, shown: &mut Value) {
-    let Some(Value::Object(values)) = shown.get_mut("data") else { return };
+/// Says of each value that is shown by its length whether it differs: lengths alone may be equal.
+fn mark_changed(before: &Value, after: &Value, shown: &mut Value, member: &str) {
+    let Some(Value::Object(values)) = shown.get_mut(member) else { return };
     for (key, text) in values {
-        if before["data"][key] != after["data"][key]
+        if before[member][key] != after[member][key]
             && let Some(length) = text.as_str()
         {
             *text = Value::from(format!("{length}, changed"));
@@ -202,7 +208,7 @@ fn mark_changed(before: &Value, after: &Value, shown: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Secret;
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
     use super::*;
 
@@ -227,6 +233,24 @@ mod tests {
         assert!(text.contains("changed") && !text.contains("b2xk") && !text.contains("bmV3"), "{text}");
         let text = diff(&applied(None, "bmV3")).unwrap().unwrap();
         assert!(text.contains("+kind: Secret") && !text.contains("bmV3"), "{text}");
+    }
+
+    #[test]
+    fn a_diff_says_that_a_module_changes_and_does_not_print_it() {
+        let map = |module: &str| {
+            let mut manifest = Manifest::of(&ConfigMap::default());
+            manifest.body_mut()["binaryData"] = json!({ "module.wasm": module, "same.wasm": "AAAA" });
+            manifest
+        };
+        let change = Applied {
+            manifest: map("BBBB"),
+            outcome: Outcome::Configured,
+            before: Some(map("AAAA").body().clone()),
+            after: map("BBBB").body().clone(),
+        };
+        let text = diff(&change).unwrap().unwrap();
+        assert!(text.contains("-  module.wasm: <4 digits") && text.contains("4 digits of base64>, changed"), "{text}");
+        assert!(!text.contains("AAAA") && !text.contains("BBBB"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use ocm_core::{Hint, Remedy, Role};
 
 /// A hint as people read it.
-pub(crate) fn words(hint: &Hint) -> String {
+pub fn words(hint: &Hint) -> String {
     match hint {
         Hint::Text(text) => text.clone(),
         Hint::Remedy(remedy) => what_to_type(remedy),
@@ -35,6 +35,14 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::InstallPolicyEngine => {
             "name the hub with --context, or install it there: kubectl ocm install policy-engine".to_owned()
         }
+        Remedy::PolicyController => {
+            "see whether the policy controller runs: kubectl get pods --namespace ocm-policy-engine".to_owned()
+        }
+        Remedy::MendPolicy => {
+            "put its module or its settings right, then: kubectl ocm policy apply -f FILE --wait".to_owned()
+        }
+        Remedy::EnablePolicy(name) => format!("let it count again: kubectl ocm policy enable {name}"),
+        Remedy::Registrations => "see what each waits for: kubectl ocm get registrations".to_owned(),
         Remedy::InstallBaseline => {
             "name the hub with --context, or install the baseline there: kubectl ocm install baseline".to_owned()
         }
@@ -57,6 +65,17 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::AcceptKey(name) => {
             format!("compare with the agent's log, then on the hub: kubectl ocm accept {name} --fingerprint KEY")
         }
+        Remedy::Accept(name) => {
+            format!("a person may let it in, where no policy refuses that: kubectl ocm accept {name}")
+        }
+        Remedy::ApproveOnly(name) => {
+            format!("approve it, so that your word is counted: kubectl ocm accept {name} --approve-only")
+        }
+        Remedy::BreakGlass(name) => {
+            format!("in an emergency, with the right for it: kubectl ocm accept {name} --break-glass REASON")
+        }
+        Remedy::SeeRequests(name) => format!("look at what asks for the name: kubectl ocm get csr {name} -o wide"),
+        Remedy::SeePolicy(name) => format!("look at the policy: kubectl ocm policy describe {name}"),
     }
 }
 

@@ -32,6 +32,14 @@ pub enum Remedy {
     NameHub,
     /// Name a hub that has a policy engine, or install it.
     InstallPolicyEngine,
+    /// See whether the policy controller runs.
+    PolicyController,
+    /// Put module or settings of a HubPolicy right, and apply it again.
+    MendPolicy,
+    /// Enable the HubPolicy of this name again.
+    EnablePolicy(String),
+    /// See what each registration waits for.
+    Registrations,
     /// Install the static baseline on this hub.
     InstallBaseline,
     /// See on the hub what its start waits for.
@@ -56,6 +64,16 @@ pub enum Remedy {
     AdoptNamespace,
     /// Compare with the agent's log, and accept the cluster of this name with the agent's key.
     AcceptKey(String),
+    /// Let the cluster of this name in.
+    Accept(String),
+    /// Say that one approves the cluster of this name, so that a policy counts it.
+    ApproveOnly(String),
+    /// Let the cluster of this name in past policies, in an emergency.
+    BreakGlass(String),
+    /// Look at the certificate requests for the cluster of this name.
+    SeeRequests(String),
+    /// Look at the policy of this name.
+    SeePolicy(String),
 }
 
 /// What to do next.

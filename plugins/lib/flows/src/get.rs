@@ -15,9 +15,8 @@ use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
-use serde::de::DeserializeOwned;
 
-use crate::registry::{self, REQUESTS_PAGE};
+use crate::registry::{self, OfHub, REQUESTS_PAGE};
 pub use crate::watch::Changed;
 use crate::watch::changes;
 
@@ -130,13 +129,7 @@ pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -
 }
 
 /// Only now, that a name is unknown, are all names worth reading.
-pub(crate) async fn unknown_name<K>(hub: &Cluster, what: &str, unknown: &str) -> Failure
-where
-    K: kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
+pub(crate) async fn unknown_name<K: OfHub>(hub: &Cluster, what: &str, unknown: &str) -> Failure {
     let failure = Failure::new(Reason::NotFound, format!("the hub has no {what} {unknown:?}"));
     let api: Api<K> = Api::all(hub.client.clone());
     // Who may read one object may still not list all: then there is no suggestion.

@@ -2,11 +2,13 @@
 //! render what comes back.
 
 pub mod accept;
+pub mod explanation;
 pub mod get;
 pub mod hub;
 pub mod install;
 pub mod join;
 pub mod observe;
+pub mod policies;
 pub mod registrations;
 pub mod registry;
 pub mod token;

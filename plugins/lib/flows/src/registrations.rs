@@ -2,15 +2,13 @@
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
-use kube::Api;
-use kube::api::ListParams;
 use ocm_api::Registration;
 use ocm_api::registration::RegistrationStatus;
-use ocm_core::{Failure, Reason, Remedy};
+use ocm_core::Failure;
 use ocm_kube::Cluster;
 
-use crate::get::{is_named, unknown_name, watched};
-use crate::registry;
+use crate::get::{is_named, watched};
+use crate::policies::{listed, no_policy_engine};
 use crate::watch::{Changed, changes};
 
 /// What the objects are called in messages.
@@ -56,23 +54,7 @@ pub async fn registrations(
     names: &[String],
     selector: Option<&str>,
 ) -> Result<Vec<RegistrationRow>, Failure> {
-    let is = |object: &Registration, name: &String| object.metadata.name.as_ref() == Some(name);
-    let objects = match (names, selector) {
-        (names, None) if !names.is_empty() => registry::some::<Registration>(hub, names, WHAT).await,
-        (_, selector) => {
-            let api: Api<Registration> = Api::all(hub.client.clone());
-            let params = selector.map_or_else(ListParams::default, |selector| ListParams::default().labels(selector));
-            registry::all(hub, &api, params, "list registrations").await
-        }
-    };
-    let mut objects = objects.map_err(no_policy_engine)?;
-    objects.retain(|object| names.is_empty() || names.iter().any(|name| is(object, name)));
-    if let Some(unknown) = names.iter().find(|name| !objects.iter().any(|object| is(object, name))) {
-        return Err(unknown_name::<Registration>(hub, WHAT, unknown).await);
-    }
-    // A name that was typed twice is one row.
-    objects.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
-    objects.dedup_by(|left, right| left.metadata.name == right.metadata.name);
+    let objects = listed::<Registration>(hub, names, selector, WHAT, "list registrations").await?;
     Ok(objects.into_iter().map(RegistrationRow::of).collect())
 }
 
@@ -87,14 +69,4 @@ pub fn watch_registrations(
     changes(hub, config, RegistrationRow::of, |object| RegistrationRow::of(object.clone()))
         .try_filter(move |change| std::future::ready(is_named(change, &names, RegistrationRow::name)))
         .map(|change| change.map_err(no_policy_engine))
-}
-
-/// A hub that does not know registrations has no policy engine.
-fn no_policy_engine(failure: Failure) -> Failure {
-    match failure.reason {
-        Reason::KindNotServed => {
-            failure.context("the policy engine is not installed on this cluster").hint(Remedy::InstallPolicyEngine)
-        }
-        _ => failure,
-    }
 }

@@ -21,7 +21,7 @@ use ocm_rules::claim;
 use serde::de::DeserializeOwned;
 
 /// How many objects one page of a list holds.
-const PAGE: u32 = 500;
+pub(crate) const PAGE: u32 = 500;
 
 /// How many certificate requests one page holds. Whoever may register clusters may create any number of them of a megabyte
 /// each, and a page is in memory as a whole.
@@ -207,7 +207,7 @@ async fn granted(hub: &Cluster, signer: &str, selector: &str, names: Option<&[St
 }
 
 /// Lists certificate requests and keeps what is wanted of each.
-async fn pages_of_requests<T>(
+pub(crate) async fn pages_of_requests<T>(
     hub: &Cluster,
     params: ListParams,
     wanted: impl Fn(CertificateSigningRequest) -> Option<T>,
@@ -272,6 +272,20 @@ async fn some_roles(hub: &Cluster, names: &[String]) -> Result<Roles, Failure> {
     unless_forbidden(found.map(|found| found.into_iter().flatten().collect()))
 }
 
+/// A kind of objects of the hub that have no namespace.
+pub(crate) trait OfHub:
+    kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug
+{
+}
+
+impl<K> OfHub for K where
+    K: kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug
+{
+}
+
 /// Three readings at once. Where several fail, as they do when the hub is not there, the same one always tells why.
 async fn at_once<A, B, C>(
     one: impl Future<Output = Result<A, Failure>>,
@@ -283,13 +297,7 @@ async fn at_once<A, B, C>(
 }
 
 /// Metadata of all objects of a kind; their content is not needed.
-async fn metadata<K>(hub: &Cluster, what: &str) -> Result<Vec<PartialObjectMeta<K>>, Failure>
-where
-    K: kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
+async fn metadata<K: OfHub>(hub: &Cluster, what: &str) -> Result<Vec<PartialObjectMeta<K>>, Failure> {
     let api: Api<K> = Api::all(hub.client.clone());
     let mut params = ListParams::default().limit(PAGE);
     let mut items = Vec::new();
@@ -381,13 +389,7 @@ pub async fn some_clusters(hub: &Cluster, names: &[String]) -> Result<Vec<Manage
 }
 
 /// Objects of a kind by their names, those that exist.
-pub(crate) async fn some<K>(hub: &Cluster, names: &[String], what: &str) -> Result<Vec<K>, Failure>
-where
-    K: kube::Resource<Scope = kube::core::ClusterResourceScope, DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
+pub(crate) async fn some<K: OfHub>(hub: &Cluster, names: &[String], what: &str) -> Result<Vec<K>, Failure> {
     let api: Api<K> = Api::all(hub.client.clone());
     let found: Vec<Option<K>> = futures::stream::iter(names)
         .map(|name| {
@@ -417,7 +419,7 @@ where
 }
 
 /// Lists page by page, each of at most `limit` objects, and keeps what is wanted of each.
-async fn pages<K, T>(
+pub(crate) async fn pages<K, T>(
     hub: &Cluster,
     api: &Api<K>,
     mut params: ListParams,

@@ -6,37 +6,10 @@ use futures::{Stream, StreamExt};
 use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event as Change, watcher};
+pub use ocm_core::Changed;
 use ocm_core::{Failure, Reason};
 use ocm_kube::{Cluster, explain};
 use serde::de::DeserializeOwned;
-
-/// One thing that a watch finds.
-#[derive(Clone, Debug)]
-pub enum Changed<T, G = T> {
-    /// It is new or has changed.
-    Now(T),
-    /// It is gone.
-    Gone(G),
-    /// All that there are have been found.
-    Listed,
-    /// The hub cannot be watched at the moment; the watch goes on trying. Once for each interruption.
-    Lost(Failure),
-    /// It can be watched again.
-    Back,
-}
-
-impl<T, G> Changed<T, G> {
-    /// The same of something else.
-    pub(crate) fn map<U, H>(self, now: impl FnOnce(T) -> U, gone: impl FnOnce(G) -> H) -> Changed<U, H> {
-        match self {
-            Self::Now(seen) => Changed::Now(now(seen)),
-            Self::Gone(seen) => Changed::Gone(gone(seen)),
-            Self::Listed => Changed::Listed,
-            Self::Lost(failure) => Changed::Lost(failure),
-            Self::Back => Changed::Back,
-        }
-    }
-}
 
 /// Follows a kind. What passes by itself, like a lost connection, is retried with growing pauses. Of each object, what
 /// `gone` makes of it is kept, to tell of it when it is gone.

@@ -1,6 +1,7 @@
 //! What the user may do, asked of the cluster before anything is touched.
 
 use futures::StreamExt;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Api;
 use kube::api::PostParams;
@@ -85,6 +86,16 @@ fn by_name(plan: &Plan, verbs: &[&'static str]) -> Vec<Right> {
         }
     }
     rights
+}
+
+/// Who the cluster takes the user for.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn myself(cluster: &Cluster) -> Result<SelfSubjectReview, Failure> {
+    let api: Api<SelfSubjectReview> = Api::all(cluster.client.clone());
+    let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+    review.map_err(|error| cluster.explain("ask who you are", error))
 }
 
 /// Asks for every right and returns those that are missing, in the order given.

@@ -84,7 +84,7 @@ async fn try_one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Res
     if dry_run == DryRun::Client {
         let outcome = match &before {
             None => Outcome::Created,
-            Some(live) if is_applied(manifest.body(), live) => Outcome::Unchanged,
+            Some(live) if is_applied(&manifest, live) => Outcome::Unchanged,
             Some(_) => Outcome::Configured,
         };
         let after = manifest.body().clone();

@@ -58,6 +58,7 @@ pub fn approval(object: &Value) -> Result<Value, Unusable> {
         "created": time("/metadata/creationTimestamp")?,
         "expires": time("/spec/expiresAt")?,
         "breakGlass": object.pointer("/spec/breakGlass").and_then(Value::as_bool).unwrap_or_default(),
+        "reason": object.pointer("/spec/reason").and_then(Value::as_str).unwrap_or_default(),
     }))
 }
 
@@ -74,7 +75,7 @@ mod tests {
         });
         let facts = json!({
             "metadata": {"name": "c1-x"}, "cluster": "c1", "clusterUid": "u", "requester": "r", "approver": "ann",
-            "groups": ["g"], "created": 1000, "expires": 2000, "breakGlass": true,
+            "groups": ["g"], "created": 1000, "expires": 2000, "breakGlass": true, "reason": "",
         });
         assert_eq!(approval(&object), Ok(facts));
         for (parent, member) in [

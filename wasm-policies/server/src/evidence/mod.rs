@@ -1,5 +1,6 @@
 //! What the policies in force know of the hub: stores that follow it, and tables made of them.
 
+mod break_glass;
 mod guard;
 mod source;
 mod store;
@@ -13,6 +14,7 @@ use ocm_policy_abi::{EvidenceSource, Query, Request, Table};
 use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
 use tokio::task::AbortHandle;
 
+pub(crate) use self::break_glass::queries as break_glass_queries;
 use self::store::Store;
 use crate::watch;
 
@@ -59,6 +61,13 @@ impl Knowledge {
             }
         }
         Ok(())
+    }
+
+    /// Begins to follow what these queries ask for.
+    pub(crate) fn begin(&self, queries: &[Query]) {
+        for source in queries.iter().flat_map(|query| guard::with(&query.source)) {
+            self.store(&source);
+        }
     }
 
     /// Follows nothing any more but what these queries ask for.

@@ -49,6 +49,13 @@ struct State {
     lost: Option<String>,
 }
 
+impl State {
+    /// Whether the hub can be followed.
+    fn is_fresh(&self, oldest: Duration) -> bool {
+        self.lost.is_none() && self.confirmed.is_some_and(|confirmed| confirmed.elapsed() <= oldest)
+    }
+}
+
 #[derive(Clone)]
 struct Object {
     uid: String,
@@ -116,9 +123,18 @@ impl Store {
     /// The object of this name, where the hub has one and can be followed.
     pub(super) fn object_of(&self, name: &str, oldest: Duration) -> Option<Value> {
         let state = self.state();
-        let is_fresh = state.lost.is_none() && state.confirmed.is_some_and(|confirmed| confirmed.elapsed() <= oldest);
-        let object = state.objects.get(&(String::new(), name.to_owned())).filter(|_| is_fresh)?;
+        let object = state.objects.get(&(String::new(), name.to_owned())).filter(|_| state.is_fresh(oldest))?;
         object.rows.as_ref().ok()?.first().cloned()
+    }
+
+    /// The rows that are wanted, where the hub can be followed.
+    pub(super) fn rows(&self, wanted: impl Fn(&Value) -> bool, oldest: Duration) -> Vec<Value> {
+        let state = self.state();
+        if !state.is_fresh(oldest) {
+            return Vec::new();
+        }
+        let rows = state.objects.values().filter_map(|object| object.rows.as_ref().ok()).flat_map(|rows| rows.iter());
+        rows.filter(|row| wanted(row)).cloned().collect()
     }
 
     /// The table of a request. `since` is when those objects were created, in milliseconds since 1970, that count; none: all.

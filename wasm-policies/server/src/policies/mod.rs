@@ -16,7 +16,7 @@ use ocm_policy_abi::{EditGrant, LimitsAsked, Query};
 use ocm_policy_engine::{Cache, Compiler, Engine, Operations, Policy, PolicyError, Registry};
 use ocm_policy_rules::Enforcement;
 
-use crate::evidence::Knowledge;
+use crate::evidence::{Knowledge, break_glass_queries};
 use crate::metrics::{Metrics, OfModule, mode};
 
 pub use self::follow::follow;
@@ -56,6 +56,14 @@ pub struct Wanted {
     pub limits: LimitsAsked,
 }
 
+impl Wanted {
+    /// Whether both want the same, but for how much it counts.
+    fn is_but_for_enforcement(&self, now: &Self) -> bool {
+        let (enforcement, generation) = (now.enforcement, now.generation);
+        Self { enforcement, generation, ..self.clone() } == *now
+    }
+}
+
 /// What became of a wanted policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
@@ -91,6 +99,8 @@ pub struct Policies {
 struct Place {
     /// What is in force, or was tried in vain, and when: the same is not tried again, or not before [`RETRY`].
     tried: Option<(Tried, Instant)>,
+    /// What was wanted last.
+    wanted: Wanted,
     /// Of the policy that is in force, or was to be the first.
     uid: Option<String>,
     state: State,
@@ -105,9 +115,7 @@ impl Place {
     /// Whether there is nothing to be done for this, but for how much it counts.
     fn is_done(&self, now: &Tried) -> bool {
         let Some((before, at)) = &self.tried else { return false };
-        let (enforcement, generation) = (now.wanted.enforcement, now.wanted.generation);
-        let wanted = Wanted { enforcement, generation, ..before.wanted.clone() };
-        let same = before.sha256 == now.sha256 && wanted == now.wanted;
+        let same = before.sha256 == now.sha256 && before.wanted.is_but_for_enforcement(&now.wanted);
         same && (self.state.failed.is_none() || at.elapsed() < RETRY)
     }
 }
@@ -179,6 +187,10 @@ impl Policies {
     pub async fn apply(&self, wanted: &[Wanted]) {
         // Whatever is to be stricter is so at once; what is to be looser waits for the policy that it is said of.
         for one in wanted {
+            // Whoever asks again because of that has to see of which version it is.
+            if self.places().get(&one.name).is_some_and(|place| place.wanted.is_but_for_enforcement(one)) {
+                self.observe(one);
+            }
             let now = self.registry.slots().get(&one.name).map(|slot| slot.enforcement);
             match now {
                 Some(now) => self.enforce(one, now.tightened(one.enforcement)),
@@ -186,11 +198,7 @@ impl Policies {
             }
         }
         futures::future::join_all(wanted.iter().map(|one| self.place(one))).await;
-        for one in wanted {
-            if let Some(place) = self.places().get_mut(&one.name) {
-                place.state.observed = (one.uid.clone(), one.generation);
-            }
-        }
+        wanted.iter().for_each(|one| self.observe(one));
         // Last: a policy that took another's part is in force by now.
         let gone: Vec<String> =
             self.places().keys().filter(|name| !wanted.iter().any(|one| one.name == **name)).cloned().collect();
@@ -198,9 +206,19 @@ impl Policies {
             self.registry.remove(&name);
             self.places().remove(&name);
         }
-        self.knowledge.keep(&self.queries());
+        let queries = self.queries();
+        self.knowledge.keep(&queries);
+        // Nobody waits for it: until it is read, nobody passes over a policy.
+        self.knowledge.begin(&queries);
         self.complete.store(true, Ordering::Relaxed);
         self.report();
+    }
+
+    /// The state of a place is that of this version.
+    fn observe(&self, wanted: &Wanted) {
+        if let Some(place) = self.places().get_mut(&wanted.name) {
+            place.state.observed = (wanted.uid.clone(), wanted.generation);
+        }
     }
 
     fn enforce(&self, wanted: &Wanted, enforcement: Enforcement) {
@@ -209,13 +227,18 @@ impl Policies {
 
     /// Closes a place that nothing was ever put into.
     fn close(&self, wanted: &Wanted) {
-        let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
-        let loading = PolicyError::Load("it is being loaded".to_owned());
-        let _ = self.registry.install(installation, Err(loading), |_| Ok(()));
+        self.registry.close(&wanted.name, PolicyError::Loading, wanted.enforcement);
     }
 
     /// Puts one policy into its place.
     async fn place(&self, wanted: &Wanted) {
+        // Whoever changes only how much a policy counts means what is in force, too, where the rest cannot be put in force.
+        let only = self.places().get(&wanted.name).is_some_and(|place| {
+            place.wanted.enforcement != wanted.enforcement && place.wanted.is_but_for_enforcement(wanted)
+        });
+        if only {
+            self.enforce(wanted, wanted.enforcement);
+        }
         let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
         let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
         let module = match fetched.map_err(late).flatten() {
@@ -255,7 +278,12 @@ impl Policies {
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
                 let state = State { sha256: Some(tried.sha256.clone()), kind, ..State::of(wanted) };
-                let place = Place { tried: Some((tried, Instant::now())), uid: wanted.uid.clone(), state };
+                let place = Place {
+                    tried: Some((tried, Instant::now())),
+                    wanted: wanted.clone(),
+                    uid: wanted.uid.clone(),
+                    state,
+                };
                 self.places().insert(wanted.name.clone(), place);
             }
             Err(error) => self.fail(wanted, Some(tried), error),
@@ -272,13 +300,11 @@ impl Policies {
         let uid = before.map_or_else(|| wanted.uid.clone(), |place| place.uid.clone());
         if sha256.is_none() {
             // Nothing is in force but a refusal, which says why and counts as it is wanted.
-            self.registry.remove(&wanted.name);
-            let installation = self.registry.begin(&wanted.name).enforcement(wanted.enforcement);
-            let _ = self.registry.install(installation, Err(error), |_| Ok(()));
+            self.registry.close(&wanted.name, error, wanted.enforcement);
         }
         let tried = tried.map(|tried| (tried, Instant::now()));
         let state = State { sha256, kind, failed: Some(failed), ..State::of(wanted) };
-        places.insert(wanted.name.clone(), Place { tried, uid, state });
+        places.insert(wanted.name.clone(), Place { tried, wanted: wanted.clone(), uid, state });
     }
 
     /// What the policies in force, and those that are tried, ask for.
@@ -288,7 +314,9 @@ impl Policies {
             let candidate = slot.candidate.as_ref().map(|(candidate, _)| candidate);
             [slot.active.as_ref().ok(), candidate]
         });
-        policies.flatten().flat_map(|policy: &Arc<Policy>| policy.manifest().evidence.clone()).collect()
+        let asked = policies.flatten().flat_map(|policy: &Arc<Policy>| policy.manifest().evidence.clone());
+        let breaks = slots.values().any(|slot| slot.enforcement.break_glass);
+        asked.chain(breaks.then(break_glass_queries).into_iter().flatten()).collect()
     }
 
     fn report(&self) {

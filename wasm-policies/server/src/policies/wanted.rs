@@ -1,6 +1,6 @@
 //! From a HubPolicy to what is put in force.
 
-use ocm_api::policy::{HubPolicy, Module, ObjectKey, OnError, PolicyMode};
+use ocm_api::policy::{BreakGlass, HubPolicy, Module, ObjectKey, OnError, PolicyMode};
 use ocm_policy_abi::{EditGrant, LimitsAsked};
 use ocm_policy_rules::{Enforcement, Mode, OnError as Counts};
 use serde_json::json;
@@ -35,7 +35,12 @@ impl Wanted {
             },
             sha256: spec.sha256.clone(),
             settings: json!(spec.settings.clone().unwrap_or_default()).to_string(),
-            enforcement: Enforcement { mode, on_error, auto_approve: spec.auto_approve },
+            enforcement: Enforcement {
+                mode,
+                on_error,
+                auto_approve: spec.auto_approve,
+                break_glass: spec.break_glass == BreakGlass::Allowed,
+            },
             edits: spec.grants.edits.iter().filter_map(grant).collect(),
             limits: LimitsAsked { fuel: spec.limits.fuel, memory_bytes: spec.limits.memory_bytes },
         }
@@ -78,7 +83,7 @@ mod tests {
     #[test]
     fn words_of_a_newer_release_are_taken_for_the_strictest() {
         let made = wanted(json!({
-            "module": {"image": {"reference": "example.com/p"}}, "mode": "Canary", "onError": "Retry",
+            "module": {"image": {"reference": "example.com/p"}}, "mode": "Canary", "onError": "Retry", "breakGlass": "Twice",
             "grants": {"edits": [{"edit": "everything"}, {"edit": "label", "key": "a/*"}, {"edit": "cluster-set"}]},
         }));
         assert_eq!((made.enforcement, made.source), (Enforcement::default(), Source::Unknown));
@@ -89,7 +94,7 @@ mod tests {
     fn what_a_policy_says_is_put_in_force() {
         let made = wanted(json!({
             "module": {"secret": {"namespace": "n", "name": "o", "key": "k"}}, "sha256": "ab", "settings": {"b": 1},
-            "onError": "Hold", "autoApprove": true, "limits": {"fuel": 7, "memoryBytes": 65536},
+            "onError": "Hold", "autoApprove": true, "breakGlass": "Allowed", "limits": {"fuel": 7, "memoryBytes": 65536},
         }));
         let expected = Wanted {
             name: "p".into(),
@@ -98,7 +103,12 @@ mod tests {
             source: Source::Secret(Key { namespace: "n".into(), name: "o".into(), key: "k".into() }),
             sha256: Some("ab".into()),
             settings: r#"{"b":1}"#.into(),
-            enforcement: Enforcement { mode: Mode::Enforce, on_error: Counts::Hold, auto_approve: true },
+            enforcement: Enforcement {
+                mode: Mode::Enforce,
+                on_error: Counts::Hold,
+                auto_approve: true,
+                break_glass: true,
+            },
             edits: Vec::new(),
             limits: LimitsAsked { fuel: Some(7), memory_bytes: Some(65536) },
         };

@@ -87,6 +87,8 @@ pub struct Terms {
     pub now: Timestamp,
     /// Approvals that were not created after that do not count.
     pub proved_since: Timestamp,
+    /// Whether it is for an emergency.
+    pub break_glass: bool,
 }
 
 /// A person's word about one cluster.
@@ -112,7 +114,10 @@ pub fn word(cluster: &ManagedCluster, requester: &str, terms: &Terms, known: &[R
         .iter()
         .filter(|known| {
             let spec = &known.spec;
-            spec.cluster.uid == uid && spec.requester == requester && spec.approver == *user && !spec.break_glass
+            spec.cluster.uid == uid
+                && spec.requester == requester
+                && spec.approver == *user
+                && spec.break_glass == terms.break_glass
         })
         .partition(|known| counts(known, terms));
     let latest = given.into_iter().max_by_key(|given| until(given));
@@ -120,7 +125,7 @@ pub fn word(cluster: &ManagedCluster, requester: &str, terms: &Terms, known: &[R
         return Word::Given(Box::new(given.clone()));
     }
     let name = cluster.metadata.name.clone().unwrap_or_default();
-    let object = name_of(&name, &json!([uid, requester, user]), &spent);
+    let object = name_of(&name, &json!([uid, requester, user, terms.break_glass]), &spent);
     let mut approval = RegistrationApproval::new(
         &object,
         RegistrationApprovalSpec {
@@ -130,7 +135,7 @@ pub fn word(cluster: &ManagedCluster, requester: &str, terms: &Terms, known: &[R
             groups: groups.clone(),
             reason: terms.reason.clone(),
             expires_at: terms.until.to_string(),
-            break_glass: false,
+            break_glass: terms.break_glass,
         },
     );
     // It is about this very object and goes with it.
@@ -189,6 +194,7 @@ mod tests {
             until: time("2026-01-04T00:00:00Z"),
             now: time("2026-01-01T00:00:00Z"),
             proved_since: time("2025-01-01T00:00:00Z"),
+            break_glass: false,
         }
     }
 
@@ -248,6 +254,19 @@ mod tests {
         }
         let unproved = Terms { proved_since: time("2025-12-31T00:00:00Z"), ..terms() };
         assert!(matches!(word(&cluster(), "agent", &unproved, &[said]), Word::ToGive(_)), "nobody proved it");
+    }
+
+    #[test]
+    fn an_approval_for_an_emergency_is_another_one() {
+        let emergency = Terms { break_glass: true, ..terms() };
+        let (first, second) = (kept(to_give(&[], &terms())), to_give(&[], &emergency));
+        assert_ne!(first.metadata.name, second.metadata.name);
+        assert!(second.spec.break_glass);
+        let again = word(&cluster(), "agent", &emergency, &[first]);
+        assert!(matches!(again, Word::ToGive(_)), "the ordinary one breaks nothing");
+        let second = kept(second);
+        let again = word(&cluster(), "agent", &emergency, std::slice::from_ref(&second));
+        assert_eq!(again, Word::Given(Box::new(second)));
     }
 
     #[test]

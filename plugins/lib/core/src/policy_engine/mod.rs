@@ -10,6 +10,7 @@
 //! registrations waits for it: see [`webhooks`].
 
 mod certificates;
+mod emergency;
 mod policies;
 mod rbac;
 mod removal;
@@ -26,6 +27,8 @@ use crate::operator::PullCredentials;
 use crate::plan::{Plan, Stage};
 
 pub use certificates::{Certificates, Pair, SERVER_NAME};
+pub use emergency::{EMERGENCY, Mark};
+pub use policies::NAMES as POLICIES;
 pub use removal::{Removal, removal};
 pub use webhooks::{FailurePolicy, configurations};
 

@@ -6,7 +6,7 @@ use ocm_api::{HubPolicy, Manifest};
 use super::meta;
 
 /// Each is named after its module.
-pub(super) const NAMES: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];
+pub const NAMES: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];
 
 /// The mode is said in both directions, so that an audit ends with the next run. Settings are whoever's they are.
 pub(super) fn manifests(audit: bool) -> Vec<Manifest> {

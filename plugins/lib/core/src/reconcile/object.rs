@@ -23,7 +23,7 @@ pub fn reconcile(planned: &Manifest, live: Option<&Value>) -> Reconciled {
     if planned.kind() == "Namespace" {
         own_something(&mut planned);
     }
-    let Some(live) = live else { return Reconciled::Apply(planned) };
+    let Some(live) = live.filter(|_| !planned.is_exact()) else { return Reconciled::Apply(planned) };
     if planned.kind() == "CustomResourceDefinition"
         && let Some(reason) = definition::reason_to_keep(planned.body(), live)
     {
@@ -62,12 +62,12 @@ mod tests {
     use k8s_openapi::ByteString;
     use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
     use k8s_openapi::api::rbac::v1::ClusterRole;
-    use ocm_api::{ClusterManager, crds};
+    use ocm_api::{ClusterManager, HubPolicy, crds};
     use serde_json::json;
 
     use super::*;
     use crate::reconcile::lists::unite;
-    use crate::reconcile::{FIELD_MANAGER, over};
+    use crate::reconcile::{FIELD_MANAGER, is_applied, over};
 
     fn applied(planned: &Manifest, live: &Value) -> Value {
         match reconcile(planned, Some(live)) {
@@ -174,6 +174,33 @@ mod tests {
                     {"authType": "csr", "csr": {"autoApprovedIdentities": ["u"]}}]},
             })
         );
+    }
+
+    #[test]
+    fn what_somebody_has_written_is_applied_as_it_stands() {
+        let policy = |spec: Value| {
+            let mut manifest = Manifest::of(&HubPolicy::new("p", Default::default()));
+            manifest.body_mut()["spec"] = spec;
+            manifest
+        };
+        // Each of them would be carried over, or united.
+        let live = json!({
+            "metadata": {"managedFields": [{
+                "manager": FIELD_MANAGER, "operation": "Apply",
+                "fieldsV1": {"f:spec": {"f:autoApprove": {}, "f:settings": {}}},
+            }]},
+            "spec": {"autoApprove": true, "settings": {"rules": ["a", "b"], "x": 1}},
+        });
+        let planned = policy(json!({"settings": {"rules": ["a"]}}));
+        assert_ne!(applied(&planned, &live)["spec"], planned.body()["spec"]);
+        let exact = planned.exactly();
+        assert_eq!(applied(&exact, &live)["spec"], exact.body()["spec"]);
+        assert!(!is_applied(&exact, &live));
+        // Also where others have set it: a list that holds more is another one.
+        let more = policy(json!({"settings": {"rules": [{"a": 1}]}}));
+        let mut foreign = more.body().clone();
+        foreign["spec"] = json!({"settings": {"rules": [{"a": 1}, {"b": 1}]}});
+        assert!(is_applied(&more, &foreign) && !is_applied(&more.exactly(), &foreign));
     }
 
     #[test]

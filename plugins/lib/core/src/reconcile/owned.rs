@@ -1,5 +1,6 @@
 //! What an earlier apply of ours has set.
 
+use ocm_api::Manifest;
 use serde_json::{Map, Value};
 
 use super::defaults::WHOLE;
@@ -75,20 +76,23 @@ pub(super) fn carry(planned: &mut Value, owned: &Value) {
     }
 }
 
-/// Whether applying `body` would change nothing: all of it is there, and nothing that we set before is to go.
-pub fn is_applied(body: &Value, live: &Value) -> bool {
-    let owned = owned_by_us(live);
-    is_within(body, live) && (owned.is_null() || is_within(&owned, body))
+/// Whether applying a manifest would change nothing: all of it is there, and nothing that we set before is to go.
+pub fn is_applied(manifest: &Manifest, live: &Value) -> bool {
+    let (body, owned) = (manifest.body(), owned_by_us(live));
+    is_within(body, live, manifest.is_exact()) && (owned.is_null() || is_within(&owned, body, false))
 }
 
-/// Whether everything that `part` says is so in `whole`.
-fn is_within(part: &Value, whole: &Value) -> bool {
+/// Whether everything that `part` says is so in `whole`. Of lists of objects, `whole` may hold more, unless they are to be
+/// the same.
+fn is_within(part: &Value, whole: &Value, same_lists: bool) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
-            part.iter().all(|(key, value)| whole.get(key).is_some_and(|whole| is_within(value, whole)))
+            part.iter().all(|(key, value)| whole.get(key).is_some_and(|whole| is_within(value, whole, same_lists)))
         }
-        (Value::Array(part), Value::Array(whole)) if !part.is_empty() && part.iter().all(Value::is_object) => {
-            part.iter().all(|item| whole.iter().any(|whole| is_within(item, whole)))
+        (Value::Array(part), Value::Array(whole))
+            if !same_lists && !part.is_empty() && part.iter().all(Value::is_object) =>
+        {
+            part.iter().all(|item| whole.iter().any(|whole| is_within(item, whole, same_lists)))
         }
         (part, whole) => part == whole,
     }
@@ -103,8 +107,9 @@ mod tests {
     #[test]
     fn a_part_is_found_in_a_whole() {
         let whole = json!({"a": 1, "l": [{"n": "x", "v": 1}, {"n": "y"}], "s": ["p"]});
-        assert!(is_within(&json!({"l": [{"n": "x"}], "s": ["p"]}), &whole));
-        assert!(!is_within(&json!({"l": [{"n": "z"}]}), &whole));
-        assert!(!is_within(&json!({"s": []}), &whole));
+        assert!(is_within(&json!({"l": [{"n": "x"}], "s": ["p"]}), &whole, false));
+        assert!(!is_within(&json!({"l": [{"n": "z"}]}), &whole, false));
+        assert!(!is_within(&json!({"s": []}), &whole, false));
+        assert!(!is_within(&json!({"l": [{"n": "x", "v": 1}]}), &whole, true));
     }
 }

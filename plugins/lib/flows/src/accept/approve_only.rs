@@ -1,18 +1,18 @@
-//! Saying that somebody approves a cluster, and no more: policies count who has, and the controller lets it in.
+//! Saying that somebody approves a cluster: policies count who has, and the controller lets it in; or, with breakGlass, its
+//! author passes over policies.
 
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams};
 use kube::{Api, Resource};
 use ocm_api::RegistrationApproval;
 use ocm_core::accept::{Approver, Decision, Help, Terms, Word, word};
-use ocm_core::baseline::approvals::{APPROVE, GUARD, proves_since};
+use ocm_core::baseline::approvals::{APPROVE, BREAK_GLASS, GUARD, proves_since};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
-use ocm_kube::access::{Right, missing};
+use ocm_kube::access::{Right, missing, myself};
 use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::Value;
 
@@ -31,6 +31,8 @@ pub struct Approval {
     pub reason: Option<String>,
     /// How long it counts.
     pub lasts: Duration,
+    /// Whether it is for an emergency.
+    pub break_glass: bool,
 }
 
 /// Approvals that are about to be given.
@@ -46,7 +48,11 @@ pub struct Giving {
 ///
 /// # Errors
 /// [`Reason::Forbidden`] naming every right that is missing.
-pub async fn check_rights_to_approve(hub: &Cluster, candidates: &[Candidate]) -> Result<(), Failure> {
+pub async fn check_rights_to_approve(
+    hub: &Cluster,
+    candidates: &[Candidate],
+    approval: &Approval,
+) -> Result<(), Failure> {
     let mut rights = Rights::default();
     for resource in ["validatingadmissionpolicies", "validatingadmissionpolicybindings"] {
         rights.need(Right::new("get", "admissionregistration.k8s.io", resource).on(GUARD));
@@ -54,7 +60,8 @@ pub async fn check_rights_to_approve(hub: &Cluster, candidates: &[Candidate]) ->
     for verb in ["list", "create"] {
         rights.need(Right::new(verb, GROUP, "registrationapprovals"));
     }
-    let approve = Right::new(APPROVE, GROUP, "registrations");
+    let verb = if approval.break_glass { BREAK_GLASS } else { APPROVE };
+    let approve = Right::new(verb, GROUP, "registrations");
     // Most may approve every cluster, and there may be many.
     if !missing(hub, std::slice::from_ref(&approve)).await?.is_empty() {
         for candidate in candidates.iter().filter(|candidate| matches!(candidate.decision, Decision::Act { .. })) {
@@ -100,7 +107,8 @@ pub async fn prepare(hub: &Cluster, approval: &Approval, narrator: &dyn Narrator
     let lasts = SignedDuration::try_from(approval.lasts).ok();
     let until = lasts.and_then(|lasts| now.checked_add(lasts).ok());
     let until = until.ok_or_else(|| Failure::usage("an approval cannot count for so long"))?;
-    let terms = Terms { approver, reason: approval.reason.clone(), until, now, proved_since };
+    let (reason, break_glass) = (approval.reason.clone(), approval.break_glass);
+    let terms = Terms { approver, reason, until, now, proved_since, break_glass };
     Ok(Giving { terms, read, known })
 }
 
@@ -122,13 +130,6 @@ async fn guarding<K: Resource<DynamicType = ()>>(hub: &Cluster, what: &str) -> R
             serde_json::to_value(object).map_err(|error| Failure::other(format!("cannot {what}")).because(error))
         })
         .transpose()
-}
-
-/// Who the hub takes us for.
-async fn myself(hub: &Cluster) -> Result<SelfSubjectReview, Failure> {
-    let api: Api<SelfSubjectReview> = Api::all(hub.client.clone());
-    let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
-    review.map_err(|error| hub.explain("ask who you are", error))
 }
 
 /// What there is to tell of clusters of which none can be approved.
@@ -153,6 +154,11 @@ impl Giving {
     /// Who approves.
     pub fn approver(&self) -> &Approver {
         &self.terms.approver
+    }
+
+    /// Whether they are for an emergency.
+    pub fn break_glass(&self) -> bool {
+        self.terms.break_glass
     }
 
     /// From when on the approvals do not count.
@@ -245,7 +251,7 @@ fn is_ours(other: &RegistrationApproval, ours: &RegistrationApproval) -> bool {
     other.approver == ours.approver
         && other.cluster == ours.cluster
         && other.requester == ours.requester
-        && !other.break_glass
+        && other.break_glass == ours.break_glass
 }
 
 fn taken(approval: &RegistrationApproval) -> Failure {
@@ -275,6 +281,7 @@ fn told(row: Row, outcome: Outcome, approval: &RegistrationApproval) -> Row {
         [] => String::new(),
         groups => format!(" of {}", groups.join(", ")),
     };
-    let detail = format!("by {}{groups}, for {}, until {}", spec.approver, spec.requester, spec.expires_at);
+    let word = if spec.break_glass { "with breakGlass, " } else { "" };
+    let detail = format!("{word}by {}{groups}, for {}, until {}", spec.approver, spec.requester, spec.expires_at);
     Row { outcome, detail, help: None, approval: approval.metadata.name.clone(), ..row }
 }

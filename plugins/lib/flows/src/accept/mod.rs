@@ -2,6 +2,7 @@
 //! somebody approves.
 
 mod approve_only;
+mod break_glass;
 mod carry_out;
 mod deny;
 mod wait;

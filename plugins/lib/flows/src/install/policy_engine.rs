@@ -26,6 +26,7 @@ use super::baseline::{self as first, BaselineRequest};
 use super::certificates::{self, Found};
 use super::preflight;
 use super::probe::{self, PAUSE, Seen};
+use crate::policies::ended;
 use crate::workload;
 
 /// What the rights are needed for.
@@ -126,6 +127,7 @@ pub async fn install_policy_engine(
     let Some(timeout) = request.wait else {
         let configurations = engine::configurations(&planned.bundle, now);
         applied.extend(apply::plan(cluster, &configurations, dry_run, narrator, each).await?);
+        ended(cluster, narrator).await?;
         return Ok(EngineInstalled { applied, fails_closed: now == FailurePolicy::Fail, in_force: None });
     };
     let deadline = Instant::now() + timeout;
@@ -139,6 +141,7 @@ pub async fn install_policy_engine(
         step(&engine::configurations(&planned.bundle, now)).await?;
         fails_closed = now == FailurePolicy::Fail;
         asked(cluster, deadline, narrator).await?;
+        ended(cluster, narrator).await?;
         if now != end {
             step(&engine::configurations(&planned.bundle, end)).await?;
             fails_closed = end == FailurePolicy::Fail;

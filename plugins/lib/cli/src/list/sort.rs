@@ -5,25 +5,17 @@ use std::cmp::Ordering;
 use ocm_core::Failure;
 use serde_json::Value;
 
-/// One row as sorting sees it.
-pub(crate) trait Sortable {
-    /// The columns that have a name, with what a row holds there; numbers sort as numbers.
-    fn column(&self, name: &str) -> Option<Value>;
-    /// Names of all columns, for the message.
-    const COLUMNS: &'static [&'static str];
-    /// The object, for paths.
-    fn object(&self) -> Value;
-}
+use super::View;
 
 /// Sorts rows by a column or a path. Rows without a value come first.
 ///
 /// # Errors
 /// A usage failure for a word that is neither.
-pub(crate) fn sort_by<T: Sortable>(rows: &mut [T], field: &str) -> Result<(), Failure> {
+pub(super) fn sort_by<T: View>(rows: &mut [T::Row], field: &str) -> Result<(), Failure> {
     let path = field.trim_start_matches('{').trim_end_matches('}');
     if let Some(path) = path.strip_prefix('.') {
         let pointer = format!("/{}", path.replace('.', "/"));
-        rows.sort_by_cached_key(|row| Key(row.object().pointer(&pointer).cloned().unwrap_or(Value::Null)));
+        rows.sort_by_cached_key(|row| Key(T::object(row).pointer(&pointer).cloned().unwrap_or(Value::Null)));
         return Ok(());
     }
     let name = field.to_ascii_lowercase();
@@ -31,7 +23,7 @@ pub(crate) fn sort_by<T: Sortable>(rows: &mut [T], field: &str) -> Result<(), Fa
         let hint = format!("columns are {}; a path begins with a dot", T::COLUMNS.join(", "));
         return Err(Failure::usage(format!("--sort-by: there is no column {field:?}")).hint(hint));
     }
-    rows.sort_by_cached_key(|row| Key(row.column(&name).unwrap_or(Value::Null)));
+    rows.sort_by_cached_key(|row| Key(T::column(row, &name).unwrap_or(Value::Null)));
     Ok(())
 }
 
@@ -66,36 +58,59 @@ impl Ord for Key {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use jiff::Timestamp;
     use serde_json::json;
 
-    struct Row(Value);
+    use super::*;
 
-    impl Sortable for Row {
+    struct Rows;
+
+    impl View for Rows {
+        type Row = Value;
+
+        const HEADINGS: &'static [&'static str] = &["N"];
+        const NARROW: usize = 1;
+        const NOTHING: &'static str = "nothing";
         const COLUMNS: &'static [&'static str] = &["n"];
 
-        fn column(&self, name: &str) -> Option<Value> {
-            self.0.get(name).cloned()
+        fn cells(row: &Value, _: Timestamp) -> Vec<String> {
+            vec![row["n"].to_string()]
         }
 
-        fn object(&self) -> Value {
-            self.0.clone()
+        fn reference(row: &Value) -> String {
+            row.to_string()
+        }
+
+        fn document(row: &Value) -> Value {
+            row.clone()
+        }
+
+        fn object(row: &Value) -> Value {
+            row.clone()
+        }
+
+        fn created(_: &Value) -> Option<Timestamp> {
+            None
+        }
+
+        fn column(row: &Value, name: &str) -> Option<Value> {
+            row.get(name).cloned()
         }
     }
 
     #[test]
     fn numbers_sort_as_numbers_and_what_lacks_a_value_comes_first() {
-        let mut rows = [Row(json!({"n": 10})), Row(json!({"n": 9})), Row(json!({}))];
-        sort_by(&mut rows, "N").unwrap();
-        assert_eq!(rows.iter().map(|row| row.0["n"].as_i64()).collect::<Vec<_>>(), [None, Some(9), Some(10)]);
+        let mut rows = [json!({"n": 10}), json!({"n": 9}), json!({})];
+        sort_by::<Rows>(&mut rows, "N").unwrap();
+        assert_eq!(rows.iter().map(|row| row["n"].as_i64()).collect::<Vec<_>>(), [None, Some(9), Some(10)]);
     }
 
     #[test]
     fn a_path_reaches_into_the_object() {
-        let mut rows = [Row(json!({"a": {"b": "y"}})), Row(json!({"a": {"b": "x"}}))];
-        sort_by(&mut rows, "{.a.b}").unwrap();
-        assert_eq!(rows[0].0["a"]["b"], "x");
-        let failure = sort_by(&mut rows, "size").unwrap_err();
+        let mut rows = [json!({"a": {"b": "y"}}), json!({"a": {"b": "x"}})];
+        sort_by::<Rows>(&mut rows, "{.a.b}").unwrap();
+        assert_eq!(rows[0]["a"]["b"], "x");
+        let failure = sort_by::<Rows>(&mut rows, "size").unwrap_err();
         assert!(format!("{:?}", failure.hints).contains("columns are n"));
     }
 }

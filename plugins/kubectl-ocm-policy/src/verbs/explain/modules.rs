@@ -1,12 +1,15 @@
 //! What each policy says, and why the answer is what it is.
 
+use std::path::Path;
+
 use ocm_cli::{Format, Table, Ui, clean, document};
+use ocm_core::name::is_cluster_name;
 use ocm_core::{Exit, Failure};
 use ocm_policy_engine::Final;
 use ocm_policy_rules::{Answer, Combined};
 use serde_json::{Value, json};
 
-use crate::args::ExplainArgs;
+use crate::args::{AskingArgs, ExplainArgs, PoliciesArgs, RequestArgs};
 use crate::ask::{self, Policies};
 use crate::load::Loader;
 use crate::requests::{self, Asked};
@@ -15,9 +18,16 @@ use crate::verbs::run::reason;
 const HEADINGS: &[&str] = &["POLICY", "VERSION", "VERDICT", "REASONS", "EDITS", "FUEL", "MICROSECONDS"];
 
 pub(crate) fn run(args: ExplainArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let ExplainArgs { policies, requests: from, output } = args;
+    // With files, clap takes no flag of the connection but the one that names groups of whoever asks.
+    let ExplainArgs { kind, subjects, settings, files, about, record: _, output, client } = args;
+    let is_no_file = |word: &&String| is_cluster_name(word) && !Path::new(word).exists();
+    if let Some(name) = subjects.iter().find(is_no_file) {
+        return Err(Failure::usage(format!("{name} is no file, and with -f modules are asked"))
+            .hint(format!("to explain a cluster of the hub, leave -f out: kubectl ocm policy explain {name}")));
+    }
+    let from = RequestArgs { files, asking: AskingArgs { about, as_group: client.as_group } };
     let loader = Loader::new(ui)?;
-    let policies = loader.load_all(&policies)?;
+    let policies = loader.load_all(&PoliciesArgs { kind, policies: subjects, settings })?;
     let asked = requests::read(&from, &policies.manifests())?;
     let mut documents = Vec::new();
     for (index, asked) in asked.iter().enumerate() {

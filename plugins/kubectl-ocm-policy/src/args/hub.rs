@@ -1,0 +1,186 @@
+//! The command line of the verbs that are about the policies of a hub.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use ocm_cli::list::ListArgs;
+use ocm_cli::{DryRunArg, OutputArgs, PlanArgs, RemovalArgs};
+use ocm_kube::ClientArgs;
+
+use crate::args::KindArgs;
+
+const LIST: &str = "\
+LOADED tells whether the wanted version is in force, ENFORCING whether the API server was seen to \
+ask for the verdict and waits for it; both are Unknown while the policy controller has not looked \
+at the newest version. DIGEST is that of the module in force.
+
+Examples:
+  kubectl ocm policy list --context hub
+  kubectl ocm policy list --watch --context hub
+  kubectl ocm policy list -o wide --context hub
+
+Exit codes: 0 ok, 1 the hub failed, has no policy engine or does not know a name, 2 usage, 130 interrupted.";
+
+const DESCRIBE: &str = "Examples:
+  kubectl ocm policy describe only-prod --context hub
+  kubectl ocm policy describe only-prod -o json --context hub | jq -r '.registrations.waiting[].cluster'
+
+Exit codes: 0 ok, 1 the hub failed, has no policy engine or does not know a name, 2 usage, 130 interrupted.";
+
+const DISABLE: &str = "\
+The mode becomes Audit, and autoApprove is taken away: verdicts are recorded, and refuse and \
+approve nothing. What it was stands in the annotation policy.kubectl-ocm.dev/disabled, for enable.
+
+Examples:
+  kubectl ocm policy disable only-prod --context hub
+  kubectl ocm policy disable only-prod quota --yes --context hub
+
+Exit codes: 0 disabled, 1 failed, 2 usage, 3 the answer was no, 130 interrupted.";
+
+const ENABLE: &str = "A policy that was changed after it was disabled stays as it is.
+
+Examples:
+  kubectl ocm policy enable only-prod --context hub
+  kubectl ocm policy enable only-prod --dry-run --context hub
+
+Exit codes: 0 enabled, or not disabled, 1 failed, 2 usage, 3 it was changed after it was disabled, 130 interrupted.";
+
+const APPLY: &str = "\
+A file holds HubPolicies, and the ConfigMaps and Secrets with their modules, as JSON or YAML. \
+Before anything is written, each module that lies in the files or comes along is loaded with its \
+settings on this machine, within the limits of its policy: what cannot be loaded never reaches the \
+hub. A module that lies in the files is pinned: the HubPolicy is applied with its sha256. Modules \
+are applied before policies.
+
+Examples:
+  # Apply policies, and wait until they are in force
+  kubectl ocm policy apply -f policies.yaml --wait --context hub
+
+  # With the module that policy build has made, in the ConfigMap that the HubPolicy names
+  kubectl ocm policy apply -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm --wait --context hub
+
+  # What would change
+  kubectl ocm policy apply -f policies.yaml --diff --context hub
+
+Exit codes: 0 done, 1 failed or not in force, 2 the command line or a file cannot be used and nothing was applied, \
+3 --diff found differences, 124 --wait gave up, 130 interrupted.";
+
+const EMERGENCY: &str = "\
+The API server is told to ask the webhook no more: its configurations are deleted, which no webhook can refuse. Policies, \
+webhook and controller stay. So does the static baseline, if it is installed. Who did it, when and why stands in the \
+annotation policy.kubectl-ocm.dev/emergency of the namespace ocm-policy-engine until the policy engine is installed again.
+
+Examples:
+  kubectl ocm policy emergency --reason 'incident 815: everything is refused' --context hub
+
+  # Afterwards
+  kubectl ocm install policy-engine --wait --context hub
+
+Exit codes: 0 nothing waits for policies, 1 failed, 2 usage, 3 the answer was no, 130 interrupted.";
+
+/// What is done with the policies of a hub.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum OnHub {
+    /// Apply policies and their modules to a hub, after a look at whether they can be loaded
+    #[command(after_help = APPLY)]
+    Apply(Box<ApplyArgs>),
+    /// List the policies of a hub with whether they are in force
+    #[command(after_help = LIST)]
+    List(PolicyListArgs),
+    /// Show what policies of a hub are, whether they are in force, and which clusters wait for them
+    #[command(after_help = DESCRIBE)]
+    Describe(DescribeArgs),
+    /// Let policies of a hub refuse and approve nothing; their verdicts are recorded
+    #[command(after_help = DISABLE)]
+    Disable(DisableArgs),
+    /// Put disabled policies of a hub back to what they were
+    #[command(after_help = ENABLE)]
+    Enable(SwitchArgs),
+    /// Have a hub ask no policy any more, where policies or their webhook keep it from working
+    #[command(after_help = EMERGENCY)]
+    Emergency(EmergencyArgs),
+}
+
+/// Arguments of `kubectl ocm policy emergency`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EmergencyArgs {
+    /// Why; it stays on the hub until the policy engine is installed again
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) removal: RemovalArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// Arguments of `kubectl ocm policy apply`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ApplyArgs {
+    /// File of HubPolicies, ConfigMaps and Secrets, - for stdin; several times for several
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Module of a HubPolicy of the files that takes it from a ConfigMap, which is made; several times for several
+    #[arg(long = "module", value_name = "POLICY=FILE")]
+    pub(crate) modules: Vec<String>,
+    #[command(flatten)]
+    pub(crate) kind: KindArgs,
+    /// Wait until the policies are in force
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub(crate) timeout: String,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// Arguments of `kubectl ocm policy list`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PolicyListArgs {
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// Arguments of `kubectl ocm policy describe`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DescribeArgs {
+    /// Names of HubPolicies
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// Arguments of `kubectl ocm policy disable`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DisableArgs {
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) switch: SwitchArgs,
+}
+
+/// Arguments of `kubectl ocm policy enable`, and more of `disable`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SwitchArgs {
+    /// Names of HubPolicies
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Show what would be changed and change nothing: client decides here and only reads, server lets the hub check it too
+    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
+    #[arg(require_equals = true)]
+    pub(crate) dry_run: DryRunArg,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}

@@ -1,0 +1,164 @@
+//! From files to the policies of a hub.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ocm_api::HubPolicy;
+use ocm_cli::{OutputArgs, PlanView, Ui};
+use ocm_core::hub_policy::disabled;
+use ocm_core::hub_policy::files::{Document, Files, FilesError, Given, Located};
+use ocm_core::plan::{Applied, Mode};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, nearest};
+use ocm_flows::policies::{ApplyRequest, PoliciesApplied, apply_policies};
+use ocm_kube::connect;
+use ocm_policy_engine::digest;
+use serde_json::{Map, Value, json};
+
+use crate::args::KindArgs;
+use crate::args::hub::ApplyArgs;
+use crate::load::{Loader, module};
+use crate::run::apart;
+
+pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let ApplyArgs { files, modules, kind, wait, timeout, plan, output: OutputArgs { output }, client } = args;
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let view = PlanView::new(ui.clone(), &plan, output)?;
+    let connection = client.connection()?;
+    let teller = ui.clone();
+    let (files, digests) = apart(move |_| checked(&files, &modules, kind, &teller)).await?;
+    let plan = files.plan();
+    if view.mode() == Mode::Render {
+        return view.manifests(&plan);
+    }
+    let hub = connect(&connection, ui.clone()).await?;
+    let request = ApplyRequest { plan, digests, mode: view.mode(), wait: wait.then_some(timeout) };
+    let PoliciesApplied { applied, in_force } =
+        apply_policies(&hub, &request, &*ui, |applied| view.row(applied)).await?;
+    if view.mode() == Mode::Diff {
+        return view.diff(&applied);
+    }
+    let mut members = Map::new();
+    members.insert("inForce".to_owned(), json!(in_force.as_ref().map(Result::is_ok)));
+    view.document(members)?;
+    // What a dry run of the client comes to is not known.
+    if view.mode().dry_run() != DryRun::Client {
+        applied.iter().filter_map(about_disabled).for_each(|event| ui.tell(event));
+    }
+    let waited = in_force.transpose()?.is_some();
+    if view.mode().changes() {
+        ui.tell(Event::note(match waited {
+            true => "every policy is in force as it was applied",
+            false => "it takes effect in a moment; --wait would tell when",
+        }));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What the files hold, after a look at whether it can be loaded, and the digests of the modules that lie in them.
+fn checked(
+    paths: &[PathBuf],
+    modules: &[String],
+    kind: KindArgs,
+    ui: &Ui,
+) -> Result<(Files, Vec<(String, String)>), Failure> {
+    if kind.kind.is_some() && modules.is_empty() {
+        return Err(Failure::usage("--kind is about the files of --module, and there is none"));
+    }
+    let mut documents = Vec::new();
+    for path in paths {
+        for (index, value) in crate::files::documents(path, "the file")?.into_iter().enumerate() {
+            documents.push(Document { source: format!("{}, document {}", path.display(), index + 1), value });
+        }
+    }
+    let mut files = Files::read(documents).map_err(wrong)?;
+    for word in modules {
+        let Some((policy, file)) = word.split_once('=').filter(|(policy, file)| !policy.is_empty() && !file.is_empty())
+        else {
+            return Err(Failure::usage(format!("--module {word:?} is not POLICY=FILE")));
+        };
+        files.add_module(policy, module(Path::new(file), kind)?).map_err(wrong)?;
+    }
+    let loader = Loader::new(ui)?;
+    let mut digests = Vec::new();
+    for given in files.policies() {
+        ui.tell(Event::now(format!("loading {}", given.name())));
+        if let Some(digest) = check(&loader, &files, given, ui)? {
+            digests.push((given.name().to_owned(), digest));
+        }
+    }
+    for given in files.policies_mut() {
+        if let Some((_, digest)) = digests.iter().find(|(name, _)| name == given.name()) {
+            given.pin(digest);
+        }
+    }
+    Ok((files, digests))
+}
+
+/// Loads the policy of a file where its module is at hand; returns the digest of a module that lies in the files.
+fn check(loader: &Loader, files: &Files, given: &Given, ui: &Ui) -> Result<Option<String>, Failure> {
+    let (name, spec) = (given.name(), &given.policy.spec);
+    let broken = |why: &dyn std::fmt::Display| {
+        Failure::usage(format!("policy {name:?} of {} cannot be loaded, so nothing was applied", given.source))
+            .because(why)
+    };
+    match files.module(&given.policy).map_err(wrong)? {
+        Located::Builtin(builtin) => {
+            let Some(found) = ocm_policy_builtin::find(builtin) else { return Err(unknown(given, builtin)) };
+            loader.check(name, found.module, spec).map_err(|error| broken(&error))?;
+            Ok(None)
+        }
+        Located::Here(module) => {
+            let found = digest(module);
+            if let Some(wanted) = spec.sha256.as_ref().filter(|wanted| **wanted != found) {
+                return Err(broken(&format!("the SHA-256 of its module is {found}, and {wanted} is wanted")));
+            }
+            loader.check(name, module, spec).map_err(|error| broken(&error))?;
+            Ok(Some(found))
+        }
+        Located::Elsewhere => {
+            ui.tell(Event::note(format!("the module of {name} is not in the files: the hub alone can load it")));
+            Ok(None)
+        }
+    }
+}
+
+fn unknown(given: &Given, builtin: &str) -> Failure {
+    let names = || ocm_policy_builtin::ALL.iter().map(|builtin| builtin.name);
+    let sentence =
+        format!("policy {:?} of {}: no module {builtin:?} comes along with this release", given.name(), given.source);
+    Failure::usage(sentence).hint(match nearest(builtin, names()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("these do: {}", names().collect::<Vec<_>>().join(", ")),
+    })
+}
+
+/// Why files cannot be applied, in the words of this command's flags.
+fn wrong(error: FilesError) -> Failure {
+    let failure = Failure::usage(error.to_string());
+    match error {
+        FilesError::NoConfigMap { policy } => {
+            failure.hint(format!("--module {policy}=FILE needs spec.module.configMap with namespace, name and key"))
+        }
+        FilesError::TooLarge { .. } => {
+            failure.hint("kubectl ocm policy build makes smaller modules of Rust than of other languages")
+        }
+        _ => failure,
+    }
+}
+
+/// What there is to know of a policy that is, or was, disabled.
+fn about_disabled(applied: &Applied) -> Option<Event> {
+    let was = |object: &Value| {
+        let policy: Option<HubPolicy> = serde_json::from_value(object.clone()).ok();
+        policy.is_some_and(|policy| disabled(&policy).is_some())
+    };
+    let name = applied.manifest.name();
+    match (applied.before.as_ref().is_some_and(was), was(&applied.after)) {
+        (_, true) => Some(Event::note(format!(
+            "{name} is disabled, and stays so: the file does not name its mode; to let it count: kubectl ocm policy \
+             enable {name}"
+        ))),
+        (true, false) => Some(Event::note(format!("{name} was disabled, and counts again as the file says"))),
+        (false, false) => None,
+    }
+}

@@ -1,0 +1,260 @@
+//! An explanation in every format.
+
+use ocm_cli::{Format, Table, Ui, clean, document, words};
+use ocm_core::Failure;
+use ocm_core::explanation::{Asking, Counted, Doubt, Explanation, Finding, GivenApproval, Opinion};
+use serde_json::{Value, json};
+
+/// Headings; the first `NARROW` of them make the ordinary table.
+const HEADINGS: &[&str] = &["POLICY", "MODE", "VERDICT", "REASONS", "NOTE", "DIGEST", "IN FORCE", "AUTO-APPROVE"];
+const NARROW: usize = 5;
+/// How many digits of a digest tell modules apart at a glance.
+const DIGITS: usize = 12;
+/// Shown where there is nothing to show.
+const NONE: &str = "-";
+
+/// Where an explanation is shown.
+pub(crate) struct View<'a> {
+    pub(crate) ui: &'a Ui,
+    pub(crate) format: Format,
+}
+
+impl View<'_> {
+    pub(crate) fn show(&self, explanation: &Explanation) -> Result<(), Failure> {
+        match self.format {
+            Format::Json | Format::Yaml => self.ui.out(&document(self.format, &whole(explanation))?),
+            Format::Name => {
+                for opinion in explanation.opinions.iter().filter(|opinion| opinion.decides) {
+                    self.ui.line(&format!("hubpolicy.policy.kubectl-ocm.dev/{}", opinion.policy));
+                }
+            }
+            format => self.ui.out(&shown(explanation, format == Format::Wide)),
+        }
+        Ok(())
+    }
+}
+
+fn shown(explanation: &Explanation, wide: bool) -> String {
+    let mut text = clean(&sentence(explanation)) + "\n";
+    for hint in &explanation.next {
+        text += &format!("  next: {}\n", clean(&words(hint)));
+    }
+    if !explanation.opinions.is_empty() {
+        let columns = if wide { HEADINGS.len() } else { NARROW };
+        let mut table = Table::new(&HEADINGS[..columns]);
+        for opinion in &explanation.opinions {
+            table.row(&cells(opinion)[..columns]);
+        }
+        text += &format!("\n{}", table.render());
+    }
+    let details = details(explanation);
+    if !details.is_empty() {
+        text += "\n";
+    }
+    for (name, detail) in details {
+        let label = format!("{name}:");
+        text += &format!("{label:<11}{}\n", clean(&detail));
+    }
+    text
+}
+
+/// The answer.
+fn sentence(explanation: &Explanation) -> String {
+    let name = &explanation.name;
+    let by = |policies: &[String]| match policies {
+        [one] => format!("policy {one}"),
+        many => format!("policies {}", many.join(", ")),
+    };
+    let stands = match &explanation.standing {
+        Some(standing) => format!("; it is {}", standing.phase),
+        None => String::new(),
+    };
+    match &explanation.finding {
+        Finding::LetIn { policies, at } => {
+            let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+            format!("{name} was let in by {}{at}{stands}", by(policies))
+        }
+        Finding::Accepted { is_certain: true } => {
+            format!("{name} was accepted by a person or by Open Cluster Management, and by no policy{stands}")
+        }
+        Finding::Accepted { is_certain: false } => {
+            format!("{name} was accepted; whether a policy let it in cannot be told{stands}")
+        }
+        Finding::RequestWaits { why } => format!("{name} is accepted, and its certificate request waits for {why}"),
+        Finding::BeingLetIn { policies, since } => {
+            format!("{name} is being let in by {} since {since}", by(policies))
+        }
+        Finding::Waits { why } => format!("{name} waits for {why}"),
+        Finding::Denied { why } => format!("{name} is denied by {why}"),
+        Finding::NotAccepted => match &explanation.standing {
+            Some(standing) if !standing.message.is_empty() => {
+                format!("{name} is not accepted any more, or was denied by a person: {}", standing.message)
+            }
+            _ => format!("{name} is not accepted any more, or was denied by a person"),
+        },
+        Finding::Detaching => format!("{name} is being removed from the hub"),
+        Finding::NoRequest => format!("{name} has not been asked about: its agent has not asked for a certificate"),
+        Finding::NotDecided => format!("{name} asks to be let in, and its policies have not been asked yet"),
+        Finding::NoPolicyEngine => {
+            format!("{name} waits for a person: this hub has no policy engine, so nobody else decides")
+        }
+        Finding::Removed { at, until } => {
+            let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+            let until = until.as_ref().map(|until| {
+                format!(
+                    "; its certificates may be valid until {until}, and until then only a person gives its name away"
+                )
+            });
+            format!("{name} was removed from the hub{at}{}", until.unwrap_or_default())
+        }
+        Finding::Unknown => format!("what became of {name} cannot be told: what would tell could not be read"),
+    }
+}
+
+fn cells(opinion: &Opinion) -> [String; 8] {
+    let short = |digest: Option<&String>| {
+        digest.map_or_else(|| NONE.to_owned(), |digest| digest.chars().take(DIGITS).collect())
+    };
+    let list = |items: Vec<String>, by: &str| if items.is_empty() { NONE.to_owned() } else { items.join(by) };
+    let now = opinion.now.as_ref();
+    [
+        opinion.policy.clone(),
+        now.map_or_else(|| NONE.to_owned(), |now| now.mode.to_string()),
+        opinion.verdict.to_string(),
+        list(opinion.codes.clone(), ","),
+        list(opinion.doubts.iter().map(doubt).collect(), "; "),
+        short(opinion.module_sha256.as_ref()),
+        short(now.and_then(|now| now.sha256.as_ref())),
+        now.map_or_else(|| NONE.to_owned(), |now| now.auto_approve.to_string()),
+    ]
+}
+
+/// Why an opinion may be another one now.
+fn doubt(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::Gone => "the policy is gone".to_owned(),
+        Doubt::Unread => "whether it is in force cannot be told".to_owned(),
+        Doubt::OtherModule => "another module is in force now".to_owned(),
+        Doubt::Changed => "the policy was changed since".to_owned(),
+        Doubt::Newer => "the policy is newer than this decision".to_owned(),
+        Doubt::NotObserved => "the last change of the policy was not observed yet".to_owned(),
+        Doubt::NotLoaded(why) => format!("the wanted version is not in force: {why}"),
+    }
+}
+
+fn details(explanation: &Explanation) -> Vec<(&'static str, String)> {
+    let mut details = Vec::new();
+    if let Some(at) = &explanation.decided {
+        details.push(("Decided", at.clone()));
+    }
+    if let Some(asking) = &explanation.asking {
+        let credential = asking.credential_id.as_ref().map(|id| format!(", with {id}")).unwrap_or_default();
+        details.push(("Asked by", format!("{}{credential}", asking.requester)));
+        details.push(("Request", request(asking)));
+    }
+    match explanation.others {
+        0 => {}
+        1 => details.push(("Others", "1 other request waits for this name".to_owned())),
+        others => details.push(("Others", format!("{others} other requests wait for this name"))),
+    }
+    let of = if explanation.keys.of_earlier { " (of an earlier cluster of this name)" } else { "" };
+    for key in &explanation.keys.all {
+        details.push(("Key", format!("sha256:{} until {}{of}", key.spki_sha256, key.until)));
+    }
+    for given in &explanation.approvals {
+        details.push(("Approval", approval(given)));
+    }
+    if explanation.has_record {
+        let name = &explanation.name;
+        let replay = "kubectl ocm policy replay - --policy FILE";
+        details.push(("Replay", format!("kubectl ocm policy explain {name} --record | {replay}")));
+    }
+    for unread in &explanation.unread {
+        details.push(("Not read", format!("{}: {}", unread.what, unread.failure)));
+    }
+    details
+}
+
+fn request(asking: &Asking) -> String {
+    let key = asking.spki_sha256.as_ref().map(|digest| format!(", key sha256:{digest}")).unwrap_or_default();
+    match (&asking.request, asking.state) {
+        (Some(request), Some(state)) => format!("{request}, {state}{key}"),
+        (Some(request), None) => format!("{request}{key}"),
+        (None, _) => "none is known".to_owned(),
+    }
+}
+
+fn approval(given: &GivenApproval) -> String {
+    let groups = match given.groups.as_slice() {
+        [] => String::new(),
+        groups => format!(" of {}", groups.join(", ")),
+    };
+    let counted = match given.counted {
+        Counted::Yes => "",
+        Counted::BreakGlass => "; for an emergency, not counted among the others",
+        Counted::Ended => "; it has ended",
+        Counted::OtherRequester => "; not counted: for somebody else who asks",
+        Counted::OwnRequest => "; not counted: whoever asks cannot approve",
+        Counted::Withdrawn => "; it is being withdrawn",
+    };
+    let reason = given.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    format!("{}{groups} until {}{reason}{counted}", given.approver, given.expires_at)
+}
+
+fn whole(explanation: &Explanation) -> Value {
+    let opinions: Vec<Value> = explanation.opinions.iter().map(opinion).collect();
+    let approvals: Vec<Value> = explanation
+        .approvals
+        .iter()
+        .map(|given| {
+            json!({
+                "approver": given.approver, "groups": given.groups, "reason": given.reason,
+                "expiresAt": given.expires_at, "counted": given.counted.word(),
+            })
+        })
+        .collect();
+    let unread: Vec<Value> = explanation
+        .unread
+        .iter()
+        .map(|unread| {
+            let failure = &unread.failure;
+            json!({"what": unread.what, "reason": failure.reason.to_string(), "message": failure.to_string()})
+        })
+        .collect();
+    json!({
+        "cluster": explanation.name,
+        "finding": explanation.finding.word(),
+        "sentence": sentence(explanation),
+        "next": explanation.next.iter().map(words).collect::<Vec<_>>(),
+        "phase": explanation.standing.as_ref().map(|standing| standing.phase.to_string()),
+        "decided": explanation.decided,
+        "verdict": explanation.verdict,
+        "opinions": opinions,
+        "asking": explanation.asking.as_ref().map(|asking| json!({
+            "requester": asking.requester, "credentialId": asking.credential_id, "request": asking.request,
+            "state": asking.state.map(|state| state.to_string()), "spkiSha256": asking.spki_sha256,
+        })),
+        "otherRequests": explanation.others,
+        "keys": explanation.keys.all,
+        "keysOfEarlierCluster": explanation.keys.of_earlier,
+        "approvals": approvals,
+        "hasRecord": explanation.has_record,
+        "unread": unread,
+    })
+}
+
+fn opinion(opinion: &Opinion) -> Value {
+    let now = opinion.now.as_ref();
+    json!({
+        "policy": opinion.policy,
+        "verdict": opinion.verdict,
+        "codes": opinion.codes,
+        "decides": opinion.decides,
+        "moduleSha256": opinion.module_sha256,
+        "mode": now.map(|now| now.mode.to_string()),
+        "autoApprove": now.map(|now| now.auto_approve),
+        "breakGlass": now.map(|now| now.break_glass),
+        "inForceSha256": now.and_then(|now| now.sha256.clone()),
+        "doubts": opinion.doubts.iter().map(Doubt::word).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,10 @@
+//! Lists of objects of a hub, as every command that has one takes and prints them.
+
+mod args;
+mod show;
+mod sort;
+mod view;
+
+pub use args::ListArgs;
+pub use show::{follow, show};
+pub use view::{NONE, View, age};

@@ -1,0 +1,50 @@
+//! How rows look.
+
+use jiff::Timestamp;
+use ocm_core::duration;
+use serde_json::{Value, json};
+
+/// How a kind of row looks in every format.
+pub trait View {
+    /// What a row is made of.
+    type Row;
+    /// Headings; the first [`Self::NARROW`] of them make the ordinary table.
+    const HEADINGS: &'static [&'static str];
+    /// How many columns the ordinary table has.
+    const NARROW: usize;
+    /// What a list is called when it is empty.
+    const NOTHING: &'static str;
+    /// Names of the columns by which rows can be sorted: headings in lower case.
+    const COLUMNS: &'static [&'static str];
+    /// The cells of a row, as many as there are headings.
+    fn cells(row: &Self::Row, now: Timestamp) -> Vec<String>;
+    /// kubectl's `kind.group/name`.
+    fn reference(row: &Self::Row) -> String;
+    /// The object with what we made of it.
+    fn document(row: &Self::Row) -> Value;
+    /// The object, for paths into it.
+    fn object(row: &Self::Row) -> Value;
+    /// When the object was created.
+    fn created(row: &Self::Row) -> Option<Timestamp>;
+
+    /// What a row holds in the column of a name; numbers sort as numbers.
+    fn column(row: &Self::Row, name: &str) -> Option<Value> {
+        if name == "age" {
+            // The youngest first, as an age grows.
+            return Self::created(row).map(|created| json!(-created.as_second()));
+        }
+        let index = Self::HEADINGS.iter().position(|heading| heading.eq_ignore_ascii_case(name))?;
+        Self::cells(row, Timestamp::UNIX_EPOCH).into_iter().nth(index).map(Value::String)
+    }
+}
+
+/// Shown where there is nothing to show.
+pub const NONE: &str = "<none>";
+
+/// How long ago it was, as kubectl writes ages.
+pub fn age(now: Timestamp, created: Option<Timestamp>) -> String {
+    match created {
+        Some(created) => duration::human(now.duration_since(created).try_into().unwrap_or_default()),
+        None => NONE.to_owned(),
+    }
+}

@@ -1,0 +1,273 @@
+//! From facts to an explanation.
+
+use jiff::Timestamp;
+use ocm_api::registration::{RegistrationKey, RegistrationStatus, RegistrationVerdict};
+
+use super::approvals::{GivenApproval, approvals};
+use super::facts::is_accepted;
+use super::opinions::{Opinion, opinions};
+use super::{Facts, Finding};
+use crate::csr::State;
+use crate::phase::{Phase, Standing, standing};
+use crate::{Failure, Hint, Reason, Remedy};
+
+/// The codes of the policy `approvals` that tell what a person can do.
+const APPROVALS_MISSING: &str = "ApprovalsMissing";
+const APPROVALS_UNPROVED: &str = "ApprovalsUnproved";
+/// How the controller begins what a person has to decide.
+const PERSON: &str = "a person: ";
+/// So many policies are worth a look of their own.
+const LOOKS: usize = 3;
+
+/// Why a cluster is let in, or what keeps it out.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// Name of the cluster.
+    pub name: String,
+    /// The answer.
+    pub finding: Finding,
+    /// Where the cluster stands; none: it is gone, or was not read.
+    pub standing: Option<Standing>,
+    /// What to do next.
+    pub next: Vec<Hint>,
+    /// When policies decided last, in RFC 3339.
+    pub decided: Option<String>,
+    /// What they and the rules said together.
+    pub verdict: Option<RegistrationVerdict>,
+    /// What each said.
+    pub opinions: Vec<Opinion>,
+    /// Who asks, and with which request.
+    pub asking: Option<Asking>,
+    /// How many other requests wait for the name.
+    pub others: usize,
+    /// Keys that certificates were approved for.
+    pub keys: Keys,
+    /// People's approvals.
+    pub approvals: Vec<GivenApproval>,
+    /// Whether a record of the decision is kept, which can be replayed.
+    pub has_record: bool,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// Who asks to register the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// User name.
+    pub requester: String,
+    /// What they authenticated with.
+    pub credential_id: Option<String>,
+    /// The certificate request.
+    pub request: Option<String>,
+    /// What has become of it; none: it is gone, or was not read.
+    pub state: Option<State>,
+    /// SHA-256 of its public key, lower-case hexadecimal digits.
+    pub spki_sha256: Option<String>,
+}
+
+/// Keys that certificates were approved for, those that end last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// The keys.
+    pub all: Vec<RegistrationKey>,
+    /// Whether they are those of an earlier cluster of the name.
+    pub of_earlier: bool,
+}
+
+/// Something that could not be read.
+#[derive(Clone, Debug)]
+pub struct Unread {
+    /// What, as a plural of Kubernetes.
+    pub what: &'static str,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// Explains what was read.
+pub fn explain(facts: &Facts) -> Explanation {
+    let status = facts.of_cluster();
+    let standing = facts.cluster().map(standing);
+    let finding = finding(facts, standing.as_ref());
+    let opinions = opinions(facts);
+    let asking = asking(facts);
+    let decision = status.and_then(|status| status.decision.as_ref());
+    let own = asking.as_ref().and_then(|asking| asking.request.as_ref());
+    let others = facts.pending().filter(|request| Some(&request.name) != own).count();
+    Explanation {
+        name: facts.name.clone(),
+        next: next(facts, &finding, &opinions),
+        standing,
+        finding,
+        decided: decision.map(|decision| decision.at.clone()),
+        verdict: decision.and(status).map(|status| status.verdict.clone()),
+        opinions,
+        approvals: approvals(facts, asking.as_ref().map(|asking| asking.requester.as_str())),
+        asking,
+        others,
+        keys: Keys {
+            all: facts.written().map(|status| status.keys.clone()).unwrap_or_default(),
+            of_earlier: facts.cluster().is_some() && status.is_none(),
+        },
+        has_record: decision.is_some_and(|decision| decision.record.is_some()),
+        unread: unread(facts),
+    }
+}
+
+fn finding(facts: &Facts, standing: Option<&Standing>) -> Finding {
+    let status = facts.of_cluster();
+    match (facts.cluster(), standing) {
+        (Some(cluster), Some(standing)) => match standing.phase {
+            Phase::Detaching => Finding::Detaching,
+            _ if is_accepted(cluster) => accepted(facts),
+            Phase::Denied => Finding::NotAccepted,
+            _ => kept_out(facts),
+        },
+        _ if facts.cluster.is_ok() => removed(facts.written(), facts.now),
+        _ => match status {
+            Some(status) if status.removed_at.is_some() && facts.waiting_for().is_none() => {
+                removed(Some(status), facts.now)
+            }
+            Some(status) if status.intent.is_some() || facts.waiting_for().is_some() => kept_out(facts),
+            Some(status) if !status.approved_by.is_empty() => let_in(status),
+            _ => Finding::Unknown,
+        },
+    }
+}
+
+fn let_in(status: &RegistrationStatus) -> Finding {
+    let at = status.decision.as_ref().map(|decision| decision.at.clone());
+    Finding::LetIn { policies: status.approved_by.clone(), at }
+}
+
+fn accepted(facts: &Facts) -> Finding {
+    if let Some(why) = facts.waiting_for() {
+        return Finding::RequestWaits { why: why.to_owned() };
+    }
+    match facts.of_cluster() {
+        Some(status) if !status.approved_by.is_empty() => let_in(status),
+        _ => Finding::Accepted { is_certain: facts.registration.is_ok() || facts.has_no_engine() },
+    }
+}
+
+fn kept_out(facts: &Facts) -> Finding {
+    let status = facts.of_cluster();
+    if let Some((intent, status)) = status.and_then(|status| Some((status.intent.as_ref()?, status))) {
+        return Finding::BeingLetIn { policies: status.approved_by.clone(), since: intent.at.clone() };
+    }
+    if let Some(why) = facts.waiting_for() {
+        let why = why.to_owned();
+        return match status.map(|status| &status.verdict) {
+            Some(RegistrationVerdict::Deny) => Finding::Denied { why },
+            _ => Finding::Waits { why },
+        };
+    }
+    match &facts.registration {
+        _ if facts.requests.is_ok() && facts.pending().next().is_none() => Finding::NoRequest,
+        Ok(_) => Finding::NotDecided,
+        Err(_) if facts.has_no_engine() => Finding::NoPolicyEngine,
+        Err(_) => Finding::Unknown,
+    }
+}
+
+fn removed(status: Option<&RegistrationStatus>, now: Timestamp) -> Finding {
+    let keys = status.map(|status| status.keys.as_slice()).unwrap_or_default();
+    // All are written alike, so the latest is the greatest text. What cannot be read is taken for the worse.
+    let alive = keys.iter().filter(|key| key.until.parse::<Timestamp>().map_or(true, |until| until > now));
+    Finding::Removed {
+        at: status.and_then(|status| status.removed_at.clone()),
+        until: alive.map(|key| key.until.clone()).max(),
+    }
+}
+
+/// Who asks: as the controller wrote it down, or else by the newest request that waits.
+fn asking(facts: &Facts) -> Option<Asking> {
+    let written = facts.waiting_for().and(facts.written()).or_else(|| facts.of_cluster());
+    if let Some(requester) = written.and_then(|status| status.requester.as_ref()) {
+        let request = written.and_then(|status| status.request.as_ref());
+        return Some(Asking {
+            requester: requester.username.clone(),
+            credential_id: requester.credential_id.clone(),
+            request: request.map(|request| request.name.clone()),
+            state: request.and_then(|request| facts.state_of(&request.uid)),
+            spki_sha256: request.map(|request| request.spki_sha256.clone()).filter(|digest| !digest.is_empty()),
+        });
+    }
+    let newest = facts.pending().max_by_key(|request| request.created)?;
+    Some(Asking {
+        requester: newest.asked_by().to_owned(),
+        credential_id: newest.requester.credential_ids.first().cloned(),
+        request: Some(newest.name.clone()),
+        state: Some(newest.state),
+        spki_sha256: newest.key_digest().map(str::to_owned),
+    })
+}
+
+fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion]) -> Vec<Hint> {
+    let name = || facts.name.clone();
+    let accept = || Hint::from(Remedy::Accept(name()));
+    let requests = || Hint::from(Remedy::SeeRequests(name()));
+    match finding {
+        Finding::Waits { why } | Finding::RequestWaits { why } => {
+            let mut next = looks(&facts.name, opinions);
+            if why.starts_with(PERSON) && opinions.is_empty() {
+                next.push(requests());
+            }
+            next.push(accept());
+            next.extend(emergency(&facts.name, opinions));
+            next
+        }
+        Finding::Denied { .. } => {
+            let mut next = looks(&facts.name, opinions);
+            next.extend(emergency(&facts.name, opinions));
+            next
+        }
+        Finding::NotAccepted => vec![accept()],
+        Finding::NotDecided => vec![Remedy::PolicyController.into(), accept()],
+        Finding::NoPolicyEngine => vec![requests(), accept()],
+        Finding::NoRequest => {
+            vec!["its agent asks for a certificate when it registers the cluster: look at the agent there".into()]
+        }
+        Finding::LetIn { .. }
+        | Finding::Accepted { .. }
+        | Finding::BeingLetIn { .. }
+        | Finding::Detaching
+        | Finding::Removed { .. }
+        | Finding::Unknown => Vec::new(),
+    }
+}
+
+/// What to do about the policies that keep a cluster out.
+fn looks(name: &str, opinions: &[Opinion]) -> Vec<Hint> {
+    let mut next = Vec::new();
+    let deciding = || opinions.iter().filter(|opinion| opinion.decides);
+    let gives = |code: &str| deciding().any(|opinion| opinion.codes.iter().any(|given| given == code));
+    if gives(APPROVALS_UNPROVED) {
+        next.push(Remedy::InstallBaseline.into());
+    }
+    if gives(APPROVALS_MISSING) {
+        next.push(Remedy::ApproveOnly(name.to_owned()).into());
+    }
+    next.extend(deciding().take(LOOKS).map(|opinion| Remedy::SeePolicy(opinion.policy.clone()).into()));
+    next
+}
+
+/// What helps past policies whose administrators allow it: past all that keep the cluster out, or it helps nobody.
+fn emergency(name: &str, opinions: &[Opinion]) -> Option<Hint> {
+    let mut deciding = opinions.iter().filter(|opinion| opinion.decides).peekable();
+    deciding.peek()?;
+    let passes = |opinion: &Opinion| opinion.now.as_ref().is_some_and(|now| now.break_glass);
+    deciding.all(passes).then(|| Remedy::BreakGlass(name.to_owned()).into())
+}
+
+/// A hub without a policy engine lacks nothing that could be read.
+fn unread(facts: &Facts) -> Vec<Unread> {
+    let all = [
+        ("managedclusters", facts.cluster.as_ref().err()),
+        ("registrations", facts.registration.as_ref().err()),
+        ("certificatesigningrequests", facts.requests.as_ref().err()),
+        ("hubpolicies", facts.policies.as_ref().err()),
+        ("registrationapprovals", facts.approvals.as_ref().err()),
+    ];
+    let unread = all.into_iter().filter_map(|(what, failure)| Some(Unread { what, failure: failure?.clone() }));
+    unread.filter(|unread| unread.failure.reason != Reason::KindNotServed).collect()
+}

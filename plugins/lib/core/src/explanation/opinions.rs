@@ -1,0 +1,143 @@
+//! What each policy said, and whether that still is its word.
+
+use jiff::Timestamp;
+use ocm_api::HubPolicy;
+use ocm_api::conditions::hub_policy::LOADED;
+use ocm_api::conditions::{FALSE, find};
+use ocm_api::policy::{BreakGlass, PolicyMode};
+use ocm_api::registration::{RegistrationDecision, RegistrationOpinion, RegistrationVerdict};
+
+use super::Facts;
+use crate::Reason;
+
+/// What one policy said in the last decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opinion {
+    /// Name of the HubPolicy.
+    pub policy: String,
+    /// What it said.
+    pub verdict: RegistrationVerdict,
+    /// The codes of its reasons, or of its error.
+    pub codes: Vec<String>,
+    /// SHA-256 of the module that said it.
+    pub module_sha256: Option<String>,
+    /// Whether the decision is what it is because of this opinion.
+    pub decides: bool,
+    /// The HubPolicy as it is now; none: gone, or not read.
+    pub now: Option<InForce>,
+    /// Why it may say something else now; nothing: it is what is in force.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A policy as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// What its verdict counts for.
+    pub mode: PolicyMode,
+    /// Whether its allow lets clusters in.
+    pub auto_approve: bool,
+    /// Whether an approval with breakGlass passes it.
+    pub break_glass: bool,
+    /// SHA-256 of the module in force.
+    pub sha256: Option<String>,
+}
+
+/// Why an opinion may be another one now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The hub has no such policy any more.
+    Gone,
+    /// The policies of the hub could not be read.
+    Unread,
+    /// Another module is in force.
+    OtherModule,
+    /// The HubPolicy has been changed since.
+    Changed,
+    /// The HubPolicy was created after the decision: another one had the name.
+    Newer,
+    /// The controller has not told yet what became of the last change of the HubPolicy.
+    NotObserved,
+    /// The version that is wanted is not in force, for this reason.
+    NotLoaded(String),
+}
+
+impl Doubt {
+    /// The stable word for programs.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Gone => "Gone",
+            Self::Unread => "Unread",
+            Self::OtherModule => "OtherModule",
+            Self::Changed => "Changed",
+            Self::Newer => "Newer",
+            Self::NotObserved => "NotObserved",
+            Self::NotLoaded(_) => "NotLoaded",
+        }
+    }
+}
+
+/// The opinions of the last decision about the cluster.
+pub(super) fn opinions(facts: &Facts) -> Vec<Opinion> {
+    let Some(status) = facts.of_cluster() else { return Vec::new() };
+    let Some(decision) = &status.decision else { return Vec::new() };
+    let decides = |opinion: &RegistrationOpinion| match &status.verdict {
+        RegistrationVerdict::Allow => status.approved_by.contains(&opinion.policy),
+        RegistrationVerdict::NoOpinion => false,
+        verdict => opinion.verdict == *verdict,
+    };
+    let one = |opinion: &RegistrationOpinion| {
+        let policy = match &facts.policies {
+            Ok(all) => {
+                all.iter().find(|policy| policy.metadata.name.as_ref() == Some(&opinion.policy)).ok_or(Doubt::Gone)
+            }
+            // The hub knows no policies at all any more.
+            Err(failure) if failure.reason == Reason::KindNotServed => Err(Doubt::Gone),
+            Err(_) => Err(Doubt::Unread),
+        };
+        let doubts = match &policy {
+            Ok(policy) => doubts(policy, opinion, decision),
+            Err(doubt) => vec![doubt.clone()],
+        };
+        Opinion {
+            policy: opinion.policy.clone(),
+            verdict: opinion.verdict.clone(),
+            codes: opinion.codes.clone(),
+            module_sha256: opinion.module_sha256.clone(),
+            decides: decides(opinion),
+            now: policy.ok().map(in_force),
+            doubts,
+        }
+    };
+    decision.policies.iter().map(one).collect()
+}
+
+fn in_force(policy: &HubPolicy) -> InForce {
+    InForce {
+        mode: policy.spec.mode.clone(),
+        auto_approve: policy.spec.auto_approve,
+        break_glass: policy.spec.break_glass == BreakGlass::Allowed,
+        sha256: policy.status.as_ref().and_then(|status| status.sha256.clone()),
+    }
+}
+
+fn doubts(policy: &HubPolicy, opinion: &RegistrationOpinion, decision: &RegistrationDecision) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let generation = policy.metadata.generation;
+    let status = policy.status.clone().unwrap_or_default();
+    if let Some(loaded) = find(&status.conditions, LOADED).filter(|loaded| loaded.status == FALSE) {
+        doubts.push(Doubt::NotLoaded(loaded.message.clone()));
+    }
+    let created = policy.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let decided: Option<Timestamp> = decision.at.parse().ok();
+    if created.zip(decided).is_some_and(|(created, decided)| created > decided) {
+        doubts.push(Doubt::Newer);
+    } else if opinion.generation.is_some() && opinion.generation != generation {
+        doubts.push(Doubt::Changed);
+    }
+    match (&opinion.module_sha256, &status.sha256) {
+        (Some(said), Some(now)) if said != now => doubts.push(Doubt::OtherModule),
+        _ if status.observed_generation != generation => doubts.push(Doubt::NotObserved),
+        _ => {}
+    }
+    doubts
+}

@@ -1,0 +1,101 @@
+//! The emergency exit: the API server asks no policy any more, and a mark says who wanted it so.
+//!
+//! ```text
+//! rights ─▶ find (whose is it?) ─▶ the caller asks ─▶ mark ─▶ delete configurations
+//! ```
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use ocm_core::plan::{Applied, Found};
+use ocm_core::policy_engine::{self as engine, EMERGENCY, Mark};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_kube::access::Right;
+use ocm_kube::apply::FIELD_MANAGER;
+use ocm_kube::{Cluster, access, remove};
+use serde_json::{Value, json};
+
+/// What the rights are needed for.
+const PURPOSE: &str = "take the hub's policies out of force";
+
+/// What has the API server ask policies.
+#[derive(Debug)]
+pub struct Asking(Vec<Found>);
+
+impl Asking {
+    /// Whether there is anything.
+    pub fn is_there(&self) -> bool {
+        self.0.iter().any(|found| found.live.is_some())
+    }
+}
+
+/// What has the API server ask policies. Nothing is changed yet.
+///
+/// # Errors
+/// When a right is missing, or somebody else made an object of such a name; the failure of a request.
+pub async fn find_asking(hub: &Cluster, dry_run: DryRun, narrator: &dyn Narrator) -> Result<Asking, Failure> {
+    let configurations = engine::removal(false).configurations;
+    if dry_run == DryRun::No {
+        narrator.tell(Event::now("checking your rights"));
+        let mut rights = access::to_remove(&configurations);
+        rights.push(Right::new("patch", "", "namespaces").on(engine::NAMESPACE));
+        access::require(hub, PURPOSE, &rights).await?;
+    }
+    Ok(Asking(remove::find(hub, &configurations).await?))
+}
+
+/// Has the API server ask nobody any more. The mark comes first: whatever happens then, it says what was wanted.
+///
+/// # Errors
+/// The failure of a request; what was deleted before it is gone.
+pub async fn stop_asking(
+    hub: &Cluster,
+    found: Asking,
+    reason: &str,
+    dry_run: DryRun,
+    narrator: &dyn Narrator,
+    each: impl FnMut(&Applied),
+) -> Result<Vec<Applied>, Failure> {
+    if dry_run != DryRun::Client && found.is_there() {
+        let review = access::myself(hub).await?;
+        // Other clocks may be wrong in an emergency, too.
+        let at = review.metadata.creation_timestamp.map_or_else(Timestamp::now, |time| time.0);
+        let by = review.status.and_then(|status| status.user_info?.username).unwrap_or_default();
+        let mark = json!(Mark { at, by, reason: reason.to_owned() }).to_string();
+        match annotate(hub, Value::from(mark), dry_run).await {
+            // Nobody has to keep the namespace for that.
+            Err(failure) if failure.reason == Reason::NotFound => {
+                narrator.tell(Event::warning(format!("no mark is left: there is no namespace {}", engine::NAMESPACE)));
+            }
+            marked => marked?,
+        }
+    }
+    remove::all(hub, found.0, dry_run, narrator, each).await
+}
+
+/// Takes the mark away where the API server asks again, and tells what it said.
+///
+/// # Errors
+/// The failure of a request.
+pub(crate) async fn ended(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let api: Api<Namespace> = Api::all(hub.client.clone());
+    let found = api.get_metadata_opt(engine::NAMESPACE).await;
+    let found = found.map_err(|error| hub.explain(format_args!("read namespace {}", engine::NAMESPACE), error))?;
+    let Some(mark) = found.and_then(|found| found.metadata.annotations?.remove(EMERGENCY)) else { return Ok(()) };
+    annotate(hub, Value::Null, DryRun::No).await?;
+    narrator.tell(Event::note(format!("policies were out of force {}", Mark::words(&mark))));
+    Ok(())
+}
+
+async fn annotate(hub: &Cluster, mark: Value, dry_run: DryRun) -> Result<(), Failure> {
+    let api: Api<Namespace> = Api::all(hub.client.clone());
+    let params = PatchParams {
+        dry_run: dry_run == DryRun::Server,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = json!({"metadata": {"annotations": { EMERGENCY: mark }}});
+    let patched = api.patch_metadata(engine::NAMESPACE, &params, &Patch::Merge(patch)).await;
+    patched.map(|_| ()).map_err(|error| hub.explain(format_args!("mark namespace {}", engine::NAMESPACE), error))
+}

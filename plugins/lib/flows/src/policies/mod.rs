@@ -1,0 +1,15 @@
+//! The HubPolicies of a hub, for people.
+
+mod apply;
+mod describe;
+mod emergency;
+mod list;
+mod switch;
+
+pub use apply::{ApplyRequest, PoliciesApplied, apply_policies};
+pub use describe::{Described, describe};
+pub(crate) use emergency::ended;
+pub use emergency::{Asking, find_asking, stop_asking};
+pub use list::{PolicyRow, policies, watch_policies};
+pub(crate) use list::{listed, no_policy_engine};
+pub use switch::{SwitchFailure, Switchable, find_switchable, switch_policies};

@@ -1,0 +1,146 @@
+//! Disabling policies of a hub, and enabling them again.
+//!
+//! ```text
+//! rights ─▶ find (what is to be done for each?) ─▶ the caller asks ─▶ one patch each, for the version that was looked at
+//! ```
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use ocm_api::{HubPolicy, Manifest};
+use ocm_core::hub_policy::{Switch, SwitchError, Switching, switch};
+use ocm_core::plan::{Applied, Outcome};
+use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_kube::access::Right;
+use ocm_kube::apply::FIELD_MANAGER;
+use ocm_kube::{Cluster, access};
+use serde_json::Value;
+
+use super::list::{PolicyRow, no_policy_engine, policies};
+
+/// How often a policy is read and patched that others change at the same time; the controller writes its status.
+const TRIES: u32 = 5;
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why policies are not switched; nothing was changed unless it says so.
+#[derive(Debug)]
+pub enum SwitchFailure {
+    /// This one cannot be put back what it was.
+    Refused(String, SwitchError),
+    /// It failed.
+    Failed(Failure),
+}
+
+impl From<Failure> for SwitchFailure {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// A policy as it was found, and whether there is something to do.
+#[derive(Clone, Debug)]
+pub struct Switchable {
+    /// The policy.
+    pub row: PolicyRow,
+    /// Whether it is not so yet.
+    pub changes: bool,
+}
+
+/// Looks at the policies of these names. Nothing is changed yet.
+///
+/// # Errors
+/// When a right is missing, a name is unknown, or one of them cannot be switched; the failure of a request.
+pub async fn find_switchable(
+    hub: &Cluster,
+    names: &[String],
+    to: Switch,
+    dry_run: DryRun,
+    narrator: &dyn Narrator,
+) -> Result<Vec<Switchable>, SwitchFailure> {
+    if dry_run == DryRun::No {
+        narrator.tell(Event::now("checking your rights"));
+        let purpose = match to {
+            Switch::Disable => "disable policies",
+            Switch::Enable => "enable policies",
+        };
+        let right = |verb, name: &str| Right::new(verb, "policy.kubectl-ocm.dev", "hubpolicies").on(name);
+        let rights: Vec<Right> = names.iter().flat_map(|name| ["get", "patch"].map(|verb| right(verb, name))).collect();
+        access::require(hub, purpose, &rights).await?;
+    }
+    let rows = policies(hub, names, None).await?;
+    let found = rows.into_iter().map(|row| {
+        let switching = judged(&row.object, to)?;
+        Ok(Switchable { row, changes: switching != Switching::Nothing })
+    });
+    found.collect()
+}
+
+fn judged(policy: &HubPolicy, to: Switch) -> Result<Switching, SwitchFailure> {
+    let name = policy.metadata.name.clone().unwrap_or_default();
+    switch(policy, to).map_err(|error| SwitchFailure::Refused(name, error))
+}
+
+/// Switches what was found. `each` hears of every policy as soon as it is done. What has changed since it was found is
+/// looked at again.
+///
+/// # Errors
+/// As [`find_switchable`]; those before it are switched.
+pub async fn switch_policies(
+    hub: &Cluster,
+    found: Vec<Switchable>,
+    to: Switch,
+    dry_run: DryRun,
+    narrator: &dyn Narrator,
+    mut each: impl FnMut(&Applied),
+) -> Result<Vec<Applied>, SwitchFailure> {
+    let mut all = Vec::new();
+    for Switchable { row, .. } in found {
+        let applied = one(hub, row.object, to, dry_run).await?;
+        each(&applied);
+        if dry_run == DryRun::No && applied.outcome.is_change() {
+            narrator.tell(Event::done(format!("{} {}", applied.manifest.reference(), applied.outcome.word())));
+        }
+        all.push(applied);
+    }
+    Ok(all)
+}
+
+async fn one(hub: &Cluster, mut policy: HubPolicy, to: Switch, dry_run: DryRun) -> Result<Applied, SwitchFailure> {
+    let api: Api<HubPolicy> = Api::all(hub.client.clone());
+    let name = policy.metadata.name.clone().unwrap_or_default();
+    let value = |policy: &HubPolicy| serde_json::to_value(policy).unwrap_or(Value::Null);
+    let done = |before: &HubPolicy, outcome, after: Value| Applied {
+        manifest: Manifest::of(before),
+        outcome,
+        before: Some(value(before)),
+        after,
+    };
+    let mut tries = 0;
+    loop {
+        let patch = match judged(&policy, to)? {
+            Switching::Nothing => return Ok(done(&policy, Outcome::Unchanged, value(&policy))),
+            Switching::Patch(patch) => patch,
+        };
+        if dry_run == DryRun::Client {
+            return Ok(done(&policy, Outcome::Configured, Value::Null));
+        }
+        let params = PatchParams {
+            dry_run: dry_run == DryRun::Server,
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let failure = match api.patch(&name, &params, &Patch::Merge(patch)).await {
+            Ok(after) => return Ok(done(&policy, Outcome::Configured, value(&after))),
+            Err(error) => hub.explain(format_args!("change policy {name:?}"), error),
+        };
+        tries += 1;
+        if failure.reason != Reason::Conflict || tries == TRIES {
+            return Err(no_policy_engine(failure).into());
+        }
+        tokio::time::sleep(PAUSE * tries).await;
+        let read = api.get(&name).await;
+        policy = read.map_err(|error| hub.explain(format_args!("read policy {name:?}"), error))?;
+    }
+}

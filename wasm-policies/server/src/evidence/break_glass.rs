@@ -1,0 +1,38 @@
+//! Approvals with breakGlass, by which their authors pass over policies.
+
+use std::sync::Arc;
+
+use ocm_policy_abi::{EvidenceSource, Query, Request};
+use ocm_policy_rules::{break_glass_approval, review};
+use serde_json::Value;
+
+use super::store::Store;
+use super::{Knowledge, OLDEST, guard};
+
+/// What has to be followed for it: approvals with what proves them, and the clusters that they are of.
+pub(crate) fn queries() -> Vec<Query> {
+    [EvidenceSource::Approvals, EvidenceSource::Clusters].map(|source| Query::new("breakGlass", source, [""; 0])).into()
+}
+
+impl Knowledge {
+    /// The approval with breakGlass by which whoever makes this request may pass over policies, as facts. None also where
+    /// it cannot be told: then no policy is passed over.
+    pub(crate) fn break_glass_approval(&self, request: &Request<'_>) -> Option<Value> {
+        let cluster = review::cluster_of(request)?;
+        let live = self.find(&EvidenceSource::Clusters)?.object_of(cluster, OLDEST)?;
+        let uid = live.pointer("/metadata/uid")?.as_str()?;
+        let approvals = self.approvals_with_break_glass();
+        break_glass_approval(request, uid, &approvals).cloned()
+    }
+
+    /// Approvals with breakGlass whose authors are proved, as facts.
+    pub fn approvals_with_break_glass(&self) -> Vec<Value> {
+        let since = guard::proves_since(|source| self.find(source), OLDEST);
+        let store: Option<Arc<Store>> = self.find(&EvidenceSource::Approvals);
+        let (Some(since), Some(store)) = (since, store) else { return Vec::new() };
+        let counts = |row: &Value| {
+            row["breakGlass"].as_bool() == Some(true) && row["created"].as_i64().is_some_and(|created| created > since)
+        };
+        store.rows(counts, OLDEST)
+    }
+}
