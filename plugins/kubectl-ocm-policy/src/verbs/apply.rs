@@ -79,29 +79,48 @@ fn checked(
         files.add_module(policy, module(Path::new(file), kind)?).map_err(wrong)?;
     }
     let loader = Loader::new(ui)?;
-    let mut digests = Vec::new();
+    let (mut digests, mut candidates) = (Vec::new(), Vec::new());
     for given in files.policies() {
         ui.tell(Event::now(format!("loading {}", given.name())));
-        if let Some(digest) = check(&loader, &files, given, ui)? {
+        if let Some(digest) = check(&loader, &files, given, &given.policy, "policy", ui)? {
             digests.push((given.name().to_owned(), digest));
         }
+        if let Some(tried) = given.candidate()
+            && let Some(digest) = check(&loader, &files, given, &tried, "the candidate of policy", ui)?
+        {
+            candidates.push((given.name().to_owned(), digest));
+        }
     }
+    let find = |digests: &[(String, String)], name: &str| {
+        digests.iter().find(|(of, _)| of == name).map(|(_, digest)| digest.clone())
+    };
     for given in files.policies_mut() {
-        if let Some((_, digest)) = digests.iter().find(|(name, _)| name == given.name()) {
-            given.pin(digest);
+        if let Some(digest) = find(&digests, given.name()) {
+            given.pin(&digest);
+        }
+        if let Some(digest) = find(&candidates, given.name()) {
+            given.pin_candidate(&digest);
         }
     }
     Ok((files, digests))
 }
 
-/// Loads the policy of a file where its module is at hand; returns the digest of a module that lies in the files.
-fn check(loader: &Loader, files: &Files, given: &Given, ui: &Ui) -> Result<Option<String>, Failure> {
-    let (name, spec) = (given.name(), &given.policy.spec);
+/// Loads a version of the policy of a file where its module is at hand; returns the digest of a module that lies in the
+/// files. `what` says for people which version it is.
+fn check(
+    loader: &Loader,
+    files: &Files,
+    given: &Given,
+    version: &HubPolicy,
+    what: &str,
+    ui: &Ui,
+) -> Result<Option<String>, Failure> {
+    let (name, spec) = (given.name(), &version.spec);
     let broken = |why: &dyn std::fmt::Display| {
-        Failure::usage(format!("policy {name:?} of {} cannot be loaded, so nothing was applied", given.source))
+        Failure::usage(format!("{what} {name:?} of {} cannot be loaded, so nothing was applied", given.source))
             .because(why)
     };
-    match files.module(&given.policy).map_err(wrong)? {
+    match files.module(version).map_err(wrong)? {
         Located::Builtin(builtin) => {
             let Some(found) = ocm_policy_builtin::find(builtin) else { return Err(unknown(given, builtin)) };
             loader.check(name, found.module, spec).map_err(|error| broken(&error))?;
@@ -116,7 +135,7 @@ fn check(loader: &Loader, files: &Files, given: &Given, ui: &Ui) -> Result<Optio
             Ok(Some(found))
         }
         Located::Elsewhere => {
-            ui.tell(Event::note(format!("the module of {name} is not in the files: the hub alone can load it")));
+            ui.tell(Event::note(format!("the module of {what} {name} is not in the files: the hub alone can load it")));
             Ok(None)
         }
     }
