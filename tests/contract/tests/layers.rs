@@ -47,6 +47,7 @@ const TOOLS: &[&str] = &[
     "ocm-kube",
     "ocm-net",
     "ocm-rules",
+    "policy-tests",
     "xtask",
 ];
 /// What brings in an event loop, a client, a command line or a terminal.
@@ -106,6 +107,13 @@ const RULES: &[Rule] = &[
         never: WORLD,
         not_itself: &[],
     },
+    Rule {
+        name: "ocm-policy-distribution",
+        layer: Layer::Edge,
+        ours: &["ocm-api", "ocm-core", "ocm-net"],
+        never: &["clap", "indicatif", "kube", "kube-client", "wasmtime"],
+        not_itself: &[],
+    },
     // Modules as bytes, and nothing else.
     Rule { name: "ocm-policy-builtin", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
     Rule {
@@ -117,6 +125,7 @@ const RULES: &[Rule] = &[
             "ocm-kube",
             "ocm-policy-abi",
             "ocm-policy-builtin",
+            "ocm-policy-distribution",
             "ocm-policy-engine",
             "ocm-policy-rules",
         ],
@@ -131,6 +140,7 @@ const RULES: &[Rule] = &[
             "ocm-core",
             "ocm-kube",
             "ocm-policy-abi",
+            "ocm-policy-distribution",
             "ocm-policy-engine",
             "ocm-policy-rules",
             "ocm-policy-server",
@@ -184,6 +194,7 @@ const RULES: &[Rule] = &[
             "ocm-kube",
             "ocm-policy-abi",
             "ocm-policy-builtin",
+            "ocm-policy-distribution",
             "ocm-policy-engine",
             "ocm-policy-rules",
             "ocm-policy-testing",
