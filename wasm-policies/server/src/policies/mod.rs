@@ -4,6 +4,7 @@ mod ask;
 mod follow;
 mod loader;
 mod source;
+pub mod store;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::metrics::{Metrics, OfModule, mode};
 
 pub use self::follow::follow;
 use self::loader::Loader;
+use self::source::NoModule;
 pub use self::source::{Key, Source};
 
 /// How long a policy waits for the evidence that it asks for before it is put in force all the same: then it answers
@@ -75,11 +77,31 @@ pub struct State {
     pub kind: Option<&'static str>,
     /// Why the newest version is not in force.
     pub failed: Option<String>,
+    /// What that lies with.
+    pub with: With,
+}
+
+/// What it lies with that a version is not in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum With {
+    /// The module or its settings.
+    #[default]
+    Policy,
+    /// The module was not fetched yet.
+    Fetching,
+    /// The module cannot be had: a stable word for the reason.
+    Source(&'static str),
 }
 
 impl State {
     fn of(wanted: &Wanted) -> Self {
-        Self { observed: (wanted.uid.clone(), wanted.generation), sha256: None, kind: None, failed: None }
+        Self {
+            observed: (wanted.uid.clone(), wanted.generation),
+            sha256: None,
+            kind: None,
+            failed: None,
+            with: With::Policy,
+        }
     }
 }
 
@@ -171,6 +193,16 @@ impl Policies {
         self.complete.load(Ordering::Relaxed)
     }
 
+    /// Whether modules are waited for that the policy controller fetches.
+    fn awaits_modules(&self) -> bool {
+        self.places().values().any(|place| place.state.with == With::Fetching)
+    }
+
+    /// Where the module of each policy comes from.
+    pub fn sources(&self) -> BTreeMap<String, Source> {
+        self.places().iter().map(|(name, place)| (name.clone(), place.wanted.source.clone())).collect()
+    }
+
     /// What became of each.
     pub fn states(&self) -> BTreeMap<String, State> {
         self.places().iter().map(|(name, place)| (name.clone(), place.state.clone())).collect()
@@ -239,11 +271,27 @@ impl Policies {
         if only {
             self.enforce(wanted, wanted.enforcement);
         }
+        // A module that is always the same is not read again to see so.
+        let known = self.places().get(&wanted.name).and_then(|place| Some(place.tried.as_ref()?.0.clone()));
+        if let Some(Tried { sha256, .. }) = known.filter(|_| wanted.source.is_fixed())
+            && self.is_done(wanted, &Tried { sha256, wanted: wanted.clone() })
+        {
+            return;
+        }
         let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
-        let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
-        let module = match fetched.map_err(late).flatten() {
-            Ok(module) => module,
-            Err(error) => return self.fail(wanted, None, error),
+        let late = PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
+        let module = match fetched {
+            Ok(Ok(module)) => module,
+            Ok(Err(NoModule::NotFetched)) => {
+                let why = "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
+                self.fail(wanted, None, PolicyError::Load(why.to_owned()));
+                if let Some(place) = self.places().get_mut(&wanted.name) {
+                    place.state.with = With::Fetching;
+                }
+                return;
+            }
+            Ok(Err(NoModule::Error(error))) => return self.fail(wanted, None, error),
+            Err(_) => return self.fail(wanted, None, late),
         };
         let sha256 = ocm_policy_engine::digest(&module);
         if let Some(expected) = &wanted.sha256
@@ -253,13 +301,8 @@ impl Policies {
             return self.fail(wanted, None, PolicyError::Load(why));
         }
         let tried = Tried { sha256, wanted: wanted.clone() };
-        // How much it counts is changed without loading anything.
-        let done =
-            self.places().get(&wanted.name).filter(|place| place.is_done(&tried)).map(|place| place.is_in_force());
-        match done {
-            Some(true) => return self.enforce(wanted, wanted.enforcement),
-            Some(false) => return,
-            None => {}
+        if self.is_done(wanted, &tried) {
+            return;
         }
         // Another policy of the same name owes the former one nothing.
         let operations = match self.places().get(&wanted.name) {
@@ -288,6 +331,16 @@ impl Policies {
             }
             Err(error) => self.fail(wanted, Some(tried), error),
         }
+    }
+
+    /// Whether nothing is to be loaded for this. How much it counts is changed without loading anything.
+    fn is_done(&self, wanted: &Wanted, tried: &Tried) -> bool {
+        let done =
+            self.places().get(&wanted.name).filter(|place| place.is_done(tried)).map(|place| place.is_in_force());
+        if done == Some(true) {
+            self.enforce(wanted, wanted.enforcement);
+        }
+        done.is_some()
     }
 
     /// Notes why a policy is not in force as it is wanted.

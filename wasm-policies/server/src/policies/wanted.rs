@@ -31,6 +31,8 @@ impl Wanted {
                 Some(Module::Builtin(name)) => Source::Builtin(name.to_owned()),
                 Some(Module::ConfigMap(entry)) => Source::ConfigMap(key(entry)),
                 Some(Module::Secret(entry)) => Source::Secret(key(entry)),
+                Some(Module::Oci(image)) => Source::Oci(Box::new(image.clone())),
+                Some(Module::Url(file)) => Source::Url(file.clone()),
                 _ => Source::Unknown,
             },
             sha256: spec.sha256.clone(),
