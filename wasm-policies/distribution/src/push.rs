@@ -11,7 +11,7 @@ use crate::http::{Sent, Target};
 use crate::image::{self, Descriptor, Layout};
 use crate::reference::Reference;
 use crate::registry::{MOST_OF_A_MANIFEST, Registry, signature_tag};
-use crate::signature::{ANNOTATION, PAYLOAD, Signature};
+use crate::signature::{ANNOTATION, PAYLOAD, SigningKey};
 
 /// What the configuration of a signature's image is called: it has none.
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -41,15 +41,20 @@ impl Registry {
         Ok(Pushed { image: self.image.pinned(digest), module: Digest::of(module) })
     }
 
-    /// Puts a signature beside those that the image of this digest has.
+    /// Signs an image of this repository, unless the key has signed it before; other signatures of it stay. Whether it was
+    /// signed now.
     ///
     /// # Errors
-    /// Why the registry does not take it.
-    pub async fn attach(&self, signature: &Signature, image: &Digest) -> Result<(), Error> {
-        let mut all = self.signatures(image).await?;
-        if !all.contains(signature) {
-            all.push(signature.clone());
+    /// Why the registry does not take the signature.
+    pub async fn sign(&self, key: &SigningKey, image: &Reference) -> Result<bool, Error> {
+        let cannot = || Error::new(ErrorKind::Invalid, format!("{image} cannot be signed"));
+        let digest = image.digest.as_ref().ok_or_else(cannot)?;
+        let mut all = self.signatures(digest).await?;
+        if key.public().verify(&all, digest).is_ok() {
+            return Ok(false);
         }
+        // The first, since of many not all are looked at.
+        all.insert(0, key.sign(image).ok_or_else(cannot)?);
         let mut layers = Vec::new();
         for one in &all {
             let (payload, proof) = one.parts();
@@ -74,7 +79,7 @@ impl Registry {
             "config": {"mediaType": CONFIG, "digest": Digest::of(&config).to_string(), "size": config.len()},
             "layers": layers,
         });
-        self.put_manifest(&signature_tag(image), manifest.to_string().into_bytes()).await
+        self.put_manifest(&signature_tag(digest), manifest.to_string().into_bytes()).await.map(|()| true)
     }
 
     async fn upload(&self, blob: &[u8]) -> Result<(), Error> {

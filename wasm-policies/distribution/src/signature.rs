@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ED25519,
-    EcdsaKeyPair, UnparsedPublicKey, VerificationAlgorithm,
+    EcdsaKeyPair, KeyPair as _, UnparsedPublicKey, VerificationAlgorithm,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -168,7 +168,7 @@ impl SigningKey {
     }
 
     /// Signs the image that a reference names by its digest; none where it names none, or the machine has no random numbers.
-    pub fn sign(&self, image: &Reference) -> Option<Signature> {
+    pub(crate) fn sign(&self, image: &Reference) -> Option<Signature> {
         let digest = image.digest.as_ref()?;
         let payload = json!({
             "critical": {
@@ -181,6 +181,11 @@ impl SigningKey {
         let payload = payload.to_string().into_bytes();
         let signature = self.0.sign(&SystemRandom::new(), &payload).ok()?;
         Some(Signature::new(&payload, &STANDARD.encode(signature)))
+    }
+
+    /// The key that verifies what this one signs.
+    pub fn public(&self) -> PublicKey {
+        PublicKey { key: self.0.public_key().as_ref().to_vec(), algorithms: vec![&ECDSA_P256_SHA256_ASN1] }
     }
 }
 
@@ -207,6 +212,7 @@ mod tests {
         let digest = Digest::of(b"manifest");
         let signature = signing.sign(&image(b"manifest")).unwrap();
         assert_eq!(key.verify(std::slice::from_ref(&signature), &digest), Ok(()));
+        assert_eq!(signing.public().verify(std::slice::from_ref(&signature), &digest), Ok(()));
         assert_eq!(stranger.verify(std::slice::from_ref(&signature), &digest), Err(Unverified::OtherKey));
         assert_eq!(key.verify(&[], &digest), Err(Unverified::Unsigned));
         // A right signature of another image is none of this one, whatever it lies beside.

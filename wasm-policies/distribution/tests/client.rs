@@ -167,7 +167,8 @@ async fn what_was_pushed_is_pulled_in_both_layouts_and_is_signed_beside_other_si
         assert_eq!(unsigned.kind, ErrorKind::Unsigned, "{unsigned}");
         for pair in &keys {
             let key = SigningKey::parse(&pair.serialize_pem()).unwrap();
-            registry.attach(&key.sign(&pushed.image).unwrap(), &digest).await.unwrap();
+            assert!(registry.sign(&key, &pushed.image).await.unwrap(), "it is new");
+            assert!(!registry.sign(&key, &pushed.image).await.unwrap(), "once is enough");
         }
         for pair in &keys {
             let fetched = fetch(&source(Some(pair)), None, LIMIT).await.unwrap();

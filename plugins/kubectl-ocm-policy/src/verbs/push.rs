@@ -41,10 +41,9 @@ pub(crate) async fn run(args: PushArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     ui.tell(Event::now(format!("pushing {text}")));
     let Pushed { image, module } = registry.push(&module, layout, &title).await.map_err(worded)?;
     ui.tell(Event::done(format!("the module is {module}")));
-    if let (Some(key), Some(digest)) = (key, &image.digest) {
-        let signature = key.sign(&image).ok_or_else(|| Failure::other(format!("{image} cannot be signed")))?;
-        registry.attach(&signature, digest).await.map_err(worded)?;
-        ui.tell(Event::done("it is signed"));
+    if let Some(key) = key {
+        let now = registry.sign(&key, &image).await.map_err(worded)?;
+        ui.tell(Event::done(if now { "it is signed" } else { "this key has signed it before" }));
     }
     ui.line(&image.to_string());
     Ok(Exit::Ok)
