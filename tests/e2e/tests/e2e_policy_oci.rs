@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -266,14 +267,17 @@ fn a_wrong_signature_a_wrong_digest_and_a_missing_password_keep_a_policy_closed(
     let signed_digest = object(&hub.cluster, &["hpol", "names"])["status"]["sha256"].as_str().expect("one").to_owned();
     let part = format!("ocm-policy-module-{signed_digest}-0");
     hub.cluster.kubectl(&["delete", "configmap", &part, "-n", NAMESPACE]).expect("it is deleted");
+    // Another module, packed as the hub keeps them.
+    let packed = Command::new("gzip").arg("--stdout").arg(&module).output().expect("gzip runs").stdout;
     let forged = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": part, "namespace": NAMESPACE, "labels": {"policy.kubectl-ocm.dev/store": "modules"}},
-        "binaryData": {"part": "AGFzbQ=="}, "data": {"parts": "1"},
+        "binaryData": {"part": base64::engine::general_purpose::STANDARD.encode(packed)}, "data": {"parts": "1"},
     });
     apply(&hub.cluster, "forged", &forged);
     policy(&hub.cluster, "second", spec(&signed, Some(&key)));
     becomes(&hub, "second", LOADED);
+    assert_eq!(object(&hub.cluster, &["hpol", "second"])["status"]["sha256"], json!(signed_digest));
     let part = object(&hub.cluster, &["configmap", &part, "-n", NAMESPACE]);
     assert_ne!(part["binaryData"], forged["binaryData"]);
 
