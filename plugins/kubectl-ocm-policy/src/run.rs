@@ -40,6 +40,9 @@ async fn on_hub(what: OnHub, ui: Arc<Ui>) -> Result<Exit, Failure> {
         OnHub::Describe(args) => verbs::describe::run(args, ui).await,
         OnHub::Disable(args) => verbs::switch::disable(args, ui).await,
         OnHub::Enable(args) => verbs::switch::enable(args, ui).await,
+        OnHub::Promote(args) => verbs::switch::promote(args, ui).await,
+        OnHub::Pause(args) => verbs::switch::pause(args, ui).await,
+        OnHub::Rollback(args) => verbs::switch::roll_back(args, ui).await,
         OnHub::Emergency(args) => verbs::emergency::run(args, ui).await,
     }
 }

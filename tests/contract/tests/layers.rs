@@ -40,6 +40,7 @@ const TOOLS: &[&str] = &[
     "cli-tests",
     "control-plane",
     "csr-fixtures",
+    "fleet-sim",
     "launcher",
     "ocm-api",
     "ocm-core",
@@ -225,6 +226,7 @@ const RULES: &[Rule] = &[
     tests("control-plane"),
     tests("e2e-tests"),
     tests("csr-fixtures"),
+    tests("fleet-sim"),
     // The first program of a new machine compiles in no time because it links nothing.
     Rule { name: "launcher", layer: Layer::Tests, ours: &[], never: &[], not_itself: &[] },
     tests("policy-tests"),

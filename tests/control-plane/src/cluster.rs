@@ -88,6 +88,19 @@ impl Spec {
     }
 }
 
+/// One request that an audited API server has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// What was to be done: `update`, `patch`, …
+    pub verb: String,
+    /// To what: the plural of the kind, and behind a slash its part: `certificatesigningrequests/approval`.
+    pub resource: String,
+    /// The name of the object; empty where the API server was to make it up.
+    pub name: String,
+    /// The HTTP status of the answer.
+    pub code: u64,
+}
+
 /// A running cluster. Dropping it ends every process of it and removes its files.
 #[derive(Debug)]
 pub struct Cluster {
@@ -265,21 +278,41 @@ impl Cluster {
     /// # Errors
     /// When the log cannot be read.
     pub fn requests_of(&self, user: &str) -> Result<Vec<String>, Error> {
-        let log = self.log("kube-apiserver");
-        let text = fs::read_to_string(&log).trying(|| format!("reading {}", log.display()))?;
-        let mut seen = HashSet::new();
-        let events = text.lines().filter(|line| line.starts_with("{\"kind\":\"Event\""));
-        let events = events.filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let (text, mut seen) = (self.audit_log()?, HashSet::new());
         // A watch is noted when it begins and when it ends.
-        let of_user = events.filter(|event| {
+        let of_user = events(&text).filter(|event| {
             event["user"]["username"] == user && seen.insert(event["auditID"].as_str().unwrap_or_default().to_owned())
         });
-        let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let words = |event: serde_json::Value| {
             let object = &event["objectRef"];
             format!("{} {} {}", word(&event["verb"]), word(&object["resource"]), word(&object["name"]))
         };
         Ok(of_user.map(words).collect())
+    }
+
+    /// What the API server of an audited cluster has answered to a user, in the order of its log.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn answers_to(&self, user: &str) -> Result<Vec<Answered>, Error> {
+        let text = self.audit_log()?;
+        let answers =
+            events(&text).filter(|event| event["user"]["username"] == user && event["stage"] == "ResponseComplete");
+        let answered = |event: serde_json::Value| {
+            let object = &event["objectRef"];
+            let resource = match object["subresource"].as_str() {
+                Some(part) => format!("{}/{part}", word(&object["resource"])),
+                None => word(&object["resource"]),
+            };
+            let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
+            Answered { verb: word(&event["verb"]), resource, name: word(&object["name"]), code }
+        };
+        Ok(answers.map(answered).collect())
+    }
+
+    fn audit_log(&self) -> Result<String, Error> {
+        let log = self.log("kube-apiserver");
+        fs::read_to_string(&log).trying(|| format!("reading {}", log.display()))
     }
 
     /// Where the node keeps the logs of pods.
@@ -466,6 +499,16 @@ impl Drop for Cluster {
             lock(&own.link).close();
         }
     }
+}
+
+/// What an API server has noted of requests, among what else is in its log.
+fn events(log: &str) -> impl Iterator<Item = serde_json::Value> {
+    let lines = log.lines().filter(|line| line.starts_with("{\"kind\":\"Event\""));
+    lines.filter_map(|line| serde_json::from_str(line).ok())
+}
+
+fn word(value: &serde_json::Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,11 +6,14 @@ use der::Encode as _;
 use der::asn1::{Any, BitString, ObjectIdentifier};
 use getrandom::SysRng;
 use getrandom::rand_core::UnwrapErr;
+use p256::pkcs8::EncodePrivateKey as _;
 use rsa::pkcs1::EncodeRsaPublicKey as _;
 use rsa::signature::hazmat::PrehashSigner as _;
 use rsa::signature::{SignatureEncoding as _, Signer as _};
 use sha2::Digest as _;
 use spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+
+use crate::pem;
 
 /// Kinds of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +79,15 @@ impl Key {
             Kind::Ed25519 => Secret::Ed25519(ed25519_dalek::SigningKey::from_bytes(&seed[..32].try_into().unwrap())),
             Kind::Rsa(bits) => Secret::Rsa(Box::new(rsa::RsaPrivateKey::new(&mut random, bits).unwrap())),
         }))
+    }
+
+    /// A new key on P-256, and the same as PEM (PKCS #8), for whoever is to use a certificate of it.
+    pub fn p256_with_pem() -> (Self, String) {
+        let mut seed = [0u8; 32];
+        getrandom::fill(&mut seed).unwrap();
+        let secret = p256::ecdsa::SigningKey::from_slice(&seed).unwrap();
+        let pem = pem("PRIVATE KEY", secret.to_pkcs8_der().unwrap().as_bytes());
+        (Self(Arc::new(Secret::P256(secret))), pem)
     }
 
     /// The public key, as certificates carry it.

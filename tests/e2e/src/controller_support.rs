@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a test that fails says what the controller said")]
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use control_plane::Cluster;
+use control_plane::{Cluster, Spec};
 use serde_json::{Value, json};
 
 use crate::accept_support::Hub;
@@ -24,7 +25,12 @@ pub const APPROVES: &str = "approves";
 
 /// A hub that knows our kinds, with policies about hygiene and, if wanted, one that approves.
 pub fn hub(name: &str, approves: bool) -> Hub {
-    let hub = Hub::start(name);
+    hub_as(&Spec::api(name), approves)
+}
+
+/// The same on such a cluster.
+pub fn hub_as(spec: &Spec, approves: bool) -> Hub {
+    let hub = Hub::start_as(spec);
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
@@ -109,6 +115,11 @@ impl Controller {
         self.get("/metrics").contains("ocm_policy_leader 1")
     }
 
+    /// The memory that it has, and the most that it had, in bytes.
+    pub fn memory(&self) -> [u64; 2] {
+        crate::memory(self.child.id())
+    }
+
     /// Ends it without a word, as the kernel would.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
@@ -146,6 +157,26 @@ pub fn registration(hub: &Hub, name: &str) -> Value {
     let found = hub.cluster.kubectl(&["get", "registration", name, "--ignore-not-found", "--output=json"]).unwrap();
     let object: Value = serde_json::from_str(&found).unwrap_or_default();
     object["status"].clone()
+}
+
+/// What the controller has written of every cluster.
+pub fn registrations(hub: &Hub) -> BTreeMap<String, Value> {
+    let list = hub.cluster.kubectl(&["get", "registrations", "--output=json"]).unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let named = |item: &Value| (item["metadata"]["name"].as_str().unwrap().to_owned(), item["status"].clone());
+    list["items"].as_array().unwrap().iter().map(named).collect()
+}
+
+/// How often the controller has approved each request, and accepted each cluster, of an audited hub.
+pub fn let_in(hub: &Hub) -> [BTreeMap<String, usize>; 2] {
+    let answers = hub.cluster.answers_to("controller").unwrap();
+    [("update", "certificatesigningrequests/approval"), ("patch", "managedclusters")].map(|(verb, resource)| {
+        let mut times = BTreeMap::new();
+        for one in answers.iter().filter(|one| (&*one.verb, &*one.resource, one.code) == (verb, resource, 200)) {
+            *times.entry(one.name.clone()).or_default() += 1;
+        }
+        times
+    })
 }
 
 /// A proxy between the controller and a hub that fails with the n-th write: the hub has done it, and the controller never

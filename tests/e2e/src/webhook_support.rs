@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, configurations};
+use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, configurations, is_answer, probe};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use crate::accept_support::upstream;
 use crate::roles::user_with;
+use crate::until;
 
 /// The policies that say what the rules say.
 pub const HYGIENE: [&str; 4] = ["agent-self-edit", "cluster-hygiene", "csr-hygiene", "name-claim"];
@@ -96,6 +97,11 @@ impl Webhook {
         write_certificate(&self.authority, &self.own, &self.folder)
     }
 
+    /// The memory that it has, and the most that it had, in bytes.
+    pub fn memory(&self) -> [u64; 2] {
+        crate::memory(self.child.id())
+    }
+
     /// Ends it without a word, as the kernel would.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
@@ -163,6 +169,17 @@ impl Webhook {
         apply(hub, "changes", &object);
     }
 
+    /// Lets the API server ask it as an installation does, and waits until it was seen to.
+    pub fn configure_and_wait(&self, hub: &Cluster) {
+        self.configure_as_installed(hub, FailurePolicy::Fail);
+        let file = self.folder.join("probe.json");
+        fs::write(&file, probe().body().to_string()).unwrap();
+        until("the API server asks", || {
+            let said = hub.kubectl(&["create", "--dry-run=server", "--filename", file.to_str().unwrap()]);
+            said.is_err_and(|error| is_answer(&error.to_string()))
+        });
+    }
+
     /// Lets the API server ask it as an installation does.
     pub fn configure_as_installed(&self, hub: &Cluster, failure: FailurePolicy) {
         for object in configurations(&self.authority_pem, failure).objects() {
@@ -179,6 +196,11 @@ impl Webhook {
     /// How many reviews it has answered.
     fn reviews(&self) -> usize {
         self.log.lock().unwrap().len()
+    }
+
+    /// How many requests of this kind it has judged.
+    pub fn decisions_of(&self, operation: &str) -> usize {
+        self.log.lock().unwrap().iter().filter(|line| line["operation"] == operation).count()
     }
 
     /// The lines of its log about an object of this name.

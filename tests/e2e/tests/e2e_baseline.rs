@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
-use e2e_tests::{Said, kubectl_ocm, run};
+use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, apply, policy, prepare};
+use e2e_tests::{SOON, Said, kubectl_ocm, run, until};
+use fleet_sim::{Agent, Plan};
 use futures::StreamExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -406,6 +408,74 @@ fn what_was_asked_before_is_judged_when_it_is_approved() {
         "jsonpath={.items[*].metadata.resourceVersion}",
     ]);
     assert_eq!(before.expect("read"), after.expect("read"));
+}
+
+#[test]
+fn clusters_that_joined_before_renew_and_report_as_ever() {
+    const CLUSTERS: usize = 50;
+    let hub = Hub::start("baseline-joined");
+    // What the hub's own controllers let agents do; here they may, so that nothing but admission refuses it.
+    hub.grant(&json!([
+        {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["get"]},
+        {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters/status"], "verbs": ["patch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]},
+        {"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": ["create"]},
+    ]));
+    let fleet = hub.fleet(16);
+    let plan = Plan { prefix: "c".to_owned(), clusters: CLUSTERS, hostile: 0, reports: false, seed: 3 };
+    let storm = fleet.storm(&plan);
+    until("all have asked", || storm.asked() == CLUSTERS);
+    let accepted = hub.accept(&["--all-pending", "--yes"]);
+    assert_eq!(accepted.code, 0, "{accepted:?}");
+    let joined = storm.end(SOON);
+    assert!(joined.is_right(), "{joined}");
+    leases(&hub, CLUSTERS);
+    let mut agents = joined.agents;
+    let goes_on = |agents: Vec<Agent>, when: &str| {
+        let (agents, renewed) = fleet.renew(agents);
+        assert_eq!((renewed.count, &renewed.failures[..]), (CLUSTERS, &[][..]), "{when}");
+        // By the certificates that they have just got.
+        let told = fleet.beat(&agents);
+        assert_eq!((told.count, told.leases, &told.failures[..]), (CLUSTERS, CLUSTERS, &[][..]), "{when}");
+        agents
+    };
+    agents = goes_on(agents, "before");
+    in_force(&hub, &[]);
+    agents = goes_on(agents, "with the baseline");
+    // The same with the webhook, as an installation has it asked, and with all policies about hygiene.
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
+    for name in HYGIENE {
+        policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
+    }
+    let mut webhook = Webhook::start(&hub.cluster, &[]);
+    webhook.configure_and_wait(&hub.cluster);
+    agents = goes_on(agents, "with the webhook");
+    // A line is written when the answer is on its way.
+    until("the webhook was asked about every renewal", || webhook.decisions_of("approve") >= CLUSTERS);
+    // Without an answer of it nothing can be approved, and they go on to report.
+    webhook.kill();
+    let told = fleet.beat(&agents);
+    assert_eq!((told.count, &told.failures[..]), (CLUSTERS, &[][..]), "without the webhook");
+    let (_, renewed) = fleet.renew(agents[..1].to_vec());
+    assert!(renewed.failures[0].contains("approve.policy.kubectl-ocm.dev"), "{:?}", renewed.failures);
+}
+
+/// Namespaces and leases of clusters, as the hub's own controllers make them.
+fn leases(hub: &Hub, clusters: usize) {
+    let metadata = |name: &str| json!({"name": name, "labels": {"open-cluster-management.io/cluster-name": name}});
+    let items: Vec<Value> = (0..clusters)
+        .map(|number| format!("c{number}"))
+        .flat_map(|name| {
+            let mut lease = metadata("managed-cluster-lease");
+            lease["namespace"] = json!(name);
+            [
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(&name)}),
+                json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease}),
+            ]
+        })
+        .collect();
+    apply(&hub.cluster, "leases", &json!({"apiVersion": "v1", "kind": "List", "items": items}));
 }
 
 #[test]

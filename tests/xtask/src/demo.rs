@@ -1,4 +1,4 @@
-//! `cargo demo`: from nothing to two available clusters, told as it happens.
+//! `cargo demo`: from nothing to three available clusters, the last of which the hub lets in by itself, told as it happens.
 
 use std::fs::{self, File};
 use std::io::{Seek as _, Write as _};
@@ -12,9 +12,14 @@ use launcher::{Progress, Step};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::image::linked;
 use crate::places::{state, target};
 use crate::prepare;
 use crate::story::{Managed, Scene, kubeconfig};
+
+/// The program of the hub, and its image on the hub's node.
+const WEBHOOK: &str = "ocm-policy-webhook";
+const IMAGE: &str = "registry.example.com/ocm-policy-webhook:demo";
 
 /// Arguments of `cargo demo`.
 #[derive(Args, Clone, Debug)]
@@ -54,20 +59,24 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
 }
 
-/// The commands that the demo shows: built already when the launcher started this. The policy engine, which takes
-/// minutes to compile, is not among them.
-fn build(target: &Path) -> Result<PathBuf, String> {
+/// The commands that the demo shows: built already when the launcher started this. The policy engine takes minutes to
+/// compile, and is built only where it is shown.
+fn build(target: &Path, policy_engine: bool) -> Result<PathBuf, String> {
     if let Some(folder) = std::env::var_os(cli_tests::BINARIES) {
         return Ok(folder.into());
     }
     let mut names = cli_tests::binaries();
-    names.retain(|name| name != "kubectl-ocm-policy");
+    if policy_engine {
+        names.push(WEBHOOK.to_owned());
+    } else {
+        names.retain(|name| name != "kubectl-ocm-policy");
+    }
     cli_tests::build_some(&names, target, false, false)
 }
 
 fn with_own_clusters_of_the_user(arguments: &Arguments, hub: &str) -> Result<(), String> {
     let begun = Instant::now();
-    let commands = build(&target()?)?;
+    let commands = build(&target()?, false)?;
     // The user's kubectl knows the user's clusters; ours is for machines that have none.
     let own = std::env::var_os("PATH")
         .and_then(|path| std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.is_file()));
@@ -85,6 +94,7 @@ fn with_own_clusters_of_the_user(arguments: &Arguments, hub: &str) -> Result<(),
     };
     let managed: Vec<Managed> = arguments.managed_context.iter().map(|context| named_after(context)).collect();
     play(&scene, &managed)?;
+    scene.clusters()?;
     println!("\nTook {:.0} s. To leave: kubectl delete managedcluster NAME on the hub.", begun.elapsed().as_secs_f32());
     Ok(())
 }
@@ -103,7 +113,7 @@ const COMPILE: Step =
     Step { number: 2, of: 4, what: "building Kubernetes and Open Cluster Management", usual: Duration::from_secs(420) };
 const IMAGES: Step = Step { number: 3, of: 4, what: "preparing the images", usual: Duration::from_secs(20) };
 const START: Step =
-    Step { number: 4, of: 4, what: "starting the clusters hub, c1 and c2", usual: Duration::from_secs(10) };
+    Step { number: 4, of: 4, what: "starting the clusters hub, c1, c2 and c3", usual: Duration::from_secs(15) };
 
 /// Runs a step with its line of progress.
 fn step<T>(step: Step, work: impl FnOnce(Observer<'_>) -> Result<T, String>) -> Result<T, String> {
@@ -136,16 +146,20 @@ fn with_new_clusters(arguments: &Arguments) -> Result<(), String> {
     let folder = state()?;
     let running = Running::begin(&folder)?;
     let bundle = bundle(arguments.bundle_version.as_deref(), &ocm_version().map_err(|error| error.to_string())?)?;
-    let commands = build(&target()?)?;
+    let commands = build(&target()?, true)?;
     let found = step(COMPILE, prepare::everything)?;
     step(IMAGES, |observe| prepare_nodes(observe).map_err(|error| error.to_string()))?;
-    let clusters =
-        step(START, |_| Cluster::start_all(&["hub", "c1", "c2"].map(Spec::node)).map_err(|error| error.to_string()))?;
+    let clusters = step(START, |_| {
+        let clusters = Cluster::start_all(&["hub", "c1", "c2", "c3"].map(Spec::node));
+        let clusters = clusters.map_err(|error| error.to_string())?;
+        load_image(clusters.first().ok_or("no cluster was started")?, &commands, &folder)?;
+        Ok(clusters)
+    })?;
     let file = folder.join("kubeconfig");
     kubeconfig(&clusters, &file)?;
     let ready = begun.elapsed();
     println!(
-        "The clusters hub, c1 and c2 are ready after {:.0} s. From here on, everything is what you would type.",
+        "The clusters hub, c1, c2 and c3 are ready after {:.0} s. From here on, everything is what you would type.",
         ready.as_secs_f32()
     );
     let scene = Scene {
@@ -156,8 +170,8 @@ fn with_new_clusters(arguments: &Arguments) -> Result<(), String> {
         bundle: Some(bundle),
         loud: true,
     };
-    let managed = ["c1", "c2"].map(|name| Managed { name: name.to_owned(), context: name.to_owned() });
-    let told = play(&scene, &managed);
+    let [c1, c2, c3] = ["c1", "c2", "c3"].map(|name| Managed { name: name.to_owned(), context: name.to_owned() });
+    let told = play(&scene, &[c1, c2]).and_then(|()| decide(&scene, &c3, &folder)).and_then(|()| scene.clusters());
     let took = begun.elapsed();
     match &told {
         Ok(()) => println!(
@@ -204,7 +218,32 @@ fn play(scene: &Scene, managed: &[Managed]) -> Result<(), String> {
         println!("\n# Where they stand");
         scene.available(managed)?;
     }
-    scene.run(&["kubectl", "ocm", "get", "clusters", "--context", &scene.hub])
+    Ok(())
+}
+
+/// The hub decides by itself: a cluster that a policy names joins without a person, and whoever holds the same token and is
+/// not named does not.
+fn decide(scene: &Scene, managed: &Managed, folder: &Path) -> Result<(), String> {
+    println!("\n# From here on the hub decides by itself");
+    scene.install_policy_engine(IMAGE)?;
+    scene.apply_policy(folder)?;
+    println!("\n# A cluster joins without a person");
+    let join_command = scene.join_command()?;
+    scene.join(managed, &join_command)?;
+    scene.available(std::slice::from_ref(managed))?;
+    println!("\n# A stranger holds the same token");
+    scene.attack(&join_command, folder)?;
+    scene.run(&["kubectl", "ocm", "policy", "explain", &managed.name, "--context", &scene.hub])
+}
+
+/// Puts the policy engine on the hub's node.
+fn load_image(hub: &Cluster, commands: &Path, folder: &Path) -> Result<(), String> {
+    let file = folder.join("image.tar");
+    let archive = linked(WEBHOOK, IMAGE, &commands.join(WEBHOOK))?;
+    fs::write(&file, archive).map_err(|error| format!("{}: {error}", file.display()))?;
+    let taken = hub.import_image(&file).map_err(|error| error.to_string());
+    let _ = fs::remove_file(&file);
+    taken
 }
 
 /// Until Ctrl-C or SIGTERM.

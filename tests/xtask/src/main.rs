@@ -16,7 +16,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// A hub and two managed clusters: installed, joined, accepted and available, by kubectl
+    /// A hub and three managed clusters, installed, joined, accepted by people and by a policy, and available, by kubectl
     Demo(demo::Arguments),
     /// Everything that must hold: format, layers, lints, tests of all kinds, documents
     Verify(verify::Arguments),

@@ -40,6 +40,23 @@ pub struct Scene {
 #[derive(Clone, Debug)]
 pub struct JoinCommand(Value);
 
+/// Who holds a token of the hub may join with some names, and nobody has to type anything.
+const POLICY: &str = "\
+apiVersion: policy.kubectl-ocm.dev/v1alpha1
+kind: HubPolicy
+metadata:
+  name: known-clusters
+spec:
+  module:
+    builtin: allowed-identities
+  autoApprove: true
+  settings:
+    rules:
+    - operations: [join]
+      serviceAccounts: [open-cluster-management/agent-registration-bootstrap]
+      names: [c3, shop-*]
+";
+
 impl Scene {
     /// Runs a command line; its first word is `kubectl`.
     ///
@@ -170,6 +187,90 @@ impl Scene {
         words.extend(self.release());
         words.push("--wait");
         self.run(&words)
+    }
+
+    /// Shows where all clusters of the hub stand.
+    ///
+    /// # Errors
+    /// When the command fails.
+    pub fn clusters(&self) -> Result<(), String> {
+        self.run(&["kubectl", "ocm", "get", "clusters", "--context", &self.hub])
+    }
+
+    /// Has the hub decide by policies.
+    ///
+    /// # Errors
+    /// When the command fails.
+    pub fn install_policy_engine(&self, image: &str) -> Result<(), String> {
+        self.run(&["kubectl", "ocm", "install", "policy-engine", "--context", &self.hub, "--image", image, "--wait"])
+    }
+
+    /// Writes a policy that lets clusters of some names in, and applies it.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or the command fails.
+    pub fn apply_policy(&self, folder: &Path) -> Result<(), String> {
+        let file = folder.join("known-clusters.yaml");
+        fs::write(&file, POLICY).map_err(|error| format!("{}: {error}", file.display()))?;
+        if self.loud {
+            println!("\n$ cat known-clusters.yaml\n{}", POLICY.trim_end());
+        }
+        let file = file.display().to_string();
+        self.run(&["kubectl", "ocm", "policy", "apply", "-f", &file, "--context", &self.hub, "--wait"])
+    }
+
+    /// What somebody tries who got hold of the token: to be accepted at once, which the hub refuses, and to register a
+    /// cluster that no policy names, which waits for a person.
+    ///
+    /// # Errors
+    /// When the hub does anything else.
+    pub fn attack(&self, join_command: &JoinCommand, folder: &Path) -> Result<(), String> {
+        let value = |key: &str| join_command.0[key].as_str().unwrap_or_default();
+        let stranger = folder.join("stranger.kubeconfig");
+        let authority = folder.join("stranger-ca.crt");
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", value("hub-ca-data"));
+        fs::write(&authority, pem).map_err(|error| format!("{}: {error}", authority.display()))?;
+        let view = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+            "clusters": [{ "name": "hub", "cluster": {
+                "server": value("hub-apiserver"), "certificate-authority": authority.display().to_string(),
+            }}],
+            "users": [{ "name": "stranger", "user": { "token": value("hub-token") } }],
+            "contexts": [{ "name": "hub", "context": { "cluster": "hub", "user": "stranger" } }],
+        });
+        write_private(&stranger, &view.to_string()).map_err(|error| format!("{}: {error}", stranger.display()))?;
+        let accepted = self.create_as(&stranger, folder, "c4", true)?;
+        let waiting = self.create_as(&stranger, folder, "payments", false)?;
+        let _ = fs::remove_file(&stranger);
+        let _ = fs::remove_file(&authority);
+        if accepted || !waiting {
+            return Err("the hub does not tell a stranger's registrations apart".to_owned());
+        }
+        self.run(&["kubectl", "ocm", "policy", "explain", "payments", "--context", &self.hub])
+    }
+
+    /// Whether the hub lets somebody register a cluster. Whatever else keeps it from being registered is an error.
+    fn create_as(&self, who: &Path, folder: &Path, name: &str, accepted: bool) -> Result<bool, String> {
+        let file = folder.join(format!("{name}.yaml"));
+        let cluster = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": { "name": name }, "spec": { "hubAcceptsClient": accepted },
+        });
+        fs::write(&file, cluster.to_string()).map_err(|error| format!("{}: {error}", file.display()))?;
+        let (text, who) = (file.display().to_string(), who.display().to_string());
+        let words = ["kubectl", "create", "-f", &text, "--kubeconfig", &who];
+        let done =
+            self.command().args(&words[1..]).output().map_err(|error| format!("cannot start kubectl: {error}"))?;
+        let _ = fs::remove_file(&file);
+        let (said, why) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        if self.loud {
+            print!("\n$ {}\n{said}{why}", words.join(" "));
+        }
+        match done.status.success() {
+            true => Ok(true),
+            false if why.contains("(Forbidden)") => Ok(false),
+            false => Err(format!("{name} cannot be registered: {}", why.trim())),
+        }
     }
 
     /// Waits until the hub sees clusters as available.

@@ -300,6 +300,7 @@ impl Joins {
             let mut question = review::join(&csr, &object, &asking).map_err(|error| error.to_string())?.into_owned();
             question.creator = question.csr.as_ref().map(|csr| csr.requester.clone());
             let made = policies.evaluate(question, &Deadline::after(DECIDES));
+            policies.compare(&made);
             Ok::<_, String>(Said::of(&made, &states))
         });
         match asked.await {

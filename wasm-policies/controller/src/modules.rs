@@ -13,7 +13,7 @@ use ocm_core::policy_engine::NAMESPACE;
 use ocm_core::{Event, Narrator};
 use ocm_policy_distribution::{Credentials, DockerConfig, Entry, Error, ErrorKind, Fetched, Reference, fetch, file};
 use ocm_policy_server::store::{self, Lack};
-use ocm_policy_server::{Policies, Source, State, With};
+use ocm_policy_server::{OfPolicy, Policies, Source, State, With};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ struct Trouble {
 pub(crate) struct Modules {
     effects: Effects,
     policies: Arc<Policies>,
-    attempts: Mutex<BTreeMap<String, Attempt>>,
+    attempts: Mutex<BTreeMap<OfPolicy, Attempt>>,
 }
 
 impl Modules {
@@ -82,7 +82,7 @@ impl Modules {
         Self { effects, policies: parts.policies.clone(), attempts: Mutex::default() }
     }
 
-    fn attempts(&self) -> MutexGuard<'_, BTreeMap<String, Attempt>> {
+    fn attempts(&self) -> MutexGuard<'_, BTreeMap<OfPolicy, Attempt>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,15 +90,23 @@ impl Modules {
     pub(crate) fn told(&self, mut states: BTreeMap<String, State>) -> BTreeMap<String, State> {
         let sources = self.policies.sources();
         let attempts = self.attempts();
-        for (name, state) in states.iter_mut().filter(|(_, state)| state.with == With::Fetching) {
-            // What came of another source tells nothing of this one.
-            let attempt = attempts.get(name).filter(|attempt| sources.get(name) == Some(&attempt.source));
+        // What came of another source tells nothing of this one.
+        let trouble = |of: &OfPolicy| {
+            let attempt = attempts.get(of).filter(|attempt| sources.get(of) == Some(&attempt.source));
             match attempt.and_then(|attempt| attempt.outcome.as_ref()) {
-                Some(Outcome::Failed(trouble)) => {
-                    state.with = With::Source(trouble.word);
-                    state.failed = Some(trouble.message.clone());
-                }
-                _ => state.failed = Some("its module is being fetched".to_owned()),
+                Some(Outcome::Failed(trouble)) => (With::Source(trouble.word), trouble.message.clone()),
+                _ => (With::Fetching, "its module is being fetched".to_owned()),
+            }
+        };
+        for (name, state) in &mut states {
+            let of = |candidate| OfPolicy { name: name.clone(), candidate };
+            if state.with == With::Fetching {
+                let (with, why) = trouble(&of(false));
+                (state.with, state.failed) = (with, Some(why));
+            }
+            if let Some(state) = state.candidate.as_mut().filter(|state| state.with == With::Fetching) {
+                let (with, why) = trouble(&of(true));
+                (state.with, state.failed) = (with, Some(why));
             }
         }
         states
@@ -106,7 +114,7 @@ impl Modules {
 
     /// Goes on until it is dropped.
     pub(crate) async fn run(self: &Arc<Self>, narrator: &dyn Narrator) {
-        let mut tasks: JoinSet<(String, Source, Result<BTreeSet<String>, Trouble>)> = JoinSet::new();
+        let mut tasks: JoinSet<(OfPolicy, Source, Result<BTreeSet<String>, Trouble>)> = JoinSet::new();
         let (mut looked, mut told) = (Instant::now(), String::new());
         loop {
             for (name, source) in self.due(AT_ONCE.saturating_sub(tasks.len())) {
@@ -141,12 +149,12 @@ impl Modules {
     }
 
     /// The next modules to look after, which are then being looked after.
-    fn due(&self, most: usize) -> Vec<(String, Source)> {
+    fn due(&self, most: usize) -> Vec<(OfPolicy, Source)> {
         let mut wanted = self.policies.sources();
         wanted.retain(|_, source| source.is_fetched());
         let mut attempts = self.attempts();
         attempts.retain(|name, _| wanted.contains_key(name));
-        let is_due = |(name, source): &(String, Source)| match attempts.get(name) {
+        let is_due = |(name, source): &(OfPolicy, Source)| match attempts.get(name) {
             Some(attempt) => attempt.is_due(source),
             None => true,
         };
@@ -161,7 +169,7 @@ impl Modules {
         due
     }
 
-    fn note(&self, name: String, source: Source, made: Result<BTreeSet<String>, Trouble>, narrator: &dyn Narrator) {
+    fn note(&self, name: OfPolicy, source: Source, made: Result<BTreeSet<String>, Trouble>, narrator: &dyn Narrator) {
         let mut attempts = self.attempts();
         // Of what was wanted before, nobody wants to know.
         let Some(attempt) = attempts.get_mut(&name).filter(|attempt| attempt.source == source) else { return };
@@ -172,7 +180,7 @@ impl Modules {
             && !matches!(&before, Some(Outcome::Failed(before)) if before == trouble)
         {
             let why = &trouble.message;
-            narrator.tell(Event::warning(format!("the module of policy {name} is not on the hub: {why}")));
+            narrator.tell(Event::warning(format!("the module of {name} is not on the hub: {why}")));
         }
     }
 
@@ -291,7 +299,7 @@ impl Modules {
                 attempt.names().is_none_or(|kept| kept.iter().all(|name| names.contains(name.as_str())))
             });
             let wanted: BTreeSet<String> = attempts.values().filter_map(Attempt::names).flatten().cloned().collect();
-            let kept: BTreeSet<&String> =
+            let kept: BTreeSet<&OfPolicy> =
                 attempts.iter().filter(|(_, one)| one.names().is_some()).map(|(name, _)| name).collect();
             // Of a policy whose module is not known to be kept, nobody knows what belongs to it.
             let sources = self.policies.sources();

@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::Condition;
 use ocm_api::conditions::hub_policy::{DEGRADED, ENFORCING, LOADED};
 use ocm_api::conditions::{FALSE, TRUE, UNKNOWN, find};
-use ocm_api::policy::HubPolicyStatus;
-use ocm_policy_server::{State, With};
+use ocm_api::policy::{CandidateStatus, HubPolicyStatus};
+use ocm_policy_server::{CandidateState, State, With};
 
 use crate::enforcement::{self, Enforcement};
 use crate::status::sentence;
@@ -62,6 +62,19 @@ pub(crate) fn status(
         digest: state.sha256.as_ref().map(|sha256| sha256.chars().take(DIGITS).collect()),
         previous_sha256: previous,
         kind: state.kind.map(str::to_owned),
+        candidate: state.candidate.as_ref().map(candidate),
+    }
+}
+
+fn candidate(state: &CandidateState) -> CandidateStatus {
+    let CandidateState { sha256, share, failed, with: _, compared, differed, last_difference } = state.clone();
+    CandidateStatus {
+        sha256,
+        share,
+        failed: failed.map(|why| sentence(&why)),
+        compared,
+        differed,
+        last_difference: last_difference.map(|difference| sentence(&difference)),
     }
 }
 
@@ -111,7 +124,10 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
     match problem {
         Some(problem) if problem.reason == enforcement::UNKNOWN => said(UNKNOWN, problem.reason, &problem.message),
         Some(problem) => said(TRUE, problem.reason, &problem.message),
-        None => said(FALSE, "AsWanted", "nothing is to be done"),
+        None => match state.candidate.as_ref().and_then(|candidate| candidate.failed.as_ref()) {
+            Some(why) => said(TRUE, "CandidateFailed", format!("put right or give up the candidate: {why}")),
+            None => said(FALSE, "AsWanted", "nothing is to be done"),
+        },
     }
 }
 
@@ -129,6 +145,7 @@ mod tests {
             kind: sha256.map(|_| "component"),
             failed: failed.map(str::to_owned),
             with: With::Policy,
+            candidate: None,
         }
     }
 
@@ -162,6 +179,17 @@ mod tests {
         let missing = of(&missing, "Enforce", &ALL_WELL);
         assert_eq!(words(&missing), [("False", "ModuleNotFound"), ("True", "Answered"), ("True", "ModuleNotFound")]);
         assert_eq!(missing.conditions[2].message, "r does not have it");
+    }
+
+    #[test]
+    fn a_candidate_that_fails_is_told_where_nothing_worse_is() {
+        let tried = CandidateState { failed: Some("no".to_owned()), ..CandidateState::default() };
+        let good = State { candidate: Some(tried), ..state(Some("a"), None) };
+        let told = of(&good, "Enforce", &ALL_WELL);
+        assert_eq!(words(&told), [("True", "Loaded"), ("True", "Answered"), ("True", "CandidateFailed")]);
+        assert_eq!(told.candidate.and_then(|candidate| candidate.failed).as_deref(), Some("no"));
+        let broken = State { failed: Some("worse".to_owned()), ..good };
+        assert_eq!(words(&of(&broken, "Enforce", &ALL_WELL))[2], ("True", "LoadFailed"));
     }
 
     #[test]

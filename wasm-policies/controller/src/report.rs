@@ -215,9 +215,14 @@ fn is_written(written: Option<&Written>, states: &BTreeMap<String, State>, seen:
 
 /// All members, so that what is no longer to be said is taken away.
 fn whole(status: &HubPolicyStatus) -> Value {
-    let mut members = json!({"sha256": null, "digest": null, "previousSha256": null, "kind": null});
+    let mut members = json!({"sha256": null, "digest": null, "previousSha256": null, "kind": null, "candidate": null});
     if let (Some(all), Value::Object(said)) = (members.as_object_mut(), json!(status)) {
         all.extend(said);
+    }
+    if let Some(candidate) = members.get_mut("candidate").and_then(Value::as_object_mut) {
+        for member in ["sha256", "failed", "lastDifference"] {
+            candidate.entry(member).or_insert(Value::Null);
+        }
     }
     members
 }

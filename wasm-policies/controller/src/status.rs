@@ -37,7 +37,10 @@ impl Said {
             let state = states.get(one.place());
             RegistrationOpinion {
                 policy: bounded(one.place(), 63),
-                module_sha256: state.and_then(|state| state.sha256.clone()),
+                module_sha256: state.and_then(|state| match &state.candidate {
+                    Some(candidate) if one.is_candidate() => candidate.sha256.clone(),
+                    _ => state.sha256.clone(),
+                }),
                 generation: state.map(|state| state.observed.1),
                 verdict: verdict(Answer::of(&one.outcome().result).unwrap_or(Answer::NoOpinion)),
                 codes: codes.into_iter().take(MAX_CODES).collect(),

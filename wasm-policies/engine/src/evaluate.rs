@@ -55,6 +55,7 @@ pub struct Final {
 /// What came of asking the policy of one place.
 pub struct Evaluated {
     by: By,
+    candidate: bool,
     enforcement: Enforcement,
     micros: u64,
 }
@@ -77,6 +78,11 @@ impl Evaluated {
             By::Policy(answered) => &answered.outcome,
             By::Nobody(outcome) => outcome,
         }
+    }
+
+    /// Whether it was the candidate of the place that was asked.
+    pub fn is_candidate(&self) -> bool {
+        self.candidate
     }
 
     /// How much its word counts.
@@ -103,15 +109,34 @@ impl Evaluated {
     }
 }
 
-/// Where a candidate says something else than the policy in force.
+/// What a candidate says beside the policy in force.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct Comparison {
     /// The place in the registry.
     pub slot: String,
     /// What is in force.
     pub active: Outcome,
     /// What would be.
     pub candidate: Outcome,
+}
+
+impl Comparison {
+    /// Whether they differ: in the verdict, the codes of its reasons, or what follows from it. Sentences may differ.
+    pub fn differs(&self) -> bool {
+        match (&self.active.result, &self.candidate.result) {
+            (Ok(active), Ok(candidate)) => without_sentences(active) != without_sentences(candidate),
+            (Err(active), Err(candidate)) => active.code() != candidate.code(),
+            _ => true,
+        }
+    }
+}
+
+fn without_sentences(decision: &Decision) -> Decision {
+    let mut decision = decision.clone();
+    decision.reasons.iter_mut().for_each(|reason| reason.message.clear());
+    decision.warnings.clear();
+    decision.audit.clear();
+    decision
 }
 
 /// Asks every policy of the registry that judges such requests, with the evidence that it needs, and gives the final
@@ -167,7 +192,7 @@ pub fn evaluate_question(
     for (place, slot) in slots.iter() {
         match slot.chosen(place, question.request()) {
             Ok(policy) if !policy.judges(operation) => not_asked.push(place.clone()),
-            policy => chosen.push((place, slot.enforcement, policy)),
+            policy => chosen.push((place, slot, policy)),
         }
     }
     // Evidence first: policies do not wait for the hub while they hold instances.
@@ -179,8 +204,10 @@ pub fn evaluate_question(
         }
     }
     let mut asked: Vec<Evaluated> = Vec::with_capacity(chosen.len());
-    for (place, enforcement, policy) in chosen {
+    for (place, slot, policy) in chosen {
         let begun = Instant::now();
+        let tried = slot.candidate.as_ref().map(|(candidate, _)| candidate);
+        let candidate = tried.is_some_and(|tried| policy.is_ok_and(|policy| Arc::ptr_eq(policy, tried)));
         let by = match policy {
             Ok(policy) => {
                 // Whoever asked has the answer before instances are taken apart, unless others need the room.
@@ -196,7 +223,7 @@ pub fn evaluate_question(
             }),
         };
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        asked.push(Evaluated { by, enforcement, micros });
+        asked.push(Evaluated { by, candidate, enforcement: slot.enforcement, micros });
     }
     let answer = concluded(&asked, &question);
     Final { answer, question, slots, asked, not_asked }
@@ -271,11 +298,11 @@ impl Final {
         self.asked.iter().filter_map(record).collect()
     }
 
-    /// Lets candidates decide beside the policies in force, and tells where they differ. For after the answer.
-    pub fn compare(&self, deadline: &Deadline) -> Vec<Difference> {
+    /// Lets candidates decide beside the policies in force. For after the answer.
+    pub fn compare(&self, deadline: &Deadline) -> Vec<Comparison> {
         let operation = self.request().operation;
         let said = |place: &str| self.asked.iter().find(|one| one.place() == place).map(|one| one.outcome().clone());
-        let differ = self.slots.iter().filter_map(|(place, slot)| {
+        let compared = self.slots.iter().filter_map(|(place, slot)| {
             let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
             if !active.judges(operation) && !candidate.judges(operation) {
                 return None;
@@ -291,9 +318,8 @@ impl Final {
                 (Some(said), _) => (said, ask(candidate)),
                 (None, _) => (ask(active), ask(candidate)),
             };
-            let differs = active.result != candidate.result;
-            differs.then(|| Difference { slot: place.clone(), active, candidate })
+            Some(Comparison { slot: place.clone(), active, candidate })
         });
-        differ.collect()
+        compared.collect()
     }
 }

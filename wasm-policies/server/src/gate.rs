@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ocm_core::policy_engine;
-use ocm_policy_abi::{Operation, Request, Stage, Verdict};
-use ocm_policy_engine::{Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
+use ocm_policy_abi::{Decision, Operation, Request, Stage, Verdict};
+use ocm_policy_engine::{Comparison, Deadline, Evaluated, Final, Policy, Slot, evaluate, wanted_edits};
 use ocm_policy_rules::edits;
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Answer, PolicyError};
@@ -172,9 +172,14 @@ impl Judge for Gate {
     fn note(&self, made: &Final, stage: Stage) {
         let refused = stage == Stage::Validating && review::is_refused(made.request(), &made.answer);
         let passed_over = made.answer.audit.contains_key(BREAK_GLASS);
-        let plain = !refused && !passed_over && made.answer.errors.is_empty() && made.asked().iter().all(is_plain);
+        let differences = self.policies.compare(made);
+        let plain = !refused
+            && !passed_over
+            && differences.is_empty()
+            && made.answer.errors.is_empty()
+            && made.asked().iter().all(is_plain);
         // A line is made of texts and numbers.
-        let Ok(line) = serde_json::to_string(&Line::new(made, stage, refused)) else { return };
+        let Ok(line) = serde_json::to_string(&Line::new(made, stage, refused, &differences)) else { return };
         if !self.log.add(line, if plain { Duration::ZERO } else { LOG_WAITS }) {
             self.metrics.lost_lines.inc();
         }
@@ -228,6 +233,20 @@ struct Line<'d> {
     #[serde(skip_serializing_if = "Option::is_none")]
     break_glass: Option<&'d str>,
     policies: Vec<PolicyLine<'d>>,
+    /// What candidates would have said, where it is something else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<CandidateLine<'d>>,
+}
+
+/// What it holds of a candidate that says something else than the policy in force.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CandidateLine<'d> {
+    name: &'d str,
+    version: &'d str,
+    verdict: &'static str,
+    reasons: Vec<&'d str>,
+    in_force: &'static str,
 }
 
 /// What it holds of the decision of one policy.
@@ -244,7 +263,7 @@ struct PolicyLine<'d> {
 }
 
 impl<'d> Line<'d> {
-    fn new(made: &'d Final, stage: Stage, refused: bool) -> Self {
+    fn new(made: &'d Final, stage: Stage, refused: bool, differences: &'d [Comparison]) -> Self {
         let request = made.request();
         let resource = request.resource.as_ref();
         Self {
@@ -263,17 +282,34 @@ impl<'d> Line<'d> {
             message: refused.then(|| review::sentence(&made.answer)),
             break_glass: made.answer.audit.get(BREAK_GLASS).map(|name| cut(name)),
             policies: made.asked().iter().map(PolicyLine::new).collect(),
+            candidates: differences.iter().map(CandidateLine::new).collect(),
         }
+    }
+}
+
+impl<'d> CandidateLine<'d> {
+    fn new(one: &'d Comparison) -> Self {
+        Self {
+            name: &one.slot,
+            version: &one.candidate.policy.version,
+            verdict: word(&one.candidate.result),
+            reasons: codes(&one.candidate.result),
+            in_force: word(&one.active.result),
+        }
+    }
+}
+
+/// The codes of the reasons, or of the error.
+fn codes(result: &Result<Decision, PolicyError>) -> Vec<&str> {
+    match result {
+        Ok(decision) => decision.reasons.iter().map(|reason| reason.code.as_str()).collect(),
+        Err(error) => vec![error.code()],
     }
 }
 
 impl<'d> PolicyLine<'d> {
     fn new(one: &'d Evaluated) -> Self {
         let outcome = one.outcome();
-        let reasons = match &outcome.result {
-            Ok(decision) => decision.reasons.iter().map(|reason| reason.code.as_str()).collect(),
-            Err(error) => vec![error.code()],
-        };
         let error = outcome.result.as_ref().err().map(|error| match error {
             // It may quote them.
             PolicyError::Settings(_) => error.in_short().to_owned(),
@@ -284,7 +320,7 @@ impl<'d> PolicyLine<'d> {
             version: &outcome.policy.version,
             mode: mode(one.enforcement().mode),
             verdict: word(&outcome.result),
-            reasons,
+            reasons: codes(&outcome.result),
             error,
             fuel: outcome.fuel,
             micros: one.micros(),

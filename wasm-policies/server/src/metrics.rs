@@ -52,6 +52,12 @@ pub(crate) struct OfModule {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct OfCandidate {
+    pub(crate) policy: String,
+    pub(crate) differs: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct OfJoin {
     pub(crate) outcome: &'static str,
 }
@@ -65,6 +71,7 @@ pub struct Metrics {
     pub(crate) reviews: Family<OfReview, Counter>,
     pub(crate) policies: Family<OfModule, Gauge>,
     pub(crate) failed_policies: Gauge,
+    pub(crate) comparisons: Family<OfCandidate, Counter>,
     pub(crate) in_flight: Gauge,
     pub(crate) lost_lines: Counter,
     pub(crate) break_glass_admissions: Counter,
@@ -89,6 +96,7 @@ impl Default for Metrics {
             reviews: Family::default(),
             policies: Family::default(),
             failed_policies: Gauge::default(),
+            comparisons: Family::default(),
             in_flight: Gauge::default(),
             lost_lines: Counter::default(),
             certificate_ends: Gauge::default(),
@@ -113,6 +121,11 @@ impl Default for Metrics {
             "policies_failed",
             "Policies whose newest version could not be put in force",
             metrics.failed_policies.clone(),
+        );
+        registry.register(
+            "candidate_comparisons",
+            "Decisions of candidates beside policies in force, by whether they differ",
+            metrics.comparisons.clone(),
         );
         registry.register("admission_requests_in_flight", "Reviews that are being answered", metrics.in_flight.clone());
         registry.register("lost_log_lines", "Decisions that nobody read", metrics.lost_lines.clone());

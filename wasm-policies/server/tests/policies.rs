@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ocm_policy_abi::Stage;
 use ocm_policy_rules::{Enforcement, Mode, OnError};
-use ocm_policy_server::{Judge as _, Review, Source, Wanted};
+use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Source, Wanted};
 use serde_json::Value;
 use support::{Parts, names, review};
 
@@ -88,6 +88,101 @@ async fn nobody_passes_while_it_is_tried_again() {
     let asking = std::thread::spawn(move || (0..20_000).filter(|_| refused(&asks, "prod-1").is_none()).count());
     while !asking.is_finished() {
         parts.policies.apply(&[unknown(Mode::Enforce)]).await;
+    }
+    assert_eq!(asking.join().unwrap(), 0);
+}
+
+/// A policy with a candidate that wants other names.
+fn tries(pattern: &str, candidate: &str, share: u8) -> Wanted {
+    let other = names("names", candidate);
+    let candidate = Candidate { source: other.source, sha256: None, settings: other.settings, share };
+    Wanted { candidate: Some(candidate), ..names("names", pattern) }
+}
+
+/// Asks whether a cluster may be created, and has candidates say what they would have said; how many differ.
+fn compared(parts: &Parts, name: &str) -> usize {
+    let reviewed = match parts.gate.clone().review(review(name).as_bytes(), Stage::Validating, None) {
+        Review::Answered(reviewed) => reviewed,
+        Review::Waits(rest) => rest(),
+    };
+    parts.policies.compare(&reviewed.decided.unwrap()).len()
+}
+
+fn candidate(parts: &Parts) -> CandidateState {
+    parts.policies.states()["names"].candidate.clone().unwrap()
+}
+
+#[tokio::test]
+async fn a_candidate_is_compared_and_decides_for_its_share_alone() {
+    let parts = support::parts();
+    parts.policies.apply(&[tries("prod-*", "dev-*", 0)]).await;
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none(), "it decides nothing");
+    assert_eq!(["dev-1", "prod-1", "other", "dev-1"].map(|name| compared(&parts, name)), [1, 1, 0, 1]);
+    let state = candidate(&parts);
+    assert_eq!((state.share, state.failed, state.compared, state.differed), (0, None, 3, 2));
+    let last = state.last_difference.unwrap();
+    assert!(last.starts_with("dev-1: deny (") && last.ends_with("in force, allow by the candidate"), "{last}");
+    let metrics = parts.metrics.text();
+    for line in [r#"{policy="names",differs="true"} 3"#, r#"{policy="names",differs="false"} 1"#] {
+        assert!(metrics.contains(&format!("ocm_policy_candidate_comparisons_total{line}")), "{metrics}");
+    }
+    // For all it is as if it were in force, and what was counted stays: it is the same.
+    parts.policies.apply(&[tries("prod-*", "dev-*", 100)]).await;
+    assert!(refused(&parts, "dev-1").is_none() && refused(&parts, "prod-1").is_some());
+    assert_eq!((candidate(&parts).share, candidate(&parts).compared), (100, 3));
+    parts.policies.apply(&[tries("prod-*", "dev-*", 50)]).await;
+    let asked: Vec<bool> = (0..100).map(|number| refused(&parts, &format!("dev-{number}")).is_none()).collect();
+    let passed = asked.iter().filter(|passed| **passed).count();
+    assert!((25..75).contains(&passed), "{passed}");
+    // It is given up, and another one is counted anew.
+    parts.policies.apply(&[names("names", "prod-*")]).await;
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    assert_eq!(parts.policies.states()["names"].candidate, None);
+    parts.policies.apply(&[tries("prod-*", "test-*", 0)]).await;
+    assert_eq!((candidate(&parts).compared, candidate(&parts).last_difference), (0, None));
+}
+
+#[tokio::test]
+async fn a_candidate_that_cannot_be_loaded_decides_nothing_and_leaves_what_is_in_force() {
+    let parts = support::parts();
+    parts.policies.apply(&[tries("prod-*", "dev-*", 100)]).await;
+    let mut wrong = tries("prod-*", "dev-*", 100);
+    wrong.candidate.as_mut().unwrap().settings = r#"{"pattern":"x"}"#.to_owned();
+    for _ in 0..2 {
+        parts.policies.apply(std::slice::from_ref(&wrong)).await;
+        assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+        let state = candidate(&parts);
+        assert_eq!((state.share, state.sha256), (0, None));
+        assert!(state.failed.unwrap().contains("unknown field `pattern`"));
+        assert_eq!(parts.policies.failed(), Vec::new(), "what is in force is as it is wanted");
+    }
+    let mut other = tries("prod-*", "dev-*", 100);
+    other.candidate.as_mut().unwrap().sha256 = Some("0".repeat(64));
+    parts.policies.apply(&[other]).await;
+    assert!(candidate(&parts).failed.unwrap().contains("is wanted"));
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    // Beside what is not in force nothing is tried.
+    let mut broken = tries("prod-*", "dev-*", 100);
+    broken.settings = r#"{"pattern":"x"}"#.to_owned();
+    parts.policies.apply(&[broken]).await;
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    assert!(candidate(&parts).failed.unwrap().contains("is not in force"));
+}
+
+#[tokio::test]
+async fn whoever_asks_while_a_candidate_is_promoted_is_judged_by_one_of_both() {
+    let parts = Arc::new(support::parts());
+    parts.policies.apply(&[tries("prod-*", "prod-1*", 50)]).await;
+    let asks = parts.clone();
+    let asking = std::thread::spawn(move || {
+        let wrong = |_: &usize| refused(&asks, "prod-1").is_some() || refused(&asks, "dev-1").is_none();
+        (0..5_000).filter(wrong).count()
+    });
+    while !asking.is_finished() {
+        parts.policies.apply(&[names("names", "prod-1*")]).await;
+        parts.policies.apply(&[tries("prod-1*", "prod-*", 100)]).await;
+        parts.policies.apply(&[names("names", "prod-*")]).await;
+        parts.policies.apply(&[tries("prod-*", "prod-1*", 0)]).await;
     }
     assert_eq!(asking.join().unwrap(), 0);
 }

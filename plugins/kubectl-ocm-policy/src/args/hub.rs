@@ -45,6 +45,40 @@ Examples:
 
 Exit codes: 0 enabled, or not disabled, 1 failed, 2 usage, 3 it was changed after it was disabled, 130 interrupted.";
 
+const PROMOTE: &str = "\
+A candidate is another version of a policy: spec.candidate of its HubPolicy names another module, other settings, or both. \
+It is asked beside the version in force, and where they differ is counted; policy describe tells it. With --share it decides \
+for so many of a hundred clusters, always the same ones. Without, it becomes the version in force, and what was in force stands \
+in the annotation policy.kubectl-ocm.dev/previous, for rollback. Only a candidate that the policy controller has loaded gets \
+to decide.
+
+Examples:
+  # Try other settings: nothing is decided by them yet
+  kubectl patch hubpolicy only-prod --type merge -p '{\"spec\":{\"candidate\":{\"settings\":{\"pattern\":\"prod-*\"}}}}'
+
+  # Have them decide for 10 of a hundred clusters, and then for all
+  kubectl ocm policy promote only-prod --share 10 --context hub
+  kubectl ocm policy promote only-prod --context hub
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 there is no candidate, or it was not loaded, or the answer was no, \
+130 interrupted.";
+
+const PAUSE: &str = "It is compared as before.
+
+Examples:
+  kubectl ocm policy pause only-prod --context hub
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 there is no candidate, 130 interrupted.";
+
+const ROLLBACK: &str = "\
+A candidate is taken away, and the version in force stays. Without a candidate, the version that was in force before the last \
+promote is again.
+
+Examples:
+  kubectl ocm policy rollback only-prod --context hub
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 there is nothing to go back to, or the answer was no, 130 interrupted.";
+
 const APPLY: &str = "\
 A file holds HubPolicies, and the ConfigMaps and Secrets with their modules, as JSON or YAML. \
 Before anything is written, each module that lies in the files, comes along, or is in a registry or \
@@ -97,6 +131,15 @@ pub(crate) enum OnHub {
     /// Put disabled policies of a hub back to what they were
     #[command(after_help = ENABLE)]
     Enable(SwitchArgs),
+    /// Have candidates of policies decide: for a share of the clusters, or for all
+    #[command(after_help = PROMOTE)]
+    Promote(PromoteArgs),
+    /// Have candidates of policies decide for no cluster, and only be compared
+    #[command(after_help = PAUSE)]
+    Pause(SwitchArgs),
+    /// Give candidates of policies up, or go back to the version before the last that was promoted
+    #[command(after_help = ROLLBACK)]
+    Rollback(DisableArgs),
     /// Have a hub ask no policy any more, where policies or their webhook keep it from working
     #[command(after_help = EMERGENCY)]
     Emergency(EmergencyArgs),
@@ -163,7 +206,20 @@ pub(crate) struct DescribeArgs {
     pub(crate) client: ClientArgs,
 }
 
-/// Arguments of `kubectl ocm policy disable`.
+/// Arguments of `kubectl ocm policy promote`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PromoteArgs {
+    /// For how many of a hundred clusters the candidate decides; without it, it becomes the version in force
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) share: Option<u8>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) switch: SwitchArgs,
+}
+
+/// Arguments of `kubectl ocm policy disable` and `rollback`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DisableArgs {
     /// Do not ask
@@ -173,7 +229,7 @@ pub(crate) struct DisableArgs {
     pub(crate) switch: SwitchArgs,
 }
 
-/// Arguments of `kubectl ocm policy enable`, and more of `disable`.
+/// Arguments of `kubectl ocm policy enable` and `pause`, and more of the others that change policies.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SwitchArgs {
     /// Names of HubPolicies

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let connection = client.connection()?;
     let teller = ui.clone();
     let files = apart(move |_| read(&files, &modules, kind)).await?;
-    let fetched = if without_fetch { BTreeMap::new() } else { fetched(&files, &ui).await? };
+    let fetched = if without_fetch { FetchedModules::default() } else { fetched(&files, &ui).await? };
     let (files, digests) = apart(move |_| checked(files, &fetched, &teller)).await?;
     let plan = files.plan();
     if view.mode() == Mode::Render {
@@ -83,79 +83,117 @@ fn read(paths: &[PathBuf], modules: &[String], kind: KindArgs) -> Result<Files, 
     Ok(files)
 }
 
-/// The modules of registries and web servers, by the name of the policy: what cannot be loaded is seen here then.
-async fn fetched(files: &Files, ui: &Ui) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
-    let mut modules = BTreeMap::new();
+/// Modules that were fetched: of policies, and of their candidates, by name.
+#[derive(Default)]
+struct FetchedModules {
+    policies: BTreeMap<String, Vec<u8>>,
+    candidates: BTreeMap<String, Vec<u8>>,
+}
+
+/// The modules of registries and web servers: what cannot be loaded is seen here then.
+async fn fetched(files: &Files, ui: &Ui) -> Result<FetchedModules, Failure> {
+    let mut modules = FetchedModules::default();
     for given in files.policies() {
-        let (name, source) = (given.name(), &given.policy.spec.module);
-        let made = match source.module() {
-            Some(Module::Oci(image)) => {
-                ui.tell(Event::now(format!("fetching {}", image.image)));
-                let named = reference(&image.image)?;
-                let credentials = apart(move |children| credentials(&named, &children)).await?;
-                fetch(image, credentials, ANSWER).await.map(|fetched| fetched.module)
+        let name = given.name();
+        if let Some(module) = fetch_one(given, &given.policy, "policy", ui).await? {
+            modules.policies.insert(name.to_owned(), module);
+        }
+        if let Some(tried) = given.candidate() {
+            // One with other settings alone has the module of its policy.
+            let same = tried.spec.module == given.policy.spec.module;
+            let module = match modules.policies.get(name).filter(|_| same) {
+                Some(module) => Some(module.clone()),
+                None => fetch_one(given, &tried, CANDIDATE, ui).await?,
+            };
+            if let Some(module) = module {
+                modules.candidates.insert(name.to_owned(), module);
             }
-            Some(Module::Url(url)) => {
-                ui.tell(Event::now(format!("fetching {}", url.url)));
-                file(url, ANSWER).await
-            }
-            _ => continue,
-        };
-        let module = made.map_err(|error| {
-            let what = format!("policy {name:?} of {}: its module cannot be had, so nothing was applied", given.source);
-            let reachable =
-                error.kind.may_pass() || matches!(error.kind, ErrorKind::Untrusted | ErrorKind::Unauthorized);
-            let failure = error.failure.context(what);
-            match reachable {
-                true => failure.hint(
-                    "--without-fetch applies it without a look, where the hub reaches what this machine does not",
-                ),
-                false => failure,
-            }
-        })?;
-        modules.insert(name.to_owned(), module);
+        }
     }
     Ok(modules)
 }
 
+/// What a candidate is called.
+const CANDIDATE: &str = "the candidate of policy";
+
+/// The module of a version of a policy; none: it is not in a registry or on a web server.
+async fn fetch_one(given: &Given, version: &HubPolicy, what: &str, ui: &Ui) -> Result<Option<Vec<u8>>, Failure> {
+    let made = match version.spec.module.module() {
+        Some(Module::Oci(image)) => {
+            ui.tell(Event::now(format!("fetching {}", image.image)));
+            let named = reference(&image.image)?;
+            let credentials = apart(move |children| credentials(&named, &children)).await?;
+            fetch(image, credentials, ANSWER).await.map(|fetched| fetched.module)
+        }
+        Some(Module::Url(url)) => {
+            ui.tell(Event::now(format!("fetching {}", url.url)));
+            file(url, ANSWER).await
+        }
+        _ => return Ok(None),
+    };
+    made.map(Some).map_err(|error| {
+        let (name, source) = (given.name(), &given.source);
+        let sentence = format!("{what} {name:?} of {source}: its module cannot be had, so nothing was applied");
+        let reachable =
+            error.kind.may_pass() || matches!(error.kind, ErrorKind::Untrusted | ErrorKind::Unauthorized);
+        let failure = error.failure.context(sentence);
+        match reachable {
+            true => failure
+                .hint("--without-fetch applies it without a look, where the hub reaches what this machine does not"),
+            false => failure,
+        }
+    })
+}
+
 /// The files after a look at whether what they hold can be loaded, and the digests of modules, where these are at hand.
-fn checked(
-    mut files: Files,
-    fetched: &BTreeMap<String, Vec<u8>>,
-    ui: &Ui,
-) -> Result<(Files, Vec<(String, String)>), Failure> {
+fn checked(mut files: Files, fetched: &FetchedModules, ui: &Ui) -> Result<(Files, Vec<(String, String)>), Failure> {
     let loader = Loader::new(ui)?;
-    let (mut digests, mut pins) = (Vec::new(), Vec::new());
+    let (mut digests, mut pins, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
     for given in files.policies() {
         let name = given.name();
         ui.tell(Event::now(format!("loading {name}")));
-        if let Some(digest) = check(&loader, &files, given, fetched.get(name), ui)? {
+        let module = fetched.policies.get(name);
+        if let Some(digest) = check(&loader, &files, given, (&given.policy, "policy", module), ui)? {
             // What was fetched is named by a digest already.
-            if !fetched.contains_key(name) {
+            if module.is_none() {
                 pins.push((name.to_owned(), digest.clone()));
             }
             digests.push((name.to_owned(), digest));
         }
+        let module = fetched.candidates.get(name);
+        if let Some(tried) = given.candidate()
+            && let Some(digest) = check(&loader, &files, given, (&tried, CANDIDATE, module), ui)?
+            && module.is_none()
+        {
+            candidates.push((name.to_owned(), digest));
+        }
     }
+    let find = |digests: &[(String, String)], name: &str| {
+        digests.iter().find(|(of, _)| of == name).map(|(_, digest)| digest.clone())
+    };
     for given in files.policies_mut() {
-        if let Some((_, digest)) = pins.iter().find(|(name, _)| name == given.name()) {
-            given.pin(digest);
+        if let Some(digest) = find(&pins, given.name()) {
+            given.pin(&digest);
+        }
+        if let Some(digest) = find(&candidates, given.name()) {
+            given.pin_candidate(&digest);
         }
     }
     Ok((files, digests))
 }
 
-/// Loads the policy of a file where its module is at hand; returns the digest of one that does not come along.
+/// Loads a version of the policy of a file, said with what it is and the module that was fetched for it, where its module
+/// is at hand; returns the digest of one that does not come along.
 fn check(
     loader: &Loader,
     files: &Files,
     given: &Given,
-    fetched: Option<&Vec<u8>>,
+    (version, what, fetched): (&HubPolicy, &str, Option<&Vec<u8>>),
     ui: &Ui,
 ) -> Result<Option<String>, Failure> {
-    let (name, spec) = (given.name(), &given.policy.spec);
+    let (name, spec) = (given.name(), &version.spec);
     let broken = |why: &dyn std::fmt::Display| {
-        Failure::usage(format!("policy {name:?} of {} cannot be loaded, so nothing was applied", given.source))
+        Failure::usage(format!("{what} {name:?} of {} cannot be loaded, so nothing was applied", given.source))
             .because(why)
     };
     let load = |module: &[u8]| {
@@ -166,7 +204,7 @@ fn check(
         loader.check(name, module, spec).map_err(|error| broken(&error))?;
         Ok(Some(found))
     };
-    match files.module(&given.policy).map_err(wrong)? {
+    match files.module(version).map_err(wrong)? {
         Located::Builtin(builtin) => {
             let Some(found) = ocm_policy_builtin::find(builtin) else { return Err(unknown(given, builtin)) };
             loader.check(name, found.module, spec).map_err(|error| broken(&error))?;
@@ -176,7 +214,8 @@ fn check(
         Located::Elsewhere => match fetched {
             Some(module) => load(module),
             None => {
-                ui.tell(Event::note(format!("the module of {name} is not in the files: the hub alone can load it")));
+                let sentence = format!("the module of {what} {name} is not in the files: the hub alone can load it");
+                ui.tell(Event::note(sentence));
                 Ok(None)
             }
         },

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ocm_api::policy::{EditGrant, HubPolicy, MAX_FUEL, MAX_MEMORY_BYTES, Module};
+use ocm_api::policy::{CandidateStatus, EditGrant, HubPolicy, MAX_FUEL, MAX_MEMORY_BYTES, Module, PolicyCandidate};
 use ocm_cli::list::{NONE, age};
 use ocm_cli::{Format, Table, Ui, clean, document, object_list, words};
 use ocm_core::hub_policy::{Observed, Tally, next_step, observed};
@@ -90,6 +90,12 @@ fn text(described: &Described, now: Timestamp) -> Result<String, Failure> {
     row("On error:", spec.on_error.as_str());
     row("Break-glass:", spec.break_glass.as_str());
     row("Auto-approve:", if spec.auto_approve { "yes" } else { "no" });
+    if let Some(candidate) = &spec.candidate {
+        row("Candidate:", &tried(candidate, status.candidate.as_ref()));
+        if let Some(last) = status.candidate.as_ref().and_then(|seen| seen.last_difference.as_ref()) {
+            row("Last difference:", last);
+        }
+    }
     let settings = spec.settings.as_ref().filter(|settings| !settings.is_empty());
     match settings {
         None => row("Settings:", NONE),
@@ -128,6 +134,25 @@ fn text(described: &Described, now: Timestamp) -> Result<String, Failure> {
         text += &format!("{:<17} {}\n", "Next:", clean(&words(&hint)));
     }
     Ok(text)
+}
+
+/// What a candidate is, and what came of it.
+fn tried(candidate: &PolicyCandidate, seen: Option<&CandidateStatus>) -> String {
+    let what = match (&candidate.module, &candidate.settings) {
+        (Some(_), Some(_)) => "another module with other settings",
+        (Some(_), None) => "another module",
+        (None, _) => "other settings",
+    };
+    let share = match candidate.share {
+        0 => "decides for none".to_owned(),
+        share => format!("decides for {share} of a hundred clusters"),
+    };
+    let came = match seen {
+        None => "the policy controller has not looked at it".to_owned(),
+        Some(CandidateStatus { failed: Some(why), .. }) => format!("is not tried: {why}"),
+        Some(seen) => format!("differs for {} of the {} clusters it was compared for", seen.differed, seen.compared),
+    };
+    format!("{what}; {share}; {came}")
 }
 
 /// Which version the status is of.

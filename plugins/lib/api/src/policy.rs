@@ -65,6 +65,9 @@ const URL_RULE: &str =
 #[kube(printcolumn = r#"{"name": "Degraded", "type": "string", "priority": 1,
     "description": "What to do something about.",
     "jsonPath": ".status.conditions[?(@.type==\"Degraded\")].message"}"#)]
+#[kube(printcolumn = r#"{"name": "Candidate", "type": "integer", "priority": 1,
+    "description": "For how many of a hundred clusters a candidate decides.",
+    "jsonPath": ".status.candidate.share"}"#)]
 #[kube(printcolumn = r#"{"name": "On error", "type": "string", "priority": 1,
     "description": "What an error of the policy counts for.", "jsonPath": ".spec.onError"}"#)]
 #[kube(printcolumn = r#"{"name": "Auto-approve", "type": "boolean",
@@ -119,6 +122,44 @@ pub struct HubPolicySpec {
     /// The most that one decision of the policy may use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: PolicyLimits,
+    /// Another version of the policy, which is tried beside the one in force. Mode, grants and limits of the policy are
+    /// its own, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<PolicyCandidate>,
+}
+
+/// Another version of a policy: another module, other settings, or both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("x-kubernetes-validations" = [{
+        "rule": "has(self.module) || has(self.settings)",
+        "message": "candidate must have another module, other settings, or both",
+    }, {
+        "rule": "!has(self.sha256) || (has(self.module) && !has(self.module.builtin))",
+        "fieldPath": ".sha256",
+        "message": "sha256 must be that of a module that the candidate takes from elsewhere than builtin",
+    }]))
+)]
+pub struct PolicyCandidate {
+    /// Where its module comes from. That of the policy unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<ModuleSource>,
+    /// SHA-256 digest that its module must have, as 64 lower-case hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64), regex(pattern = "^[0-9a-f]{64}$")))]
+    pub sha256: Option<String>,
+    /// Its settings. Those of the policy unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema::any_object"))]
+    pub settings: Option<Map<String, Value>>,
+    /// For how many of a hundred clusters the candidate decides in place of the version in force: always the same ones,
+    /// and more of them with a larger share. For the others it is only compared. 0 unless said: it decides for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<i64>", range(min = 0, max = 100)))]
+    pub share: u8,
 }
 
 /// What the policy controller observed of a policy.
@@ -151,6 +192,40 @@ pub struct HubPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
     pub kind: Option<String>,
+    /// What became of the candidate. None: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<CandidateStatus>,
+}
+
+/// What the policy controller observed of a candidate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateStatus {
+    /// SHA-256 of its module, lower-case hexadecimal digits. None: it is not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub sha256: Option<String>,
+    /// For how many of a hundred clusters it decides.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0, max = 100)))]
+    pub share: u8,
+    /// Why it is not tried. None: it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1024)))]
+    pub failed: Option<String>,
+    /// How many joins this controller had both versions judge since it leads and the candidate was loaded.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub compared: u64,
+    /// In how many of them they differed.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub differed: u64,
+    /// The last difference: the cluster, and what each of them said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1024)))]
+    pub last_difference: Option<String>,
 }
 
 /// Where the WebAssembly module of a policy comes from.
@@ -461,6 +536,7 @@ mod tests {
             "breakGlass": "Allowed",
             "grants": { "edits": [{ "edit": "label", "key": "example.com/*" }, { "edit": "cluster-set" }] },
             "limits": { "fuel": 1_000_000, "memoryBytes": 1 << 20 },
+            "candidate": { "module": { "builtin": "join-quota" }, "settings": { "most": 4 }, "share": 25 },
         });
         let written = serde_json::to_value(policy(spec.clone()).spec).expect("it is written");
         assert_eq!(written, spec);

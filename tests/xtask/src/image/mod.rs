@@ -4,6 +4,7 @@
 
 mod archive;
 mod build;
+mod linked;
 mod sbom;
 mod smoke;
 
@@ -14,6 +15,7 @@ use std::process::Command;
 use clap::{Args, ValueEnum};
 
 pub use archive::{Image, Platform, USER, archive};
+pub use linked::linked;
 pub use smoke::smoke;
 
 use crate::places::target;

@@ -1,6 +1,7 @@
 //! The policies in force: from what administrators want to places in the registry.
 
 mod ask;
+mod compare;
 mod follow;
 mod loader;
 mod source;
@@ -8,6 +9,7 @@ pub mod store;
 mod wanted;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,10 +18,12 @@ use kube::Client;
 use ocm_policy_abi::{EditGrant, LimitsAsked, Query};
 use ocm_policy_engine::{Cache, Compiler, Engine, Operations, Policy, PolicyError, Registry};
 use ocm_policy_rules::Enforcement;
+use ocm_policy_rules::canary::BUCKETS;
 
 use crate::evidence::{Knowledge, break_glass_queries};
 use crate::metrics::{Metrics, OfModule, mode};
 
+use self::compare::Compared;
 pub use self::follow::follow;
 use self::loader::Loader;
 use self::source::NoModule;
@@ -30,6 +34,10 @@ pub use self::source::{Key, Source};
 const EVIDENCE: Duration = Duration::from_secs(5);
 /// How long the hub may take to hand out a module.
 const FETCH: Duration = Duration::from_secs(10);
+
+/// Why a module is not there that only the controller can get.
+const NOT_FETCHED: &str =
+    "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
 
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.
@@ -56,13 +64,50 @@ pub struct Wanted {
     pub edits: Vec<EditGrant>,
     /// What it may use at most; none: what the server allows.
     pub limits: LimitsAsked,
+    /// Another version, which is tried beside this one.
+    pub candidate: Option<Candidate>,
+}
+
+/// Another version of a policy as an administrator wants it; whatever else there is of it is as in the policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Where its module is.
+    pub source: Source,
+    /// What the module's SHA-256 must be, lower-case hex.
+    pub sha256: Option<String>,
+    /// Settings, a JSON object.
+    pub settings: String,
+    /// For how many of a hundred clusters it decides.
+    pub share: u8,
 }
 
 impl Wanted {
-    /// Whether both want the same, but for how much it counts.
+    /// Whether both want the same in force, but for how much it counts.
     fn is_but_for_enforcement(&self, now: &Self) -> bool {
-        let (enforcement, generation) = (now.enforcement, now.generation);
-        Self { enforcement, generation, ..self.clone() } == *now
+        let (enforcement, generation, candidate) = (now.enforcement, now.generation, now.candidate.clone());
+        Self { enforcement, generation, candidate, ..self.clone() } == *now
+    }
+
+    /// The policy with its candidate in its place.
+    fn tried(&self, candidate: &Candidate) -> Self {
+        let Candidate { source, sha256, settings, share: _ } = candidate.clone();
+        Self { source, sha256, settings, candidate: None, ..self.clone() }
+    }
+}
+
+/// Whose module it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OfPolicy {
+    /// The name of the policy.
+    pub name: String,
+    /// Whether it is its candidate's.
+    pub candidate: bool,
+}
+
+impl fmt::Display for OfPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.candidate { "the candidate of " } else { "" };
+        write!(f, "{what}policy {}", self.name)
     }
 }
 
@@ -79,6 +124,8 @@ pub struct State {
     pub failed: Option<String>,
     /// What that lies with.
     pub with: With,
+    /// What became of the candidate; none: none is wanted.
+    pub candidate: Option<CandidateState>,
 }
 
 /// What it lies with that a version is not in force.
@@ -93,15 +140,29 @@ pub enum With {
     Source(&'static str),
 }
 
+/// What became of a wanted candidate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CandidateState {
+    /// SHA-256 of its module, lower-case hex; none: it is not tried.
+    pub sha256: Option<String>,
+    /// For how many of a hundred clusters it decides.
+    pub share: u8,
+    /// Why it is not tried.
+    pub failed: Option<String>,
+    /// What that lies with.
+    pub with: With,
+    /// Of how many clusters it is known what it says.
+    pub compared: u64,
+    /// Of how many of them it says something else than the policy in force.
+    pub differed: u64,
+    /// The last of them, and what both say.
+    pub last_difference: Option<String>,
+}
+
 impl State {
     fn of(wanted: &Wanted) -> Self {
-        Self {
-            observed: (wanted.uid.clone(), wanted.generation),
-            sha256: None,
-            kind: None,
-            failed: None,
-            with: With::Policy,
-        }
+        let observed = (wanted.uid.clone(), wanted.generation);
+        Self { observed, sha256: None, kind: None, failed: None, with: With::Policy, candidate: None }
     }
 }
 
@@ -113,6 +174,8 @@ pub struct Policies {
     knowledge: Arc<Knowledge>,
     metrics: Arc<Metrics>,
     places: Mutex<BTreeMap<String, Place>>,
+    /// What candidates said, by place.
+    compared: Mutex<BTreeMap<String, Compared>>,
     complete: AtomicBool,
     confirmed: Mutex<Option<Instant>>,
 }
@@ -126,6 +189,16 @@ struct Place {
     /// Of the policy that is in force, or was to be the first.
     uid: Option<String>,
     state: State,
+    /// The candidate beside what is in force, or why it is not.
+    proposed: Option<Proposed>,
+}
+
+/// A candidate that was loaded, or not: the same is not loaded again, or not before [`RETRY`].
+#[derive(Clone)]
+struct Proposed {
+    tried: Tried,
+    at: Instant,
+    result: Result<(), PolicyError>,
 }
 
 impl Place {
@@ -165,6 +238,7 @@ impl Policies {
             knowledge,
             metrics,
             places: Mutex::default(),
+            compared: Mutex::default(),
             complete: AtomicBool::new(false),
             confirmed: Mutex::default(),
         }
@@ -195,17 +269,42 @@ impl Policies {
 
     /// Whether modules are waited for that the policy controller fetches.
     fn awaits_modules(&self) -> bool {
-        self.places().values().any(|place| place.state.with == With::Fetching)
+        let is_coming = |place: &Place| {
+            let candidate = place.state.candidate.as_ref().map(|candidate| candidate.with);
+            place.state.with == With::Fetching || candidate == Some(With::Fetching)
+        };
+        self.places().values().any(is_coming)
     }
 
-    /// Where the module of each policy comes from.
-    pub fn sources(&self) -> BTreeMap<String, Source> {
-        self.places().iter().map(|(name, place)| (name.clone(), place.wanted.source.clone())).collect()
+    /// Where the modules of policies and of their candidates come from.
+    pub fn sources(&self) -> BTreeMap<OfPolicy, Source> {
+        let mut sources = BTreeMap::new();
+        for (name, place) in self.places().iter() {
+            let of = |candidate| OfPolicy { name: name.clone(), candidate };
+            sources.insert(of(false), place.wanted.source.clone());
+            if let Some(candidate) = &place.wanted.candidate {
+                sources.insert(of(true), candidate.source.clone());
+            }
+        }
+        sources
     }
 
     /// What became of each.
     pub fn states(&self) -> BTreeMap<String, State> {
-        self.places().iter().map(|(name, place)| (name.clone(), place.state.clone())).collect()
+        let mut states: BTreeMap<String, State> =
+            self.places().iter().map(|(name, place)| (name.clone(), place.state.clone())).collect();
+        let compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, compared) in compared.iter() {
+            if let Some(state) = states.get_mut(name).and_then(|state| state.candidate.as_mut()) {
+                compared.tell(state);
+            }
+        }
+        states
+    }
+
+    /// Another version is compared, or with another one: what was said before does not count for it.
+    fn compare_anew(&self, name: &str) {
+        self.compared.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     /// Those whose newest version is not in force, with the reason.
@@ -229,7 +328,11 @@ impl Policies {
                 None => self.close(one),
             }
         }
-        futures::future::join_all(wanted.iter().map(|one| self.place(one))).await;
+        futures::future::join_all(wanted.iter().map(async |one| {
+            self.place(one).await;
+            self.propose(one).await;
+        }))
+        .await;
         wanted.iter().for_each(|one| self.observe(one));
         // Last: a policy that took another's part is in force by now.
         let gone: Vec<String> =
@@ -237,6 +340,7 @@ impl Policies {
         for name in gone {
             self.registry.remove(&name);
             self.places().remove(&name);
+            self.compare_anew(&name);
         }
         let queries = self.queries();
         self.knowledge.keep(&queries);
@@ -278,28 +382,17 @@ impl Policies {
         {
             return;
         }
-        let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
-        let late = PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
-        let module = match fetched {
-            Ok(Ok(module)) => module,
-            Ok(Err(NoModule::NotFetched)) => {
-                let why = "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
-                self.fail(wanted, None, PolicyError::Load(why.to_owned()));
+        let (module, sha256) = match self.module(wanted).await {
+            Ok(found) => found,
+            Err(NoModule::Error(error)) => return self.fail(wanted, None, error),
+            Err(NoModule::NotFetched) => {
+                self.fail(wanted, None, PolicyError::Load(NOT_FETCHED.to_owned()));
                 if let Some(place) = self.places().get_mut(&wanted.name) {
                     place.state.with = With::Fetching;
                 }
                 return;
             }
-            Ok(Err(NoModule::Error(error))) => return self.fail(wanted, None, error),
-            Err(_) => return self.fail(wanted, None, late),
         };
-        let sha256 = ocm_policy_engine::digest(&module);
-        if let Some(expected) = &wanted.sha256
-            && *expected != sha256
-        {
-            let why = format!("the SHA-256 of the module is {sha256}, and {expected} is wanted");
-            return self.fail(wanted, None, PolicyError::Load(why));
-        }
         let tried = Tried { sha256, wanted: wanted.clone() };
         if self.is_done(wanted, &tried) {
             return;
@@ -310,13 +403,7 @@ impl Policies {
             _ => Operations::Keep,
         };
         let installation = self.registry.begin(&wanted.name).operations(operations).enforcement(wanted.enforcement);
-        let (loader, one) = (self.loader.clone(), wanted.clone());
-        let loaded = tokio::task::spawn_blocking(move || loader.load(&module, &one)).await;
-        let loaded = loaded.unwrap_or_else(|_| Err(PolicyError::Load("loading it was interrupted".to_owned())));
-        if let Ok(policy) = &loaded {
-            // Without evidence it answers with an error, which is what the administrator has to see.
-            let _ = self.knowledge.follow(&policy.manifest().evidence, EVIDENCE).await;
-        }
+        let loaded = self.load(module, wanted).await;
         let kind = loaded.as_ref().ok().map(|policy| policy.header().kind.word());
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
@@ -326,6 +413,8 @@ impl Policies {
                     wanted: wanted.clone(),
                     uid: wanted.uid.clone(),
                     state,
+                    // What was tried beside the former version is tried beside this one anew.
+                    proposed: None,
                 };
                 self.places().insert(wanted.name.clone(), place);
             }
@@ -343,6 +432,104 @@ impl Policies {
         done.is_some()
     }
 
+    /// The module that is wanted, and its SHA-256.
+    async fn module(&self, wanted: &Wanted) -> Result<(Vec<u8>, String), NoModule> {
+        let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
+        let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
+        let module = fetched.map_err(late)??;
+        let sha256 = ocm_policy_engine::digest(&module);
+        match &wanted.sha256 {
+            Some(expected) if *expected != sha256 => {
+                let why = format!("the SHA-256 of the module is {sha256}, and {expected} is wanted");
+                Err(PolicyError::Load(why).into())
+            }
+            _ => Ok((module, sha256)),
+        }
+    }
+
+    /// Loads a module, and waits for what it asks for.
+    async fn load(&self, module: Vec<u8>, wanted: &Wanted) -> Result<Arc<Policy>, PolicyError> {
+        let (loader, one) = (self.loader.clone(), wanted.clone());
+        let loaded = tokio::task::spawn_blocking(move || loader.load(&module, &one)).await;
+        let policy = loaded.unwrap_or_else(|_| Err(PolicyError::Load("loading it was interrupted".to_owned())))?;
+        // Without evidence it answers with an error, which is what the administrator has to see.
+        let _ = self.knowledge.follow(&policy.manifest().evidence, EVIDENCE).await;
+        Ok(policy)
+    }
+
+    /// Tries the candidate of a policy beside what is in force, or ends that. One that cannot be tried decides nothing.
+    async fn propose(&self, wanted: &Wanted) {
+        if let Some(place) = self.places().get_mut(&wanted.name) {
+            place.wanted.candidate.clone_from(&wanted.candidate);
+        }
+        let (proposed, state) = match &wanted.candidate {
+            None => (None, None),
+            Some(candidate) => {
+                let (proposed, result) = self.try_candidate(wanted, candidate).await;
+                let state = match result {
+                    Ok(sha256) => {
+                        CandidateState { sha256: Some(sha256), share: candidate.share, ..CandidateState::default() }
+                    }
+                    Err(NoModule::Error(error)) => {
+                        CandidateState { failed: Some(error.to_string()), ..CandidateState::default() }
+                    }
+                    Err(NoModule::NotFetched) => CandidateState {
+                        failed: Some(NOT_FETCHED.to_owned()),
+                        with: With::Fetching,
+                        ..CandidateState::default()
+                    },
+                };
+                (proposed, Some(state))
+            }
+        };
+        if state.as_ref().is_none_or(|state| state.failed.is_some()) {
+            self.registry.withdraw(&wanted.name);
+            self.compare_anew(&wanted.name);
+        }
+        if let Some(place) = self.places().get_mut(&wanted.name) {
+            (place.proposed, place.state.candidate) = (proposed, state);
+        }
+    }
+
+    /// Loads a candidate, unless that was done already, and has it decide for its share. Its SHA-256.
+    async fn try_candidate(
+        &self,
+        wanted: &Wanted,
+        candidate: &Candidate,
+    ) -> (Option<Proposed>, Result<String, NoModule>) {
+        let before = match self.places().get(&wanted.name) {
+            Some(place) if place.is_in_force() => place.proposed.clone(),
+            _ => {
+                let why = "the version that it is to be compared with is not in force";
+                return (None, Err(PolicyError::Load(why.to_owned()).into()));
+            }
+        };
+        let one = wanted.tried(candidate);
+        let (module, sha256) = match self.module(&one).await {
+            Ok(found) => found,
+            Err(error) => return (None, Err(error)),
+        };
+        let tried = Tried { sha256: sha256.clone(), wanted: one };
+        let before = before.filter(|before| {
+            before.tried.sha256 == sha256 && before.tried.wanted.is_but_for_enforcement(&tried.wanted)
+        });
+        let there = self.registry.slots().get(&wanted.name).and_then(|slot| slot.candidate.clone());
+        let share = u16::from(candidate.share.min(100)) * (BUCKETS / 100);
+        let (policy, at) = match (before, there) {
+            (Some(before @ Proposed { result: Ok(()), .. }), Some((_, now))) if now == share => {
+                return (Some(before), Ok(sha256));
+            }
+            (Some(Proposed { result: Ok(()), at, .. }), Some((policy, _))) => (Ok(policy), at),
+            (Some(Proposed { result: Err(error), at, .. }), _) if at.elapsed() < RETRY => (Err(error), at),
+            _ => {
+                self.compare_anew(&wanted.name);
+                (self.load(module, &tried.wanted).await, Instant::now())
+            }
+        };
+        let result = policy.and_then(|policy| self.registry.propose(&wanted.name, policy, share, Operations::Keep));
+        (Some(Proposed { tried, at, result: result.clone() }), result.map(|()| sha256).map_err(NoModule::Error))
+    }
+
     /// Notes why a policy is not in force as it is wanted.
     fn fail(&self, wanted: &Wanted, tried: Option<Tried>, error: PolicyError) {
         let failed = error.to_string();
@@ -357,7 +544,8 @@ impl Policies {
         }
         let tried = tried.map(|tried| (tried, Instant::now()));
         let state = State { sha256, kind, failed: Some(failed), ..State::of(wanted) };
-        places.insert(wanted.name.clone(), Place { tried, wanted: wanted.clone(), uid, state });
+        let place = Place { tried, wanted: wanted.clone(), uid, state, proposed: None };
+        places.insert(wanted.name.clone(), place);
     }
 
     /// What the policies in force, and those that are tried, ask for.

@@ -1,12 +1,13 @@
 //! From a HubPolicy to what is put in force.
 
-use ocm_api::policy::{BreakGlass, HubPolicy, Module, ObjectKey, OnError, PolicyMode};
+use ocm_api::policy::{BreakGlass, HubPolicy, Module, ModuleSource, ObjectKey, OnError, PolicyMode};
+use ocm_core::hub_policy::Version;
 use ocm_policy_abi::{EditGrant, LimitsAsked};
 use ocm_policy_rules::{Enforcement, Mode, OnError as Counts};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::Wanted;
 use super::source::{Key, Source};
+use super::{Candidate, Wanted};
 
 impl Wanted {
     /// What a HubPolicy says. Words of a newer release are taken for the strictest that this one knows, and what it
@@ -27,16 +28,9 @@ impl Wanted {
             name: policy.metadata.name.clone().unwrap_or_default(),
             uid: policy.metadata.uid.clone(),
             generation: policy.metadata.generation.unwrap_or_default(),
-            source: match spec.module.module() {
-                Some(Module::Builtin(name)) => Source::Builtin(name.to_owned()),
-                Some(Module::ConfigMap(entry)) => Source::ConfigMap(key(entry)),
-                Some(Module::Secret(entry)) => Source::Secret(key(entry)),
-                Some(Module::Oci(image)) => Source::Oci(Box::new(image.clone())),
-                Some(Module::Url(file)) => Source::Url(file.clone()),
-                _ => Source::Unknown,
-            },
+            source: source(&spec.module),
             sha256: spec.sha256.clone(),
-            settings: json!(spec.settings.clone().unwrap_or_default()).to_string(),
+            settings: settings(spec.settings.as_ref()),
             enforcement: Enforcement {
                 mode,
                 on_error,
@@ -45,6 +39,15 @@ impl Wanted {
             },
             edits: spec.grants.edits.iter().filter_map(grant).collect(),
             limits: LimitsAsked { fuel: spec.limits.fuel, memory_bytes: spec.limits.memory_bytes },
+            candidate: spec.candidate.as_ref().map(|candidate| {
+                let tried = Version::of(policy).tried(candidate);
+                Candidate {
+                    source: source(&tried.module),
+                    sha256: tried.sha256,
+                    settings: settings(tried.settings.as_ref()),
+                    share: candidate.share,
+                }
+            }),
         }
     }
 
@@ -60,8 +63,24 @@ impl Wanted {
             enforcement: Enforcement::default(),
             edits: Vec::new(),
             limits: LimitsAsked::default(),
+            candidate: None,
         }
     }
+}
+
+fn source(module: &ModuleSource) -> Source {
+    match module.module() {
+        Some(Module::Builtin(name)) => Source::Builtin(name.to_owned()),
+        Some(Module::ConfigMap(entry)) => Source::ConfigMap(key(entry)),
+        Some(Module::Secret(entry)) => Source::Secret(key(entry)),
+        Some(Module::Oci(image)) => Source::Oci(Box::new(image.clone())),
+        Some(Module::Url(file)) => Source::Url(file.clone()),
+        _ => Source::Unknown,
+    }
+}
+
+fn settings(said: Option<&Map<String, Value>>) -> String {
+    said.map_or_else(|| "{}".to_owned(), |settings| json!(settings).to_string())
 }
 
 fn key(entry: &ObjectKey) -> Key {
@@ -71,8 +90,6 @@ fn key(entry: &ObjectKey) -> Key {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn wanted(spec: Value) -> Wanted {
@@ -113,8 +130,15 @@ mod tests {
             },
             edits: Vec::new(),
             limits: LimitsAsked { fuel: Some(7), memory_bytes: Some(65536) },
+            candidate: None,
         };
         assert_eq!(made, expected);
+        let made = wanted(json!({
+            "module": {"builtin": "x"}, "settings": {"b": 1}, "candidate": {"module": {"builtin": "y"}, "share": 3},
+        }));
+        let candidate =
+            Candidate { source: Source::Builtin("y".into()), sha256: None, settings: r#"{"b":1}"#.into(), share: 3 };
+        assert_eq!(made.candidate, Some(candidate));
         assert_eq!(wanted(json!({"module": {"builtin": "x"}})).settings, "{}");
     }
 }

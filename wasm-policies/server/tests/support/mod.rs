@@ -64,5 +64,6 @@ pub fn names(place: &str, pattern: &str) -> Wanted {
         enforcement: Enforcement::default(),
         edits: Vec::new(),
         limits: LimitsAsked::default(),
+        candidate: None,
     }
 }

@@ -134,8 +134,9 @@ fn doubts(policy: &HubPolicy, opinion: &RegistrationOpinion, decision: &Registra
     } else if opinion.generation.is_some() && opinion.generation != generation {
         doubts.push(Doubt::Changed);
     }
+    let tried = status.candidate.as_ref().and_then(|candidate| candidate.sha256.as_ref());
     match (&opinion.module_sha256, &status.sha256) {
-        (Some(said), Some(now)) if said != now => doubts.push(Doubt::OtherModule),
+        (Some(said), Some(now)) if said != now && Some(said) != tried => doubts.push(Doubt::OtherModule),
         _ if status.observed_generation != generation => doubts.push(Doubt::NotObserved),
         _ => {}
     }

@@ -38,13 +38,15 @@ pub enum Switch {
     Enable,
 }
 
-/// What there is to do for a [`Switch`].
+/// What there is to do for a [`Switch`](Switch), or a [`Step`](super::Step) with its versions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Switching {
     /// Nothing: it is so.
     Nothing,
     /// This merge patch, for exactly the version that was looked at.
     Patch(Value),
+    /// The operations of this JSON patch, for exactly the version that was looked at.
+    JsonPatch(Vec<Value>),
 }
 
 /// Why a policy is not enabled.

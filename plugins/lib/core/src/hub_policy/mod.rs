@@ -1,13 +1,46 @@
 //! HubPolicies: where they stand, what became of the registrations that they were asked about, how they are disabled,
-//! and how files of them become a plan.
+//! how another version is tried, and how files of them become a plan.
 
 mod disabled;
 pub mod files;
 mod loading;
 mod standing;
 mod tally;
+mod versions;
 
 pub use disabled::{DISABLED, Switch, SwitchError, Switching, Was, disabled, switch};
 pub use loading::{Loading, loading};
 pub use standing::{Observed, condition, next_step, observed};
 pub use tally::{Tally, Waiting};
+pub use versions::{PREVIOUS, Step, StepError, Version, step};
+
+use ocm_api::HubPolicy;
+
+/// What somebody does with a policy that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is disabled or enabled.
+    Switch(Switch),
+    /// Something is done with its versions.
+    Step(Step),
+}
+
+/// Why a policy is not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeError {
+    /// It cannot be enabled.
+    Switch(SwitchError),
+    /// Its versions do not allow it.
+    Step(StepError),
+}
+
+/// What to do to change a policy.
+///
+/// # Errors
+/// Why it cannot be done.
+pub fn change(policy: &HubPolicy, change: Change) -> Result<Switching, ChangeError> {
+    match change {
+        Change::Switch(to) => switch(policy, to).map_err(ChangeError::Switch),
+        Change::Step(to) => step(policy, to).map_err(ChangeError::Step),
+    }
+}

@@ -71,8 +71,11 @@ impl Tally {
                 true
             }
         };
-        let in_force = policy.status.as_ref().and_then(|status| status.sha256.as_ref());
-        self.former += usize::from(opinion.module_sha256.as_ref() != in_force);
+        let status_of_policy = policy.status.as_ref();
+        let in_force = status_of_policy.and_then(|status| status.sha256.as_ref());
+        let tried = status_of_policy.and_then(|status| status.candidate.as_ref()?.sha256.as_ref());
+        let said = opinion.module_sha256.as_ref();
+        self.former += usize::from(said != in_force && (said.is_none() || said != tried));
         let counts = !matches!(policy.spec.mode, PolicyMode::Warn | PolicyMode::Audit);
         if blocks && counts && status.waiting_for.is_some() {
             self.waiting.push(Waiting {

@@ -1,4 +1,4 @@
-//! Disabling policies of a hub, and enabling them again.
+//! Changing policies of a hub that are there: disabling and enabling them, and what is done with their versions.
 //!
 //! ```text
 //! rights ─▶ find (what is to be done for each?) ─▶ the caller asks ─▶ one patch each, for the version that was looked at
@@ -9,7 +9,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use ocm_api::{HubPolicy, Manifest};
-use ocm_core::hub_policy::{Switch, SwitchError, Switching, switch};
+use ocm_core::hub_policy::{Change, ChangeError, Step, Switch, Switching, change};
 use ocm_core::plan::{Applied, Outcome};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::access::Right;
@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Why policies are not switched; nothing was changed unless it says so.
 #[derive(Debug)]
 pub enum SwitchFailure {
-    /// This one cannot be put back what it was.
-    Refused(String, SwitchError),
+    /// This one cannot be changed so.
+    Refused(String, ChangeError),
     /// It failed.
     Failed(Failure),
 }
@@ -55,15 +55,17 @@ pub struct Switchable {
 pub async fn find_switchable(
     hub: &Cluster,
     names: &[String],
-    to: Switch,
+    to: Change,
     dry_run: DryRun,
     narrator: &dyn Narrator,
 ) -> Result<Vec<Switchable>, SwitchFailure> {
     if dry_run == DryRun::No {
         narrator.tell(Event::now("checking your rights"));
         let purpose = match to {
-            Switch::Disable => "disable policies",
-            Switch::Enable => "enable policies",
+            Change::Switch(Switch::Disable) => "disable policies",
+            Change::Switch(Switch::Enable) => "enable policies",
+            Change::Step(Step::RollBack) => "roll back policies",
+            Change::Step(Step::Promote | Step::Share(_)) => "promote policies",
         };
         let right = |verb, name: &str| Right::new(verb, "policy.kubectl-ocm.dev", "hubpolicies").on(name);
         let rights: Vec<Right> = names.iter().flat_map(|name| ["get", "patch"].map(|verb| right(verb, name))).collect();
@@ -77,9 +79,9 @@ pub async fn find_switchable(
     found.collect()
 }
 
-fn judged(policy: &HubPolicy, to: Switch) -> Result<Switching, SwitchFailure> {
+fn judged(policy: &HubPolicy, to: Change) -> Result<Switching, SwitchFailure> {
     let name = policy.metadata.name.clone().unwrap_or_default();
-    switch(policy, to).map_err(|error| SwitchFailure::Refused(name, error))
+    change(policy, to).map_err(|error| SwitchFailure::Refused(name, error))
 }
 
 /// Switches what was found. `each` hears of every policy as soon as it is done. What has changed since it was found is
@@ -90,7 +92,7 @@ fn judged(policy: &HubPolicy, to: Switch) -> Result<Switching, SwitchFailure> {
 pub async fn switch_policies(
     hub: &Cluster,
     found: Vec<Switchable>,
-    to: Switch,
+    to: Change,
     dry_run: DryRun,
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Applied),
@@ -107,7 +109,7 @@ pub async fn switch_policies(
     Ok(all)
 }
 
-async fn one(hub: &Cluster, mut policy: HubPolicy, to: Switch, dry_run: DryRun) -> Result<Applied, SwitchFailure> {
+async fn one(hub: &Cluster, mut policy: HubPolicy, to: Change, dry_run: DryRun) -> Result<Applied, SwitchFailure> {
     let api: Api<HubPolicy> = Api::all(hub.client.clone());
     let name = policy.metadata.name.clone().unwrap_or_default();
     let value = |policy: &HubPolicy| serde_json::to_value(policy).unwrap_or(Value::Null);
@@ -121,7 +123,12 @@ async fn one(hub: &Cluster, mut policy: HubPolicy, to: Switch, dry_run: DryRun) 
     loop {
         let patch = match judged(&policy, to)? {
             Switching::Nothing => return Ok(done(&policy, Outcome::Unchanged, value(&policy))),
-            Switching::Patch(patch) => patch,
+            Switching::Patch(patch) => Patch::Merge(patch),
+            Switching::JsonPatch(patch) => {
+                Patch::Json(serde_json::from_value(Value::Array(patch)).map_err(|error| {
+                    Failure::new(Reason::Invalid, format!("the change of policy {name:?} cannot be written: {error}"))
+                })?)
+            }
         };
         if dry_run == DryRun::Client {
             return Ok(done(&policy, Outcome::Configured, Value::Null));
@@ -131,7 +138,7 @@ async fn one(hub: &Cluster, mut policy: HubPolicy, to: Switch, dry_run: DryRun) 
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
         };
-        let failure = match api.patch(&name, &params, &Patch::Merge(patch)).await {
+        let failure = match api.patch(&name, &params, &patch).await {
             Ok(after) => return Ok(done(&policy, Outcome::Configured, value(&after))),
             Err(error) => hub.explain(format_args!("change policy {name:?}"), error),
         };

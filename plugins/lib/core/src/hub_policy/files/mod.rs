@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use ocm_api::Manifest;
-use ocm_api::policy::{HubPolicy, Module, ObjectKey};
+use ocm_api::policy::{HubPolicy, HubPolicySpec, Module, ObjectKey};
 use ocm_rules::name::is_cluster_name;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use self::error::{FilesError, Holder, MAX_DATA};
+use super::Version;
 use crate::plan::{Plan, Stage, without_bookkeeping};
 
 /// One document and where it stands.
@@ -39,6 +40,24 @@ impl Given {
     /// Its name.
     pub fn name(&self) -> &str {
         self.manifest.name()
+    }
+
+    /// The policy as it would be with its candidate in force; none: it has no candidate.
+    pub fn candidate(&self) -> Option<HubPolicy> {
+        let candidate = self.policy.spec.candidate.as_ref()?;
+        let Version { module, sha256, settings } = Version::of(&self.policy).tried(candidate);
+        let mut policy = self.policy.clone();
+        policy.spec = HubPolicySpec { module, sha256, settings, candidate: None, ..policy.spec };
+        Some(policy)
+    }
+
+    /// Has its candidate name the digest of its module, if it has one of its own.
+    pub fn pin_candidate(&mut self, sha256: &str) {
+        let Some(candidate) = self.policy.spec.candidate.as_mut().filter(|candidate| candidate.module.is_some()) else {
+            return;
+        };
+        candidate.sha256 = Some(sha256.to_owned());
+        self.manifest.body_mut()["spec"]["candidate"]["sha256"] = Value::from(sha256);
     }
 
     /// Has it name the digest of its module.
