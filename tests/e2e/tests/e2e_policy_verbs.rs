@@ -406,7 +406,7 @@ fn a_version_that_the_hub_cannot_load_is_told_with_its_sentence() {
     let elsewhere = file(&hub, "elsewhere.yaml", &with_module("prod-*"));
     let said = ocm_policy(hub.cluster.kubeconfig(), &["apply", "-f", &elsewhere, "--wait"]);
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("note: the module of names is not in the files"), "{said:?}");
+    assert!(said.stderr.contains("note: the module of policy names is not in the files"), "{said:?}");
     assert!(
         said.stderr.contains("error: policy \"names\" is applied, and its new version is not in force"),
         "{said:?}"
