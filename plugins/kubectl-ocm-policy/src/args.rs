@@ -1,6 +1,7 @@
 //! The command line of `kubectl ocm policy`.
 
 pub(crate) mod hub;
+pub(crate) mod registry;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use ocm_kube::ClientArgs;
 use ocm_policy_abi::Operation;
 
 use self::hub::OnHub;
+use self::registry::InRegistry;
 
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
@@ -37,6 +39,9 @@ const EXAMPLES: &str = "Examples:
   # What a module is, and what it says about a cluster
   kubectl ocm policy inspect only-prod.wasm
   kubectl ocm policy run only-prod.wasm -f cluster.yaml
+
+  # Put it into a registry, for HubPolicies with spec.module.oci
+  kubectl ocm policy push only-prod/only-prod.wasm registry.example.com/policies/only-prod:v1
 
   # Have it decide on a hub, and see what waits for it
   kubectl ocm policy apply -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm --wait --context hub
@@ -159,6 +164,8 @@ pub(crate) enum What {
     /// Decide recorded requests again and compare
     #[command(after_help = REPLAY)]
     Replay(ReplayArgs),
+    #[command(flatten)]
+    InRegistry(Box<InRegistry>),
     #[command(flatten)]
     OnHub(Box<OnHub>),
 }

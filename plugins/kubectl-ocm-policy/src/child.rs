@@ -1,6 +1,6 @@
 //! Programs that a verb starts, and that do not outlive it.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,6 +39,22 @@ impl Children {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let child = self.spawn(child)?;
         let id = child.id();
+        let output = child.wait_with_output();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| *known != id);
+        output
+    }
+
+    /// Runs a program that reads `input` to its end, and returns what it wrote to stdout; its stderr is ours.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn answer(&self, command: &mut Command, input: &[u8]) -> io::Result<Output> {
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(command, 0);
+        let mut child = self.spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()))?;
+        let id = child.id();
+        // One that does not want to read says what it has to say all the same.
+        let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input));
         let output = child.wait_with_output();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| *known != id);
         output

@@ -6,6 +6,7 @@ use ocm_cli::Ui;
 use ocm_core::{Exit, Failure};
 
 use crate::args::hub::OnHub;
+use crate::args::registry::InRegistry;
 use crate::args::{PolicyArgs, What};
 use crate::child::{Children, Leash};
 use crate::verbs;
@@ -23,6 +24,11 @@ pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         What::Bench(args) => apart(move |_| verbs::bench::run(args, &ui)).await,
         What::Diff(args) => apart(move |_| verbs::diff::run(args, &ui)).await,
         What::Replay(args) => apart(move |_| verbs::replay::run(args, &ui)).await,
+        What::InRegistry(what) => match *what {
+            InRegistry::Push(args) => verbs::push::run(args, ui).await,
+            InRegistry::Pull(args) => verbs::pull::run(args, ui).await,
+            InRegistry::Verify(args) => verbs::verify::run(args, ui).await,
+        },
         What::OnHub(what) => on_hub(*what, ui).await,
     }
 }

@@ -92,6 +92,7 @@ fn expressions_of_licences_are_understood() {
 const MAY_LOOK: &[&str] = &[
     "plugins/lib/api",
     "wasm-policies/controller",
+    "wasm-policies/distribution",
     "wasm-policies/engine",
     "wasm-policies/server",
     "wasm-policies/webhook",

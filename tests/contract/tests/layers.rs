@@ -48,6 +48,7 @@ const TOOLS: &[&str] = &[
     "ocm-kube",
     "ocm-net",
     "ocm-rules",
+    "policy-tests",
     "xtask",
 ];
 /// What brings in an event loop, a client, a command line or a terminal.
@@ -107,6 +108,13 @@ const RULES: &[Rule] = &[
         never: WORLD,
         not_itself: &[],
     },
+    Rule {
+        name: "ocm-policy-distribution",
+        layer: Layer::Edge,
+        ours: &["ocm-api", "ocm-core", "ocm-net"],
+        never: &["clap", "indicatif", "kube", "kube-client", "wasmtime"],
+        not_itself: &[],
+    },
     // Modules as bytes, and nothing else.
     Rule { name: "ocm-policy-builtin", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
     Rule {
@@ -118,6 +126,7 @@ const RULES: &[Rule] = &[
             "ocm-kube",
             "ocm-policy-abi",
             "ocm-policy-builtin",
+            "ocm-policy-distribution",
             "ocm-policy-engine",
             "ocm-policy-rules",
         ],
@@ -132,6 +141,7 @@ const RULES: &[Rule] = &[
             "ocm-core",
             "ocm-kube",
             "ocm-policy-abi",
+            "ocm-policy-distribution",
             "ocm-policy-engine",
             "ocm-policy-rules",
             "ocm-policy-server",
@@ -185,6 +195,7 @@ const RULES: &[Rule] = &[
             "ocm-kube",
             "ocm-policy-abi",
             "ocm-policy-builtin",
+            "ocm-policy-distribution",
             "ocm-policy-engine",
             "ocm-policy-rules",
             "ocm-policy-testing",

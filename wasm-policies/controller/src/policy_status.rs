@@ -6,11 +6,13 @@ use ocm_api::Condition;
 use ocm_api::conditions::hub_policy::{DEGRADED, ENFORCING, LOADED};
 use ocm_api::conditions::{FALSE, TRUE, UNKNOWN, find};
 use ocm_api::policy::{CandidateStatus, HubPolicyStatus};
-use ocm_policy_server::{CandidateState, State};
+use ocm_policy_server::{CandidateState, State, With};
 
 use crate::enforcement::{self, Enforcement};
 use crate::status::sentence;
 
+/// The reason while a module is on its way to the hub.
+const FETCHING: &str = "Fetching";
 /// How many digits of a digest tell modules apart at a glance.
 const DIGITS: usize = 12;
 
@@ -65,7 +67,7 @@ pub(crate) fn status(
 }
 
 fn candidate(state: &CandidateState) -> CandidateStatus {
-    let CandidateState { sha256, share, failed, compared, differed, last_difference } = state.clone();
+    let CandidateState { sha256, share, failed, with: _, compared, differed, last_difference } = state.clone();
     CandidateStatus {
         sha256,
         share,
@@ -77,14 +79,19 @@ fn candidate(state: &CandidateState) -> CandidateStatus {
 }
 
 fn loaded(state: &State) -> Said {
+    let (word, reason) = match state.with {
+        With::Policy => (FALSE, "LoadFailed"),
+        With::Source(reason) => (FALSE, reason),
+        With::Fetching => (UNKNOWN, FETCHING),
+    };
     match (&state.failed, &state.sha256) {
         (None, _) => said(TRUE, "Loaded", "the version that is wanted is in force"),
         (Some(why), Some(former)) => {
             let former: String = former.chars().take(DIGITS).collect();
-            said(FALSE, "LoadFailed", format!("module {former} stays in force, since the new version cannot be: {why}"))
+            said(word, reason, format!("module {former} stays in force, since the new version cannot be: {why}"))
         }
         (Some(why), None) => {
-            said(FALSE, "LoadFailed", format!("no version is in force, so it answers everything with an error: {why}"))
+            said(word, reason, format!("no version is in force, so it answers everything with an error: {why}"))
         }
     }
 }
@@ -105,8 +112,13 @@ fn enforcing(state: &State, mode: &str, seen: &Enforcement) -> Said {
 
 fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
     let refuses = !matches!(mode, "Warn" | "Audit");
-    if let Some(why) = &state.failed {
-        return said(TRUE, "LoadFailed", format!("put right module or settings of this HubPolicy: {why}"));
+    match (&state.failed, state.with) {
+        (None, _) => {}
+        (Some(why), With::Policy) => {
+            return said(TRUE, "LoadFailed", format!("put right module or settings of this HubPolicy: {why}"));
+        }
+        (Some(why), With::Source(reason)) => return said(TRUE, reason, why),
+        (Some(why), With::Fetching) => return said(UNKNOWN, FETCHING, why),
     }
     let problem = seen.ours.as_ref().filter(|_| refuses).or(seen.hub.as_ref());
     match problem {
@@ -132,6 +144,7 @@ mod tests {
             sha256: sha256.map(|digit| digit.repeat(64)),
             kind: sha256.map(|_| "component"),
             failed: failed.map(str::to_owned),
+            with: With::Policy,
             candidate: None,
         }
     }
@@ -159,6 +172,13 @@ mod tests {
         assert!(failed.conditions[0].message.starts_with("module aaaaaaaaaaaa stays in force"), "{failed:?}");
         let never = of(&state(None, Some("no")), "Enforce", &ALL_WELL);
         assert_eq!(words(&never)[..2], [("False", "LoadFailed"), ("False", "NotLoaded")]);
+        let coming = State { with: With::Fetching, ..state(None, Some("not yet")) };
+        let said = [("Unknown", "Fetching"), ("False", "NotLoaded"), ("Unknown", "Fetching")];
+        assert_eq!(words(&of(&coming, "Enforce", &ALL_WELL)), said);
+        let missing = State { with: With::Source("ModuleNotFound"), ..state(Some("a"), Some("r does not have it")) };
+        let missing = of(&missing, "Enforce", &ALL_WELL);
+        assert_eq!(words(&missing), [("False", "ModuleNotFound"), ("True", "Answered"), ("True", "ModuleNotFound")]);
+        assert_eq!(missing.conditions[2].message, "r does not have it");
     }
 
     #[test]

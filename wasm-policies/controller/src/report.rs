@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use ocm_api::HubPolicy;
 use ocm_api::conditions::hub_policy::LOADED;
-use ocm_api::conditions::{find, is_true};
+use ocm_api::conditions::{UNKNOWN as UNKNOWN_YET, find, is_true};
 use ocm_api::policy::HubPolicyStatus;
 use ocm_core::policy_engine::WEBHOOK;
 use ocm_core::{Event, Narrator};
@@ -22,6 +22,7 @@ use crate::controller::Parts;
 use crate::effects::{Effects, Failed};
 use crate::enforcement::{Enforcement, Problem, UNKNOWN, look};
 use crate::lease::Leadership;
+use crate::modules::Modules;
 use crate::policy_status::status;
 
 /// How often it is looked whether policies have changed.
@@ -39,16 +40,17 @@ pub(crate) struct Report<'a> {
     parts: &'a Parts,
     effects: Effects,
     api: Api<DynamicObject>,
+    modules: &'a Modules,
 }
 
 /// What was written last, and when.
 type Written = (BTreeMap<String, State>, Enforcement, Instant);
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(parts: &'a Parts, lead: &Leadership) -> Self {
+    pub(crate) fn new(parts: &'a Parts, lead: &Leadership, modules: &'a Modules) -> Self {
         let effects = Effects::new(parts.effects.clone(), lead.clone());
         let api = Api::all_with(parts.effects.clone(), &ApiResource::erase::<HubPolicy>(&()));
-        Self { parts, effects, api }
+        Self { parts, effects, api, modules }
     }
 
     /// Goes on until it is dropped.
@@ -64,7 +66,7 @@ impl<'a> Report<'a> {
                 self.alarm(seen.as_ref().map(|(before, _)| before), &now, narrator).await;
                 seen = Some((now, Instant::now()));
             }
-            let states = self.parts.policies.states();
+            let states = self.modules.told(self.parts.policies.states());
             if let Some((now, _)) = &seen
                 && self.parts.policies.is_complete()
                 && !is_written(written.as_ref(), &states, now)
@@ -191,8 +193,9 @@ impl<'a> Report<'a> {
         let Some(loaded) = find(&now.conditions, LOADED) else { return };
         let was = find(&before.conditions, LOADED).map(|condition| condition.status.as_str());
         let is = is_true(&now.conditions, LOADED);
-        // A policy that is loaded at once is as usual.
-        if was == Some(loaded.status.as_str()) || (was.is_none() && is) {
+        // A policy that is loaded at once, or as soon as its module was fetched, is as usual.
+        let nothing_yet = was.is_none_or(|was| was == UNKNOWN_YET);
+        if was == Some(loaded.status.as_str()) || loaded.status == UNKNOWN_YET || (nothing_yet && is) {
             return;
         }
         let about = ObjectReference {

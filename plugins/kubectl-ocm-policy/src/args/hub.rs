@@ -81,10 +81,11 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 there is nothing to go back to, or the 
 
 const APPLY: &str = "\
 A file holds HubPolicies, and the ConfigMaps and Secrets with their modules, as JSON or YAML. \
-Before anything is written, each module that lies in the files or comes along is loaded with its \
-settings on this machine, within the limits of its policy: what cannot be loaded never reaches the \
-hub. A module that lies in the files is pinned: the HubPolicy is applied with its sha256. Modules \
-are applied before policies.
+Before anything is written, each module that lies in the files, comes along, or is in a registry or \
+on a web server is loaded with its settings on this machine, within the limits of its policy: what \
+cannot be loaded never reaches the hub. Registries are asked with the credentials of docker login. \
+A module that lies in the files is pinned: the HubPolicy is applied with its sha256. Modules are \
+applied before policies.
 
 Examples:
   # Apply policies, and wait until they are in force
@@ -167,6 +168,9 @@ pub(crate) struct ApplyArgs {
     pub(crate) modules: Vec<String>,
     #[command(flatten)]
     pub(crate) kind: KindArgs,
+    /// Do not fetch modules of registries and web servers to load them here first
+    #[arg(long)]
+    pub(crate) without_fetch: bool,
     /// Wait until the policies are in force
     #[arg(long)]
     pub(crate) wait: bool,

@@ -1,9 +1,11 @@
 //! From files to the policies of a hub.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ocm_api::HubPolicy;
+use ocm_api::policy::Module;
 use ocm_cli::{OutputArgs, PlanView, Ui};
 use ocm_core::hub_policy::disabled;
 use ocm_core::hub_policy::files::{Document, Files, FilesError, Given, Located};
@@ -11,6 +13,7 @@ use ocm_core::plan::{Applied, Mode};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, nearest};
 use ocm_flows::policies::{ApplyRequest, PoliciesApplied, apply_policies};
 use ocm_kube::connect;
+use ocm_policy_distribution::{ErrorKind, fetch, file};
 use ocm_policy_engine::digest;
 use serde_json::{Map, Value, json};
 
@@ -18,14 +21,18 @@ use crate::args::KindArgs;
 use crate::args::hub::ApplyArgs;
 use crate::load::{Loader, module};
 use crate::run::apart;
+use crate::verbs::registry::{ANSWER, credentials, reference};
 
 pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let ApplyArgs { files, modules, kind, wait, timeout, plan, output: OutputArgs { output }, client } = args;
+    let ApplyArgs { files, modules, kind, without_fetch, wait, timeout, plan, output: OutputArgs { output }, client } =
+        args;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
     let connection = client.connection()?;
     let teller = ui.clone();
-    let (files, digests) = apart(move |_| checked(&files, &modules, kind, &teller)).await?;
+    let files = apart(move |_| read(&files, &modules, kind)).await?;
+    let fetched = if without_fetch { FetchedModules::default() } else { fetched(&files, &ui).await? };
+    let (files, digests) = apart(move |_| checked(files, &fetched, &teller)).await?;
     let plan = files.plan();
     if view.mode() == Mode::Render {
         return view.manifests(&plan);
@@ -54,13 +61,8 @@ pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// What the files hold, after a look at whether it can be loaded, and the digests of the modules that lie in them.
-fn checked(
-    paths: &[PathBuf],
-    modules: &[String],
-    kind: KindArgs,
-    ui: &Ui,
-) -> Result<(Files, Vec<(String, String)>), Failure> {
+/// What the files hold.
+fn read(paths: &[PathBuf], modules: &[String], kind: KindArgs) -> Result<Files, Failure> {
     if kind.kind.is_some() && modules.is_empty() {
         return Err(Failure::usage("--kind is about the files of --module, and there is none"));
     }
@@ -78,24 +80,99 @@ fn checked(
         };
         files.add_module(policy, module(Path::new(file), kind)?).map_err(wrong)?;
     }
-    let loader = Loader::new(ui)?;
-    let (mut digests, mut candidates) = (Vec::new(), Vec::new());
+    Ok(files)
+}
+
+/// Modules that were fetched: of policies, and of their candidates, by name.
+#[derive(Default)]
+struct FetchedModules {
+    policies: BTreeMap<String, Vec<u8>>,
+    candidates: BTreeMap<String, Vec<u8>>,
+}
+
+/// The modules of registries and web servers: what cannot be loaded is seen here then.
+async fn fetched(files: &Files, ui: &Ui) -> Result<FetchedModules, Failure> {
+    let mut modules = FetchedModules::default();
     for given in files.policies() {
-        ui.tell(Event::now(format!("loading {}", given.name())));
-        if let Some(digest) = check(&loader, &files, given, &given.policy, "policy", ui)? {
-            digests.push((given.name().to_owned(), digest));
+        let name = given.name();
+        if let Some(module) = fetch_one(given, &given.policy, "policy", ui).await? {
+            modules.policies.insert(name.to_owned(), module);
         }
+        if let Some(tried) = given.candidate() {
+            // One with other settings alone has the module of its policy.
+            let same = tried.spec.module == given.policy.spec.module;
+            let module = match modules.policies.get(name).filter(|_| same) {
+                Some(module) => Some(module.clone()),
+                None => fetch_one(given, &tried, CANDIDATE, ui).await?,
+            };
+            if let Some(module) = module {
+                modules.candidates.insert(name.to_owned(), module);
+            }
+        }
+    }
+    Ok(modules)
+}
+
+/// What a candidate is called.
+const CANDIDATE: &str = "the candidate of policy";
+
+/// The module of a version of a policy; none: it is not in a registry or on a web server.
+async fn fetch_one(given: &Given, version: &HubPolicy, what: &str, ui: &Ui) -> Result<Option<Vec<u8>>, Failure> {
+    let made = match version.spec.module.module() {
+        Some(Module::Oci(image)) => {
+            ui.tell(Event::now(format!("fetching {}", image.image)));
+            let named = reference(&image.image)?;
+            let credentials = apart(move |children| credentials(&named, &children)).await?;
+            fetch(image, credentials, ANSWER).await.map(|fetched| fetched.module)
+        }
+        Some(Module::Url(url)) => {
+            ui.tell(Event::now(format!("fetching {}", url.url)));
+            file(url, ANSWER).await
+        }
+        _ => return Ok(None),
+    };
+    made.map(Some).map_err(|error| {
+        let (name, source) = (given.name(), &given.source);
+        let sentence = format!("{what} {name:?} of {source}: its module cannot be had, so nothing was applied");
+        let reachable =
+            error.kind.may_pass() || matches!(error.kind, ErrorKind::Untrusted | ErrorKind::Unauthorized);
+        let failure = error.failure.context(sentence);
+        match reachable {
+            true => failure
+                .hint("--without-fetch applies it without a look, where the hub reaches what this machine does not"),
+            false => failure,
+        }
+    })
+}
+
+/// The files after a look at whether what they hold can be loaded, and the digests of modules, where these are at hand.
+fn checked(mut files: Files, fetched: &FetchedModules, ui: &Ui) -> Result<(Files, Vec<(String, String)>), Failure> {
+    let loader = Loader::new(ui)?;
+    let (mut digests, mut pins, mut candidates) = (Vec::new(), Vec::new(), Vec::new());
+    for given in files.policies() {
+        let name = given.name();
+        ui.tell(Event::now(format!("loading {name}")));
+        let module = fetched.policies.get(name);
+        if let Some(digest) = check(&loader, &files, given, (&given.policy, "policy", module), ui)? {
+            // What was fetched is named by a digest already.
+            if module.is_none() {
+                pins.push((name.to_owned(), digest.clone()));
+            }
+            digests.push((name.to_owned(), digest));
+        }
+        let module = fetched.candidates.get(name);
         if let Some(tried) = given.candidate()
-            && let Some(digest) = check(&loader, &files, given, &tried, "the candidate of policy", ui)?
+            && let Some(digest) = check(&loader, &files, given, (&tried, CANDIDATE, module), ui)?
+            && module.is_none()
         {
-            candidates.push((given.name().to_owned(), digest));
+            candidates.push((name.to_owned(), digest));
         }
     }
     let find = |digests: &[(String, String)], name: &str| {
         digests.iter().find(|(of, _)| of == name).map(|(_, digest)| digest.clone())
     };
     for given in files.policies_mut() {
-        if let Some(digest) = find(&digests, given.name()) {
+        if let Some(digest) = find(&pins, given.name()) {
             given.pin(&digest);
         }
         if let Some(digest) = find(&candidates, given.name()) {
@@ -105,14 +182,13 @@ fn checked(
     Ok((files, digests))
 }
 
-/// Loads a version of the policy of a file where its module is at hand; returns the digest of a module that lies in the
-/// files. `what` says for people which version it is.
+/// Loads a version of the policy of a file, said with what it is and the module that was fetched for it, where its module
+/// is at hand; returns the digest of one that does not come along.
 fn check(
     loader: &Loader,
     files: &Files,
     given: &Given,
-    version: &HubPolicy,
-    what: &str,
+    (version, what, fetched): (&HubPolicy, &str, Option<&Vec<u8>>),
     ui: &Ui,
 ) -> Result<Option<String>, Failure> {
     let (name, spec) = (given.name(), &version.spec);
@@ -120,24 +196,29 @@ fn check(
         Failure::usage(format!("{what} {name:?} of {} cannot be loaded, so nothing was applied", given.source))
             .because(why)
     };
+    let load = |module: &[u8]| {
+        let found = digest(module);
+        if let Some(wanted) = spec.sha256.as_ref().filter(|wanted| **wanted != found) {
+            return Err(broken(&format!("the SHA-256 of its module is {found}, and {wanted} is wanted")));
+        }
+        loader.check(name, module, spec).map_err(|error| broken(&error))?;
+        Ok(Some(found))
+    };
     match files.module(version).map_err(wrong)? {
         Located::Builtin(builtin) => {
             let Some(found) = ocm_policy_builtin::find(builtin) else { return Err(unknown(given, builtin)) };
             loader.check(name, found.module, spec).map_err(|error| broken(&error))?;
             Ok(None)
         }
-        Located::Here(module) => {
-            let found = digest(module);
-            if let Some(wanted) = spec.sha256.as_ref().filter(|wanted| **wanted != found) {
-                return Err(broken(&format!("the SHA-256 of its module is {found}, and {wanted} is wanted")));
+        Located::Here(module) => load(module),
+        Located::Elsewhere => match fetched {
+            Some(module) => load(module),
+            None => {
+                let sentence = format!("the module of {what} {name} is not in the files: the hub alone can load it");
+                ui.tell(Event::note(sentence));
+                Ok(None)
             }
-            loader.check(name, module, spec).map_err(|error| broken(&error))?;
-            Ok(Some(found))
-        }
-        Located::Elsewhere => {
-            ui.tell(Event::note(format!("the module of {what} {name} is not in the files: the hub alone can load it")));
-            Ok(None)
-        }
+        },
     }
 }
 

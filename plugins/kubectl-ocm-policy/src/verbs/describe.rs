@@ -206,6 +206,11 @@ fn module(policy: &HubPolicy) -> String {
             format!("key {} of ConfigMap {}/{}", entry.key, entry.namespace, entry.name)
         }
         Some(Module::Secret(entry)) => format!("key {} of Secret {}/{}", entry.key, entry.namespace, entry.name),
+        Some(Module::Oci(image)) => {
+            let signed = if image.signature.is_some() { ", signed" } else { "" };
+            format!("image {}{signed}", image.image)
+        }
+        Some(Module::Url(file)) => file.url.clone(),
         _ => "of a source that this release does not know".to_owned(),
     }
 }

@@ -98,11 +98,13 @@ pub(crate) fn mode(policy: &HubPolicy) -> String {
     format!("{}{note}", policy.spec.mode)
 }
 
-/// Name of the builtin module, or of the object that holds the module.
+/// Name of the builtin module, of the object that holds the module, or of the image or the URL that it is.
 fn module(policy: &HubPolicy) -> Option<&str> {
     match policy.spec.module.module()? {
         Module::Builtin(name) => Some(name),
         Module::ConfigMap(entry) | Module::Secret(entry) => Some(&entry.name),
+        Module::Oci(image) => Some(&image.image),
+        Module::Url(file) => Some(&file.url),
         _ => None,
     }
 }

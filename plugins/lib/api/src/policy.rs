@@ -21,6 +21,12 @@ pub const MIN_MEMORY_BYTES: u64 = 64 << 10;
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 #[cfg(feature = "schema")]
 const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+/// A host with a dot, a port or the name localhost, as nothing else tells a registry from the first part of a repository.
+#[cfg(feature = "schema")]
+const IMAGE_RULE: &str = r"self.matches('^(localhost|[-A-Za-z0-9]+([.][-A-Za-z0-9]+)+|[-.A-Za-z0-9]+:[0-9]+|\\[[0-9A-Fa-f:]+\\](:[0-9]+)?)(/[a-z0-9]+([-._]+[a-z0-9]+)*)+(:[A-Za-z0-9_][-._A-Za-z0-9]{0,127})?@sha256:[0-9a-f]{64}$')";
+#[cfg(feature = "schema")]
+const URL_RULE: &str =
+    r"self.matches('^(https://[^/?#@]+|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|\\[::1\\])(:[0-9]+)?)/[^#]*$')";
 
 /// Which policy is evaluated, with which settings, what its verdict counts for, and what it may change and use.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,8 +47,8 @@ const DNS_SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9
 )]
 // Columns take one path each. Which of the sources there is decides what the first one finds.
 #[kube(printcolumn = r#"{"name": "Module", "type": "string",
-    "description": "Name of the builtin module, or of the object that holds the module.",
-    "jsonPath": ".spec.module['builtin', 'configMap.name', 'secret.name']"}"#)]
+    "description": "Name of the builtin module, of the object that holds the module, or of the image or the URL that it is.",
+    "jsonPath": ".spec.module['builtin', 'configMap.name', 'secret.name', 'oci.image', 'url.url']"}"#)]
 #[kube(printcolumn = r#"{"name": "Namespace", "type": "string", "priority": 1,
     "description": "Namespace of the object that holds the module.",
     "jsonPath": ".spec.module['configMap.namespace', 'secret.namespace']"}"#)]
@@ -229,8 +235,8 @@ pub struct CandidateStatus {
 #[cfg_attr(
     feature = "schema",
     schemars(extend("x-kubernetes-validations" = [{
-        "rule": "[has(self.builtin), has(self.configMap), has(self.secret)].filter(set, set).size() == 1",
-        "message": "module must have exactly one of builtin, configMap and secret",
+        "rule": "[has(self.builtin), has(self.configMap), has(self.secret), has(self.oci), has(self.url)].filter(set, set).size() == 1",
+        "message": "module must have exactly one of builtin, configMap, secret, oci and url",
     }]))
 )]
 pub struct ModuleSource {
@@ -244,6 +250,97 @@ pub struct ModuleSource {
     /// A Secret of the hub that holds the module, in data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<ObjectKey>,
+    /// An image of a registry whose one layer is the module. The policy controller fetches it and keeps it on the hub, so
+    /// that the registry is needed once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci: Option<OciSource>,
+    /// A file of a web server. The policy controller fetches it and keeps it on the hub, so that the server is needed once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<UrlSource>,
+}
+
+/// An image of a registry whose one layer is a module: a Wasm OCI artifact, or a policy of Kubewarden.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OciSource {
+    /// Registry, repository and digest of the image's manifest: REGISTRY/REPOSITORY@sha256:DIGEST. A tag before the digest
+    /// is for people; the digest alone counts.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 512), extend("x-kubernetes-validations" = [{
+            "rule": IMAGE_RULE,
+            "message": "image must name a registry, a repository and a digest, such as \
+                        registry.example.com/policies/quota@sha256:DIGEST; kubectl ocm policy push prints it",
+        }]))
+    )]
+    pub image: String,
+    /// Secret of the type kubernetes.io/dockerconfigjson with the credentials to pull it. The policy controller needs a Role
+    /// in its namespace that allows to get it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_secret: Option<SecretName>,
+    /// CA certificates to trust the registry by instead of those of the system, in PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 65536), extend("x-kubernetes-validations" = [{
+        "rule": "self.contains('-----BEGIN CERTIFICATE-----')",
+        "message": "caCertificates must be certificates in PEM",
+    }])))]
+    pub ca_certificates: Option<String>,
+    /// The signature that the image must have. Without it the digest alone is checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<ModuleSignature>,
+}
+
+/// A file of a web server that is a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UrlSource {
+    /// Where the module is: an https URL, or http of a loopback address.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 2048), extend("x-kubernetes-validations" = [{
+            "rule": URL_RULE,
+            "message": "url must be https://HOST/PATH without credentials; http is allowed for loopback addresses only",
+        }]))
+    )]
+    pub url: String,
+    /// SHA-256 digest that the module must have, as 64 lower-case hexadecimal digits.
+    #[cfg_attr(feature = "schema", schemars(length(max = 64), regex(pattern = "^[0-9a-f]{64}$")))]
+    pub sha256: String,
+    /// CA certificates to trust the server by instead of those of the system, in PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 65536), extend("x-kubernetes-validations" = [{
+        "rule": "self.contains('-----BEGIN CERTIFICATE-----')",
+        "message": "caCertificates must be certificates in PEM",
+    }])))]
+    pub ca_certificates: Option<String>,
+}
+
+/// Who must have signed an image, as cosign does it with a key. No transparency log is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ModuleSignature {
+    /// The public key, in PEM: ECDSA with P-256 or P-384, or Ed25519.
+    #[cfg_attr(feature = "schema", schemars(length(max = 4096), extend("x-kubernetes-validations" = [{
+        "rule": "self.contains('-----BEGIN PUBLIC KEY-----')",
+        "message": "publicKey must be a public key in PEM, as in cosign.pub",
+    }])))]
+    pub public_key: String,
+}
+
+/// A Secret of the hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SecretName {
+    /// Namespace of the Secret.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 63), regex(pattern = DNS_LABEL)))]
+    pub namespace: String,
+    /// Name of the Secret.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 253), regex(pattern = DNS_SUBDOMAIN)))]
+    pub name: String,
 }
 
 /// One entry of a ConfigMap or a Secret.
@@ -272,6 +369,10 @@ pub enum Module<'a> {
     ConfigMap(&'a ObjectKey),
     /// An entry of `data` of a Secret.
     Secret(&'a ObjectKey),
+    /// An image of a registry.
+    Oci(&'a OciSource),
+    /// A file of a web server.
+    Url(&'a UrlSource),
 }
 
 impl ModuleSource {
@@ -279,11 +380,13 @@ impl ModuleSource {
     /// object, but the schema of a newer release knows more sources.
     pub fn module(&self) -> Option<Module<'_>> {
         // Without `..`, a new source does not compile before it is considered here.
-        let Self { builtin, config_map, secret } = self;
-        match (builtin, config_map, secret) {
-            (Some(name), None, None) => Some(Module::Builtin(name)),
-            (None, Some(entry), None) => Some(Module::ConfigMap(entry)),
-            (None, None, Some(entry)) => Some(Module::Secret(entry)),
+        let Self { builtin, config_map, secret, oci, url } = self;
+        match (builtin, config_map, secret, oci, url) {
+            (Some(name), None, None, None, None) => Some(Module::Builtin(name)),
+            (None, Some(entry), None, None, None) => Some(Module::ConfigMap(entry)),
+            (None, None, Some(entry), None, None) => Some(Module::Secret(entry)),
+            (None, None, None, Some(image), None) => Some(Module::Oci(image)),
+            (None, None, None, None, Some(file)) => Some(Module::Url(file)),
             _ => None,
         }
     }
@@ -441,6 +544,8 @@ mod tests {
 
     #[test]
     fn a_source_is_one_and_known() {
+        let image = OciSource { image: "r.example/p@sha256:0".into(), ..OciSource::default() };
+        let file = UrlSource { url: "https://e.example/p".into(), sha256: "0".into(), ca_certificates: None };
         let entry = json!({ "namespace": "n", "name": "o", "key": "k" });
         let key = ObjectKey { namespace: "n".into(), name: "o".into(), key: "k".into() };
         for (source, module) in [
@@ -448,6 +553,9 @@ mod tests {
             (json!({ "configMap": entry }), Some(Module::ConfigMap(&key))),
             (json!({ "secret": entry }), Some(Module::Secret(&key))),
             (json!({}), None),
+            (json!({ "oci": { "image": "r.example/p@sha256:0" } }), Some(Module::Oci(&image))),
+            (json!({ "url": { "url": "https://e.example/p", "sha256": "0" } }), Some(Module::Url(&file))),
+            (json!({ "url": { "url": "https://e.example/p", "sha256": "0" }, "builtin": "b" }), None),
             (json!({ "image": { "reference": "example.com/quota:1" } }), None),
             (json!({ "builtin": "b", "secret": entry }), None),
             (json!({ "configMap": entry, "secret": entry }), None),

@@ -82,6 +82,32 @@ pub(crate) fn verify_chain(endpoint: &Endpoint, chain: &[Vec<u8>], authorities: 
     }
 }
 
+/// Opens a TLS connection to a server that these authorities vouch for, or those of the system where there are none: issuer,
+/// name and time. It goes through the proxy that the environment names.
+///
+/// # Errors
+/// Why there is none.
+pub async fn secure(
+    endpoint: &Endpoint,
+    authorities: &[Vec<u8>],
+    limit: Duration,
+) -> Result<Box<dyn Stream>, ConnectError> {
+    let Opened { stream, .. } = open(endpoint, trusted_by(authorities)?, authorities, limit).await?;
+    Ok(Box::new(stream))
+}
+
+/// Opens a connection without TLS, for an address that only the machine itself reaches.
+///
+/// # Errors
+/// Why there is none; no other address is dialled.
+pub async fn plain(host: &str, port: u16, limit: Duration) -> Result<Box<dyn Stream>, ConnectError> {
+    if !crate::endpoint::is_loopback(host) {
+        return Err(ConnectError::Failed("only loopback addresses are reached without TLS".to_owned()));
+    }
+    let stream = tokio::time::timeout(limit, direct(host, port)).await;
+    Ok(Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??))
+}
+
 /// Why there is no TLS connection to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectError {
@@ -166,7 +192,7 @@ pub(crate) async fn open(
     let name = proxy.as_ref().map(ToString::to_string);
     let stream: Box<dyn Stream> = match proxy {
         Some(proxy) => {
-            let tunnel = Tunnel::new(proxy, || client_config(proxy_verifier(authorities)?))?;
+            let tunnel = Tunnel::new(proxy, || client_config(trusted_by(authorities)?))?;
             let opened = tunnel.open(&endpoint.host, endpoint.port, limit).await;
             opened.map_err(|error| ConnectError::Proxy(Box::new(error)))?
         }
@@ -204,7 +230,7 @@ pub(crate) async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectEr
     })
 }
 
-fn proxy_verifier(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
+fn trusted_by(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
     if !authorities.is_empty() {
         return Ok(verifier(authorities).map_err(ConnectError::Tls)?);
     }

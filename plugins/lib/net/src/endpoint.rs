@@ -61,6 +61,15 @@ impl Endpoint {
         Ok(Self { host: host.to_owned(), port, name })
     }
 
+    /// The server of a host, without brackets, and a port.
+    ///
+    /// # Errors
+    /// When no certificate can be for the host.
+    pub fn of(host: &str, port: u16) -> Result<Self, rustls::pki_types::InvalidDnsNameError> {
+        let name = ServerName::try_from(host)?.to_owned();
+        Ok(Self { host: host.to_owned(), port, name })
+    }
+
     /// Whether only the machine itself reaches the address: a pod that dials it finds itself.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
@@ -82,7 +91,7 @@ impl Endpoint {
 }
 
 /// Whether only the machine itself is found under a host name or address, which is without brackets.
-fn is_loopback(host: &str) -> bool {
+pub fn is_loopback(host: &str) -> bool {
     match host.parse::<IpAddr>() {
         Ok(ip) => ip.to_canonical().is_loopback() || ip.to_canonical().is_unspecified(),
         Err(_) => {

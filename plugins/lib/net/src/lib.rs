@@ -1,9 +1,11 @@
-//! TLS connections to API servers outside Kubernetes' client: to learn which authority vouches for a server, and to
-//! check that one does. No credential ever travels on them. And the way through a proxy, for every connection.
+//! TLS connections outside Kubernetes' client: to API servers, to learn which authority vouches for one, and to check that
+//! one does, on which no credential ever travels; and to other servers that an authority vouches for. And the way through a
+//! proxy, for every connection.
 //!
 //! ```text
 //! Endpoint ─▶ present                 what it presents, and which authorities vouch for it
 //!          ─▶ learn(pins, candidates) an authority with a pinned key that vouches for the server
+//!          ─▶ secure                  a connection to a server that an authority vouches for
 //! Proxy    ─▶ Tunnel::open            a connection to a server through the proxy
 //! ```
 
@@ -15,8 +17,8 @@ mod socks;
 mod tls_error;
 mod tunnel;
 
-pub use connect::{ConnectError, Presented, present};
-pub use endpoint::Endpoint;
+pub use connect::{ConnectError, Presented, plain, present, secure};
+pub use endpoint::{Endpoint, is_loopback};
 pub use learn::{Learned, Source, learn};
 pub use tls_error::tls_failure;
 pub use tunnel::{ProxyError, ProxyFault, Stream, Tunnel};

@@ -17,6 +17,8 @@ use crate::watch::{self, Change, Sink};
 const TOGETHER: Duration = Duration::from_millis(30);
 /// How often what policies refer to, such as ConfigMaps, is looked at again.
 const AGAIN: Duration = Duration::from_secs(10);
+/// How often it is looked whether modules were fetched that are waited for.
+const FETCHED: Duration = Duration::from_secs(2);
 
 /// Keeps in force what the HubPolicies say, until it is dropped. While they cannot be read, what is in force stays.
 /// `tell` hears why they cannot.
@@ -69,7 +71,8 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
                 () = due => {
                     let wanted: Vec<Wanted> = known.0.values().cloned().collect();
                     policies.apply(&wanted).await;
-                    next = Some(Instant::now() + AGAIN);
+                    let again = if policies.awaits_modules() { FETCHED } else { AGAIN };
+                    next = Some(Instant::now() + again);
                 }
             }
         }

@@ -5,9 +5,11 @@ mod compare;
 mod follow;
 mod loader;
 mod source;
+pub mod store;
 mod wanted;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +26,7 @@ use crate::metrics::{Metrics, OfModule, mode};
 use self::compare::Compared;
 pub use self::follow::follow;
 use self::loader::Loader;
+use self::source::NoModule;
 pub use self::source::{Key, Source};
 
 /// How long a policy waits for the evidence that it asks for before it is put in force all the same: then it answers
@@ -31,6 +34,10 @@ pub use self::source::{Key, Source};
 const EVIDENCE: Duration = Duration::from_secs(5);
 /// How long the hub may take to hand out a module.
 const FETCH: Duration = Duration::from_secs(10);
+
+/// Why a module is not there that only the controller can get.
+const NOT_FETCHED: &str =
+    "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
 
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.
@@ -88,6 +95,22 @@ impl Wanted {
     }
 }
 
+/// Whose module it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OfPolicy {
+    /// The name of the policy.
+    pub name: String,
+    /// Whether it is its candidate's.
+    pub candidate: bool,
+}
+
+impl fmt::Display for OfPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.candidate { "the candidate of " } else { "" };
+        write!(f, "{what}policy {}", self.name)
+    }
+}
+
 /// What became of a wanted policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
@@ -99,8 +122,22 @@ pub struct State {
     pub kind: Option<&'static str>,
     /// Why the newest version is not in force.
     pub failed: Option<String>,
+    /// What that lies with.
+    pub with: With,
     /// What became of the candidate; none: none is wanted.
     pub candidate: Option<CandidateState>,
+}
+
+/// What it lies with that a version is not in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum With {
+    /// The module or its settings.
+    #[default]
+    Policy,
+    /// The module was not fetched yet.
+    Fetching,
+    /// The module cannot be had: a stable word for the reason.
+    Source(&'static str),
 }
 
 /// What became of a wanted candidate.
@@ -112,6 +149,8 @@ pub struct CandidateState {
     pub share: u8,
     /// Why it is not tried.
     pub failed: Option<String>,
+    /// What that lies with.
+    pub with: With,
     /// Of how many clusters it is known what it says.
     pub compared: u64,
     /// Of how many of them it says something else than the policy in force.
@@ -123,7 +162,7 @@ pub struct CandidateState {
 impl State {
     fn of(wanted: &Wanted) -> Self {
         let observed = (wanted.uid.clone(), wanted.generation);
-        Self { observed, sha256: None, kind: None, failed: None, candidate: None }
+        Self { observed, sha256: None, kind: None, failed: None, with: With::Policy, candidate: None }
     }
 }
 
@@ -228,6 +267,28 @@ impl Policies {
         self.complete.load(Ordering::Relaxed)
     }
 
+    /// Whether modules are waited for that the policy controller fetches.
+    fn awaits_modules(&self) -> bool {
+        let is_coming = |place: &Place| {
+            let candidate = place.state.candidate.as_ref().map(|candidate| candidate.with);
+            place.state.with == With::Fetching || candidate == Some(With::Fetching)
+        };
+        self.places().values().any(is_coming)
+    }
+
+    /// Where the modules of policies and of their candidates come from.
+    pub fn sources(&self) -> BTreeMap<OfPolicy, Source> {
+        let mut sources = BTreeMap::new();
+        for (name, place) in self.places().iter() {
+            let of = |candidate| OfPolicy { name: name.clone(), candidate };
+            sources.insert(of(false), place.wanted.source.clone());
+            if let Some(candidate) = &place.wanted.candidate {
+                sources.insert(of(true), candidate.source.clone());
+            }
+        }
+        sources
+    }
+
     /// What became of each.
     pub fn states(&self) -> BTreeMap<String, State> {
         let mut states: BTreeMap<String, State> =
@@ -314,18 +375,27 @@ impl Policies {
         if only {
             self.enforce(wanted, wanted.enforcement);
         }
+        // A module that is always the same is not read again to see so.
+        let known = self.places().get(&wanted.name).and_then(|place| Some(place.tried.as_ref()?.0.clone()));
+        if let Some(Tried { sha256, .. }) = known.filter(|_| wanted.source.is_fixed())
+            && self.is_done(wanted, &Tried { sha256, wanted: wanted.clone() })
+        {
+            return;
+        }
         let (module, sha256) = match self.module(wanted).await {
             Ok(found) => found,
-            Err(error) => return self.fail(wanted, None, error),
+            Err(NoModule::Error(error)) => return self.fail(wanted, None, error),
+            Err(NoModule::NotFetched) => {
+                self.fail(wanted, None, PolicyError::Load(NOT_FETCHED.to_owned()));
+                if let Some(place) = self.places().get_mut(&wanted.name) {
+                    place.state.with = With::Fetching;
+                }
+                return;
+            }
         };
         let tried = Tried { sha256, wanted: wanted.clone() };
-        // How much it counts is changed without loading anything.
-        let done =
-            self.places().get(&wanted.name).filter(|place| place.is_done(&tried)).map(|place| place.is_in_force());
-        match done {
-            Some(true) => return self.enforce(wanted, wanted.enforcement),
-            Some(false) => return,
-            None => {}
+        if self.is_done(wanted, &tried) {
+            return;
         }
         // Another policy of the same name owes the former one nothing.
         let operations = match self.places().get(&wanted.name) {
@@ -352,15 +422,26 @@ impl Policies {
         }
     }
 
+    /// Whether nothing is to be loaded for this. How much it counts is changed without loading anything.
+    fn is_done(&self, wanted: &Wanted, tried: &Tried) -> bool {
+        let done =
+            self.places().get(&wanted.name).filter(|place| place.is_done(tried)).map(|place| place.is_in_force());
+        if done == Some(true) {
+            self.enforce(wanted, wanted.enforcement);
+        }
+        done.is_some()
+    }
+
     /// The module that is wanted, and its SHA-256.
-    async fn module(&self, wanted: &Wanted) -> Result<(Vec<u8>, String), PolicyError> {
+    async fn module(&self, wanted: &Wanted) -> Result<(Vec<u8>, String), NoModule> {
         let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
         let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
-        let module = fetched.map_err(late).flatten()?;
+        let module = fetched.map_err(late)??;
         let sha256 = ocm_policy_engine::digest(&module);
         match &wanted.sha256 {
             Some(expected) if *expected != sha256 => {
-                Err(PolicyError::Load(format!("the SHA-256 of the module is {sha256}, and {expected} is wanted")))
+                let why = format!("the SHA-256 of the module is {sha256}, and {expected} is wanted");
+                Err(PolicyError::Load(why).into())
             }
             _ => Ok((module, sha256)),
         }
@@ -378,6 +459,9 @@ impl Policies {
 
     /// Tries the candidate of a policy beside what is in force, or ends that. One that cannot be tried decides nothing.
     async fn propose(&self, wanted: &Wanted) {
+        if let Some(place) = self.places().get_mut(&wanted.name) {
+            place.wanted.candidate.clone_from(&wanted.candidate);
+        }
         let (proposed, state) = match &wanted.candidate {
             None => (None, None),
             Some(candidate) => {
@@ -386,7 +470,14 @@ impl Policies {
                     Ok(sha256) => {
                         CandidateState { sha256: Some(sha256), share: candidate.share, ..CandidateState::default() }
                     }
-                    Err(error) => CandidateState { failed: Some(error.to_string()), ..CandidateState::default() },
+                    Err(NoModule::Error(error)) => {
+                        CandidateState { failed: Some(error.to_string()), ..CandidateState::default() }
+                    }
+                    Err(NoModule::NotFetched) => CandidateState {
+                        failed: Some(NOT_FETCHED.to_owned()),
+                        with: With::Fetching,
+                        ..CandidateState::default()
+                    },
                 };
                 (proposed, Some(state))
             }
@@ -405,12 +496,12 @@ impl Policies {
         &self,
         wanted: &Wanted,
         candidate: &Candidate,
-    ) -> (Option<Proposed>, Result<String, PolicyError>) {
+    ) -> (Option<Proposed>, Result<String, NoModule>) {
         let before = match self.places().get(&wanted.name) {
             Some(place) if place.is_in_force() => place.proposed.clone(),
             _ => {
                 let why = "the version that it is to be compared with is not in force";
-                return (None, Err(PolicyError::Load(why.to_owned())));
+                return (None, Err(PolicyError::Load(why.to_owned()).into()));
             }
         };
         let one = wanted.tried(candidate);
@@ -436,7 +527,7 @@ impl Policies {
             }
         };
         let result = policy.and_then(|policy| self.registry.propose(&wanted.name, policy, share, Operations::Keep));
-        (Some(Proposed { tried, at, result: result.clone() }), result.map(|()| sha256))
+        (Some(Proposed { tried, at, result: result.clone() }), result.map(|()| sha256).map_err(NoModule::Error))
     }
 
     /// Notes why a policy is not in force as it is wanted.

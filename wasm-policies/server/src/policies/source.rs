@@ -3,8 +3,12 @@
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
+use ocm_api::policy::{OciSource, UrlSource};
+use ocm_core::policy_engine::NAMESPACE;
 use ocm_kube::explain;
 use ocm_policy_engine::PolicyError;
+
+use super::store::{Lack, take};
 
 /// Where a module is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +19,10 @@ pub enum Source {
     ConfigMap(Key),
     /// In a Secret's `data`.
     Secret(Key),
+    /// In an image of a registry, from which the policy controller fetches it.
+    Oci(Box<OciSource>),
+    /// In a file of a web server, from which the policy controller fetches it.
+    Url(UrlSource),
     /// Somewhere that this release does not know.
     Unknown,
 }
@@ -30,26 +38,58 @@ pub struct Key {
     pub key: String,
 }
 
+/// Why there is no module.
+pub(super) enum NoModule {
+    /// The policy controller has not fetched it yet.
+    NotFetched,
+    /// Something is wrong.
+    Error(PolicyError),
+}
+
+impl From<PolicyError> for NoModule {
+    fn from(error: PolicyError) -> Self {
+        Self::Error(error)
+    }
+}
+
 impl Source {
+    /// Whether it is always the same module, so that nobody has to look at it again.
+    pub(super) const fn is_fixed(&self) -> bool {
+        matches!(self, Self::Builtin(_) | Self::Oci(_) | Self::Url(_))
+    }
+
+    /// Whether the policy controller fetches it from elsewhere.
+    pub const fn is_fetched(&self) -> bool {
+        matches!(self, Self::Oci(_) | Self::Url(_))
+    }
+
     /// The module.
-    pub(super) async fn module(&self, client: &Client) -> Result<Vec<u8>, PolicyError> {
-        match self {
+    pub(super) async fn module(&self, client: &Client) -> Result<Vec<u8>, NoModule> {
+        Ok(match self {
             Self::Builtin(name) => match ocm_policy_builtin::find(name) {
-                Some(builtin) => Ok(builtin.module.to_vec()),
-                None => Err(PolicyError::Load(unknown(name))),
+                Some(builtin) => builtin.module.to_vec(),
+                None => Err(PolicyError::Load(unknown(name)))?,
             },
-            Self::Unknown => Err(PolicyError::Load("this release does not know the source of its module".to_owned())),
+            Self::Unknown => Err(PolicyError::Load("this release does not know the source of its module".to_owned()))?,
             Self::ConfigMap(key) => {
                 let found = Api::<ConfigMap>::namespaced(client.clone(), &key.namespace).get(&key.name).await;
                 let map = found.map_err(|error| cannot("ConfigMap", key, &explain(&error)))?;
-                key.of("ConfigMap", map.binary_data.unwrap_or_default())
+                key.of("ConfigMap", map.binary_data.unwrap_or_default())?
             }
             Self::Secret(key) => {
                 let found = Api::<Secret>::namespaced(client.clone(), &key.namespace).get(&key.name).await;
                 let secret = found.map_err(|error| cannot("Secret", key, &explain(&error)))?;
-                key.of("Secret", secret.data.unwrap_or_default())
+                key.of("Secret", secret.data.unwrap_or_default())?
             }
-        }
+            Self::Oci(_) | Self::Url(_) => match take(client, self).await {
+                Ok(kept) => kept.module,
+                // What is damaged is fetched anew as well.
+                Err(Lack::Missing | Lack::Damaged(_)) => return Err(NoModule::NotFetched),
+                Err(Lack::Unread(why)) => {
+                    Err(PolicyError::Load(format!("the modules in namespace {NAMESPACE} cannot be read: {why}")))?
+                }
+            },
+        })
     }
 }
 

@@ -73,6 +73,8 @@ fn source(module: &ModuleSource) -> Source {
         Some(Module::Builtin(name)) => Source::Builtin(name.to_owned()),
         Some(Module::ConfigMap(entry)) => Source::ConfigMap(key(entry)),
         Some(Module::Secret(entry)) => Source::Secret(key(entry)),
+        Some(Module::Oci(image)) => Source::Oci(Box::new(image.clone())),
+        Some(Module::Url(file)) => Source::Url(file.clone()),
         _ => Source::Unknown,
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a version of a policy is in force that was just written.
 
 use ocm_api::conditions::hub_policy::LOADED;
-use ocm_api::conditions::{TRUE, find};
+use ocm_api::conditions::{TRUE, UNKNOWN, find};
 use ocm_api::policy::HubPolicy;
 
 /// How far a version of a policy has come.
@@ -30,6 +30,7 @@ pub fn loading(policy: &HubPolicy, generation: i64, sha256: Option<&str>) -> Loa
             }
             _ => Loading::Loaded,
         },
+        Some(loaded) if loaded.status == UNKNOWN => Loading::Waits(loaded.message.clone()),
         Some(loaded) => Loading::Failed(loaded.message.clone()),
         None => Loading::Waits(format!("the policy controller has not said yet whether {name} is in force")),
     }
@@ -60,6 +61,8 @@ mod tests {
         assert_eq!(of(status(3, "True"), None), Loading::Loaded);
         assert_eq!(of(status(4, "True"), Some("a")), Loading::Loaded);
         assert_eq!(of(status(3, "False"), Some("b")), Loading::Failed("m".to_owned()));
+        // Its module is on the way to the hub.
+        assert_eq!(of(status(3, "Unknown"), None), Loading::Waits("m".to_owned()));
         assert!(matches!(of(status(3, "True"), Some("b")), Loading::Waits(why) if why.contains("another module of p")));
         assert!(matches!(of(json!({"observedGeneration": 3}), None), Loading::Waits(_)));
     }
