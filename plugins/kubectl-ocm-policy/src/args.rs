@@ -24,7 +24,7 @@ pub(crate) fn about() -> clap::Command {
              policies of a hub; explain takes it with the name of a cluster.\n\n\
              A module runs with bounded time, memory and fuel and can compute, nothing else: one from a stranger can \
              be inspected and run as safely as one's own. Where a module is wanted, a bundle as opa build --target \
-             wasm writes it will do.",
+             wasm writes it will do, and the name of a module that comes along.",
         )
         .after_help(EXAMPLES)
 }
@@ -119,13 +119,24 @@ Exit codes: 0 no difference, 3 differences.";
 
 const REPLAY: &str =
     "Records are JSON lines, as run --record writes them. Each request goes to the policy of its name byte by byte
-as it stands there, with the settings that stand there.
+as it stands there, with the settings that stand there, and everything but the time that it takes has
+to be repeated.
+
+With --since the records are those of the last decisions about the clusters of a hub, and what counts is
+what other modules, or the same with other settings, would have decided: verdicts, reasons, edits and
+obligations. What a policy did not ask the hub for then, it is not told now.
 
 Examples:
   kubectl ocm policy run only-prod.wasm -f cluster.yaml --record records.jsonl
   kubectl ocm policy replay records.jsonl --policy only-prod.wasm
 
-Exit codes: 0 everything was repeated, 3 differences.";
+  # What the next version would have decided in the last 30 days
+  kubectl ocm policy replay --since 30d --policy only-prod=only-prod-v2.wasm --context hub
+
+  # What the module that comes along would have decided with other settings
+  kubectl ocm policy replay --since 30d --policy quota=join-quota --settings quota.yaml --context hub
+
+Exit codes: 0 everything was repeated, or decided alike, 1 failed, 2 usage, 3 differences.";
 
 /// Arguments of `kubectl ocm policy`.
 #[derive(Args, Clone, Debug)]
@@ -161,9 +172,9 @@ pub(crate) enum What {
     /// Find the requests about which two versions of a policy differ
     #[command(after_help = DIFF)]
     Diff(DiffArgs),
-    /// Decide recorded requests again and compare
+    /// Decide recorded requests again, of a file or of a hub, and compare
     #[command(after_help = REPLAY)]
-    Replay(ReplayArgs),
+    Replay(Box<ReplayArgs>),
     #[command(flatten)]
     InRegistry(Box<InRegistry>),
     #[command(flatten)]
@@ -459,13 +470,22 @@ pub(crate) struct DiffArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReplayArgs {
     /// The records, - for stdin
-    #[arg(value_name = "RECORDS")]
-    pub(crate) records: PathBuf,
-    /// A module; several times for several
-    #[arg(long = "policy", value_name = "FILE", required = true)]
-    pub(crate) policies: Vec<PathBuf>,
+    #[arg(value_name = "RECORDS", required_unless_present = "since", conflicts_with_all = ["since", "as_group"])]
+    #[arg(conflicts_with_all = CONNECTION)]
+    pub(crate) records: Option<PathBuf>,
+    /// Take the records of a hub that are not older, e.g. 12h, 30d
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) since: Option<String>,
+    /// A module, of the policy that it names or of this one; several times for several
+    #[arg(long = "policy", value_name = "[POLICY=]MODULE", required = true)]
+    pub(crate) policies: Vec<String>,
+    /// Settings in place of those that were recorded, a file or JSON
+    #[arg(long, value_name = "SETTINGS", requires = "since")]
+    pub(crate) settings: Option<String>,
     #[command(flatten)]
     pub(crate) kind: KindArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
 }

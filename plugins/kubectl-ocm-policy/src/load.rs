@@ -130,9 +130,16 @@ pub(crate) fn refused(file: &Path, error: &PolicyError) -> Failure {
     }
 }
 
-/// Reads a module, or takes it out of a bundle of OPA; text is not even tried. The kind that was named becomes part of
+/// Reads a module, or takes it out of a bundle of OPA, or from those that come along where there is no file of the name;
+/// text is not even tried. The kind that was named becomes part of
 /// the module: the same code under another contract is another policy.
 pub(crate) fn module(file: &Path, kind: KindArgs) -> Result<Vec<u8>, Failure> {
+    if kind.kind.is_none()
+        && !file.exists()
+        && let Some(builtin) = file.to_str().and_then(ocm_policy_builtin::find)
+    {
+        return Ok(builtin.module.to_vec());
+    }
     if file.is_dir() {
         return Err(Failure::usage(format!("{} is a folder, and a module is wanted", file.display()))
             .hint(format!("build it first: kubectl ocm policy build {}", file.display())));

@@ -7,7 +7,7 @@ use ocm_core::{Exit, Failure};
 
 use crate::args::hub::OnHub;
 use crate::args::registry::InRegistry;
-use crate::args::{PolicyArgs, What};
+use crate::args::{PolicyArgs, ReplayArgs, What};
 use crate::child::{Children, Leash};
 use crate::verbs;
 
@@ -23,7 +23,7 @@ pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         What::Explain(args) => apart(move |_| verbs::explain::modules::run(*args, &ui)).await,
         What::Bench(args) => apart(move |_| verbs::bench::run(args, &ui)).await,
         What::Diff(args) => apart(move |_| verbs::diff::run(args, &ui)).await,
-        What::Replay(args) => apart(move |_| verbs::replay::run(args, &ui)).await,
+        What::Replay(args) => replay(*args, ui).await,
         What::InRegistry(what) => match *what {
             InRegistry::Push(args) => verbs::push::run(args, ui).await,
             InRegistry::Pull(args) => verbs::pull::run(args, ui).await,
@@ -33,11 +33,21 @@ pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
     }
 }
 
+async fn replay(args: ReplayArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let ReplayArgs { records, since, policies, settings, kind, output, client } = args;
+    let Some(records) = records else {
+        let since = since.unwrap_or_default();
+        return verbs::replay::hub::run(&since, policies, settings, kind, output, &client, ui).await;
+    };
+    apart(move |_| verbs::replay::file::run(&records, &policies, kind, &output, &ui)).await
+}
+
 async fn on_hub(what: OnHub, ui: Arc<Ui>) -> Result<Exit, Failure> {
     match what {
         OnHub::Apply(args) => verbs::apply::run(*args, ui).await,
         OnHub::List(args) => verbs::list::run(args, ui).await,
         OnHub::Describe(args) => verbs::describe::run(args, ui).await,
+        OnHub::Logs(args) => verbs::logs::run(*args, ui).await,
         OnHub::Disable(args) => verbs::switch::disable(args, ui).await,
         OnHub::Enable(args) => verbs::switch::enable(args, ui).await,
         OnHub::Promote(args) => verbs::switch::promote(args, ui).await,

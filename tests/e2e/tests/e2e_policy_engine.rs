@@ -250,6 +250,7 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     let said = answer(hub.try_ask(&wrong));
     let ours = "admission webhook \"request.policy.kubectl-ocm.dev\" denied the request: denied by policies csr-hygiene, name-claim";
     assert!(said.says(ours) && said.says("(ClusterLabel)"), "{said:?}");
+    logs(&hub, &wrong);
     assert_eq!(change(&hub, Who::AgentOfC2, "c2", annotate.clone()), Answer::Passed);
     assert_eq!(change(&hub, Who::Admin, "c2", taint.clone()), Answer::Passed);
     assert_eq!(kubectl(&hub, &["certificate", "approve", &first]), Answer::Passed);
@@ -297,6 +298,62 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
 }
 
 /// A request as kubelets make them, as an administrator; returns its name.
+/// Reads what pods have logged, and what they log meanwhile, with the documented rights: one of them less is too few.
+fn logs(hub: &Hub, wrong: &Ask) {
+    let reader = user_with(&hub.cluster, "log-reader", &["policy-logs.yaml"]);
+    let words = |words: &[&str]| run(kubectl_ocm("policy", &reader).arg("logs").args(words));
+    let read = |flags: &[&str]| {
+        let said = words(flags);
+        assert_eq!(said.code, Some(0), "{flags:?}: {said:?}");
+        said.stdout
+    };
+    let lines =
+        |text: &str| -> Vec<Value> { text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect() };
+    let all = lines(&read(&["-o", "json"]));
+    let times: Vec<&str> = all.iter().map(|line| line["time"].as_str().expect("a time")).collect();
+    assert!(times.is_sorted() && times.len() > 5, "{times:?}");
+    let refused = lines(&read(&["csr-hygiene", "--verdict", "deny", "-o", "json"]));
+    assert!(refused.len() == 1 && refused[0]["stage"] == "validating" && refused[0]["refused"] == true, "{refused:?}");
+    let table = read(&["csr-hygiene", "--verdict", "deny"]);
+    let heading: Vec<&str> = table.lines().next().expect("a heading").split_whitespace().collect();
+    assert_eq!(heading, ["TIME", "OPERATION", "CLUSTER", "VERDICT", "REQUESTER", "WHY"]);
+    assert!(table.contains("denied by policies csr-hygiene, name-claim"), "{table}");
+    let joined = lines(&read(&["approves", "--verdict", "allow", "--managed-cluster", "auto-1", "-o", "json"]));
+    assert!(joined.iter().any(|line| line["operation"] == "join" && line["outcome"] == "Approved"), "{joined:?}");
+    assert!(joined.iter().all(|line| line["cluster"] == "auto-1"), "{joined:?}");
+    assert_eq!(read(&["nobody"]), "");
+    assert_eq!(read(&["--since", "0s"]), "");
+    let said = words(&["--since", "yesterday"]);
+    assert!(said.code == Some(2) && said.stderr.contains("--since"), "{said:?}");
+
+    for right in ["list pods", "get pods/log"] {
+        let (verb, resource) = right.split_once(' ').expect("two words");
+        let other = if verb == "list" { ("get", "pods/log") } else { ("list", "pods") };
+        let user = format!("without-{verb}");
+        let flags =
+            ["--namespace=ocm-policy-engine", &format!("--verb={}", other.0), &format!("--resource={}", other.1)];
+        hub.cluster.kubectl(&[&["create", "role", &user][..], &flags].concat()).expect("a role");
+        let flags = ["--namespace=ocm-policy-engine", &format!("--role={user}"), &format!("--user={user}")];
+        hub.cluster.kubectl(&[&["create", "rolebinding", &user][..], &flags].concat()).expect("a binding");
+        let said = run(kubectl_ocm("policy", hub.cluster.kubeconfig()).args(["logs", "--as", &user]));
+        assert!(said.code == Some(1) && said.stderr.contains(resource), "without {right}: {said:?}");
+    }
+
+    // Whoever follows hears what is decided meanwhile.
+    let mut command = kubectl_ocm("policy", &reader);
+    command.args(["logs", "name-claim", "--verdict=deny", "--follow", "--since=0s", "-o", "json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut heard = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || heard.by_ref().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    until_within(PODS, "a decision is heard", String::new, || {
+        assert!(answer(hub.try_ask(wrong)).says("(ClusterLabel)"));
+        receive.recv_timeout(Duration::from_secs(1)).is_ok_and(|line| line.contains("ClusterLabel"))
+    });
+    child.kill().expect("it ends");
+    child.wait().expect("it ended");
+}
+
 /// Takes policies out of force, with the documented rights: one of them less is too few.
 fn emergency(hub: &Hub) {
     let command = |arguments: &[&str]| {

@@ -114,6 +114,53 @@ fn policies_are_listed_and_described_with_what_waits_for_them() {
 }
 
 #[test]
+fn what_another_version_would_have_decided_is_told() {
+    let hub = hub("policy-verbs-replay", true);
+    let viewer = user_with(&hub.cluster, "policy-viewer", &["policy-list.yaml"]);
+    let replay = |flags: &[&str]| ocm_policy(&viewer, &[&["replay", "--since", "1h"][..], flags].concat());
+    let settings = json!({"patterns": ["prod-*"]});
+    policy(&hub.cluster, "names", json!({"module": {"builtin": "name-pattern"}, "settings": settings}));
+    let said = replay(&["--policy", "names=name-pattern"]);
+    assert!(said.code == Some(0) && said.stderr.contains("nothing was decided in that time"), "{said:?}");
+    let controller = Controller::start(&hub);
+    hub.join("test-1");
+    hub.join("test-2");
+    hub.join("prod-1");
+    for name in ["test-1", "test-2"] {
+        until("it is denied", || registration(&hub, name)["verdict"] == "Deny");
+    }
+    until("prod-1 is accepted", || registration(&hub, "prod-1")["verdict"] == "Allow");
+    drop(controller);
+    // As it is: nothing differs, though the pods made a component of the module.
+    let same = replay(&["--policy", "names=name-pattern"]);
+    assert!(same.code == Some(0) && same.stdout.is_empty(), "{same:?}");
+    assert!(same.stderr.contains("all 2 decisions would be the same"), "{same:?}");
+    assert!(same.stderr.contains("1 of the decisions are of policies that no module is named for"), "{same:?}");
+    // With other settings one of them would not be denied.
+    let flags = ["--policy", "names=name-pattern", "--settings", r#"{"patterns": ["prod-*", "*-2"]}"#];
+    let said = replay(&flags);
+    assert!(said.code == Some(3) && said.stderr.contains("1 of 2 decisions would be others"), "{said:?}");
+    let row: Vec<&str> = said.stdout.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!((row[0], row[2], row[3]), ("test-2", "names", "deny:"), "{said:?}");
+    assert!(!said.stdout.contains("test-1"), "{said:?}");
+    let said = replay(&[&flags[..], &["-o", "json"]].concat());
+    let told: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&told["decisions"], &told["differ"], &told["ofOtherPolicies"]), (&json!(2), &json!(1), &json!(1)));
+    let one = &told["differences"][0];
+    assert_eq!((&one["cluster"], &one["recorded"]["verdict"]), (&json!("test-2"), &json!("deny")), "{one}");
+    assert_ne!(one["now"]["verdict"], json!("deny"), "{one}");
+    assert_eq!(replay(&[&flags[..], &["-o", "name"]].concat()).stdout, "test-2\n");
+    // The very module that decided needs no name; another one is of the policy that it names itself.
+    assert!(replay(&["--policy", "name-pattern"]).stderr.contains("all 2 decisions would be the same"));
+    let said = replay(&["--policy", "join-quota"]);
+    assert!(said.code == Some(2) && said.stderr.contains("--policy POLICY=join-quota"), "{said:?}");
+    let said = replay(&["--policy", "names=name-pattern", "--settings", r#"{"patterns": 3}"#]);
+    assert!(said.code == Some(1) && said.stderr.contains("settings"), "{said:?}");
+    let said = ocm_policy(&viewer, &["replay", "records.jsonl", "--policy", "x.wasm", "--as", "ann"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+}
+
+#[test]
 fn whoever_lists_policies_needs_the_documented_rights_and_no_others() {
     let hub = hub("policy-verbs-list-rights", false);
     let all: [&[&str]; 3] = [&["list"], &["list", "csr-hygiene"], &["describe", "csr-hygiene"]];

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use ocm_cli::list::ListArgs;
 use ocm_cli::{DryRunArg, OutputArgs, PlanArgs, RemovalArgs};
 use ocm_kube::ClientArgs;
@@ -26,6 +26,21 @@ const DESCRIBE: &str = "Examples:
   kubectl ocm policy describe only-prod -o json --context hub | jq -r '.registrations.waiting[].cluster'
 
 Exit codes: 0 ok, 1 the hub failed, has no policy engine or does not know a name, 2 usage, 130 interrupted.";
+
+const LOGS: &str = "\
+The webhook logs each request that it judges, the controller each decision about a join. Here they are one, in order of their \
+time: what was decided about which cluster, by which policies and why. Each pod's own log holds what was decided since it \
+started, as far as its node keeps it; describe and explain tell what a hub keeps.
+
+Examples:
+  kubectl ocm policy logs --since 1h --context hub
+  kubectl ocm policy logs only-prod --verdict deny --verdict hold --context hub
+  kubectl ocm policy logs --managed-cluster c1 --follow --context hub
+
+  # Each line as it stands in the log
+  kubectl ocm policy logs --since 10m -o json --context hub | jq -r .requester
+
+Exit codes: 0 ok, 1 the hub failed or has no policy engine, 2 usage, 130 interrupted.";
 
 const DISABLE: &str = "\
 The mode becomes Audit, and autoApprove is taken away: verdicts are recorded, and refuse and \
@@ -125,6 +140,9 @@ pub(crate) enum OnHub {
     /// Show what policies of a hub are, whether they are in force, and which clusters wait for them
     #[command(after_help = DESCRIBE)]
     Describe(DescribeArgs),
+    /// Show what policies of a hub have decided, from the logs of all pods
+    #[command(after_help = LOGS)]
+    Logs(Box<LogsArgs>),
     /// Let policies of a hub refuse and approve nothing; their verdicts are recorded
     #[command(after_help = DISABLE)]
     Disable(DisableArgs),
@@ -204,6 +222,56 @@ pub(crate) struct DescribeArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
+}
+
+/// Arguments of `kubectl ocm policy logs`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LogsArgs {
+    /// Only what these policies were asked about
+    #[arg(value_name = "POLICY")]
+    pub(crate) policies: Vec<String>,
+    /// Only what is about this managed cluster; several times for several
+    #[arg(long = "managed-cluster", value_name = "NAME")]
+    pub(crate) managed_clusters: Vec<String>,
+    /// Only what was decided so, by the policies that are named or by all together; several times for several
+    #[arg(long = "verdict", value_enum, value_name = "VERDICT")]
+    pub(crate) verdicts: Vec<VerdictArg>,
+    /// Only what is not older, e.g. 90s, 10m, 2h
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) since: Option<String>,
+    /// Go on with what is decided from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Format of stdout
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", help_heading = "Output")]
+    pub(crate) output: LogFormat,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// Formats of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Columns for people
+    #[default]
+    Table,
+    /// One JSON document per line, as it was logged
+    Json,
+}
+
+/// What was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerdictArg {
+    /// It may be
+    Allow,
+    /// Not before somebody or something agrees
+    Hold,
+    /// It may not be
+    Deny,
+    /// A policy is broken
+    Error,
+    /// Nobody cares
+    NoOpinion,
 }
 
 /// Arguments of `kubectl ocm policy promote`.

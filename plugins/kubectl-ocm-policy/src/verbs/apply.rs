@@ -134,8 +134,7 @@ async fn fetch_one(given: &Given, version: &HubPolicy, what: &str, ui: &Ui) -> R
     made.map(Some).map_err(|error| {
         let (name, source) = (given.name(), &given.source);
         let sentence = format!("{what} {name:?} of {source}: its module cannot be had, so nothing was applied");
-        let reachable =
-            error.kind.may_pass() || matches!(error.kind, ErrorKind::Untrusted | ErrorKind::Unauthorized);
+        let reachable = error.kind.may_pass() || matches!(error.kind, ErrorKind::Untrusted | ErrorKind::Unauthorized);
         let failure = error.failure.context(sentence);
         match reachable {
             true => failure

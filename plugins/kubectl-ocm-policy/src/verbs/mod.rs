@@ -9,6 +9,7 @@ pub(crate) mod emergency;
 pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod list;
+pub(crate) mod logs;
 pub(crate) mod new;
 pub(crate) mod pull;
 pub(crate) mod push;

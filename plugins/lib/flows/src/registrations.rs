@@ -1,7 +1,11 @@
 //! Lists of Registrations: what the policy controller has written of each cluster, once or as it changes.
 
+use std::cell::Cell;
+
 use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use kube::Api;
+use kube::api::ListParams;
 use ocm_api::Registration;
 use ocm_api::registration::RegistrationStatus;
 use ocm_core::Failure;
@@ -9,10 +13,14 @@ use ocm_kube::Cluster;
 
 use crate::get::{is_named, watched};
 use crate::policies::{listed, no_policy_engine};
+use crate::registry;
 use crate::watch::{Changed, changes};
 
 /// What the objects are called in messages.
 const WHAT: &str = "registration of a cluster";
+
+/// How many registrations one page holds: each carries a record of up to 64 KiB, and a page is in memory as a whole.
+pub(crate) const RECORDS_PAGE: u32 = 100;
 
 /// A Registration.
 #[derive(Clone, Debug)]
@@ -69,4 +77,40 @@ pub fn watch_registrations(
     changes(hub, config, RegistrationRow::of, |object| RegistrationRow::of(object.clone()))
         .try_filter(move |change| std::future::ready(is_named(change, &names, RegistrationRow::name)))
         .map(|change| change.map_err(no_policy_engine))
+}
+
+/// A decision that can be replayed.
+#[derive(Clone, Debug)]
+pub struct RecordedDecision {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// When it was made, in RFC 3339.
+    pub at: String,
+    /// The record of the policy that decided.
+    pub record: String,
+}
+
+/// The last decisions about clusters that were made at this time or later, those about clusters that are gone, too; and
+/// how many there are of which no record is kept.
+///
+/// # Errors
+/// When the hub cannot be read, or has no policy engine.
+pub async fn recorded_decisions(hub: &Cluster, since: Timestamp) -> Result<(Vec<RecordedDecision>, usize), Failure> {
+    let api: Api<Registration> = Api::all(hub.client.clone());
+    let without = Cell::new(0);
+    let recorded = |registration: Registration| {
+        let decision = registration.status?.decision?;
+        if decision.at.parse::<Timestamp>().is_ok_and(|at| at < since) {
+            return None;
+        }
+        let Some(record) = decision.record else {
+            without.set(without.get() + 1);
+            return None;
+        };
+        Some(RecordedDecision { cluster: registration.metadata.name?, at: decision.at, record })
+    };
+    let read = registry::pages(hub, &api, ListParams::default(), || RECORDS_PAGE, "list registrations", recorded).await;
+    let mut decisions = read.map_err(no_policy_engine)?;
+    decisions.sort_by(|left, right| (&left.at, &left.cluster).cmp(&(&right.at, &right.cluster)));
+    Ok((decisions, without.get()))
 }

@@ -98,8 +98,10 @@ where
                 Err(failure) => return Box::pin(std::future::ready(Err(failure.into()))),
             };
         }
-        let watches = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
-        let limit = middleware.limit.filter(|_| !watches).map(|limit| (limit, Instant::now() + limit));
+        // A watch, and a log that is followed, end when nobody wants them any more.
+        let is_endless = |pair| ["watch=true", "follow=true"].contains(&pair);
+        let is_endless = request.uri().query().is_some_and(|query| query.split('&').any(is_endless));
+        let limit = middleware.limit.filter(|_| !is_endless).map(|limit| (limit, Instant::now() + limit));
         let response = self.inner.call(request);
         Box::pin(async move {
             let response = match limit {

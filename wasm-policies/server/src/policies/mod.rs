@@ -36,8 +36,7 @@ const EVIDENCE: Duration = Duration::from_secs(5);
 const FETCH: Duration = Duration::from_secs(10);
 
 /// Why a module is not there that only the controller can get.
-const NOT_FETCHED: &str =
-    "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
+const NOT_FETCHED: &str = "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
 
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.

@@ -1,15 +1,17 @@
 //! HubPolicies: where they stand, what became of the registrations that they were asked about, how they are disabled,
-//! how another version is tried, and how files of them become a plan.
+//! how another version is tried, what the log of their decisions holds, and how files of them become a plan.
 
 mod disabled;
 pub mod files;
 mod loading;
+mod log;
 mod standing;
 mod tally;
 mod versions;
 
 pub use disabled::{DISABLED, Switch, SwitchError, Switching, Was, disabled, switch};
 pub use loading::{Loading, loading};
+pub use log::{Logged, Said, Selection};
 pub use standing::{Observed, condition, next_step, observed};
 pub use tally::{Tally, Waiting};
 pub use versions::{PREVIOUS, Step, StepError, Version, step};

@@ -10,10 +10,8 @@ use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 
 use super::list::{PolicyRow, policies};
+use crate::registrations::RECORDS_PAGE;
 use crate::registry;
-
-/// How many registrations one page holds: each carries a record of up to 64 KiB, and a page is in memory as a whole.
-const PAGE: u32 = 100;
 
 /// A HubPolicy, and what it said about registrations.
 #[derive(Debug)]
@@ -38,7 +36,7 @@ pub async fn describe(hub: &Cluster, names: &[String]) -> Result<Vec<Described>,
         }
         None
     };
-    let read = registry::pages(hub, &api, ListParams::default(), || PAGE, "list registrations", count).await;
+    let read = registry::pages(hub, &api, ListParams::default(), || RECORDS_PAGE, "list registrations", count).await;
     let unread = match read {
         Ok(_) => None,
         Err(failure) if matches!(failure.reason, Reason::Forbidden | Reason::KindNotServed) => Some(failure),

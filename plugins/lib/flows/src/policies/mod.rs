@@ -4,6 +4,7 @@ mod apply;
 mod describe;
 mod emergency;
 mod list;
+mod logs;
 mod switch;
 
 pub use apply::{ApplyRequest, PoliciesApplied, apply_policies};
@@ -12,4 +13,5 @@ pub(crate) use emergency::ended;
 pub use emergency::{Asking, find_asking, stop_asking};
 pub use list::{PolicyRow, policies, watch_policies};
 pub(crate) use list::{listed, no_policy_engine};
+pub use logs::{LogsRequest, follow_logged, logged};
 pub use switch::{SwitchFailure, Switchable, find_switchable, switch_policies};

@@ -1,33 +1,30 @@
-//! Recorded requests are decided again.
+//! The records of a file: every decision has to be repeated byte for byte.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::PathBuf;
+use std::path::Path;
 
-use ocm_cli::{Format, Ui, clean, document};
+use ocm_cli::{Format, OutputArgs, Ui, clean, document};
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_engine::{componentize, digest};
 use ocm_policy_rules::record::{Difference, Record};
 use serde_json::{Value, json};
 
-use crate::args::{KindArgs, ReplayArgs};
+use super::{Candidate, candidates, unasked};
+use crate::args::KindArgs;
 use crate::ask::Policies;
 use crate::files;
-use crate::load::{Loader, module, refused};
+use crate::load::{Loader, refused};
 
-/// A module that records may be of.
-struct Candidate {
-    file: PathBuf,
-    module: Vec<u8>,
-    digest: String,
-    name: String,
-}
-
-pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
-    let ReplayArgs { records, policies, kind, output } = args;
-    let read = read(&records)?;
+pub(crate) fn run(
+    records: &Path,
+    policies: &[String],
+    kind: KindArgs,
+    output: &OutputArgs,
+    ui: &Ui,
+) -> Result<Exit, Failure> {
+    let read = read(records)?;
     let loader = Loader::new(ui)?;
-    let candidates = candidates(&loader, policies, kind, &read)?;
+    let candidates = candidates(&loader, policies, kind, read.iter().map(|(_, record)| record))?;
     let mut loaded: HashMap<(usize, &str, &str), Policies> = HashMap::new();
     let mut differ = Vec::new();
     for (line, record) in &read {
@@ -84,7 +81,7 @@ pub(crate) fn run(args: ReplayArgs, ui: &Ui) -> Result<Exit, Failure> {
 }
 
 /// The records of a file with their lines.
-fn read(file: &std::path::Path) -> Result<Vec<(usize, Record)>, Failure> {
+fn read(file: &Path) -> Result<Vec<(usize, Record)>, Failure> {
     let text = files::text(file, "the records")?;
     let mut records = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -101,39 +98,6 @@ fn read(file: &std::path::Path) -> Result<Vec<(usize, Record)>, Failure> {
     Ok(records)
 }
 
-/// The modules with their names.
-fn candidates(
-    loader: &Loader,
-    files: Vec<PathBuf>,
-    kind: KindArgs,
-    records: &[(usize, Record)],
-) -> Result<Vec<Candidate>, Failure> {
-    let mut candidates = Vec::new();
-    for file in files {
-        let module = as_recorded(module(&file, kind)?, records);
-        let digest = digest(&module);
-        let of_it = records.iter().find(|(_, record)| record.module_sha256 == digest);
-        let name = match of_it {
-            Some((_, record)) => record.policy.name.clone(),
-            None => loader.describe(&module).map_err(|error| refused(&file, &error))?.name,
-        };
-        candidates.push(Candidate { file, module, digest, name });
-    }
-    Ok(candidates)
-}
-
-/// The module in the form that a record is of. A hub makes a component of a core module before it asks it.
-fn as_recorded(module: Vec<u8>, records: &[(usize, Record)]) -> Vec<u8> {
-    let is_recorded = |module: &[u8]| {
-        let digest = digest(module);
-        records.iter().any(|(_, record)| record.module_sha256 == digest)
-    };
-    if is_recorded(&module) {
-        return module;
-    }
-    componentize(&module).ok().filter(|component| is_recorded(component)).unwrap_or(module)
-}
-
 /// The very module, or else one of the same policy.
 fn which(candidates: &[Candidate], record: &Record) -> Option<usize> {
     let same = candidates.iter().position(|candidate| candidate.digest == record.module_sha256);
@@ -141,10 +105,9 @@ fn which(candidates: &[Candidate], record: &Record) -> Option<usize> {
 }
 
 fn again(policies: &Policies, record: &Record, place: &str) -> Result<Record, Failure> {
-    let cannot = |why: &dyn std::fmt::Display| Failure::usage(format!("{place} cannot be asked again")).because(why);
-    let answer = policies.again(&record.request).map_err(|error| cannot(&error))?;
+    let answer = policies.again(&record.request).map_err(|error| unasked(place, &error))?;
     let made = answer.records().pop();
-    made.ok_or_else(|| cannot(&format_args!("the policy does not judge {}", answer.request().operation.word())))
+    made.ok_or_else(|| unasked(place, &format_args!("the policy does not judge {}", answer.request().operation.word())))
 }
 
 fn shown(place: &str, record: &Record, differences: &[Difference]) -> String {
