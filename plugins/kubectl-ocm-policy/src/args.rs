@@ -92,11 +92,19 @@ said of it last and whether that still is its word, who asks, who has approved, 
 next. With -f modules are asked about a request on this machine, and no hub; --as-group names
 groups of whoever asks then.
 
+With --hypothetical the policies of the hub are asked on this machine, with the objects of the files
+laid over those of the hub: HubPolicies that are to be applied, a cluster that is to come. What is
+asked about is the join that waits, or the creation of a ManagedCluster that is only in the files. The
+rules that nobody's policy makes are not judged, and nothing is changed.
+
 Examples:
   kubectl ocm policy explain c1 --context hub
   kubectl ocm policy explain c1 --context hub -o json | jq -r .finding
   kubectl ocm policy explain c1 --record | kubectl ocm policy replay - --policy quota.wasm
   kubectl ocm policy explain name.wasm quota.wasm -f cluster.yaml
+
+  # Would it be let in with the policies of a file?
+  kubectl ocm policy explain c1 --hypothetical -f policies.yaml --context hub
 
 Exit codes: 0 it is explained, whatever the answer, 1 the hub failed or knows no such cluster,
 2 usage.";
@@ -393,9 +401,14 @@ pub(crate) struct ExplainArgs {
     /// Settings of the policies that have none of their own, a file or JSON
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) settings: Option<String>,
-    /// File of requests that modules are asked about, - for stdin; several times for several
-    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = CONNECTION)]
+    /// File of requests that modules are asked about, or with --hypothetical of objects, - for stdin; several times for
+    /// several
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// What the policies of the hub would decide if the objects of the files were on it: HubPolicies, what their modules are
+    /// in, the cluster, its certificate request, what policies look at
+    #[arg(long, requires = "files", conflicts_with = "record")]
+    pub(crate) hypothetical: bool,
     /// Print the record of the last decision about the cluster, for replay, and nothing else
     #[arg(long, conflicts_with_all = ["files", "output"])]
     pub(crate) record: bool,

@@ -8,6 +8,7 @@ use ocm_policy_abi::{Decision, Edit, Manifest, TaintEffect};
 use ocm_policy_engine::{
     Deadline, Final, NoEvidence, Operations, Policy, PolicyError, Question, Registry, evaluate, evaluate_question,
 };
+use ocm_policy_rules::Enforcement;
 
 use crate::requests::Asked;
 
@@ -43,6 +44,20 @@ impl Policies {
         self.registry.install(installation, Ok(policy.clone()), |_| Ok(()))?;
         self.loaded.insert(place, Loaded { policy, file: file.to_owned() });
         Ok(())
+    }
+
+    /// Puts a policy of a hub into its place, where its word counts as the HubPolicy says. One that cannot be loaded answers
+    /// with its error, as on a hub.
+    pub(crate) fn of_hub(&mut self, name: &str, policy: Result<Arc<Policy>, PolicyError>, enforcement: Enforcement) {
+        match &policy {
+            Ok(policy) => {
+                let installation = self.registry.begin(name).enforcement(enforcement);
+                let installed = self.registry.install(installation, Ok(policy.clone()), |_| Ok(()));
+                debug_assert!(installed.is_ok(), "{name}: each place is taken once");
+                self.loaded.insert(name.to_owned(), Loaded { policy: policy.clone(), file: PathBuf::from(name) });
+            }
+            Err(error) => _ = self.registry.close(name, error.clone(), enforcement),
+        }
     }
 
     /// What all of them say of themselves, by their places.

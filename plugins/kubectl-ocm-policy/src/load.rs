@@ -8,8 +8,9 @@ use std::sync::Arc;
 use ocm_api::policy::HubPolicySpec;
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_policy_abi::{EditGrant, LimitsAsked, Manifest};
+use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, annotate};
+use ocm_policy_rules::hub_policy;
 
 use crate::args::{KindArgs, PoliciesArgs};
 use crate::ask::Policies;
@@ -67,11 +68,9 @@ impl Loader {
     }
 
     /// Loads a policy as a hub does: with its limits, and with nothing of what its module announces but what it is granted.
-    pub(crate) fn check(&self, name: &str, module: &[u8], policy: &HubPolicySpec) -> Result<(), PolicyError> {
-        let HubPolicySpec { settings, grants, limits, .. } = policy;
-        let settings = serde_json::Value::Object(settings.clone().unwrap_or_default()).to_string();
-        let asked = LimitsAsked { fuel: limits.fuel, memory_bytes: limits.memory_bytes };
-        let ceiling = self.ceiling.lowered(&asked);
+    pub(crate) fn of_hub(&self, name: &str, module: &[u8], policy: &HubPolicySpec) -> Result<Arc<Policy>, PolicyError> {
+        let settings = hub_policy::settings(policy.settings.as_ref());
+        let ceiling = self.ceiling.lowered(&hub_policy::limits(&policy.limits));
         let artifact = match &self.cache {
             Some(cache) => cache.artifact(&self.compiler, module, &settings, &ceiling)?,
             None => self.compiler.compile(module, &settings, &ceiling)?,
@@ -79,10 +78,7 @@ impl Loader {
         if artifact.header().manifest.operations.is_empty() {
             return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
         }
-        // A grant of a newer release is not granted by this one.
-        let grant = |grant| serde_json::from_value(serde_json::json!(grant)).ok();
-        let edits: Vec<EditGrant> = grants.edits.iter().filter_map(grant).collect();
-        Policy::load_as(name, &self.engine, &artifact, &ceiling, &edits).map(|_| ())
+        Policy::load_as(name, &self.engine, &artifact, &ceiling, &hub_policy::granted(&policy.grants))
     }
 
     /// Makes a policy of a module. It speaks under the name that this makes of its own.

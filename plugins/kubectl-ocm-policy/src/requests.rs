@@ -69,6 +69,19 @@ pub(crate) fn read(args: &RequestArgs, manifests: &[&Manifest]) -> Result<Vec<As
     read_files(files, asking, manifests)
 }
 
+/// A question whose evidence is found among objects of a hub.
+///
+/// # Errors
+/// When a policy asks for something that cannot be found among objects.
+pub(crate) fn of_objects(
+    request: Request<'static>,
+    source: String,
+    objects: Vec<Value>,
+    manifests: &[&Manifest],
+) -> Result<Asked, Failure> {
+    finish(request, source, &Hub { objects, told: true, ..Hub::default() }, manifests)
+}
+
 /// As [`read`], for files that are named elsewhere.
 ///
 /// # Errors

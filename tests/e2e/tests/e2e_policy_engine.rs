@@ -319,7 +319,7 @@ fn logs(hub: &Hub, wrong: &Ask) {
     assert_eq!(heading, ["TIME", "OPERATION", "CLUSTER", "VERDICT", "REQUESTER", "WHY"]);
     assert!(table.contains("denied by policies csr-hygiene, name-claim"), "{table}");
     let joined = lines(&read(&["approves", "--verdict", "allow", "--managed-cluster", "auto-1", "-o", "json"]));
-    assert!(joined.iter().any(|line| line["operation"] == "join" && line["outcome"] == "Approved"), "{joined:?}");
+    assert!(joined.iter().any(|line| line["operation"] == "join" && line["outcome"] == "Accepted"), "{joined:?}");
     assert!(joined.iter().all(|line| line["cluster"] == "auto-1"), "{joined:?}");
     assert_eq!(read(&["nobody"]), "");
     assert_eq!(read(&["--since", "0s"]), "");

@@ -6,7 +6,7 @@ use e2e_tests::accept_support::Hub;
 use e2e_tests::controller_support::{APPROVES, Controller, hub, registration};
 use e2e_tests::roles::{resources, user_with, users_without_one_right, users_without_one_rule};
 use e2e_tests::webhook_support::{Webhook, policy};
-use e2e_tests::{Said, kubectl_ocm, object, run, until};
+use e2e_tests::{Said, kubectl_ocm, object, run, settled, until};
 use ocm_core::policy_engine::{FailurePolicy, POLICIES};
 use serde_json::{Value, json};
 
@@ -158,6 +158,84 @@ fn what_another_version_would_have_decided_is_told() {
     assert!(said.code == Some(1) && said.stderr.contains("settings"), "{said:?}");
     let said = ocm_policy(&viewer, &["replay", "records.jsonl", "--policy", "x.wasm", "--as", "ann"]);
     assert_eq!(said.code, Some(2), "{said:?}");
+}
+
+#[test]
+fn what_would_be_decided_is_told_and_nothing_is_changed() {
+    let hub = hub("policy-verbs-hypothetical", true);
+    let viewer = user_with(&hub.cluster, "policy-planner", &["policy-explain.yaml", "policy-webhook.yaml"]);
+    let folder = hub.cluster.dir().expect("a folder").to_owned();
+    let written = |name: &str, objects: Value| {
+        let file = folder.join(name);
+        std::fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+            .expect("written");
+        file.to_str().expect("text").to_owned()
+    };
+    let names = |patterns: Value, more: Value| {
+        let mut spec = json!({"module": {"builtin": "name-pattern"}, "settings": {"patterns": patterns}});
+        spec.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        json!({"apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": "names"}, "spec": spec})
+    };
+    let cluster = |name: &str| {
+        json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+               "metadata": {"name": name}, "spec": {"hubAcceptsClient": false}})
+    };
+    policy(&hub.cluster, "names", names(json!(["prod-*"]), json!({}))["spec"].clone());
+    let controller = Controller::start(&hub);
+    let request = hub.join("test-1");
+    until("test-1 is denied", || registration(&hub, "test-1")["verdict"] == "Deny");
+    drop(controller);
+    let before = settled(&hub.cluster);
+    let explain = |name: &str, file: &str, flags: &[&str]| {
+        ocm_policy(&viewer, &[&["explain", name, "--hypothetical", "-f", file][..], flags].concat())
+    };
+    let says =
+        |said: &Said, words: &str| assert!(said.code == Some(0) && said.stdout.contains(words), "{words}: {said:?}");
+
+    // Other settings would let it in, as long as nobody but this policy objected.
+    let looser = written("looser.json", json!([names(json!(["test-*"]), json!({}))]));
+    let said = explain("test-1", &looser, &[]);
+    says(&said, "test-1 would be let in by approves\n");
+    says(&said, "Today: Deny, waits for ");
+    assert_eq!(row(&said, "names")[1..4], ["file", "Enforce", "allow"], "{said:?}");
+    assert_eq!(row(&said, "approves")[1..4], ["hub", "Enforce", "allow"], "{said:?}");
+    let told: Value = serde_json::from_str(&explain("test-1", &looser, &["-o", "json"]).stdout).expect("JSON");
+    assert_eq!(
+        (&told["verdict"], &told["letInBy"], &told["today"]["verdict"]),
+        (&json!("allow"), &json!(["approves"]), &json!("Deny"))
+    );
+    // A policy that only records says what it would, and decides nothing.
+    let audited = written("audited.json", json!([names(json!(["prod-*"]), json!({"mode": "Audit"}))]));
+    let said = explain("test-1", &audited, &[]);
+    says(&said, "test-1 would be let in by approves\n");
+    assert_eq!(row(&said, "names")[2..5], ["Audit", "deny", "NamePattern"], "{said:?}");
+    // What cannot be loaded closes its place, as on the hub.
+    let broken = written("broken.json", json!([names(json!(7), json!({}))]));
+    says(&explain("test-1", &broken, &[]), "test-1 would wait: names would give no usable answer\n");
+    // What policies look at is that of the hub, under the files.
+    let quota = json!({"apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy", "metadata": {"name": "quota"},
+                       "spec": {"module": {"builtin": "join-quota"}, "settings": {"total": 1}}});
+    let one = written("quota.json", json!([names(json!(["test-*"]), json!({})), quota]));
+    says(&explain("test-1", &one, &[]), "test-1 would be let in by approves\n");
+    let mut accepted = cluster("prod-8");
+    accepted["spec"]["hubAcceptsClient"] = json!(true);
+    accepted["metadata"]["uid"] = json!("8");
+    let two = written("two.json", json!([names(json!(["test-*"]), json!({})), quota, accepted]));
+    let said = explain("test-1", &two, &[]);
+    assert!(said.stdout.starts_with("test-1 would ") && said.stdout.contains("quota"), "{said:?}");
+    assert!(!said.stdout.contains("let in"), "{said:?}");
+    // A cluster that is to come.
+    let new = written("new.json", json!([cluster("test-9"), cluster("prod-9")]));
+    says(&explain("test-9", &new, &[]), "the creation of test-9 would be denied by names\n");
+    says(&explain("prod-9", &new, &[]), "prod-9 could be created; ");
+    let said = explain("nobody", &new, &[]);
+    assert!(said.code == Some(1) && said.stderr.contains("add its ManagedCluster to the files"), "{said:?}");
+    let said = explain("test-1", &new, &["--settings", "{}"]);
+    assert!(said.code == Some(2) && said.stderr.contains("--settings has no meaning"), "{said:?}");
+    let said = ocm_policy(&viewer, &["explain", "test-1", "--hypothetical"]);
+    assert!(said.code == Some(2) && said.stderr.contains("--filename"), "{said:?}");
+    assert_eq!(settled(&hub.cluster), before);
+    assert!(!hub.is("Approved", &request));
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub mod edits;
 mod enforcement;
 mod error;
 pub mod evidence;
+pub mod hub_policy;
 mod json;
 mod outcome;
 pub mod record;

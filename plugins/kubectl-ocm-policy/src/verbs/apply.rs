@@ -200,13 +200,13 @@ fn check(
         if let Some(wanted) = spec.sha256.as_ref().filter(|wanted| **wanted != found) {
             return Err(broken(&format!("the SHA-256 of its module is {found}, and {wanted} is wanted")));
         }
-        loader.check(name, module, spec).map_err(|error| broken(&error))?;
+        loader.of_hub(name, module, spec).map_err(|error| broken(&error))?;
         Ok(Some(found))
     };
     match files.module(version).map_err(wrong)? {
         Located::Builtin(builtin) => {
             let Some(found) = ocm_policy_builtin::find(builtin) else { return Err(unknown(given, builtin)) };
-            loader.check(name, found.module, spec).map_err(|error| broken(&error))?;
+            loader.of_hub(name, found.module, spec).map_err(|error| broken(&error))?;
             Ok(None)
         }
         Located::Here(module) => load(module),

@@ -7,6 +7,7 @@ pub mod get;
 pub mod hub;
 pub mod install;
 pub mod join;
+pub mod objects;
 pub mod observe;
 pub mod policies;
 pub mod registrations;

@@ -126,6 +126,35 @@ pub struct Connection {
 }
 
 impl ClientArgs {
+    /// Whether a flag was given that says which server is meant, or who asks it. Groups and how long a request may take say
+    /// neither.
+    pub fn is_given(&self) -> bool {
+        let Self {
+            kubeconfig,
+            context,
+            cluster,
+            user,
+            server,
+            tls_server_name,
+            certificate_authority,
+            insecure_skip_tls_verify,
+            client_certificate,
+            client_key,
+            token,
+            act_as,
+            as_group: _,
+            as_uid,
+            as_user_extra,
+            request_timeout: _,
+        } = self;
+        let words = [context, cluster, user, server, tls_server_name, token, act_as, as_uid];
+        let files = [kubeconfig, certificate_authority, client_certificate, client_key];
+        words.iter().any(|word| word.is_some())
+            || files.iter().any(|file| file.is_some())
+            || *insecure_skip_tls_verify
+            || !as_user_extra.is_empty()
+    }
+
     /// Checks what can be checked without a file or a server.
     ///
     /// # Errors

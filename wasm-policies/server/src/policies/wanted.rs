@@ -1,10 +1,9 @@
 //! From a HubPolicy to what is put in force.
 
-use ocm_api::policy::{BreakGlass, HubPolicy, Module, ModuleSource, ObjectKey, OnError, PolicyMode};
+use ocm_api::policy::{HubPolicy, Module, ModuleSource, ObjectKey};
 use ocm_core::hub_policy::Version;
-use ocm_policy_abi::{EditGrant, LimitsAsked};
-use ocm_policy_rules::{Enforcement, Mode, OnError as Counts};
-use serde_json::{Map, Value, json};
+use ocm_policy_abi::LimitsAsked;
+use ocm_policy_rules::{Enforcement, hub_policy};
 
 use super::source::{Key, Source};
 use super::{Candidate, Wanted};
@@ -14,37 +13,22 @@ impl Wanted {
     /// grants that this one does not know is not granted.
     pub fn of(policy: &HubPolicy) -> Self {
         let spec = &policy.spec;
-        let mode = match spec.mode {
-            PolicyMode::Warn => Mode::Warn,
-            PolicyMode::Audit => Mode::Audit,
-            PolicyMode::Enforce | PolicyMode::Other(_) => Mode::Enforce,
-        };
-        let on_error = match spec.on_error {
-            OnError::Hold => Counts::Hold,
-            OnError::Deny | OnError::Other(_) => Counts::Deny,
-        };
-        let grant = |grant| serde_json::from_value::<EditGrant>(json!(grant)).ok();
         Self {
             name: policy.metadata.name.clone().unwrap_or_default(),
             uid: policy.metadata.uid.clone(),
             generation: policy.metadata.generation.unwrap_or_default(),
             source: source(&spec.module),
             sha256: spec.sha256.clone(),
-            settings: settings(spec.settings.as_ref()),
-            enforcement: Enforcement {
-                mode,
-                on_error,
-                auto_approve: spec.auto_approve,
-                break_glass: spec.break_glass == BreakGlass::Allowed,
-            },
-            edits: spec.grants.edits.iter().filter_map(grant).collect(),
-            limits: LimitsAsked { fuel: spec.limits.fuel, memory_bytes: spec.limits.memory_bytes },
+            settings: hub_policy::settings(spec.settings.as_ref()),
+            enforcement: spec.into(),
+            edits: hub_policy::granted(&spec.grants),
+            limits: hub_policy::limits(&spec.limits),
             candidate: spec.candidate.as_ref().map(|candidate| {
                 let tried = Version::of(policy).tried(candidate);
                 Candidate {
                     source: source(&tried.module),
                     sha256: tried.sha256,
-                    settings: settings(tried.settings.as_ref()),
+                    settings: hub_policy::settings(tried.settings.as_ref()),
                     share: candidate.share,
                 }
             }),
@@ -79,10 +63,6 @@ fn source(module: &ModuleSource) -> Source {
     }
 }
 
-fn settings(said: Option<&Map<String, Value>>) -> String {
-    said.map_or_else(|| "{}".to_owned(), |settings| json!(settings).to_string())
-}
-
 fn key(entry: &ObjectKey) -> Key {
     let ObjectKey { namespace, name, key } = entry.clone();
     Key { namespace, name, key }
@@ -90,6 +70,10 @@ fn key(entry: &ObjectKey) -> Key {
 
 #[cfg(test)]
 mod tests {
+    use ocm_policy_abi::EditGrant;
+    use ocm_policy_rules::{Mode, OnError as Counts};
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn wanted(spec: Value) -> Wanted {

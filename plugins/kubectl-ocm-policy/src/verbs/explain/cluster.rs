@@ -15,7 +15,7 @@ use super::view::View;
 use crate::args::{AboutArgs, ExplainArgs};
 
 pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let ExplainArgs { kind, subjects, settings, files: _, about, record, output, client } = args;
+    let ExplainArgs { kind, subjects, settings, files: _, hypothetical: _, about, record, output, client } = args;
     let name = cluster(&subjects)?;
     let AboutArgs { operation, as_user, now, evidence } = &about;
     let unused = [
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: ExplainArgs, ui: Arc<Ui>) -> Result<Exit, Failure>
 }
 
 /// The one cluster that is named. What cannot be a cluster is taken for a module.
-fn cluster(subjects: &[String]) -> Result<&str, Failure> {
+pub(super) fn cluster(subjects: &[String]) -> Result<&str, Failure> {
     let with_file =
         |words: &str| format!("to ask modules about a request, name it: kubectl ocm policy explain {words} -f FILE");
     match subjects {

@@ -18,8 +18,12 @@ use crate::verbs::run::reason;
 const HEADINGS: &[&str] = &["POLICY", "VERSION", "VERDICT", "REASONS", "EDITS", "FUEL", "MICROSECONDS"];
 
 pub(crate) fn run(args: ExplainArgs, ui: &Ui) -> Result<Exit, Failure> {
-    // With files, clap takes no flag of the connection but the one that names groups of whoever asks.
-    let ExplainArgs { kind, subjects, settings, files, about, record: _, output, client } = args;
+    let ExplainArgs { kind, subjects, settings, files, hypothetical: _, about, record: _, output, client } = args;
+    if client.is_given() {
+        return Err(Failure::usage("with -f modules are asked on this machine, and no cluster").hint(
+            "leave the flags of the connection out, or lay the files over the objects of a hub: --hypothetical",
+        ));
+    }
     let is_no_file = |word: &&String| is_cluster_name(word) && !Path::new(word).exists();
     if let Some(name) = subjects.iter().find(is_no_file) {
         return Err(Failure::usage(format!("{name} is no file, and with -f modules are asked"))
@@ -87,7 +91,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
 }
 
 /// Why the answer is what it is, in one sentence.
-fn why(combined: &Combined) -> String {
+pub(super) fn why(combined: &Combined) -> String {
     let who = combined.deciding.join(" and ");
     let says = |one: &'static str, many: &'static str| if combined.deciding.len() == 1 { one } else { many };
     match combined.verdict {
