@@ -10,7 +10,7 @@ use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, annotate};
-use ocm_policy_rules::hub_policy;
+use ocm_policy_rules::{Scope, hub_policy};
 
 use crate::args::{KindArgs, PoliciesArgs};
 use crate::ask::Policies;
@@ -78,7 +78,7 @@ impl Loader {
         if artifact.header().manifest.operations.is_empty() {
             return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
         }
-        Policy::load_as(name, &self.engine, &artifact, &ceiling, &hub_policy::granted(&policy.grants))
+        Policy::load_as(name, &self.engine, &artifact, &ceiling, &hub_policy::granted(&policy.grants), policy.into())
     }
 
     /// Makes a policy of a module. It speaks under the name that this makes of its own.
@@ -91,7 +91,14 @@ impl Loader {
         let artifact = self.artifact(module, settings)?;
         let manifest = &artifact.header().manifest;
         // Here nobody is the administrator, so the manifest alone says what the policy may change.
-        Policy::load_as(&place(&manifest.name), &self.engine, &artifact, &self.ceiling, &manifest.edits)
+        Policy::load_as(
+            &place(&manifest.name),
+            &self.engine,
+            &artifact,
+            &self.ceiling,
+            &manifest.edits,
+            Scope::default(),
+        )
     }
 
     /// Adds the policy of a file to others.

@@ -197,6 +197,16 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
             "spec.autoApprove: Invalid value: autoApprove needs mode Enforce",
         ),
         (json!({ "module": builtin(), "autoApprove": true, "mode": "Audit" }), "autoApprove needs mode Enforce"),
+        (json!({ "module": builtin(), "operations": ["join", "migrate"] }), "spec.operations[1]: Unsupported value"),
+        (json!({ "module": builtin(), "operations": ["join", "join"] }), "spec.operations[1]: Duplicate value"),
+        (
+            json!({ "module": builtin(), "match": { "clusterSelector": { "matchExpressions": [{ "key": "a", "operator": "In" }] } } }),
+            "values must be set with the operators In and NotIn, and with no other",
+        ),
+        (
+            json!({ "module": builtin(), "match": { "clusterSelector": { "matchExpressions": [{ "key": "a", "operator": "Gt" }] } } }),
+            "operator: Unsupported value",
+        ),
         (json!({ "module": {} }), one),
         (json!({ "module": { "builtin": "b", "configMap": entry() } }), one),
         (json!({ "module": { "configMap": entry(), "secret": entry() } }), one),

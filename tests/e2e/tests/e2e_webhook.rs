@@ -161,6 +161,25 @@ fn a_change_of_policies_is_in_force_at_once_and_loses_no_request() {
     in_force(with("dev-*"), "dev-1", false);
     assert!(refused(create("prod-1")).is_some());
 
+    // Asked about some requests alone; a change of that is in force as every other.
+    let narrowed = |part: &str, what: Value| {
+        let mut spec = with("dev-*");
+        spec[part] = what;
+        spec
+    };
+    let prod = json!({"clusterSelector": {"matchLabels": {"env": "prod"}}});
+    in_force(narrowed("match", prod), "prod-1", false);
+    let labelled = || {
+        let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
+        let mut object = e2e_tests::accept_support::managed_cluster("prod-1");
+        object.metadata.labels = Some([("env".to_owned(), "prod".to_owned())].into());
+        refused(hub.wait(api.create(&PostParams { dry_run: true, ..PostParams::default() }, &object)).map(drop))
+    };
+    assert!(labelled().is_some());
+    in_force(with("dev-*"), "prod-1", true);
+    in_force(narrowed("operations", json!(["join", "accept"])), "prod-1", false);
+    assert_eq!(labelled(), None);
+
     // Only told.
     let mut audit = with("dev-*");
     audit["mode"] = json!("Audit");

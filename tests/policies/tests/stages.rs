@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ocm_policy_abi::{EditGrant, Query, Request, Row, Stage, Table};
 use ocm_policy_engine::{Ceiling, Deadline, EvidenceReader, Final, Policy, PolicyError, Registry, evaluate};
 use ocm_policy_rules::review::{self, Asking};
-use ocm_policy_rules::{Answer, edits};
+use ocm_policy_rules::{Answer, Scope, edits};
 use serde_json::{Value, json};
 
 /// A hub with an inventory of one cluster, which has no namespace yet.
@@ -30,7 +30,7 @@ fn registry() -> Registry {
     for ((name, settings), ours) in names.into_iter().zip(settings).zip(support::ours(&names)) {
         let artifact = support::compiled(&ours.module, settings).expect("it compiles");
         let granted = [EditGrant::Label { key: "*".to_owned() }, EditGrant::ClusterSet];
-        let policy = Policy::load_as(name, &engine, &artifact, &ceiling, &granted);
+        let policy = Policy::load_as(name, &engine, &artifact, &ceiling, &granted, Scope::default());
         registry.install(registry.begin(name), policy, |_| Ok(())).expect("it is taken");
     }
     registry

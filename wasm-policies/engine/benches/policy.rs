@@ -16,6 +16,7 @@ use ocm_policy_engine::{
     Cache, Ceiling, Compiler, Deadline, Engine, EngineSettings, NoEvidence, Policy, PolicyError, Question, Registry,
     compile_here, evaluate, use_shard,
 };
+use ocm_policy_rules::Scope;
 use ocm_policy_sdk::guest as native;
 use policy_name_pattern::NamePattern;
 use serde_json::json;
@@ -152,7 +153,10 @@ fn several(file: &Path, module: &[u8], ceiling: &Ceiling) -> Result<(), String> 
     for number in 0..50 {
         let begun = Instant::now();
         let artifact = cache.artifact(&Compiler::Here, module, &settings(number), ceiling).map_err(said)?;
-        policies.push(Policy::load_as(&format!("policy-{number}"), &engine, &artifact, ceiling, &[]).map_err(said)?);
+        policies.push(
+            Policy::load_as(&format!("policy-{number}"), &engine, &artifact, ceiling, &[], Scope::default())
+                .map_err(said)?,
+        );
         loads.push(begun.elapsed());
     }
     println!(
@@ -200,7 +204,7 @@ fn loaded(module: &str, cache: &str) -> Result<(), String> {
     let engine = Engine::new(&EngineSettings::default()).map_err(said)?;
     let load = |number: usize| {
         let artifact = cache.artifact(&Compiler::Here, &module, &settings(number), &ceiling).map_err(said)?;
-        Policy::load_as(&format!("policy-{number}"), &engine, &artifact, &ceiling, &[]).map_err(said)
+        Policy::load_as(&format!("policy-{number}"), &engine, &artifact, &ceiling, &[], Scope::default()).map_err(said)
     };
     let policies = (0..50).map(load).collect::<Result<Vec<_>, _>>()?;
     thread::scope(|scope| {

@@ -160,7 +160,7 @@ pub fn wanted_edits(
     deadline: &Deadline,
 ) -> Vec<Edit> {
     let slots = registry.slots();
-    let edit = |policy: &&Arc<Policy>| policy.may_edit() && policy.judges(request.operation);
+    let edit = |policy: &&Arc<Policy>| policy.may_edit() && policy.is_asked(request);
     let enforced = slots.iter().filter(|(_, slot)| slot.enforcement.mode == Mode::Enforce);
     let chosen = enforced.filter_map(|(place, slot)| Some((place, slot.chosen(place, request).ok().filter(edit)?)));
     let mut chosen = chosen.peekable();
@@ -187,11 +187,10 @@ pub fn evaluate_question(
     deadline: &Deadline,
 ) -> Final {
     let slots = registry.slots();
-    let operation = question.request().operation;
     let (mut chosen, mut not_asked) = (Vec::with_capacity(slots.len()), Vec::new());
     for (place, slot) in slots.iter() {
         match slot.chosen(place, question.request()) {
-            Ok(policy) if !policy.judges(operation) => not_asked.push(place.clone()),
+            Ok(policy) if !policy.is_asked(question.request()) => not_asked.push(place.clone()),
             policy => chosen.push((place, slot, policy)),
         }
     }
@@ -199,7 +198,10 @@ pub fn evaluate_question(
     for (place, slot) in slots.iter() {
         // Whoever is only compared is told the same of the hub.
         let both = [slot.active.as_ref().ok(), slot.candidate.as_ref().map(|(candidate, _)| candidate)];
-        for policy in both.into_iter().flatten().filter(|policy| policy.judges(operation)) {
+        for policy in both.into_iter().flatten() {
+            if !policy.is_asked(question.request()) {
+                continue;
+            }
             give_evidence(&mut question, place, policy, evidence, deadline);
         }
     }
@@ -300,15 +302,14 @@ impl Final {
 
     /// Lets candidates decide beside the policies in force. For after the answer.
     pub fn compare(&self, deadline: &Deadline) -> Vec<Comparison> {
-        let operation = self.request().operation;
         let said = |place: &str| self.asked.iter().find(|one| one.place() == place).map(|one| one.outcome().clone());
         let compared = self.slots.iter().filter_map(|(place, slot)| {
             let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
-            if !active.judges(operation) && !candidate.judges(operation) {
+            if !active.is_asked(self.request()) && !candidate.is_asked(self.request()) {
                 return None;
             }
             // Whoever does not judge such requests has no opinion, as if it were in force.
-            let ask = |policy: &Arc<Policy>| match policy.judges(operation) {
+            let ask = |policy: &Arc<Policy>| match policy.is_asked(self.request()) {
                 true => policy.decide_before(&self.question, deadline).outcome.clone(),
                 false => Outcome { policy: policy.id(), result: Ok(Decision::default()), fuel: 0 },
             };

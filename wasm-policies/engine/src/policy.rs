@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ocm_policy_abi::{EditGrant, Manifest, Operation};
+use ocm_policy_abi::{EditGrant, Manifest, Operation, Request};
 use ocm_policy_rules::record::{self, Circumstances, Record};
-use ocm_policy_rules::{Outcome, PolicyError, PolicyId};
+use ocm_policy_rules::{Outcome, PolicyError, PolicyId, Scope};
 
 use crate::artifact::{Artifact, Header};
 use crate::background::Replenish;
@@ -37,6 +37,8 @@ struct Loaded {
     limits: Limits,
     /// What the administrator lets it change; its manifest stands beside it.
     edits: Vec<EditGrant>,
+    /// What the administrator has it asked about, of what its manifest says.
+    scope: Scope,
     /// One for each shard of the engine.
     per_shard: Box<[PerShard]>,
     /// What a shard that asks for the first time loads.
@@ -139,11 +141,11 @@ impl Policy {
         ceiling: &Ceiling,
         edits: &[EditGrant],
     ) -> Result<Arc<Self>, PolicyError> {
-        Self::load_as(&artifact.header().manifest.name, engine, artifact, ceiling, edits)
+        Self::load_as(&artifact.header().manifest.name, engine, artifact, ceiling, edits, Scope::default())
     }
 
     /// As [`Policy::load`], for a place in the registry. Everything that the policy says is said in the name of its
-    /// place: what a module calls itself is its own word.
+    /// place: what a module calls itself is its own word. It is asked about what lies in the scope, of what it judges.
     ///
     /// # Errors
     /// As [`Policy::load`].
@@ -153,6 +155,7 @@ impl Policy {
         artifact: &Artifact,
         ceiling: &Ceiling,
         edits: &[EditGrant],
+        scope: Scope,
     ) -> Result<Arc<Self>, PolicyError> {
         let mut header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
@@ -164,6 +167,7 @@ impl Policy {
             claimed_name,
             limits,
             edits: edits.to_vec(),
+            scope,
             per_shard: engine.shards().iter().map(|_| PerShard::new(&id)).collect(),
             code: MachineCode::new(artifact.code()),
             speed: Speed::default(),
@@ -211,6 +215,11 @@ impl Policy {
     /// Whether it has an opinion about such questions.
     pub fn judges(&self, operation: Operation) -> bool {
         self.manifest().operations.contains(&operation)
+    }
+
+    /// Whether it is asked about a request: it judges such, and its administrator has it asked.
+    pub fn is_asked(&self, request: &Request<'_>) -> bool {
+        self.judges(request.operation) && self.loaded.scope.covers(request)
     }
 
     /// Whether it may change anything: its manifest announces edits, and the administrator grants some.

@@ -10,14 +10,14 @@ use ocm_policy_engine::{
     Ceiling, Comparison, Deadline, Engine, EvidenceReader, NoEvidence, Operations, Policy, PolicyError, Registry,
     compile_here, evaluate, wanted_edits,
 };
-use ocm_policy_rules::{Answer, Enforcement, Mode};
+use ocm_policy_rules::{Answer, Enforcement, Mode, Scope};
 use serde_json::json;
 use support::{Guest, ask, engine, request};
 
 fn placed(engine: &Engine, place: &str, guest: &Guest, settings: &str) -> Arc<Policy> {
     let (ceiling, edits) = (Ceiling::default(), [EditGrant::Annotation { key: "example.com/*".into() }]);
     let artifact = compile_here(&guest.module(), settings, &ceiling).expect("it compiles");
-    Policy::load_as(place, engine, &artifact, &ceiling, &edits).expect("it loads")
+    Policy::load_as(place, engine, &artifact, &ceiling, &edits, Scope::default()).expect("it loads")
 }
 
 fn install(registry: &Registry, place: &str, policy: Arc<Policy>) {

@@ -9,7 +9,7 @@ use ocm_policy_engine::{
     Ceiling, Comparison, Deadline, Engine, Evaluated, NoEvidence, Operations, Policy, PolicyError, Registry,
     compile_here, evaluate,
 };
-use ocm_policy_rules::Enforcement;
+use ocm_policy_rules::{Enforcement, Scope};
 use support::{Guest, ask, engine, policy, request};
 
 fn verdict(asked: &Evaluated) -> Result<Verdict, PolicyError> {
@@ -21,7 +21,7 @@ const DENY: &str = r#"{"verdict":"deny","reasons":[{"code":"No","message":"no"}]
 /// A policy for a place.
 fn placed(engine: &Engine, place: &str, guest: &Guest) -> Result<Arc<Policy>, PolicyError> {
     let ceiling = Ceiling::default();
-    Policy::load_as(place, engine, &compile_here(&guest.module(), "{}", &ceiling)?, &ceiling, &[])
+    Policy::load_as(place, engine, &compile_here(&guest.module(), "{}", &ceiling)?, &ceiling, &[], Scope::default())
 }
 
 #[test]

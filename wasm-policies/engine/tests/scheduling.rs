@@ -11,6 +11,7 @@ use ocm_policy_engine::{
     Cancellation, Ceiling, Deadline, Engine, EngineSettings, NoEvidence, Policy, PolicyError, Registry, compile_here,
     evaluate,
 };
+use ocm_policy_rules::Scope;
 use support::{Guest, ask, question, request};
 
 const ENDLESS: &str = "(loop $l (br $l))";
@@ -31,7 +32,7 @@ fn without_end(engine: &Engine) -> Arc<Policy> {
 
 fn named(engine: &Engine, place: &str, guest: &Guest) -> Arc<Policy> {
     let artifact = compile_here(&guest.module(), "{}", &Ceiling::default()).expect("it is made");
-    Policy::load_as(place, engine, &artifact, &Ceiling::default(), &[]).expect("it is made")
+    Policy::load_as(place, engine, &artifact, &Ceiling::default(), &[], Scope::default()).expect("it is made")
 }
 
 /// Does something while the only place for slow decisions is taken.

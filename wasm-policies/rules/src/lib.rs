@@ -26,6 +26,7 @@ mod json;
 mod outcome;
 pub mod record;
 pub mod review;
+mod scope;
 pub mod syntax;
 mod validate;
 
@@ -35,4 +36,5 @@ pub use combine::{Answer, Combined, combine, conclude};
 pub use enforcement::{Enforcement, Mode, OnError, POLICY_FAILED};
 pub use error::PolicyError;
 pub use outcome::{Outcome, PolicyId};
+pub use scope::Scope;
 pub use validate::{Bounds, read_decision};

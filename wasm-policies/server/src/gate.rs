@@ -104,7 +104,7 @@ impl Gate {
     /// Whether deciding may take long: evidence about what is approved or accepted is waited for, and so are policies that
     /// are not known to be quick.
     fn waits(&self, asked: &Request<'_>) -> bool {
-        let is_slow = |policy: &Arc<Policy>| policy.judges(asked.operation) && !policy.is_quick();
+        let is_slow = |policy: &Arc<Policy>| policy.is_asked(asked) && !policy.is_quick();
         let has_slow = |slot: &Slot| {
             slot.active.as_ref().is_ok_and(is_slow)
                 || slot.candidate.as_ref().is_some_and(|(policy, _)| is_slow(policy))

@@ -6,8 +6,9 @@ mod support;
 
 use std::sync::Arc;
 
+use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::Stage;
-use ocm_policy_rules::{Enforcement, Mode, OnError};
+use ocm_policy_rules::{Enforcement, Mode, OnError, Scope};
 use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Source, Wanted};
 use serde_json::Value;
 use support::{Parts, names, review};
@@ -77,6 +78,25 @@ async fn what_was_never_in_force_refuses_as_far_as_its_mode_says() {
     assert!(refused(&parts, "prod-1").is_some());
     parts.policies.apply(&[counts("prod-*", Mode::Enforce)]).await;
     assert_eq!((refused(&parts, "prod-1"), parts.policies.failed()), (None, Vec::new()));
+}
+
+#[tokio::test]
+async fn whoever_is_not_asked_says_nothing_and_a_broken_one_is_asked_about_everything() {
+    let parts = support::parts();
+    let spec = serde_json::json!({"module": {"builtin": "b"}, "operations": ["join"]});
+    let scope = Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).unwrap());
+    let narrowed = Wanted { scope: scope.clone(), ..names("names", "prod-*") };
+    parts.policies.apply(&[names("names", "prod-*")]).await;
+    assert!(refused(&parts, "dev-1").is_some());
+    // That it is asked about less is the administrator's word, and no flaw of its module.
+    parts.policies.apply(&[narrowed]).await;
+    assert_eq!((refused(&parts, "dev-1"), parts.policies.failed()), (None, Vec::new()));
+    parts.policies.apply(&[names("names", "prod-*")]).await;
+    assert!(refused(&parts, "dev-1").is_some());
+    // Nobody knows what a module judges that cannot be loaded.
+    parts.policies.apply(&[]).await;
+    parts.policies.apply(&[Wanted { scope, ..unknown(Mode::Enforce) }]).await;
+    assert!(refused(&parts, "prod-1").is_some());
 }
 
 #[tokio::test]

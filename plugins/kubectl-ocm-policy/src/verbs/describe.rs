@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ocm_api::policy::{CandidateStatus, EditGrant, HubPolicy, MAX_FUEL, MAX_MEMORY_BYTES, Module, PolicyCandidate};
+use ocm_api::policy::{
+    CandidateStatus, EditGrant, HubPolicy, HubPolicySpec, MAX_FUEL, MAX_MEMORY_BYTES, Module, PolicyCandidate,
+    PolicyMatch, PolicyOperation,
+};
 use ocm_cli::list::{NONE, age};
 use ocm_cli::{Format, Table, Ui, clean, document, object_list, words};
 use ocm_core::hub_policy::{Observed, Tally, next_step, observed};
@@ -86,6 +89,7 @@ fn text(described: &Described, now: Timestamp) -> Result<String, Failure> {
     row("Digest in force:", &digest(status.sha256.as_ref()));
     row("Former digest:", &digest(status.previous_sha256.as_ref()));
     row("Kind:", status.kind.as_deref().unwrap_or(NONE));
+    row("Asked about:", &asked_about(spec));
     row("Mode:", &mode(policy));
     row("On error:", spec.on_error.as_str());
     row("Break-glass:", spec.break_glass.as_str());
@@ -134,6 +138,32 @@ fn text(described: &Described, now: Timestamp) -> Result<String, Failure> {
         text += &format!("{:<17} {}\n", "Next:", clean(&words(&hint)));
     }
     Ok(text)
+}
+
+/// What the policy is asked about, of what its module judges.
+fn asked_about(spec: &HubPolicySpec) -> String {
+    let PolicyMatch { signers, requester_groups, cluster_selector } = &spec.matches;
+    let operations: Vec<&str> = spec.operations.iter().map(PolicyOperation::as_str).collect();
+    let mut parts = vec![match operations.as_slice() {
+        [] => "all that its module judges".to_owned(),
+        some => some.join(", "),
+    }];
+    let mut narrow = |what: &str, words: &[String]| {
+        if !words.is_empty() {
+            parts.push(format!("{what} {}", words.join(", ")));
+        }
+    };
+    narrow("signers", signers);
+    narrow("requesters of the groups", requester_groups);
+    if let Some(selector) = cluster_selector {
+        let labels = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
+        let expressions = selector.match_expressions.iter().map(|one| {
+            let values = if one.values.is_empty() { String::new() } else { format!(" ({})", one.values.join(", ")) };
+            format!("{} {}{values}", one.key, one.operator)
+        });
+        narrow("clusters with", &labels.chain(expressions).collect::<Vec<_>>());
+    }
+    parts.join("; ")
 }
 
 /// What a candidate is, and what came of it.

@@ -2,6 +2,8 @@
 //!
 //! The schema is generated from these types, and their comments are what `kubectl explain` shows.
 
+use std::collections::BTreeMap;
+
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -100,6 +102,13 @@ pub struct HubPolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema::any_object"))]
     pub settings: Option<Map<String, Value>>,
+    /// What the policy is asked about, of what its module judges. All of that unless said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 8), extend("x-kubernetes-list-type" = "set")))]
+    pub operations: Vec<PolicyOperation>,
+    /// Which requests the policy is asked about. All unless said.
+    #[serde(default, rename = "match", skip_serializing_if = "is_default")]
+    pub matches: PolicyMatch,
     /// What the verdict counts for. Enforce: it decides. Warn: the request goes on, and who sent it is warned. Audit: the
     /// request goes on, and the verdict is only recorded.
     #[serde(default)]
@@ -390,6 +399,107 @@ impl ModuleSource {
             _ => None,
         }
     }
+}
+
+text_enum! {
+    /// What a policy is asked about. Whoever reads a word of a newer release asks about everything.
+    PolicyOperation {
+        /// The creation of a ManagedCluster.
+        Create = "create",
+        /// A change of a ManagedCluster.
+        Update = "update",
+        /// The deletion of a ManagedCluster.
+        Delete = "delete",
+        /// The creation of a certificate request.
+        Request = "request",
+        /// The approval of a certificate request.
+        Approve = "approve",
+        /// The acceptance of a ManagedCluster.
+        Accept = "accept",
+        /// A ManagedCluster together with the certificate request for it, by the policy controller.
+        Join = "join",
+        /// Changes of other objects of the hub.
+        Admit = "admit",
+    } default Join
+}
+
+/// Which requests a policy is asked about: those that all parts take which are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyMatch {
+    /// Signers. Certificate requests for others are none of the policy's business. Whatever is about no certificate request
+    /// is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 16), inner(length(min = 1, max = 571)), extend("x-kubernetes-list-type" = "set"))
+    )]
+    pub signers: Vec<String>,
+    /// Groups. Requests of users who are in none of them are none of the policy's business.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 16), inner(length(min = 1, max = 253)), extend("x-kubernetes-list-type" = "set"))
+    )]
+    pub requester_groups: Vec<String>,
+    /// Labels of ManagedClusters. Clusters with other labels, before a change as well as after it, are none of the policy's
+    /// business. Who creates a cluster chooses its labels. Whatever does not show the labels of a cluster is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_selector: Option<ClusterSelector>,
+}
+
+/// A label selector, as Kubernetes has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSelector {
+    /// Labels with their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(extend("maxProperties" = 16)))]
+    pub match_labels: BTreeMap<String, String>,
+    /// What labels have to fulfil besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 16)))]
+    pub match_expressions: Vec<ClusterSelectorRequirement>,
+}
+
+/// What a label has to fulfil.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(
+    feature = "schema",
+    schemars(extend("x-kubernetes-validations" = [{
+        "rule": "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+        "fieldPath": ".values",
+        "message": "values must be set with the operators In and NotIn, and with no other",
+    }]))
+)]
+pub struct ClusterSelectorRequirement {
+    /// Key of the label.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 317)))]
+    pub key: String,
+    /// How the label is compared.
+    pub operator: SelectorOperator,
+    /// Values to compare it with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64), inner(length(max = 63))))]
+    pub values: Vec<String>,
+}
+
+text_enum! {
+    /// How a label is compared. Whoever reads a word of a newer release takes it for fulfilled.
+    SelectorOperator {
+        /// Its value is one of these.
+        In = "In",
+        /// It has none of these values, or is not there.
+        NotIn = "NotIn",
+        /// It is there.
+        Exists = "Exists",
+        /// It is not there.
+        DoesNotExist = "DoesNotExist",
+    } default Exists
 }
 
 text_enum! {

@@ -1,5 +1,7 @@
 //! Label selectors as Kubernetes writes them. The crates of Kubernetes have none that reads its text.
 
+use ocm_api::policy::{ClusterSelector, ClusterSelectorRequirement, SelectorOperator};
+
 use crate::syntax;
 
 /// A label selector of Kubernetes.
@@ -32,6 +34,24 @@ impl Selector {
             return Ok(Self::default());
         }
         split(text).into_iter().map(requirement).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The selector of an object of Kubernetes. What a newer release requires of labels counts as fulfilled.
+    pub fn of(selector: &ClusterSelector) -> Self {
+        let ClusterSelector { match_labels, match_expressions } = selector;
+        let equal =
+            |(key, value): (&String, &String)| Requirement { key: key.clone(), test: Test::In(vec![value.clone()]) };
+        let expression = |one: &ClusterSelectorRequirement| {
+            let test = match one.operator {
+                SelectorOperator::In => Test::In(one.values.clone()),
+                SelectorOperator::NotIn => Test::NotIn(one.values.clone()),
+                SelectorOperator::Exists => Test::Exists,
+                SelectorOperator::DoesNotExist => Test::Absent,
+                SelectorOperator::Other(_) => return None,
+            };
+            Some(Requirement { key: one.key.clone(), test })
+        };
+        Self(match_labels.iter().map(equal).chain(match_expressions.iter().filter_map(expression)).collect())
     }
 
     /// Whether labels fulfil every requirement.

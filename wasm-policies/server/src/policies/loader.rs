@@ -32,6 +32,6 @@ impl Loader {
         if artifact.header().manifest.operations.is_empty() {
             return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
         }
-        Policy::load_as(&wanted.name, &self.engine, &artifact, &ceiling, &wanted.edits)
+        Policy::load_as(&wanted.name, &self.engine, &artifact, &ceiling, &wanted.edits, wanted.scope.clone())
     }
 }

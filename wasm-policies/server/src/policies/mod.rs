@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use kube::Client;
 use ocm_policy_abi::{EditGrant, LimitsAsked, Query};
 use ocm_policy_engine::{Cache, Compiler, Engine, Operations, Policy, PolicyError, Registry};
-use ocm_policy_rules::Enforcement;
 use ocm_policy_rules::canary::BUCKETS;
+use ocm_policy_rules::{Enforcement, Scope};
 
 use crate::evidence::{Knowledge, break_glass_queries};
 use crate::metrics::{Metrics, OfModule, mode};
@@ -59,6 +59,8 @@ pub struct Wanted {
     pub settings: String,
     /// How much its word counts.
     pub enforcement: Enforcement,
+    /// What it is asked about.
+    pub scope: Scope,
     /// What it may change.
     pub edits: Vec<EditGrant>,
     /// What it may use at most; none: what the server allows.

@@ -3,7 +3,7 @@
 use ocm_api::policy::{HubPolicy, Module, ModuleSource, ObjectKey};
 use ocm_core::hub_policy::Version;
 use ocm_policy_abi::LimitsAsked;
-use ocm_policy_rules::{Enforcement, hub_policy};
+use ocm_policy_rules::{Enforcement, Scope, hub_policy};
 
 use super::source::{Key, Source};
 use super::{Candidate, Wanted};
@@ -21,6 +21,7 @@ impl Wanted {
             sha256: spec.sha256.clone(),
             settings: hub_policy::settings(spec.settings.as_ref()),
             enforcement: spec.into(),
+            scope: spec.into(),
             edits: hub_policy::granted(&spec.grants),
             limits: hub_policy::limits(&spec.limits),
             candidate: spec.candidate.as_ref().map(|candidate| {
@@ -45,6 +46,7 @@ impl Wanted {
             sha256: None,
             settings: "{}".to_owned(),
             enforcement: Enforcement::default(),
+            scope: Scope::default(),
             edits: Vec::new(),
             limits: LimitsAsked::default(),
             candidate: None,
@@ -112,6 +114,7 @@ mod tests {
                 auto_approve: true,
                 break_glass: true,
             },
+            scope: Scope::default(),
             edits: Vec::new(),
             limits: LimitsAsked { fuel: Some(7), memory_bytes: Some(65536) },
             candidate: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::{Client, Config};
 use ocm_policy_abi::LimitsAsked;
 use ocm_policy_engine::{Compiler, Engine, EngineSettings};
-use ocm_policy_rules::Enforcement;
+use ocm_policy_rules::{Enforcement, Scope};
 use ocm_policy_server::{DecisionLog, Gate, Knowledge, Metrics, Policies, Source, Wanted};
 use serde_json::json;
 
@@ -62,6 +62,7 @@ pub fn names(place: &str, pattern: &str) -> Wanted {
         settings: json!({"patterns": [pattern]}).to_string(),
         sha256: None,
         enforcement: Enforcement::default(),
+        scope: Scope::default(),
         edits: Vec::new(),
         limits: LimitsAsked::default(),
         candidate: None,
