@@ -101,6 +101,16 @@ fn policies_are_listed_and_described_with_what_waits_for_them() {
     let of = &described["registrations"];
     assert_eq!((&of["denied"], &of["asked"], &of["waiting"][0]["cluster"]), (&json!(1), &json!(2), &json!("test-1")));
     assert_eq!(described["statusIsCurrent"], json!(true));
+    // What joins came to is written with the next change, or once a minute.
+    let entry = json!({"namespace": "default", "name": "quota.v2", "key": "quota.wasm"});
+    policy(&hub.cluster, "broken", json!({"module": {"configMap": entry}, "mode": "Warn", "onError": "Hold"}));
+    until("decisions are counted", || object(&hub.cluster, &["hpol", "names"])["status"]["decisions"]["denied"] != Value::Null);
+    let decisions = object(&hub.cluster, &["hpol", "names"])["status"]["decisions"].clone();
+    let count = |member: &str| decisions[member].as_u64().unwrap_or_default();
+    assert!(count("denied") > 0 && count("allowed") > 0 && count("errors") == 0, "{decisions}");
+    assert!(count("p50Micros") <= count("p99Micros") && count("p99Fuel") > 1_000, "{decisions}");
+    let said = right(&hub, &["describe", "names"]);
+    assert!(said.stdout.contains("\nJoins judged:     "), "{}", said.stdout);
     let said = right(&hub, &["describe", "broken"]);
     assert!(said.stdout.contains("key quota.wasm of ConfigMap default/quota.v2"), "{said:?}");
     assert!(said.stdout.contains("Next:             put its module or its settings right"), "{said:?}");

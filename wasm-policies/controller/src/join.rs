@@ -301,6 +301,7 @@ impl Joins {
             question.creator = question.csr.as_ref().map(|csr| csr.requester.clone());
             let made = policies.evaluate(question, &Deadline::after(DECIDES));
             policies.compare(&made);
+            policies.count_decisions(&made);
             Ok::<_, String>(Said::of(&made, &states))
         });
         match asked.await {

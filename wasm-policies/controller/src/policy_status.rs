@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::Condition;
 use ocm_api::conditions::hub_policy::{DEGRADED, ENFORCING, LOADED};
 use ocm_api::conditions::{FALSE, TRUE, UNKNOWN, find};
-use ocm_api::policy::{CandidateStatus, HubPolicyStatus};
-use ocm_policy_server::{CandidateState, State, With};
+use ocm_api::policy::{CandidateStatus, HubPolicyStatus, PolicyDecisions};
+use ocm_policy_server::{CandidateState, Decisions, State, With};
 
 use crate::enforcement::{self, Enforcement};
 use crate::status::sentence;
@@ -32,6 +32,7 @@ pub(crate) fn status(
     state: &State,
     mode: &str,
     seen: &Enforcement,
+    decisions: Option<Decisions>,
     before: &HubPolicyStatus,
     now: Timestamp,
 ) -> HubPolicyStatus {
@@ -62,8 +63,14 @@ pub(crate) fn status(
         digest: state.sha256.as_ref().map(|sha256| sha256.chars().take(DIGITS).collect()),
         previous_sha256: previous,
         kind: state.kind.map(str::to_owned),
+        decisions: decisions.map(counted),
         candidate: state.candidate.as_ref().map(candidate),
     }
+}
+
+fn counted(decisions: Decisions) -> PolicyDecisions {
+    let Decisions { allowed, held, denied, errors, no_opinion, p50_micros, p99_micros, p99_fuel } = decisions;
+    PolicyDecisions { allowed, held, denied, errors, no_opinion, p50_micros, p99_micros, p99_fuel }
 }
 
 fn candidate(state: &CandidateState) -> CandidateStatus {
@@ -155,7 +162,7 @@ mod tests {
     }
 
     fn of(state: &State, mode: &str, seen: &Enforcement) -> HubPolicyStatus {
-        status(state, mode, seen, &HubPolicyStatus::default(), Timestamp::UNIX_EPOCH)
+        status(state, mode, seen, None, &HubPolicyStatus::default(), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -214,13 +221,13 @@ mod tests {
         let later = Timestamp::from_second(60).expect("a time");
         let first = of(&state(Some("a"), None), "Enforce", &ALL_WELL);
         assert_eq!(
-            status(&state(Some("a"), None), "Enforce", &ALL_WELL, &first, later),
+            status(&state(Some("a"), None), "Enforce", &ALL_WELL, None, &first, later),
             first,
             "time alone is no news"
         );
-        let second = status(&state(Some("b"), None), "Enforce", &ALL_WELL, &first, later);
+        let second = status(&state(Some("b"), None), "Enforce", &ALL_WELL, None, &first, later);
         assert_eq!((second.previous_sha256.clone(), second.sha256.clone()), (first.sha256, Some("b".repeat(64))));
-        let third = status(&state(Some("b"), Some("no")), "Enforce", &ALL_WELL, &second, later);
+        let third = status(&state(Some("b"), Some("no")), "Enforce", &ALL_WELL, None, &second, later);
         assert_eq!(third.previous_sha256, second.previous_sha256);
         assert_eq!(third.conditions[0].last_transition_time, Time(later));
         assert_eq!(third.conditions[1].last_transition_time, Time(Timestamp::UNIX_EPOCH));

@@ -172,7 +172,8 @@ impl<'a> Report<'a> {
                 .and_then(|status| serde_json::from_value(status.clone()).ok())
                 .unwrap_or_default();
             let mode = object.data.pointer("/spec/mode").and_then(Value::as_str).unwrap_or_default();
-            let now = status(state, mode, seen, &before, Timestamp::now());
+            let decisions = self.parts.policies.decisions(name);
+            let now = status(state, mode, seen, decisions, &before, Timestamp::now());
             if now == before {
                 continue;
             }
@@ -215,7 +216,7 @@ fn is_written(written: Option<&Written>, states: &BTreeMap<String, State>, seen:
 
 /// All members, so that what is no longer to be said is taken away.
 fn whole(status: &HubPolicyStatus) -> Value {
-    let mut members = json!({"sha256": null, "digest": null, "previousSha256": null, "kind": null, "candidate": null});
+    let mut members = json!({"sha256": null, "digest": null, "previousSha256": null, "kind": null, "decisions": null, "candidate": null});
     if let (Some(all), Value::Object(said)) = (members.as_object_mut(), json!(status)) {
         all.extend(said);
     }

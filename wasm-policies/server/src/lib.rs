@@ -25,5 +25,7 @@ pub use gate::{Gate, Judge, Review, Reviewed};
 pub use http::{Bounds, Health, Server, serve_health};
 pub use log::DecisionLog;
 pub use metrics::Metrics;
-pub use policies::{Candidate, CandidateState, Key, OfPolicy, Policies, Source, State, Wanted, With, follow, store};
+pub use policies::{
+    Candidate, CandidateState, Decisions, Key, OfPolicy, Policies, Source, State, Wanted, With, follow, store,
+};
 pub use tls::{Certificate, CertificateFiles, Unusable};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_api::policy::{
     CandidateStatus, EditGrant, HubPolicy, HubPolicySpec, MAX_FUEL, MAX_MEMORY_BYTES, Module, PolicyCandidate,
-    PolicyMatch, PolicyOperation,
+    PolicyDecisions, PolicyMatch, PolicyOperation,
 };
 use ocm_cli::list::{NONE, age};
 use ocm_cli::{Format, Table, Ui, clean, document, object_list, words};
@@ -115,6 +115,9 @@ fn text(described: &Described, now: Timestamp) -> Result<String, Failure> {
     row("May change:", &changes);
     row("Fuel:", &format!("at most {}", spec.limits.fuel.unwrap_or(MAX_FUEL)));
     row("Memory:", &format!("at most {}", size(spec.limits.memory_bytes.unwrap_or(MAX_MEMORY_BYTES))));
+    if let Some(decisions) = &status.decisions {
+        row("Joins judged:", &judged(decisions));
+    }
     row("Status:", &of_which(policy));
     if !status.conditions.is_empty() {
         text += "Conditions:\n";
@@ -138,6 +141,15 @@ fn text(described: &Described, now: Timestamp) -> Result<String, Failure> {
         text += &format!("{:<17} {}\n", "Next:", clean(&words(&hint)));
     }
     Ok(text)
+}
+
+/// What the joins came to that the controller had it judge.
+fn judged(decisions: &PolicyDecisions) -> String {
+    let PolicyDecisions { allowed, held, denied, errors, no_opinion, p50_micros, p99_micros, p99_fuel } = decisions;
+    format!(
+        "{allowed} allowed, {held} held, {denied} denied, {errors} errors, {no_opinion} no opinion; half of the last within \
+         {p50_micros} µs, 99 of a hundred within {p99_micros} µs and {p99_fuel} fuel"
+    )
 }
 
 /// What the policy is asked about, of what its module judges.

@@ -201,9 +201,44 @@ pub struct HubPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
     pub kind: Option<String>,
+    /// What the joins came to that the policy controller had it judge. None: none was judged yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<PolicyDecisions>,
     /// What became of the candidate. None: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<CandidateStatus>,
+}
+
+/// What joins came to, since the version is in force and the controller that tells it leads; not newer than a minute. A join
+/// is judged as often as something of it changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyDecisions {
+    /// How often it allowed one.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub allowed: u64,
+    /// How often it held one.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub held: u64,
+    /// How often it denied one.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub denied: u64,
+    /// How often it gave no usable answer.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub errors: u64,
+    /// How often it had no opinion.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub no_opinion: u64,
+    /// Microseconds that half of the last 1000 answers took at most, waiting for its turn included.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub p50_micros: u64,
+    /// Microseconds that 99 of a hundred of them took at most.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub p99_micros: u64,
+    /// Fuel that 99 of a hundred of them used at most.
+    #[cfg_attr(feature = "schema", schemars(with = "i64", range(min = 0)))]
+    pub p99_fuel: u64,
 }
 
 /// What the policy controller observed of a candidate.

@@ -2,6 +2,7 @@
 
 mod ask;
 mod compare;
+mod decisions;
 mod follow;
 mod loader;
 mod source;
@@ -24,6 +25,8 @@ use crate::evidence::{Knowledge, break_glass_queries};
 use crate::metrics::{Metrics, OfModule, mode};
 
 use self::compare::Compared;
+use self::decisions::Counted;
+pub use self::decisions::Decisions;
 pub use self::follow::follow;
 use self::loader::Loader;
 use self::source::NoModule;
@@ -177,6 +180,8 @@ pub struct Policies {
     places: Mutex<BTreeMap<String, Place>>,
     /// What candidates said, by place.
     compared: Mutex<BTreeMap<String, Compared>>,
+    /// What questions came to, by place.
+    counted: Mutex<BTreeMap<String, Counted>>,
     complete: AtomicBool,
     confirmed: Mutex<Option<Instant>>,
 }
@@ -240,6 +245,7 @@ impl Policies {
             metrics,
             places: Mutex::default(),
             compared: Mutex::default(),
+            counted: Mutex::default(),
             complete: AtomicBool::new(false),
             confirmed: Mutex::default(),
         }
