@@ -152,6 +152,8 @@ pub(crate) struct Sent {
 
 /// What came back.
 pub(crate) struct Answer {
+    /// Who has answered: a redirect may have led to another server.
+    pub(crate) from: Target,
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -232,7 +234,7 @@ async fn exchange(target: &Target, sent: &Sent, trust: &Trust) -> Result<Answer,
         }
         read.extend_from_slice(data);
     }
-    Ok(Answer { status: head.status, headers: head.headers, body: read })
+    Ok(Answer { from: target.clone(), status: head.status, headers: head.headers, body: read })
 }
 
 #[cfg(test)]

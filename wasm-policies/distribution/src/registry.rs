@@ -144,12 +144,14 @@ impl Registry {
 
     /// The same of a place that the registry has named. Credentials stay with the registry.
     pub(crate) async fn ask_at(&self, target: &Target, mut sent: Sent) -> Result<Answer, Error> {
-        if !Target::of(self.image.server(), "/", &self.trust)?.is_server_of(target) {
+        let registry = Target::of(self.image.server(), "/", &self.trust)?;
+        if !registry.is_server_of(target) {
             return send(target, &sent, &self.trust, self.limit).await;
         }
         sent.authorization = self.admitted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answer = send(target, &sent, &self.trust, self.limit).await?;
-        if answer.status != StatusCode::UNAUTHORIZED {
+        // Who else wants credentials, such as a server that the registry has sent on to, gets none.
+        if answer.status != StatusCode::UNAUTHORIZED || !registry.is_server_of(&answer.from) {
             return Ok(answer);
         }
         let Some(admitted) = self.admission(&answer).await? else { return Ok(answer) };

@@ -222,6 +222,23 @@ async fn credentials_go_to_the_registry_and_its_token_server_and_nowhere_else() 
 }
 
 #[tokio::test]
+async fn a_server_that_a_redirect_leads_to_gets_no_credentials_by_naming_a_token_server() {
+    let (text, _) = manifest(MODULE);
+    let thief = Server::start(|_| ok(r#"{"token":"t"}"#));
+    for challenge in [format!(r#"Bearer realm="http://{}/token""#, thief.address), "Basic realm=\"r\"".to_owned()] {
+        let cdn = Server::start(move |_| (401, vec![("www-authenticate".into(), challenge.clone())], Vec::new()));
+        let blob = format!("http://{}/blob", cdn.address);
+        let server = Server::start(move |_| (307, vec![("location".into(), blob.clone())], Vec::new()));
+        let registry = server.registry(":v1", Some(Credentials::new("u", "p")));
+        let error = registry.module(&Image::read(&text, "p").unwrap()).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unauthorized, "{error}");
+        let all = [server.asked(), cdn.asked(), thief.asked()].concat();
+        assert!(all.iter().all(|asked| asked.authorization.is_none()), "{all:?}");
+        assert!(thief.asked().is_empty(), "nobody asks it for a token");
+    }
+}
+
+#[tokio::test]
 async fn a_registry_that_knows_no_tokens_gets_user_and_password() {
     let (text, _) = manifest(MODULE);
     let server = Server::start(move |asked| match asked.authorization.as_deref() {
