@@ -184,10 +184,18 @@ impl Modules {
                 "{place} holds no {DOCKER_CONFIG}; kubectl create secret docker-registry makes one that does"
             ))
         })?;
-        let registry = Reference::parse(&source.image).map(|image| image.registry).unwrap_or_default();
-        match config.entry(&registry) {
+        let image = Reference::parse(&source.image).map_err(|error| {
+            Trouble::new(ErrorKind::Invalid.word(), format!("{error}; put {} right", field(of)), false)
+        })?;
+        match config.entry(&image) {
             Entry::Credentials(credentials) => Ok(credentials),
-            Entry::None | Entry::Helper { .. } => Err(unusable(format!("{place} holds no credentials for {registry}"))),
+            Entry::IdentityToken => Err(unusable(format!(
+                "{place} holds an identity token for {}, and user name and password are needed",
+                image.registry
+            ))),
+            Entry::None | Entry::Helper { .. } => {
+                Err(unusable(format!("{place} holds no credentials for {}", image.place())))
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ocm_api::policy::{ModuleSignature, OciSource, UrlSource};
+use ocm_core::Silent;
 use ocm_policy_distribution::{
     Credentials, Digest, ErrorKind, Image, Layout, MAX_MODULE, PublicKey, Reference, Registry, SigningKey, Trust,
     fetch, file, sha256,
@@ -155,7 +156,7 @@ async fn what_was_pushed_is_pulled_in_both_layouts_and_is_signed_beside_other_si
     let keys = [KeyPair::generate().unwrap(), KeyPair::generate().unwrap()];
     for layout in [Layout::Wasm, Layout::Kubewarden] {
         let registry = server.registry(":v1", None);
-        let pushed = registry.push(MODULE, layout, "p.wasm").await.unwrap();
+        let pushed = registry.push(MODULE, layout, "p.wasm", &Silent).await.unwrap();
         let digest = pushed.image.digest.clone().unwrap();
         assert_eq!(pushed.module, Digest::of(MODULE));
         let (found, by_tag) = registry.manifest().await.unwrap();
@@ -173,8 +174,8 @@ async fn what_was_pushed_is_pulled_in_both_layouts_and_is_signed_beside_other_si
         assert_eq!(unsigned.kind, ErrorKind::Unsigned, "{unsigned}");
         for pair in &keys {
             let key = SigningKey::parse(&pair.serialize_pem()).unwrap();
-            assert!(registry.sign(&key, &pushed.image).await.unwrap(), "it is new");
-            assert!(!registry.sign(&key, &pushed.image).await.unwrap(), "once is enough");
+            assert!(registry.sign(&key, &pushed.image, &Silent).await.unwrap(), "it is new");
+            assert!(!registry.sign(&key, &pushed.image, &Silent).await.unwrap(), "once is enough");
         }
         for pair in &keys {
             let fetched = fetch(&source(Some(pair)), None, LIMIT).await.unwrap();
@@ -199,11 +200,11 @@ async fn what_else_is_said_of_other_signatures_stays_and_what_is_none_hides_none
     let held = Held::default();
     let server = store_of(held.clone());
     let registry = server.registry(":v1", None);
-    let image = registry.push(MODULE, Layout::Wasm, "p.wasm").await.unwrap().image;
+    let image = registry.push(MODULE, Layout::Wasm, "p.wasm", &Silent).await.unwrap().image;
     let tag = format!("manifests/sha256-{}.sig", image.digest.clone().unwrap().hex());
     let sign = async |pair: &KeyPair| {
         let key = SigningKey::parse(&pair.serialize_pem()).unwrap();
-        assert!(registry.sign(&key, &image).await.unwrap());
+        assert!(registry.sign(&key, &image, &Silent).await.unwrap());
     };
     let read = || serde_json::from_slice::<serde_json::Value>(&held.lock().unwrap()[&tag]).unwrap();
     let write = |manifest: &serde_json::Value| held.lock().unwrap().insert(tag.clone(), manifest.to_string().into());
