@@ -41,6 +41,10 @@ const AT_ONCE: usize = 2;
 /// Why a module is not there that only the controller can get.
 const NOT_FETCHED: &str = "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
 
+/// Why a module is not read.
+const NOT_PINNED: &str = "its module lies in namespace ocm-policy-engine, where the policy controller may change it, so its \
+                          sha256 has to be set";
+
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.
 const RETRY: Duration = Duration::from_secs(60);
@@ -498,6 +502,9 @@ impl Policies {
 
     /// The module that is wanted, and its SHA-256.
     async fn module(&self, wanted: &Wanted) -> Result<(Vec<u8>, String), NoModule> {
+        if wanted.sha256.is_none() && wanted.source.has_to_be_pinned() {
+            Err(PolicyError::Load(NOT_PINNED.to_owned()))?;
+        }
         let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
         let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
         let module = fetched.map_err(late)??;

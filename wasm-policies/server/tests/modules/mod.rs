@@ -57,6 +57,14 @@ impl Hub {
         }
     }
 
+    /// Puts the module into a ConfigMap.
+    fn put(&self, name: &str) {
+        let content = base64::engine::general_purpose::STANDARD.encode(module());
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+                         "binaryData": {"module": content}});
+        self.maps.lock().unwrap().insert(name.to_owned(), map);
+    }
+
     /// What was read since the last time.
     fn reads(&self) -> Vec<String> {
         std::mem::take(&mut self.reads.lock().unwrap())
@@ -77,8 +85,8 @@ fn fetched(module: &[u8]) -> Source {
     Source::Url(UrlSource { url: "https://r.example/p".to_owned(), sha256, ca_certificates: None })
 }
 
-fn config_map(name: &str) -> Source {
-    Source::ConfigMap(Key { namespace: "n".to_owned(), name: name.to_owned(), key: "module".to_owned() })
+fn config_map(namespace: &str, name: &str) -> Source {
+    Source::ConfigMap(Key { namespace: namespace.to_owned(), name: name.to_owned(), key: "module".to_owned() })
 }
 
 #[tokio::test]
@@ -111,12 +119,9 @@ async fn a_candidate_that_was_fetched_is_read_once_and_tried_while_the_hub_canno
 #[tokio::test]
 async fn while_one_module_is_waited_for_those_of_others_are_not_read_again() {
     let hub = Arc::new(Hub::default());
-    let content = base64::engine::general_purpose::STANDARD.encode(module());
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"},
-                     "binaryData": {"module": content}});
-    hub.maps.lock().unwrap().insert("own".to_owned(), map);
+    hub.put("own");
     let policies = hub.policies();
-    let own = Wanted { source: config_map("own"), ..names("own", "prod-*") };
+    let own = Wanted { source: config_map("n", "own"), ..names("own", "prod-*") };
     let coming = Wanted { source: fetched(module()), ..names("coming", "prod-*") };
     let wanted = [own, coming];
     policies.apply(&wanted).await;
@@ -136,9 +141,23 @@ async fn while_one_module_is_waited_for_those_of_others_are_not_read_again() {
 #[tokio::test]
 async fn of_many_modules_two_are_read_at_once() {
     let hub = Arc::new(Hub::default());
-    let wanted: Vec<Wanted> =
-        (0..12).map(|index| Wanted { source: config_map("none"), ..names(&format!("p{index}"), "prod-*") }).collect();
+    let wanted: Vec<Wanted> = (0..12)
+        .map(|index| Wanted { source: config_map("n", "none"), ..names(&format!("p{index}"), "prod-*") })
+        .collect();
     let policies = hub.policies();
     policies.apply(&wanted).await;
     assert_eq!((hub.reads().len(), policies.failed().len(), hub.most.load(Ordering::SeqCst)), (12, 12, 2));
+}
+
+#[tokio::test]
+async fn where_the_policy_controller_writes_a_module_needs_its_digest() {
+    let hub = Arc::new(Hub::default());
+    hub.put("own");
+    let policies = hub.policies();
+    let mut wanted = Wanted { source: config_map("ocm-policy-engine", "own"), ..names("names", "prod-*") };
+    policies.apply(std::slice::from_ref(&wanted)).await;
+    assert!(policies.failed()[0].1.contains("its sha256 has to be set"), "{:?}", policies.failed());
+    wanted.sha256 = Some(ocm_policy_engine::digest(module()));
+    policies.apply(&[wanted]).await;
+    assert_eq!(policies.failed(), []);
 }
