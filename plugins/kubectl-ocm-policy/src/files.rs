@@ -1,6 +1,6 @@
 //! Files that people name: read within bounds, and named in every complaint.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -37,6 +37,20 @@ pub(crate) fn text(path: &Path, what: &str) -> Result<String, Failure> {
         let at = error.utf8_error().valid_up_to();
         Failure::usage(format!("{what} {} is no text", path.display())).because(format!("byte {at} is not UTF-8"))
     })
+}
+
+/// Writes a module. Readers of the file see the old one or the new one, never half of it.
+pub(crate) fn write(file: &Path, module: &[u8]) -> io::Result<()> {
+    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent)?;
+    }
+    let beside = file.with_extension(format!("wasm.{}", std::process::id()));
+    let written = fs::write(&beside, module).and_then(|()| fs::rename(&beside, file));
+    if written.is_err() {
+        // What cannot be removed either is told by the error itself.
+        let _ = fs::remove_file(&beside);
+    }
+    written
 }
 
 /// The documents of a file: one JSON value, JSON values line by line, or YAML documents. Lists of Kubernetes are taken

@@ -26,6 +26,8 @@ impl Asked {
 pub enum Reply {
     /// A status and a JSON document.
     Json(u16, String),
+    /// 401, with what the header `WWW-Authenticate` says.
+    Challenge(&'static str),
     /// The head of an answer, these bytes of a longer body, and nothing more on an open connection.
     Stall(String),
     /// These lines, one chunk each, and the end of the answer.
@@ -112,6 +114,10 @@ fn serve(
         Reply::Json(status, body) => {
             let head = head.replacen("200 OK", &format!("{status} Status"), 1);
             write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len())
+        }
+        Reply::Challenge(challenge) => {
+            let head = head.replacen("200 OK", "401 Unauthorized", 1);
+            write!(stream, "{head}WWW-Authenticate: {challenge}\r\nContent-Length: 2\r\n\r\n{{}}")
         }
         Reply::Stall(start) => {
             write!(stream, "{head}Content-Length: {}\r\n\r\n{start}", start.len() + 100)?;

@@ -163,6 +163,8 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
     let image = "image must name a registry, a repository and a digest, such as \
                  registry.example.com/policies/quota@sha256:DIGEST";
     let https = "url must be https://HOST/PATH without credentials";
+    let ours = json!({ "namespace": "ocm-policy-engine", "name": "n", "key": "k" });
+    let pin = "sha256 must be set for a module in an object of namespace ocm-policy-engine";
     let cases = [
         (json!({}), "spec.module: Required value"),
         (oci("registry.example.com/p:v1"), image),
@@ -211,6 +213,9 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
         (json!({ "module": { "builtin": "b", "configMap": entry() } }), one),
         (json!({ "module": { "configMap": entry(), "secret": entry() } }), one),
         (json!({ "module": { "builtin": "b", "configMap": entry(), "secret": entry() } }), one),
+        (json!({ "module": { "configMap": ours } }), pin),
+        (json!({ "module": { "secret": ours } }), pin),
+        (json!({ "module": builtin(), "candidate": { "module": { "configMap": ours } } }), pin),
         (json!({ "module": { "builtin": "Upper" } }), "spec.module.builtin in body should match"),
         (json!({ "module": { "builtin": "" } }), "spec.module.builtin in body should be at least 1 chars long"),
         (json!({ "module": { "builtin": "b".repeat(64) } }), "spec.module.builtin: Too long: may not be more than 63"),

@@ -371,3 +371,107 @@ fn credentials_are_those_of_a_secret_on_the_hub_and_those_of_docker_here() {
     assert!(said.stderr.contains("nothing was applied") && said.stderr.contains("connection refused"), "{said:?}");
     right(&hub, &["apply", "-f", &file(&spec), "--without-fetch", "--wait"]);
 }
+
+/// Writes an object into the place where modules are kept that nobody wants, and waits until it is deleted.
+fn is_tidied(hub: &Hub) {
+    let orphan = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": "ocm-policy-module-orphan", "namespace": NAMESPACE,
+            "labels": {"policy.kubectl-ocm.dev/store": "modules"},
+        },
+    });
+    apply(&hub.cluster, "orphan", &orphan);
+    let is_gone = || !kept(hub).contains(&"configmap/ocm-policy-module-orphan".to_owned());
+    until_within(Duration::from_secs(60), "what nobody wants is deleted", || kept(hub).join(" "), is_gone);
+}
+
+#[test]
+fn a_candidate_comes_from_a_registry_and_what_was_in_force_before_stays_on_the_hub() {
+    let hub = hub("policy-oci-candidate", false);
+    let mut registry = registry(&hub);
+    let place = |name: &str| format!("{}/policies/{name}:v1", registry.address);
+    let first = fs::read(name_pattern()).expect("a module");
+    // The same policy with a note in it, which makes it another module.
+    let variant = |note: u8| [first.as_slice(), &[0, 3, 1, b'n', note]].concat();
+    let (second, third) = (write(&hub, "second.wasm", variant(1)), write(&hub, "third.wasm", variant(2)));
+    let images = [(name_pattern(), "first"), (second, "second"), (third, "third")]
+        .map(|(file, name)| push(&hub, &file, &place(name), &[]));
+    let parts = [first.clone(), variant(1), variant(2)].map(|bytes| format!("ocm-policy-module-{}-0", sha256(&bytes)));
+    let is_kept = |index: usize| kept(&hub).contains(&format!("configmap/{}", parts[index]));
+    let webhook = Webhook::start(&hub.cluster, &[]);
+    webhook.configure(&hub.cluster);
+    let controller = Controller::start(&hub);
+    let spec =
+        |index: usize, settings: Value| json!({"module": {"oci": {"image": images[index]}}, "settings": settings});
+    let (prod, dev) = (json!({"patterns": ["prod-*"]}), json!({"patterns": ["dev-*"]}));
+
+    // Several that want the same at once, a candidate among them.
+    let mut tried = spec(0, prod.clone());
+    tried["candidate"] = spec(0, dev.clone());
+    for (name, spec) in [("names", tried.clone()), ("twin", spec(0, prod.clone())), ("other", spec(0, prod.clone()))] {
+        policy(&hub.cluster, name, spec);
+    }
+    for name in ["names", "twin", "other"] {
+        becomes(&hub, name, LOADED);
+    }
+    assert!(
+        !controller.says.lock().expect("nobody failed").contains("is not on the hub"),
+        "nobody was in another's way"
+    );
+    hub.cluster.kubectl(&["delete", "hpol", "twin", "other"]).expect("they are deleted");
+
+    // What somebody has damaged is fetched again, though no policy has changed.
+    let part = ["configmap", &parts[0], "-n", NAMESPACE];
+    let before = object(&hub.cluster, &part)["binaryData"].clone();
+    hub.cluster.kubectl(&[&["delete"], &part[..]].concat()).expect("it is deleted");
+    let forged = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": parts[0], "namespace": NAMESPACE, "labels": {"policy.kubectl-ocm.dev/store": "modules"}},
+        "binaryData": {"part": "AAAA"}, "data": {"parts": "1"},
+    });
+    apply(&hub.cluster, "forged", &forged);
+    let content = || object(&hub.cluster, &part)["binaryData"].clone();
+    until_within(Duration::from_secs(60), "it is repaired", || content().to_string(), || content() == before);
+
+    // A candidate of its own module, which is promoted.
+    tried["candidate"] = spec(1, dev);
+    policy(&hub.cluster, "names", tried);
+    let candidate = || {
+        let policy = object(&hub.cluster, &["hpol", "names"]);
+        let current = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
+        if current { policy["status"]["candidate"].clone() } else { Value::Null }
+    };
+    let digest = json!(sha256(&variant(1)));
+    until_within(SOON, "it is tried", || candidate().to_string(), || candidate()["sha256"] == digest);
+    assert_eq!(condition(&hub, "names", "Degraded")[0], "False");
+    right(&hub, &["promote", "names", "--yes"]);
+    becomes(&hub, "names", LOADED);
+    takes(&hub, "dev-1");
+    refuses(&hub, "prod-1", &["denied by policy names"]);
+    is_tidied(&hub);
+    assert!(is_kept(0) && is_kept(1), "the one before stays for a rollback: {:?}", kept(&hub));
+
+    // A version that cannot be loaded: the one in force may be wanted again.
+    let promoted = object(&hub.cluster, &["hpol", "names"])["spec"].clone();
+    let replaced = |spec: &Value| {
+        let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]).to_string();
+        hub.cluster.kubectl(&["patch", "hpol", "names", "--type=json", "-p", &patch]).expect("it is patched");
+    };
+    replaced(&spec(2, json!({"pattern": "x"})));
+    becomes(&hub, "names", ["False", "LoadFailed"]);
+    assert!(is_kept(2));
+    registry.kill();
+    // Longer than it takes until it is looked at what is kept.
+    std::thread::sleep(Duration::from_secs(40));
+    assert!(is_kept(0) && is_kept(1), "{:?}", kept(&hub));
+    replaced(&promoted);
+    becomes(&hub, "names", LOADED);
+    is_tidied(&hub);
+    assert!(is_kept(0) && is_kept(1) && !is_kept(2), "{:?}", kept(&hub));
+
+    // Back without the registry.
+    right(&hub, &["rollback", "names", "--yes"]);
+    becomes(&hub, "names", LOADED);
+    takes(&hub, "prod-1");
+    refuses(&hub, "dev-1", &["denied by policy names"]);
+}

@@ -42,6 +42,9 @@ pub(crate) enum Failed {
     /// The hub said no.
     #[error("the hub refused it: {0}")]
     Refused(String),
+    /// This process may not do it.
+    #[error("the hub refused it: {0}")]
+    Forbidden(String),
     /// The hub finds it wrong, or what a patch says of the object does not hold.
     #[error("the hub finds it invalid: {0}")]
     Invalid(String),
@@ -206,6 +209,7 @@ fn number(version: Option<&str>) -> u64 {
 fn failed(error: &kube::Error) -> Failed {
     match error {
         kube::Error::Api(status) if matches!(status.code, 404 | 409) => Failed::Changed,
+        kube::Error::Api(status) if status.code == 403 => Failed::Forbidden(ocm_kube::explain(error).to_string()),
         kube::Error::Api(status) if status.code == 422 => Failed::Invalid(ocm_kube::explain(error).to_string()),
         kube::Error::Api(status) if status.code == 504 => Failed::Late,
         error => Failed::Refused(ocm_kube::explain(error).to_string()),
@@ -226,7 +230,8 @@ mod tests {
         );
         assert!(matches!(failed(&status(409, "conflict")), Failed::Changed));
         assert!(matches!(failed(&status(404, "gone")), Failed::Changed));
-        assert!(matches!(failed(&status(403, "no")), Failed::Refused(_)));
+        assert!(matches!(failed(&status(403, "no")), Failed::Forbidden(_)));
+        assert!(matches!(failed(&status(503, "later")), Failed::Refused(_)));
     }
 
     #[test]

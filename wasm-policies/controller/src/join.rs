@@ -86,9 +86,9 @@ impl Joins {
                     Failed::NotLeading => "NotLeading",
                     Failed::Changed => "Changed",
                     Failed::Late => "Late",
-                    Failed::Refused(_) | Failed::Invalid(_) => "Refused",
+                    Failed::Refused(_) | Failed::Forbidden(_) | Failed::Invalid(_) => "Refused",
                 });
-                if let Failed::Refused(why) | Failed::Invalid(why) = failed {
+                if let Failed::Refused(why) | Failed::Forbidden(why) | Failed::Invalid(why) = failed {
                     self.refused(name, &why).await;
                 }
                 Next::Again

@@ -11,6 +11,7 @@
 //! changed in between is let in. Everything starts from what the hub holds: wherever it is cut off, the next one that
 //! looks comes to the same end.
 
+mod attempts;
 mod controller;
 mod effects;
 mod enforcement;

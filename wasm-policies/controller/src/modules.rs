@@ -1,22 +1,25 @@
 //! Modules of registries and web servers: fetched once by the controller that acts, and kept on the hub, so that neither the
 //! pods nor a later controller need the place that they came from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
-use ocm_api::policy::{OciSource, SecretName, UrlSource};
+use kube::core::PartialObjectMeta;
+use ocm_api::conditions::hub_policy::reasons;
+use ocm_api::policy::{OciSource, SecretName};
 use ocm_core::policy_engine::NAMESPACE;
 use ocm_core::{Event, Narrator};
-use ocm_policy_distribution::{Credentials, DockerConfig, Entry, Error, ErrorKind, Fetched, Reference, fetch, file};
-use ocm_policy_server::store::{self, Lack};
+use ocm_policy_distribution::{Credentials, DockerConfig, Entry, Error, ErrorKind, Reference, fetch, file};
+use ocm_policy_server::store::{self, Lack, Objects, version};
 use ocm_policy_server::{OfPolicy, Policies, Source, State, With};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::attempts::{Attempts, Trouble};
 use crate::controller::Parts;
 use crate::effects::{Effects, Failed};
 use crate::lease::Leadership;
@@ -27,9 +30,10 @@ const TICK: Duration = Duration::from_millis(500);
 const ANSWER: Duration = Duration::from_secs(60);
 /// How many modules are fetched at once: each may be large.
 const AT_ONCE: usize = 4;
-/// When a module is fetched again that could not be had: what may pass by itself, and what somebody has to put right.
-const SOON: Duration = Duration::from_secs(10);
-const LATER: Duration = Duration::from_secs(30);
+/// How long one module may take, with all answers and writes.
+const WHOLE: Duration = Duration::from_secs(180);
+/// How often something is written that others write at the same time.
+const WRITES: usize = 3;
 /// How often it is looked whether what is kept is there, and is wanted.
 const LOOKS: Duration = Duration::from_secs(30);
 /// What policies were known to want for so long counts: for what nobody wants is deleted.
@@ -37,43 +41,12 @@ const FRESH: Duration = Duration::from_secs(20);
 
 /// What holds credentials in a Secret.
 const DOCKER_CONFIG: &str = ".dockerconfigjson";
-/// The reason where it is the hub that fails.
-const NOT_KEPT: &str = "ModuleNotKept";
-
-/// What became of the module of a policy.
-struct Attempt {
-    /// What was wanted then.
-    source: Source,
-    /// Whether it is being looked after.
-    runs: bool,
-    /// What came of it the last time; none: it was not looked after yet.
-    outcome: Option<Outcome>,
-    at: Instant,
-}
-
-enum Outcome {
-    /// It is kept in objects of these names.
-    Kept(BTreeSet<String>),
-    /// It cannot be had.
-    Failed(Trouble),
-}
-
-/// Why a module cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Trouble {
-    /// A stable word.
-    word: &'static str,
-    /// The sentence, with what to do.
-    message: String,
-    /// Whether it may pass by itself.
-    may_pass: bool,
-}
 
 /// Fetches and keeps modules, while this process leads.
 pub(crate) struct Modules {
     effects: Effects,
     policies: Arc<Policies>,
-    attempts: Mutex<BTreeMap<OfPolicy, Attempt>>,
+    attempts: Mutex<Attempts>,
 }
 
 impl Modules {
@@ -82,7 +55,7 @@ impl Modules {
         Self { effects, policies: parts.policies.clone(), attempts: Mutex::default() }
     }
 
-    fn attempts(&self) -> MutexGuard<'_, BTreeMap<OfPolicy, Attempt>> {
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,13 +63,9 @@ impl Modules {
     pub(crate) fn told(&self, mut states: BTreeMap<String, State>) -> BTreeMap<String, State> {
         let sources = self.policies.sources();
         let attempts = self.attempts();
-        // What came of another source tells nothing of this one.
-        let trouble = |of: &OfPolicy| {
-            let attempt = attempts.get(of).filter(|attempt| sources.get(of) == Some(&attempt.source));
-            match attempt.and_then(|attempt| attempt.outcome.as_ref()) {
-                Some(Outcome::Failed(trouble)) => (With::Source(trouble.word), trouble.message.clone()),
-                _ => (With::Fetching, "its module is being fetched".to_owned()),
-            }
+        let trouble = |of: &OfPolicy| match attempts.trouble(of, sources.get(of)) {
+            Some(trouble) => (With::Source(trouble.word), trouble.message.clone()),
+            None => (With::Fetching, "its module is being fetched".to_owned()),
         };
         for (name, state) in &mut states {
             let of = |candidate| OfPolicy { name: name.clone(), candidate };
@@ -114,17 +83,20 @@ impl Modules {
 
     /// Goes on until it is dropped.
     pub(crate) async fn run(self: &Arc<Self>, narrator: &dyn Narrator) {
-        let mut tasks: JoinSet<(OfPolicy, Source, Result<BTreeSet<String>, Trouble>)> = JoinSet::new();
+        let mut tasks: JoinSet<(OfPolicy, Source, Result<Objects, Trouble>)> = JoinSet::new();
         let (mut looked, mut told) = (Instant::now(), String::new());
         loop {
-            for (name, source) in self.due(AT_ONCE.saturating_sub(tasks.len())) {
+            let free = AT_ONCE.saturating_sub(tasks.len());
+            let due = self.attempts().due(self.policies.sources(), free, Instant::now());
+            for (name, source) in due {
                 let modules = self.clone();
                 tasks.spawn(async move {
-                    let made = modules.keep(&source).await;
+                    let made = tokio::time::timeout(WHOLE, modules.keep(&name, &source)).await;
+                    let made = made.unwrap_or_else(|_| Err(late()));
                     (name, source, made)
                 });
             }
-            if looked.elapsed() >= LOOKS && tasks.is_empty() {
+            if looked.elapsed() >= LOOKS {
                 match self.tidy().await {
                     Ok(()) => told.clear(),
                     Err(failed) => {
@@ -140,95 +112,69 @@ impl Modules {
             tokio::select! {
                 () = tokio::time::sleep(TICK) => {}
                 Some(done) = tasks.join_next() => match done {
-                    Ok((name, source, made)) => self.note(name, source, made, narrator),
+                    // Once for each reason: a registry that is away may be away for long.
+                    Ok((name, source, made)) => {
+                        let news = self.attempts().note(&name, &source, made, Instant::now());
+                        if let Some(Trouble { message, .. }) = news {
+                            narrator.tell(Event::warning(format!("the module of {name} is not on the hub: {message}")));
+                        }
+                    }
                     // A task that is gone has lost its name: everything is tried again.
-                    Err(_) => self.attempts().values_mut().for_each(|attempt| attempt.runs = false),
+                    Err(_) => self.attempts().interrupted(),
                 }
             }
         }
     }
 
-    /// The next modules to look after, which are then being looked after.
-    fn due(&self, most: usize) -> Vec<(OfPolicy, Source)> {
-        let mut wanted = self.policies.sources();
-        wanted.retain(|_, source| source.is_fetched());
-        let mut attempts = self.attempts();
-        attempts.retain(|name, _| wanted.contains_key(name));
-        let is_due = |(name, source): &(OfPolicy, Source)| match attempts.get(name) {
-            Some(attempt) => attempt.is_due(source),
-            None => true,
-        };
-        let due: Vec<_> = wanted.into_iter().filter(is_due).take(most).collect();
-        for (name, source) in &due {
-            let before = attempts.remove(name).filter(|before| before.source == *source);
-            // Until more is known, what was said of it stands.
-            let outcome = before.and_then(|before| before.outcome);
-            let attempt = Attempt { source: source.clone(), runs: true, outcome, at: Instant::now() };
-            attempts.insert(name.clone(), attempt);
-        }
-        due
-    }
-
-    fn note(&self, name: OfPolicy, source: Source, made: Result<BTreeSet<String>, Trouble>, narrator: &dyn Narrator) {
-        let mut attempts = self.attempts();
-        // Of what was wanted before, nobody wants to know.
-        let Some(attempt) = attempts.get_mut(&name).filter(|attempt| attempt.source == source) else { return };
-        (attempt.runs, attempt.at) = (false, Instant::now());
-        let before = attempt.outcome.replace(made.map_or_else(Outcome::Failed, Outcome::Kept));
-        // Once for each reason: a registry that is away may be away for long.
-        if let Some(Outcome::Failed(trouble)) = &attempt.outcome
-            && !matches!(&before, Some(Outcome::Failed(before)) if before == trouble)
-        {
-            let why = &trouble.message;
-            narrator.tell(Event::warning(format!("the module of {name} is not on the hub: {why}")));
-        }
-    }
-
-    /// Makes sure that the module of a source is kept. The names of the objects that hold it.
-    async fn keep(&self, source: &Source) -> Result<BTreeSet<String>, Trouble> {
+    /// Makes sure that the module of a source is kept. The objects that hold it.
+    async fn keep(&self, of: &OfPolicy, source: &Source) -> Result<Objects, Trouble> {
         match store::take(self.effects.client(), source).await {
-            Ok(kept) => return Ok(kept.names),
+            Ok(kept) => return Ok(kept.objects),
             Err(Lack::Unread(why)) => {
                 return Err(not_kept(&format!("the modules that are there cannot be read: {why}")));
             }
             Err(Lack::Missing | Lack::Damaged(_)) => {}
         }
-        let names = match source {
-            Source::Oci(image) => self.image(image).await?,
-            Source::Url(url) => self.file(url).await?,
-            _ => BTreeSet::new(),
-        };
-        Ok(names)
+        match source {
+            Source::Oci(image) => self.image(of, source, image).await,
+            Source::Url(url) => {
+                let module = file(url, ANSWER).await.map_err(|error| trouble(&error, of, source))?;
+                self.write_parts(module).await
+            }
+            _ => Ok(Objects::new()),
+        }
     }
 
-    async fn image(&self, source: &OciSource) -> Result<BTreeSet<String>, Trouble> {
-        let credentials = match &source.pull_secret {
-            Some(secret) => Some(self.credentials(secret, source).await?),
+    async fn image(&self, of: &OfPolicy, source: &Source, image: &OciSource) -> Result<Objects, Trouble> {
+        let credentials = match &image.pull_secret {
+            Some(secret) => Some(self.credentials(of, secret, image).await?),
             None => None,
         };
-        let fetched = fetch(source, credentials, ANSWER).await.map_err(|error| trouble(&error))?;
-        let mut names = self.write_parts(&fetched.module).await?;
+        let mut fetched = fetch(image, credentials, ANSWER).await.map_err(|error| trouble(&error, of, source))?;
+        let mut objects = self.write_parts(std::mem::take(&mut fetched.module)).await?;
         // Last: what it names is there then.
-        let Some(name) = store::image_name(source) else { return Ok(names) };
-        self.write_image(&name, &fetched).await.map_err(|failed| not_kept(&failed))?;
-        names.insert(name);
-        Ok(names)
+        let Some(name) = store::image_name(image) else { return Ok(objects) };
+        let about = |there: Option<&ConfigMap>| store::about(&name, there, &fetched);
+        let version = self.write(&name, about).await.map_err(|failed| not_kept(&failed))?;
+        objects.insert(name, version);
+        Ok(objects)
     }
 
-    async fn file(&self, source: &UrlSource) -> Result<BTreeSet<String>, Trouble> {
-        let module = file(source, ANSWER).await.map_err(|error| trouble(&error))?;
-        self.write_parts(&module).await
-    }
-
-    async fn credentials(&self, secret: &SecretName, source: &OciSource) -> Result<Credentials, Trouble> {
-        let place = format!("Secret {}/{} of spec.module.oci.pullSecret", secret.namespace, secret.name);
-        let unusable = |why: String| Trouble { word: ErrorKind::Unauthorized.word(), message: why, may_pass: false };
+    async fn credentials(
+        &self,
+        of: &OfPolicy,
+        secret: &SecretName,
+        source: &OciSource,
+    ) -> Result<Credentials, Trouble> {
+        let place = format!("Secret {}/{} of {}.oci.pullSecret", secret.namespace, secret.name, field(of));
+        let unusable = |why: String| Trouble::new(ErrorKind::Unauthorized.word(), why, false);
         let api: Api<Secret> = Api::namespaced(self.effects.client().clone(), &secret.namespace);
-        let found = self.effects.send(api.get_opt(&secret.name)).await.map_err(|failed| {
-            unusable(format!(
-                "{place} cannot be read: {failed}; the ServiceAccount of the policy controller needs a Role that allows \
-                 to get it"
-            ))
+        let found = self.effects.send(api.get_opt(&secret.name)).await.map_err(|failed| match failed {
+            Failed::Forbidden(why) => unusable(format!(
+                "{place} cannot be read: {why}; the ServiceAccount of the policy controller needs a Role that allows to \
+                 get it"
+            )),
+            failed => Trouble::new(reasons::MODULE_NOT_KEPT, format!("{place} cannot be read: {failed}"), true),
         })?;
         let found = found.ok_or_else(|| unusable(format!("{place} is not there")))?;
         let text = found.data.and_then(|mut data| data.remove(DOCKER_CONFIG)).map(|text| text.0);
@@ -238,116 +184,111 @@ impl Modules {
                 "{place} holds no {DOCKER_CONFIG}; kubectl create secret docker-registry makes one that does"
             ))
         })?;
-        let registry = Reference::parse(&source.image).map(|image| image.registry).unwrap_or_default();
-        match config.entry(&registry) {
+        let image = Reference::parse(&source.image).map_err(|error| {
+            Trouble::new(ErrorKind::Invalid.word(), format!("{error}; put {} right", field(of)), false)
+        })?;
+        match config.entry(&image) {
             Entry::Credentials(credentials) => Ok(credentials),
-            Entry::None | Entry::Helper { .. } => Err(unusable(format!("{place} holds no credentials for {registry}"))),
+            Entry::IdentityToken => Err(unusable(format!(
+                "{place} holds an identity token for {}, and user name and password are needed",
+                image.registry
+            ))),
+            Entry::None | Entry::Helper { .. } => {
+                Err(unusable(format!("{place} holds no credentials for {}", image.place())))
+            }
         }
     }
 
-    async fn write_parts(&self, module: &[u8]) -> Result<BTreeSet<String>, Trouble> {
-        let parts = store::parts(module).map_err(|message| {
-            let word = ErrorKind::TooLarge.word();
-            Trouble { word, message, may_pass: false }
-        })?;
-        let mut names = BTreeSet::new();
+    async fn write_parts(&self, module: Vec<u8>) -> Result<Objects, Trouble> {
+        let too_large = |message| Trouble::new(ErrorKind::TooLarge.word(), message, false);
+        // The lease is renewed meanwhile.
+        let parts = tokio::task::spawn_blocking(move || store::parts(&module)).await;
+        let parts = parts.map_err(|_| not_kept(&"packing it was interrupted"))?.map_err(too_large)?;
+        let mut objects = Objects::new();
         for part in parts {
             let name = part.metadata.name.clone().unwrap_or_default();
-            self.write_part(&name, part).await.map_err(|failed| not_kept(&failed))?;
-            names.insert(name);
+            let version = self.write(&name, |_| part.clone()).await.map_err(|failed| not_kept(&failed))?;
+            objects.insert(name, version);
         }
-        Ok(names)
+        Ok(objects)
     }
 
     fn api(&self) -> Api<ConfigMap> {
         Api::namespaced(self.effects.client().clone(), NAMESPACE)
     }
 
-    /// Writes what never changes: what stands there otherwise is none of ours.
-    async fn write_part(&self, name: &str, part: ConfigMap) -> Result<(), Failed> {
+    /// Makes an object what `wanted` makes of the one that is there: what stands there otherwise is none of ours. Where somebody
+    /// else has written in between, such as for another policy with the same module, it is looked at once more. The resource
+    /// version that it has.
+    async fn write(
+        &self,
+        name: &str,
+        wanted: impl Fn(Option<&ConfigMap>) -> ConfigMap + Sync,
+    ) -> Result<String, Failed> {
         let api = self.api();
-        if let Some(there) = self.effects.send(api.get_opt(name)).await? {
-            if there.binary_data == part.binary_data && there.data == part.data {
-                return Ok(());
+        let mut writes = 1;
+        loop {
+            let there = self.effects.send(api.get_opt(name)).await?;
+            let now = wanted(there.as_ref());
+            let made = match &there {
+                Some(there) if there.binary_data == now.binary_data && there.data == now.data => {
+                    return Ok(version(there));
+                }
+                Some(there) if now.immutable == Some(true) => {
+                    match self.effects.send(api.delete(name, &exactly(there))).await {
+                        Ok(_) => self.effects.send(api.create(&PostParams::default(), &now)).await,
+                        Err(failed) => Err(failed),
+                    }
+                }
+                Some(_) => self.effects.send(api.replace(name, &PostParams::default(), &now)).await,
+                None => self.effects.send(api.create(&PostParams::default(), &now)).await,
+            };
+            match made {
+                Err(Failed::Changed) if writes < WRITES => writes += 1,
+                made => return made.map(|made| version(&made)),
             }
-            self.effects.send(api.delete(name, &exactly(&there))).await?;
         }
-        self.effects.send(api.create(&PostParams::default(), &part)).await.map(|_| ())
     }
 
-    async fn write_image(&self, name: &str, fetched: &Fetched) -> Result<(), Failed> {
-        let api = self.api();
-        let there = self.effects.send(api.get_opt(name)).await?;
-        let about = store::about(name, there.as_ref(), fetched);
-        match there {
-            Some(_) => self.effects.send(api.replace(name, &PostParams::default(), &about)).await,
-            None => self.effects.send(api.create(&PostParams::default(), &about)).await,
-        }
-        .map(|_| ())
-    }
-
-    /// Has fetched again what is gone, and deletes what no policy wants any more.
+    /// Has fetched again what is gone or was changed, and deletes what no policy wants any more.
     async fn tidy(&self) -> Result<(), Failed> {
         let (key, value) = store::LABEL;
         let api = self.api();
         let params = ListParams::default().labels(&format!("{key}={value}"));
         let there = self.effects.send(api.list_metadata(&params)).await?.items;
-        let names: BTreeSet<&str> = there.iter().filter_map(|object| object.metadata.name.as_deref()).collect();
-        let (wanted, known) = {
+        let named = |object: &PartialObjectMeta<ConfigMap>| object.metadata.name.clone().unwrap_or_default();
+        let version = |object: &PartialObjectMeta<ConfigMap>| object.metadata.resource_version.clone();
+        let objects = there.iter().map(|one| (named(one), version(one).unwrap_or_default())).collect();
+        let wanted = {
             let mut attempts = self.attempts();
-            attempts.retain(|_, attempt| {
-                attempt.names().is_none_or(|kept| kept.iter().all(|name| names.contains(name.as_str())))
-            });
-            let wanted: BTreeSet<String> = attempts.values().filter_map(Attempt::names).flatten().cloned().collect();
-            let kept: BTreeSet<&OfPolicy> =
-                attempts.iter().filter(|(_, one)| one.names().is_some()).map(|(name, _)| name).collect();
-            // Of a policy whose module is not known to be kept, nobody knows what belongs to it.
-            let sources = self.policies.sources();
-            let known = sources.iter().all(|(name, source)| match source {
-                Source::Oci(_) | Source::Url(_) => kept.contains(name),
-                Source::Unknown => false,
-                _ => true,
-            });
-            (wanted, known)
+            attempts.compare(&objects);
+            attempts.kept(&self.policies.sources())
         };
-        let fresh = self.policies.is_complete() && self.policies.age().is_some_and(|age| age < FRESH);
-        if !known || !fresh {
-            return Ok(());
+        // Where a module is not known to be kept, nobody knows what belongs to it. Where the newest version is not in force,
+        // the one that is may be wanted again, and the hub may be the only place that still has it.
+        let is_known = self.policies.is_complete() && self.policies.age().is_some_and(|age| age < FRESH);
+        let Some(mut wanted) = wanted.filter(|_| is_known && self.policies.failed().is_empty()) else { return Ok(()) };
+        for source in self.policies.former_sources() {
+            let about = match &source {
+                Source::Oci(image) => store::image_name(image).filter(|name| objects.contains_key(name)),
+                _ => None,
+            };
+            let about = match about {
+                Some(name) => self.effects.send(api.get_opt(&name)).await?,
+                None => None,
+            };
+            let held = store::held(&source, about.as_ref(), objects.keys().map(String::as_str));
+            wanted.extend(held.into_iter().map(str::to_owned));
         }
-        for object in there {
-            let name = object.metadata.name.clone().unwrap_or_default();
-            if !wanted.contains(&name) {
-                let preconditions = Some(Preconditions { uid: object.metadata.uid, resource_version: None });
-                let params = DeleteParams { preconditions, ..DeleteParams::default() };
-                match self.effects.send(api.delete(&name, &params)).await {
-                    Ok(_) | Err(Failed::Changed) => {}
-                    Err(failed) => return Err(failed),
-                }
+        for object in there.iter().filter(|object| !wanted.contains(&named(object))) {
+            let preconditions = Some(Preconditions { uid: object.metadata.uid.clone(), resource_version: None });
+            let params = DeleteParams { preconditions, ..DeleteParams::default() };
+            match self.effects.send(api.delete(&named(object), &params)).await {
+                Ok(_) | Err(Failed::Changed) => {}
+                Err(failed) => return Err(failed),
             }
         }
         Ok(())
-    }
-}
-
-impl Attempt {
-    fn names(&self) -> Option<&BTreeSet<String>> {
-        match &self.outcome {
-            Some(Outcome::Kept(names)) => Some(names),
-            _ => None,
-        }
-    }
-
-    /// Whether something is to be done for what is wanted now.
-    fn is_due(&self, source: &Source) -> bool {
-        if self.source != *source {
-            return true;
-        }
-        match &self.outcome {
-            _ if self.runs => false,
-            Some(Outcome::Kept(_)) => false,
-            Some(Outcome::Failed(trouble)) => self.at.elapsed() >= if trouble.may_pass { SOON } else { LATER },
-            None => true,
-        }
     }
 }
 
@@ -358,25 +299,70 @@ fn exactly(object: &ConfigMap) -> DeleteParams {
 
 fn not_kept(why: &dyn std::fmt::Display) -> Trouble {
     let message = format!("its module cannot be kept in ConfigMaps of namespace {NAMESPACE}: {why}");
-    Trouble { word: NOT_KEPT, message, may_pass: true }
+    Trouble::new(reasons::MODULE_NOT_KEPT, message, true)
+}
+
+fn late() -> Trouble {
+    let message = format!("its module was not fetched and kept within {}", ocm_core::duration::human(WHOLE));
+    Trouble::new(ErrorKind::Unreachable.word(), message, true)
+}
+
+/// Where a HubPolicy names the module.
+const fn field(of: &OfPolicy) -> &'static str {
+    if of.candidate { "spec.candidate.module" } else { "spec.module" }
 }
 
 /// What an error means for whoever wrote the HubPolicy.
-fn trouble(error: &Error) -> Trouble {
+fn trouble(error: &Error, of: &OfPolicy, source: &Source) -> Trouble {
+    let (field, is_image) = (field(of), matches!(source, Source::Oci(_)));
     let next = match error.kind {
-        ErrorKind::Unreachable => "see that the pods of ocm-policy-controller reach it: DNS, egress, HTTPS_PROXY",
-        ErrorKind::Untrusted => "name the CA certificates that it is to be trusted by in caCertificates",
-        ErrorKind::Unauthorized => "name a Secret with credentials that may pull it in spec.module.oci.pullSecret",
-        ErrorKind::NotFound => "put it there, or name another one in spec.module",
-        ErrorKind::WrongDigest => "name the digest that it is to have, and see who has changed it",
+        ErrorKind::Unreachable => {
+            "see that the pods of ocm-policy-controller reach it: DNS, egress, HTTPS_PROXY".to_owned()
+        }
+        ErrorKind::Untrusted => "name the CA certificates that it is to be trusted by in caCertificates".to_owned(),
+        ErrorKind::Unauthorized if is_image => {
+            format!("name a Secret with credentials that may pull it in {field}.oci.pullSecret")
+        }
+        ErrorKind::Unauthorized => {
+            "web servers are given no credentials: have it served without, or put it into a registry".to_owned()
+        }
+        ErrorKind::NotFound => format!("put it there, or name another one in {field}"),
+        ErrorKind::WrongDigest => "name the digest that it is to have, and see who has changed it".to_owned(),
         ErrorKind::Unsigned => {
-            "sign it with the key of spec.module.oci.signature: kubectl ocm policy push --sign-key, or cosign sign"
+            format!("sign it with the key of {field}.oci.signature: kubectl ocm policy push --sign-key, or cosign sign")
         }
         ErrorKind::WrongSignature => {
-            "see who has signed it; only an image signed with the key of spec.module.oci.signature is loaded"
+            format!("see who has signed it; only an image signed with the key of {field}.oci.signature is loaded")
         }
-        ErrorKind::NotAModule => "kubectl ocm policy push makes images of modules",
-        ErrorKind::Refused | ErrorKind::TooLarge | ErrorKind::Invalid => "put spec.module right",
+        ErrorKind::NotAModule if is_image => "kubectl ocm policy push makes images of modules".to_owned(),
+        ErrorKind::Refused => {
+            format!("if it stays so, see why the server answers this, or name another one in {field}")
+        }
+        ErrorKind::NotAModule | ErrorKind::TooLarge | ErrorKind::Invalid => format!("put {field} right"),
     };
-    Trouble { word: error.kind.word(), message: format!("{error}; {next}"), may_pass: error.kind.may_pass() }
+    let (message, own) = (format!("{error}; {next}"), error.failure.message.clone());
+    Trouble { word: error.kind.word(), message, own, may_pass: error.kind.may_pass() }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::policy::UrlSource;
+
+    use super::*;
+
+    #[test]
+    fn whoever_wrote_a_policy_is_told_what_to_change_where() {
+        let url = Source::Url(UrlSource { url: String::new(), sha256: String::new(), ca_certificates: None });
+        let said = |kind, candidate, source: &Source| {
+            let of = OfPolicy { name: "p".to_owned(), candidate };
+            trouble(&Error::new(kind, "it went wrong"), &of, source).message
+        };
+        let image = Source::Oci(Box::default());
+        let unauthorized = said(ErrorKind::Unauthorized, false, &image);
+        assert!(unauthorized.ends_with("in spec.module.oci.pullSecret"), "{unauthorized}");
+        assert!(said(ErrorKind::Unauthorized, true, &image).ends_with("in spec.candidate.module.oci.pullSecret"));
+        assert!(said(ErrorKind::Unauthorized, false, &url).contains("web servers are given no credentials"));
+        assert!(said(ErrorKind::NotFound, true, &url).ends_with("in spec.candidate.module"));
+        assert!(said(ErrorKind::Refused, false, &url).contains("see why the server answers this"));
+    }
 }

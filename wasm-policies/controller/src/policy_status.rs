@@ -131,8 +131,9 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
     match problem {
         Some(problem) if problem.reason == enforcement::UNKNOWN => said(UNKNOWN, problem.reason, &problem.message),
         Some(problem) => said(TRUE, problem.reason, &problem.message),
-        None => match state.candidate.as_ref().and_then(|candidate| candidate.failed.as_ref()) {
-            Some(why) => said(TRUE, "CandidateFailed", format!("put right or give up the candidate: {why}")),
+        None => match state.candidate.as_ref().and_then(|tried| Some((tried.failed.as_ref()?, tried.with))) {
+            Some((why, With::Fetching)) => said(UNKNOWN, FETCHING, format!("the candidate is not tried yet: {why}")),
+            Some((why, _)) => said(TRUE, "CandidateFailed", format!("put right or give up the candidate: {why}")),
             None => said(FALSE, "AsWanted", "nothing is to be done"),
         },
     }
@@ -195,6 +196,9 @@ mod tests {
         let told = of(&good, "Enforce", &ALL_WELL);
         assert_eq!(words(&told), [("True", "Loaded"), ("True", "Answered"), ("True", "CandidateFailed")]);
         assert_eq!(told.candidate.and_then(|candidate| candidate.failed).as_deref(), Some("no"));
+        let mut coming = good.clone();
+        coming.candidate.as_mut().expect("one").with = With::Fetching;
+        assert_eq!(words(&of(&coming, "Enforce", &ALL_WELL))[2], ("Unknown", "Fetching"));
         let broken = State { failed: Some("worse".to_owned()), ..good };
         assert_eq!(words(&of(&broken, "Enforce", &ALL_WELL))[2], ("True", "LoadFailed"));
     }

@@ -14,6 +14,12 @@ impl Digest {
         Self(sha256(bytes))
     }
 
+    /// The same of what may be large: whoever waits meanwhile has more to do than this. The bytes come back.
+    pub(crate) async fn of_large(bytes: Vec<u8>) -> (Self, Vec<u8>) {
+        let hashed = tokio::task::spawn_blocking(move || (Self::of(&bytes), bytes)).await;
+        hashed.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
     /// Reads `sha256:` and 64 lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_hex(text.strip_prefix("sha256:")?)

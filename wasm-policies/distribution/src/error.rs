@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ocm_api::conditions::hub_policy::reasons;
 use ocm_core::{Failure, Reason};
 
 /// What went wrong.
@@ -35,11 +36,11 @@ impl ErrorKind {
     /// A stable word, as the reason of a condition.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Unreachable => "SourceUnreachable",
+            Self::Unreachable => reasons::SOURCE_UNREACHABLE,
             Self::Untrusted => "SourceUntrusted",
             Self::Unauthorized => "SourceUnauthorized",
             Self::NotFound => "ModuleNotFound",
-            Self::Refused => "SourceRefused",
+            Self::Refused => reasons::SOURCE_REFUSED,
             Self::WrongDigest => "DigestDiffers",
             Self::NotAModule => "NotAModule",
             Self::TooLarge => "ModuleTooLarge",
@@ -50,8 +51,8 @@ impl ErrorKind {
     }
 
     /// Whether it may be otherwise soon, without anybody doing something about the policy.
-    pub const fn may_pass(self) -> bool {
-        matches!(self, Self::Unreachable | Self::Refused)
+    pub fn may_pass(self) -> bool {
+        reasons::MAY_PASS.contains(&self.word())
     }
 }
 
@@ -65,7 +66,8 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// An error with this sentence.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let reason = match kind {
             ErrorKind::Unreachable => Reason::Unreachable,
             ErrorKind::Untrusted => Reason::Tls,

@@ -8,7 +8,7 @@ use ocm_api::policy::UrlSource;
 use crate::MAX_MODULE;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
-use crate::http::{Sent, Target, send};
+use crate::http::{Sent, Target, send, shown};
 use crate::registry::Trust;
 
 /// Fetches the file that a HubPolicy names, within `limit`.
@@ -17,9 +17,10 @@ use crate::registry::Trust;
 /// When it cannot be had, or is another one.
 pub async fn file(source: &UrlSource, limit: Duration) -> Result<Vec<u8>, Error> {
     let UrlSource { url, sha256, ca_certificates } = source;
+    let name = shown(url);
     let trust = ca_certificates.as_deref().map_or_else(|| Ok(Trust::default()), Trust::pem)?;
     let wanted = &Digest::from_hex(sha256).ok_or_else(|| {
-        let why = format!("the SHA-256 that {url} is to have is not 64 lower-case hexadecimal digits");
+        let why = format!("the SHA-256 that {name} is to have is not 64 lower-case hexadecimal digits");
         Error::new(ErrorKind::Invalid, why)
     })?;
     let target = Target::parse(url)?;
@@ -27,16 +28,16 @@ pub async fn file(source: &UrlSource, limit: Duration) -> Result<Vec<u8>, Error>
     let server = target.server();
     let kind = match answer.status {
         StatusCode::OK => {
-            let found = Digest::of(&answer.body);
+            let (found, module) = Digest::of_large(answer.body).await;
             if found == *wanted {
-                return Ok(answer.body);
+                return Ok(module);
             }
-            let why = format!("the file of {url} has the digest {found}, and {wanted} is wanted");
+            let why = format!("the file of {name} has the digest {found}, and {wanted} is wanted");
             return Err(Error::new(ErrorKind::WrongDigest, why));
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorKind::Unauthorized,
         StatusCode::NOT_FOUND | StatusCode::GONE => ErrorKind::NotFound,
         _ => ErrorKind::Refused,
     };
-    Err(Error::new(kind, format!("{server} answers HTTP {} for {url}", answer.status.as_u16())))
+    Err(Error::new(kind, format!("{server} answers HTTP {} for {name}", answer.status.as_u16())))
 }

@@ -19,6 +19,8 @@ use crate::registry::Trust;
 const CONNECT: Duration = Duration::from_secs(10);
 /// How often a server may send on to another one.
 const REDIRECTS: usize = 5;
+/// Characters of others' words that are told.
+const MOST_OF_WORDS: usize = 200;
 /// What is read of an answer that is none.
 const MOST_OF_A_REFUSAL: usize = 16 << 10;
 
@@ -43,7 +45,7 @@ impl Target {
 
     /// Takes a URL apart: https, or http of an address of this machine.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        let wrong = |why: &str| Error::new(ErrorKind::Invalid, format!("{url:?} cannot be fetched: {why}"));
+        let wrong = |why: &str| Error::new(ErrorKind::Invalid, format!("{:?} cannot be fetched: {why}", shown(url)));
         let uri: Uri = url.parse().map_err(|_| wrong("it is no URL"))?;
         let host = bare(uri.host().ok_or_else(|| wrong("it names no host"))?).to_owned();
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
@@ -121,6 +123,21 @@ impl Target {
     }
 }
 
+/// Scheme, host and path of a URL: what stands elsewhere in it may let in whoever knows it.
+pub(crate) fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url.trim_start_matches('/')));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    bounded(&format!("{scheme}{host}{path}"))
+}
+
+/// What somebody else has written: without line ends, and not long.
+pub(crate) fn bounded(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).take(MOST_OF_WORDS).collect()
+}
+
 /// An IPv6 address without its brackets.
 fn bare(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
@@ -152,6 +169,8 @@ pub(crate) struct Sent {
 
 /// What came back.
 pub(crate) struct Answer {
+    /// Who has answered: a redirect may have led to another server.
+    pub(crate) from: Target,
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -232,7 +251,7 @@ async fn exchange(target: &Target, sent: &Sent, trust: &Trust) -> Result<Answer,
         }
         read.extend_from_slice(data);
     }
-    Ok(Answer { status: head.status, headers: head.headers, body: read })
+    Ok(Answer { from: target.clone(), status: head.status, headers: head.headers, body: read })
 }
 
 #[cfg(test)]
@@ -252,6 +271,23 @@ mod tests {
             let error = Target::parse(wrong).unwrap_err();
             assert!(error.kind == ErrorKind::Invalid && !error.to_string().contains("geheim"), "{error}");
         }
+    }
+
+    #[test]
+    fn what_lets_in_whoever_knows_it_is_not_told() {
+        for (url, expected) in [
+            ("https://r.example:5000/a/p.wasm?X-Signature=geheim#geheim", "https://r.example:5000/a/p.wasm"),
+            ("https://u:geheim@r.example/p", "https://r.example/p"),
+            ("https://r.example?geheim", "https://r.example"),
+            ("//u:geheim@r.example/p?geheim", "r.example/p"),
+            ("ftp://r.example/p@1", "ftp://r.example/p@1"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+        let at = Target::parse("https://r.example/v2/p").unwrap();
+        let error = at.follow("http://cdn.example/b?geheim").unwrap_err();
+        assert!(error.to_string().contains("http://cdn.example/b") && !error.to_string().contains("geheim"), "{error}");
+        assert_eq!(bounded(&"x\n".repeat(900)), "x".repeat(200));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::MAX_MODULE;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
+use crate::http::bounded;
 
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -95,7 +96,7 @@ impl Image {
                 0 => format!(
                     "its layers are of the media types {}, and one of application/wasm or \
                      application/vnd.wasm.content.layer.v1+wasm is wanted",
-                    if types.is_empty() { "none".to_owned() } else { types.join(", ") }
+                    if types.is_empty() { "none".to_owned() } else { bounded(&types.join(", ")) }
                 ),
                 number => format!("{number} of its layers are modules, and one is wanted"),
             }));
@@ -112,14 +113,14 @@ impl Image {
 
 /// The layers of a manifest, or why it has none.
 pub(crate) fn layers(manifest: &[u8]) -> Result<Vec<Descriptor>, String> {
-    let read: Manifest =
-        serde_json::from_slice(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?;
+    let read: Manifest = serde_json::from_slice(manifest)
+        .map_err(|error| format!("its manifest cannot be read: {}", bounded(&error.to_string())))?;
     match read.media_type.as_deref() {
         None | Some(MANIFEST | DOCKER_MANIFEST) if read.manifests.is_none() => Ok(read.layers.unwrap_or_default()),
         None | Some(INDEX | DOCKER_INDEX) => {
             Err("it is an index of several images, so write the digest of one of them".to_owned())
         }
-        Some(other) => Err(format!("its manifest is of the media type {other}")),
+        Some(other) => Err(format!("its manifest is of the media type {}", bounded(other))),
     }
 }
 
@@ -210,6 +211,10 @@ mod tests {
         assert!(said(&json!({"mediaType": INDEX, "manifests": []})).1.contains("write the digest of one of them"));
         assert!(said(&json!({"manifests": [], "layers": []})).1.contains("write the digest of one of them"));
         assert!(said(&json!({"mediaType": "text/plain"})).1.contains("text/plain"));
+        let long = "x".repeat(9000);
+        for endless in [json!({"mediaType": long}), manifest(&[(&long, 1)])] {
+            assert!(said(&endless).1.len() < 500, "{endless}");
+        }
         let mut short = manifest(&[("application/wasm", 1)]);
         short["layers"][0]["digest"] = json!("sha256:../../x");
         assert!(said(&short).1.contains("no SHA-256 digest"));

@@ -8,21 +8,20 @@ use http::{Method, StatusCode};
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use crate::MAX_SIGNATURES;
 use crate::credentials::Credentials;
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
 use crate::fetch::verify;
-use crate::http::{Answer, Sent, Target, send};
+use crate::http::{Answer, Sent, Target, bounded, send};
 use crate::image::{self, Image};
 use crate::reference::Reference;
 use crate::signature::{ANNOTATION, PAYLOAD, PublicKey, Signature};
 
 /// Bytes of the largest manifest and the largest answer about a token.
 pub(crate) const MOST_OF_A_MANIFEST: usize = 256 << 10;
-/// Bytes of the largest payload of a signature.
-const MOST_OF_A_PAYLOAD: usize = 64 << 10;
-/// How many signatures of one image are looked at.
-const SIGNATURES: usize = 16;
+/// Bytes of the largest payload of a signature: all that are looked at fit into one object of a hub.
+const MOST_OF_A_PAYLOAD: usize = 8 << 10;
 
 /// Whom to trust.
 #[derive(Clone, Debug, Default)]
@@ -107,8 +106,7 @@ impl Registry {
 
     async fn blob(&self, digest: &Digest, most: usize, what: &str) -> Result<Vec<u8>, Error> {
         let answer = self.ask(&format!("blobs/{digest}"), Sent { most, ..Sent::default() }).await?;
-        let blob = self.expect(answer, &[StatusCode::OK], what)?.body;
-        let found = Digest::of(&blob);
+        let (found, blob) = Digest::of_large(self.expect(answer, &[StatusCode::OK], what)?.body).await;
         if found == *digest { Ok(blob) } else { Err(differs(what, &found, digest)) }
     }
 
@@ -117,20 +115,42 @@ impl Registry {
     /// # Errors
     /// When it cannot be found out whether there are some.
     pub async fn signatures(&self, digest: &Digest) -> Result<Vec<Signature>, Error> {
-        let what = format!("the signatures of {}@{digest}", self.image.place());
-        let manifest = match self.manifest_of(&signature_tag(digest), &what).await {
-            Ok(manifest) => manifest,
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let layers =
-            image::layers(&manifest).map_err(|why| Error::new(ErrorKind::Refused, format!("{what}: {why}")))?;
+        match self.signature_manifest(digest).await? {
+            Some(manifest) => self.signatures_of(&manifest, digest).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The manifest of the signatures of an image; none: there are none.
+    pub(crate) async fn signature_manifest(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Error> {
+        match self.manifest_of(&signature_tag(digest), &self.signatures_name(digest)).await {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the signatures of an image are called in messages.
+    pub(crate) fn signatures_name(&self, digest: &Digest) -> String {
+        format!("the signatures of {}@{digest}", self.image.place())
+    }
+
+    /// The signatures that a manifest names, the newest first. What is none is passed over: whoever may write beside an image
+    /// must not keep others from finding the right one.
+    pub(crate) async fn signatures_of(&self, manifest: &[u8], digest: &Digest) -> Result<Vec<Signature>, Error> {
+        let what = self.signatures_name(digest);
+        let layers = image::layers(manifest).map_err(|why| Error::new(ErrorKind::Refused, format!("{what}: {why}")))?;
         let mut found = Vec::new();
-        for layer in layers.iter().filter(|layer| layer.media_type == PAYLOAD).take(SIGNATURES) {
+        let payloads = layers.iter().rev().filter(|layer| layer.media_type == PAYLOAD);
+        for layer in payloads.take(MAX_SIGNATURES) {
             let proof = layer.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION));
             let (Some(proof), Some(digest)) = (proof, Digest::parse(&layer.digest)) else { continue };
-            let payload = self.blob(&digest, MOST_OF_A_PAYLOAD, &what).await?;
-            found.push(Signature::new(&payload, proof));
+            match self.blob(&digest, MOST_OF_A_PAYLOAD, &what).await {
+                Ok(payload) => found.push(Signature::new(&payload, proof)),
+                // Nobody knows then what it is.
+                Err(error) if error.kind.may_pass() || error.kind == ErrorKind::Untrusted => return Err(error),
+                Err(_) => {}
+            }
         }
         Ok(found)
     }
@@ -144,12 +164,14 @@ impl Registry {
 
     /// The same of a place that the registry has named. Credentials stay with the registry.
     pub(crate) async fn ask_at(&self, target: &Target, mut sent: Sent) -> Result<Answer, Error> {
-        if !Target::of(self.image.server(), "/", &self.trust)?.is_server_of(target) {
+        let registry = Target::of(self.image.server(), "/", &self.trust)?;
+        if !registry.is_server_of(target) {
             return send(target, &sent, &self.trust, self.limit).await;
         }
         sent.authorization = self.admitted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let answer = send(target, &sent, &self.trust, self.limit).await?;
-        if answer.status != StatusCode::UNAUTHORIZED {
+        // Who else wants credentials, such as a server that the registry has sent on to, gets none.
+        if answer.status != StatusCode::UNAUTHORIZED || !registry.is_server_of(&answer.from) {
             return Ok(answer);
         }
         let Some(admitted) = self.admission(&answer).await? else { return Ok(answer) };
@@ -248,8 +270,7 @@ fn said(body: &[u8]) -> Option<String> {
         message: String,
     }
     let errors: Errors = serde_json::from_slice(body).ok()?;
-    let said: String =
-        errors.errors.first()?.message.chars().filter(|character| !character.is_control()).take(200).collect();
+    let said = bounded(&errors.errors.first()?.message);
     (!said.is_empty()).then_some(said)
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ocm_api::policy::{ModuleSignature, OciSource, UrlSource};
+use ocm_core::Silent;
 use ocm_policy_distribution::{
     Credentials, Digest, ErrorKind, Image, Layout, MAX_MODULE, PublicKey, Reference, Registry, SigningKey, Trust,
     fetch, file, sha256,
@@ -120,7 +121,13 @@ fn manifest(module: &[u8]) -> (Vec<u8>, Digest) {
 
 /// A registry of blobs and manifests that takes what is put into it, as the specification has it.
 fn store() -> Server {
-    let held: Mutex<std::collections::BTreeMap<String, Vec<u8>>> = Mutex::default();
+    store_of(Held::default())
+}
+
+/// What a registry holds, by the end of its path.
+type Held = Arc<Mutex<std::collections::BTreeMap<String, Vec<u8>>>>;
+
+fn store_of(held: Held) -> Server {
     Server::start(move |asked| {
         let mut held = held.lock().unwrap();
         let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
@@ -149,7 +156,7 @@ async fn what_was_pushed_is_pulled_in_both_layouts_and_is_signed_beside_other_si
     let keys = [KeyPair::generate().unwrap(), KeyPair::generate().unwrap()];
     for layout in [Layout::Wasm, Layout::Kubewarden] {
         let registry = server.registry(":v1", None);
-        let pushed = registry.push(MODULE, layout, "p.wasm").await.unwrap();
+        let pushed = registry.push(MODULE, layout, "p.wasm", &Silent).await.unwrap();
         let digest = pushed.image.digest.clone().unwrap();
         assert_eq!(pushed.module, Digest::of(MODULE));
         let (found, by_tag) = registry.manifest().await.unwrap();
@@ -167,8 +174,8 @@ async fn what_was_pushed_is_pulled_in_both_layouts_and_is_signed_beside_other_si
         assert_eq!(unsigned.kind, ErrorKind::Unsigned, "{unsigned}");
         for pair in &keys {
             let key = SigningKey::parse(&pair.serialize_pem()).unwrap();
-            assert!(registry.sign(&key, &pushed.image).await.unwrap(), "it is new");
-            assert!(!registry.sign(&key, &pushed.image).await.unwrap(), "once is enough");
+            assert!(registry.sign(&key, &pushed.image, &Silent).await.unwrap(), "it is new");
+            assert!(!registry.sign(&key, &pushed.image, &Silent).await.unwrap(), "once is enough");
         }
         for pair in &keys {
             let fetched = fetch(&source(Some(pair)), None, LIMIT).await.unwrap();
@@ -186,6 +193,66 @@ async fn what_was_pushed_is_pulled_in_both_layouts_and_is_signed_beside_other_si
             "nothing of it was fetched"
         );
     }
+}
+
+#[tokio::test]
+async fn what_else_is_said_of_other_signatures_stays_and_what_is_none_hides_none() {
+    let held = Held::default();
+    let server = store_of(held.clone());
+    let registry = server.registry(":v1", None);
+    let image = registry.push(MODULE, Layout::Wasm, "p.wasm", &Silent).await.unwrap().image;
+    let tag = format!("manifests/sha256-{}.sig", image.digest.clone().unwrap().hex());
+    let sign = async |pair: &KeyPair| {
+        let key = SigningKey::parse(&pair.serialize_pem()).unwrap();
+        assert!(registry.sign(&key, &image, &Silent).await.unwrap());
+    };
+    let read = || serde_json::from_slice::<serde_json::Value>(&held.lock().unwrap()[&tag]).unwrap();
+    let write = |manifest: &serde_json::Value| held.lock().unwrap().insert(tag.clone(), manifest.to_string().into());
+    let [first, second, third] = [(); 3].map(|()| KeyPair::generate().unwrap());
+    sign(&first).await;
+    // Tools of others write more: a certificate, where it is to be found in a log, what the image is for.
+    let mut before = read();
+    before["annotations"] = serde_json::json!({"of": "the whole"});
+    before["layers"][0]["annotations"]["dev.sigstore.cosign/bundle"] = "{}".into();
+    // Whoever may write there names blobs that are not there, that are others, and that are too large.
+    let (absent, other, large) = (Digest::of(b"absent"), Digest::of(b"other"), vec![b' '; 64 << 10]);
+    held.lock().unwrap().insert(format!("blobs/{other}"), b"not it".to_vec());
+    held.lock().unwrap().insert(format!("blobs/{}", Digest::of(&large)), large.clone());
+    let layers = before["layers"].as_array_mut().unwrap();
+    for digest in [absent, other, Digest::of(&large)].iter().cycle().take(12) {
+        let mut layer = layers[0].clone();
+        layer["digest"] = digest.to_string().into();
+        layers.push(layer);
+    }
+    write(&before);
+    sign(&second).await;
+    let after = read();
+    assert_eq!(after["annotations"], before["annotations"]);
+    assert_eq!(after["layers"].as_array().unwrap()[..13], before["layers"].as_array().unwrap()[..]);
+    for pair in [&first, &second] {
+        assert!(registry.verified(&PublicKey::parse(&pair.public_key_pem()).unwrap()).await.is_ok());
+    }
+    // Of very many the newest are looked at.
+    let mut many = read();
+    let layers = many["layers"].as_array_mut().unwrap();
+    layers.extend(vec![layers[0].clone(); 40]);
+    write(&many);
+    sign(&third).await;
+    assert!(registry.verified(&PublicKey::parse(&third.public_key_pem()).unwrap()).await.is_ok());
+    // Whether there is one that cannot be read now is not known.
+    let newest = read()["layers"][53]["digest"].as_str().unwrap().to_owned();
+    let broken = store_that_fails(held, newest);
+    let key = PublicKey::parse(&third.public_key_pem()).unwrap();
+    let error = broken.registry(":v1", None).verified(&key).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Refused, "{error}");
+}
+
+/// The same, but for one blob that cannot be had now.
+fn store_that_fails(held: Held, digest: String) -> Server {
+    Server::start(move |asked| match asked.path.strip_prefix("/v2/policies/p/").unwrap_or_default() {
+        name if name.ends_with(&digest) => (503, Vec::new(), Vec::new()),
+        name => held.lock().unwrap().get(name).map_or_else(not_found, |body| ok(body.clone())),
+    })
 }
 
 #[tokio::test]
@@ -218,6 +285,23 @@ async fn credentials_go_to_the_registry_and_its_token_server_and_nowhere_else() 
         let error = server.registry(":v1", credentials).manifest().await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unauthorized, "{error}");
         assert!(!error.to_string().contains("geheim"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_a_redirect_leads_to_gets_no_credentials_by_naming_a_token_server() {
+    let (text, _) = manifest(MODULE);
+    let thief = Server::start(|_| ok(r#"{"token":"t"}"#));
+    for challenge in [format!(r#"Bearer realm="http://{}/token""#, thief.address), "Basic realm=\"r\"".to_owned()] {
+        let cdn = Server::start(move |_| (401, vec![("www-authenticate".into(), challenge.clone())], Vec::new()));
+        let blob = format!("http://{}/blob", cdn.address);
+        let server = Server::start(move |_| (307, vec![("location".into(), blob.clone())], Vec::new()));
+        let registry = server.registry(":v1", Some(Credentials::new("u", "p")));
+        let error = registry.module(&Image::read(&text, "p").unwrap()).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unauthorized, "{error}");
+        let all = [server.asked(), cdn.asked(), thief.asked()].concat();
+        assert!(all.iter().all(|asked| asked.authorization.is_none()), "{all:?}");
+        assert!(thief.asked().is_empty(), "nobody asks it for a token");
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+mod modules;
 mod support;
 
 use std::sync::Arc;

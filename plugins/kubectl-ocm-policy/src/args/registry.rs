@@ -97,7 +97,8 @@ pub(crate) struct PullArgs {
     /// The image: REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST
     #[arg(value_name = "REFERENCE")]
     pub(crate) reference: String,
-    /// Where the module is written (default: the end of the repository's name, with .wasm, in this folder)
+    /// Where the module is written; a file that is there is replaced (default: the end of the repository's name, with
+    /// .wasm, in this folder, unless such a file is there)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output_file: Option<PathBuf>,
     /// File of the public key that must have signed the image (PEM)

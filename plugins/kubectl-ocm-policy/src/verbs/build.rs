@@ -51,7 +51,8 @@ pub(crate) fn run(args: BuildArgs, ui: &Ui, children: &Children) -> Result<Exit,
                 .hint("change the name in its manifest, or say where to write the module with -o FILE"));
         }
     };
-    write(&file, &module).map_err(|error| Failure::other(format!("cannot write {}", file.display())).because(error))?;
+    files::write(&file, &module)
+        .map_err(|error| Failure::other(format!("cannot write {}", file.display())).because(error))?;
     ui.line(&format!("{}  {}  sha256:{}", file.display(), size(module.len() as u64), digest(&module)));
     let shown = file.display();
     ui.say_line("Next:");
@@ -142,16 +143,6 @@ fn usual_settings(dir: &Path) -> String {
         Some(suite) if !suite.settings.is_null() => suite.settings.to_string(),
         _ => NO_SETTINGS.to_owned(),
     }
-}
-
-/// Readers of the file see the old module or the new one, never half of it.
-fn write(file: &Path, module: &[u8]) -> io::Result<()> {
-    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent)?;
-    }
-    let beside = file.with_extension(format!("wasm.{}", std::process::id()));
-    fs::write(&beside, module)?;
-    fs::rename(beside, file)
 }
 
 const TARGET: &str = "wasm32-unknown-unknown";

@@ -1,6 +1,5 @@
 //! From an image of a registry to a module.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use ocm_policy_distribution::Image;
 use ocm_policy_engine::digest;
 
 use crate::args::registry::PullArgs;
+use crate::files;
 use crate::run::apart;
 use crate::verbs::inspect::size;
 use crate::verbs::registry::{open, public_key, reference, worded};
@@ -17,10 +17,19 @@ use crate::verbs::registry::{open, public_key, reference, worded};
 pub(crate) async fn run(args: PullArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let PullArgs { reference: text, output_file, key, registry } = args;
     let image = reference(&text)?;
-    let file = output_file.unwrap_or_else(|| {
-        let name = image.repository.rsplit('/').next().unwrap_or_default();
-        PathBuf::from(format!("{name}.wasm"))
-    });
+    let file = match output_file {
+        Some(file) => file,
+        None => {
+            let name = image.repository.rsplit('/').next().unwrap_or_default();
+            let file = PathBuf::from(format!("{name}.wasm"));
+            // Whoever does not name a file does not mean one that is there.
+            if file.exists() {
+                return Err(Failure::usage(format!("the file {} is there already", file.display()))
+                    .hint(format!("-o {} replaces it, and -o FILE writes another one", file.display())));
+            }
+            file
+        }
+    };
     let key = key.as_deref().map(public_key).transpose()?;
     let registry = apart(move |children| open(image, &registry, &children)).await?;
     ui.tell(Event::now(format!("pulling {text}")));
@@ -31,8 +40,8 @@ pub(crate) async fn run(args: PullArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let image = Image::read(&manifest, &text).map_err(worded)?;
     let module = registry.module(&image).await.map_err(worded)?;
     let cannot = |error| Failure::other(format!("cannot write {}", file.display())).because(error);
-    fs::write(&file, &module).map_err(cannot)?;
-    ui.tell(Event::done(format!("the image is {found}")));
+    files::write(&file, &module).map_err(cannot)?;
+    ui.tell(Event::note(format!("the image is {found}")));
     ui.line(&format!("{}  {}  sha256:{}", file.display(), size(module.len() as u64), digest(&module)));
     Ok(Exit::Ok)
 }

@@ -39,11 +39,11 @@ pub(crate) async fn run(args: PushArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         LayoutArg::Kubewarden => Layout::Kubewarden,
     };
     ui.tell(Event::now(format!("pushing {text}")));
-    let Pushed { image, module } = registry.push(&module, layout, &title).await.map_err(worded)?;
-    ui.tell(Event::done(format!("the module is {module}")));
+    let Pushed { image, module } = registry.push(&module, layout, &title, &*ui).await.map_err(worded)?;
+    ui.tell(Event::note(format!("the module is {module}")));
     if let Some(key) = key {
-        let now = registry.sign(&key, &image).await.map_err(worded)?;
-        ui.tell(Event::done(if now { "it is signed" } else { "this key has signed it before" }));
+        let now = registry.sign(&key, &image, &*ui).await.map_err(worded)?;
+        ui.tell(Event::note(if now { "it is signed" } else { "this key has signed it before" }));
     }
     ui.line(&image.to_string());
     Ok(Exit::Ok)

@@ -46,8 +46,14 @@ pub(crate) fn credentials(image: &Reference, children: &Children) -> Result<Opti
     let text = files::read(&file, "docker's configuration")?;
     let config = DockerConfig::parse(&text)
         .ok_or_else(|| Failure::usage(format!("{} is no configuration of docker", file.display())))?;
-    match config.entry(&image.registry) {
+    match config.entry(image) {
         Entry::None => Ok(None),
+        Entry::IdentityToken => {
+            let why = "it is an identity token, and user name and password are needed";
+            Err(Failure::other(format!("what {} holds for {} cannot be used", file.display(), image.registry))
+                .because(why)
+                .hint(format!("docker login {} --username USER writes them", image.registry)))
+        }
         Entry::Credentials(credentials) => Ok(Some(credentials)),
         Entry::Helper { name, key } => helper(&name, &key, children),
     }

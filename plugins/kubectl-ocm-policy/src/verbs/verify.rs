@@ -16,7 +16,7 @@ pub(crate) async fn run(args: VerifyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
     let pinned = image.clone();
     let registry = apart(move |children| open(image, &registry, &children)).await?;
     let (_, digest) = registry.verified(&key).await.map_err(worded)?;
-    ui.tell(Event::done(format!("it is signed by the key {}", file.display())));
+    ui.tell(Event::note(format!("it is signed by the key {}", file.display())));
     ui.line(&pinned.pinned(digest).to_string());
     Ok(Exit::Ok)
 }

@@ -34,6 +34,18 @@ pub mod hub_policy {
     pub const ENFORCING: &str = "Enforcing";
     /// Something is to be done.
     pub const DEGRADED: &str = "Degraded";
+
+    /// Reasons.
+    pub mod reasons {
+        /// Loaded False: there is no connection to the place that the module comes from.
+        pub const SOURCE_UNREACHABLE: &str = "SourceUnreachable";
+        /// Loaded False: the server that the module comes from answers with something else.
+        pub const SOURCE_REFUSED: &str = "SourceRefused";
+        /// Loaded False: the hub does not let the controller keep the module.
+        pub const MODULE_NOT_KEPT: &str = "ModuleNotKept";
+        /// Those of a module that may be had soon without anybody changing the policy: the controller tries again.
+        pub const MAY_PASS: [&str; 3] = [SOURCE_UNREACHABLE, SOURCE_REFUSED, MODULE_NOT_KEPT];
+    }
 }
 
 /// ClusterManager. Upstream: `operator/v1/types_clustermanager.go` and `pkg/operator/operators/clustermanager`.

@@ -88,6 +88,9 @@ const URL_RULE: &str =
         "rule": "!has(self.autoApprove) || !self.autoApprove || !has(self.mode) || self.mode == 'Enforce'",
         "fieldPath": ".autoApprove",
         "message": "autoApprove needs mode Enforce",
+    }, {
+        "rule": "has(self.sha256) || !(has(self.module.configMap) && self.module.configMap.namespace == 'ocm-policy-engine' || has(self.module.secret) && self.module.secret.namespace == 'ocm-policy-engine')",
+        "message": "sha256 must be set for a module in an object of namespace ocm-policy-engine, which the policy controller may change",
     }]))
 )]
 pub struct HubPolicySpec {
@@ -150,6 +153,9 @@ pub struct HubPolicySpec {
         "rule": "!has(self.sha256) || (has(self.module) && !has(self.module.builtin))",
         "fieldPath": ".sha256",
         "message": "sha256 must be that of a module that the candidate takes from elsewhere than builtin",
+    }, {
+        "rule": "has(self.sha256) || !has(self.module) || !(has(self.module.configMap) && self.module.configMap.namespace == 'ocm-policy-engine' || has(self.module.secret) && self.module.secret.namespace == 'ocm-policy-engine')",
+        "message": "sha256 must be set for a module in an object of namespace ocm-policy-engine, which the policy controller may change",
     }]))
 )]
 pub struct PolicyCandidate {

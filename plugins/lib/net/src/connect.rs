@@ -1,6 +1,7 @@
 //! Handshakes, and what goes wrong in them.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::Endpoint;
+use crate::endpoint::is_local;
 use crate::proxy::UnusableProxy;
 use crate::tls_error::fault;
 use crate::tunnel::{ProxyError, Stream, Tunnel};
@@ -96,7 +98,7 @@ pub async fn secure(
     Ok(Box::new(stream))
 }
 
-/// Opens a connection without TLS, for an address that only the machine itself reaches.
+/// Opens a connection without TLS, for an address that only the machine itself reaches, whatever names are said to be.
 ///
 /// # Errors
 /// Why there is none; no other address is dialled.
@@ -104,7 +106,17 @@ pub async fn plain(host: &str, port: u16, limit: Duration) -> Result<Box<dyn Str
     if !crate::endpoint::is_loopback(host) {
         return Err(ConnectError::Failed("only loopback addresses are reached without TLS".to_owned()));
     }
-    let stream = tokio::time::timeout(limit, direct(host, port)).await;
+    let stream = tokio::time::timeout(limit, async {
+        let mut addresses = resolved(host, port).await?;
+        // A DNS server may say anything of names such as x.localhost.
+        addresses.retain(|address| is_local(address.ip()));
+        if addresses.is_empty() {
+            let why = format!("{host} is no address of this machine, and only those are reached without TLS");
+            return Err(ConnectError::Failed(why));
+        }
+        dial(&addresses).await
+    })
+    .await;
     Ok(Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??))
 }
 
@@ -218,9 +230,16 @@ fn client_config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, 
 }
 
 pub(crate) async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    dial(&resolved(host, port).await?).await
+}
+
+async fn resolved(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     let addresses = tokio::net::lookup_host((host, port)).await;
-    let addresses: Vec<_> = addresses.map_err(|error| ConnectError::Unresolved(error.to_string()))?.collect();
-    TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
+    Ok(addresses.map_err(|error| ConnectError::Unresolved(error.to_string()))?.collect())
+}
+
+async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
+    TcpStream::connect(addresses).await.map_err(|error| {
         let kind = match error.kind() {
             io::ErrorKind::ConnectionRefused => ConnectError::Refused,
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => ConnectError::NoRoute,

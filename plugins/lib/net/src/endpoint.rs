@@ -93,12 +93,17 @@ impl Endpoint {
 /// Whether only the machine itself is found under a host name or address, which is without brackets.
 pub fn is_loopback(host: &str) -> bool {
     match host.parse::<IpAddr>() {
-        Ok(ip) => ip.to_canonical().is_loopback() || ip.to_canonical().is_unspecified(),
+        Ok(ip) => is_local(ip),
         Err(_) => {
             let host = host.trim_end_matches('.').to_ascii_lowercase();
             host == "localhost" || host.ends_with(".localhost")
         }
     }
+}
+
+/// Whether only the machine itself is found under an address.
+pub(crate) fn is_local(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback() || ip.to_canonical().is_unspecified()
 }
 
 impl std::fmt::Display for Endpoint {

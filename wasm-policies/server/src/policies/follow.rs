@@ -29,11 +29,12 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
     let applying = async {
         let (mut known, mut coming) = (Known::default(), Known::default());
         let (mut is_read, mut told) = (false, String::new());
-        // When what is wanted is applied the next time.
-        let mut next: Option<Instant> = None;
+        // When what is wanted is applied the next time, and when it is looked again for modules that are waited for.
+        let (mut next, mut look): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
+            let soonest = next.into_iter().chain(look).min();
             let due = async {
-                match next {
+                match soonest {
                     Some(next) => tokio::time::sleep_until(next).await,
                     None => std::future::pending().await,
                 }
@@ -70,9 +71,13 @@ pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(Strin
                 }
                 () = due => {
                     let wanted: Vec<Wanted> = known.0.values().cloned().collect();
-                    policies.apply(&wanted).await;
-                    let again = if policies.awaits_modules() { FETCHED } else { AGAIN };
-                    next = Some(Instant::now() + again);
+                    if next.is_some_and(|next| next <= Instant::now()) {
+                        policies.apply(&wanted).await;
+                        next = Some(Instant::now() + AGAIN);
+                    } else {
+                        policies.apply_fetched(&wanted).await;
+                    }
+                    look = policies.awaits_modules().then(|| Instant::now() + FETCHED);
                 }
             }
         }

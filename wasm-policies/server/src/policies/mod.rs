@@ -9,7 +9,7 @@ mod source;
 pub mod store;
 mod wanted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,7 @@ use ocm_policy_abi::{EditGrant, LimitsAsked, Query};
 use ocm_policy_engine::{Cache, Compiler, Engine, Operations, Policy, PolicyError, Registry};
 use ocm_policy_rules::canary::BUCKETS;
 use ocm_policy_rules::{Enforcement, Scope};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::evidence::{Knowledge, break_glass_queries};
 use crate::metrics::{Metrics, OfModule, mode};
@@ -37,9 +38,15 @@ pub use self::source::{Key, Source};
 const EVIDENCE: Duration = Duration::from_secs(5);
 /// How long the hub may take to hand out a module.
 const FETCH: Duration = Duration::from_secs(10);
+/// How many modules are read and compiled at once: each may be large, and a machine has few cores.
+const AT_ONCE: usize = 2;
 
 /// Why a module is not there that only the controller can get.
 const NOT_FETCHED: &str = "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
+
+/// Why a module is not read.
+const NOT_PINNED: &str = "its module lies in namespace ocm-policy-engine, where the policy controller may change it, so its \
+                          sha256 has to be set";
 
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.
@@ -68,6 +75,8 @@ pub struct Wanted {
     pub edits: Vec<EditGrant>,
     /// What it may use at most; none: what the server allows.
     pub limits: LimitsAsked,
+    /// Where the module comes from of the version that a rollback puts in force again.
+    pub former: Option<Source>,
     /// Another version, which is tried beside this one.
     pub candidate: Option<Candidate>,
 }
@@ -88,14 +97,15 @@ pub struct Candidate {
 impl Wanted {
     /// Whether both want the same in force, but for how much it counts.
     fn is_but_for_enforcement(&self, now: &Self) -> bool {
-        let (enforcement, generation, candidate) = (now.enforcement, now.generation, now.candidate.clone());
-        Self { enforcement, generation, candidate, ..self.clone() } == *now
+        let (enforcement, generation) = (now.enforcement, now.generation);
+        let (former, candidate) = (now.former.clone(), now.candidate.clone());
+        Self { enforcement, generation, former, candidate, ..self.clone() } == *now
     }
 
     /// The policy with its candidate in its place.
     fn tried(&self, candidate: &Candidate) -> Self {
         let Candidate { source, sha256, settings, share: _ } = candidate.clone();
-        Self { source, sha256, settings, candidate: None, ..self.clone() }
+        Self { source, sha256, settings, former: None, candidate: None, ..self.clone() }
     }
 }
 
@@ -177,6 +187,8 @@ pub struct Policies {
     registry: Registry,
     knowledge: Arc<Knowledge>,
     metrics: Arc<Metrics>,
+    /// Whose turn it is to read and compile a module.
+    turns: Semaphore,
     places: Mutex<BTreeMap<String, Place>>,
     /// What candidates said, by place.
     compared: Mutex<BTreeMap<String, Compared>>,
@@ -205,6 +217,16 @@ struct Proposed {
     tried: Tried,
     at: Instant,
     result: Result<(), PolicyError>,
+}
+
+impl Proposed {
+    /// What is known of it without loading it again; `policy` is what the registry has of it.
+    fn known(&self, policy: Option<&Arc<Policy>>) -> Option<Result<Arc<Policy>, PolicyError>> {
+        match &self.result {
+            Ok(()) => policy.cloned().map(Ok),
+            Err(error) => (self.at.elapsed() < RETRY).then(|| Err(error.clone())),
+        }
+    }
 }
 
 impl Place {
@@ -243,6 +265,7 @@ impl Policies {
             registry: Registry::default(),
             knowledge,
             metrics,
+            turns: Semaphore::new(AT_ONCE),
             places: Mutex::default(),
             compared: Mutex::default(),
             counted: Mutex::default(),
@@ -276,11 +299,22 @@ impl Policies {
 
     /// Whether modules are waited for that the policy controller fetches.
     fn awaits_modules(&self) -> bool {
-        let is_coming = |place: &Place| {
-            let candidate = place.state.candidate.as_ref().map(|candidate| candidate.with);
-            place.state.with == With::Fetching || candidate == Some(With::Fetching)
-        };
-        self.places().values().any(is_coming)
+        !self.awaited().is_empty()
+    }
+
+    /// Whose modules are waited for that the policy controller fetches.
+    fn awaited(&self) -> BTreeSet<OfPolicy> {
+        let mut awaited = BTreeSet::new();
+        for (name, Place { state, .. }) in self.places().iter() {
+            let of = |candidate| OfPolicy { name: name.clone(), candidate };
+            if state.with == With::Fetching {
+                awaited.insert(of(false));
+            }
+            if state.candidate.as_ref().is_some_and(|candidate| candidate.with == With::Fetching) {
+                awaited.insert(of(true));
+            }
+        }
+        awaited
     }
 
     /// Where the modules of policies and of their candidates come from.
@@ -294,6 +328,11 @@ impl Policies {
             }
         }
         sources
+    }
+
+    /// Where the modules come from that a rollback puts in force again: nobody needs them now.
+    pub fn former_sources(&self) -> Vec<Source> {
+        self.places().values().filter_map(|place| place.wanted.former.clone()).collect()
     }
 
     /// What became of each.
@@ -349,18 +388,42 @@ impl Policies {
             self.places().remove(&name);
             self.compare_anew(&name);
         }
+        self.read_evidence();
+        self.complete.store(true, Ordering::Relaxed);
+        self.report();
+    }
+
+    /// Puts in force, of what was wanted the last time, those versions whose modules were waited for and are there now.
+    pub async fn apply_fetched(&self, wanted: &[Wanted]) {
+        let awaited = self.awaited();
+        let is_awaited = |one: &Wanted, candidate| awaited.contains(&OfPolicy { name: one.name.clone(), candidate });
+        futures::future::join_all(wanted.iter().map(async |one| {
+            let (policy, candidate) = (is_awaited(one, false), is_awaited(one, true));
+            if policy {
+                self.place(one).await;
+            }
+            if policy || candidate {
+                self.propose(one).await;
+            }
+        }))
+        .await;
+        self.read_evidence();
+        self.report();
+    }
+
+    /// Has all that be read which policies ask for, and nothing else.
+    fn read_evidence(&self) {
         let queries = self.queries();
         self.knowledge.keep(&queries);
         // Nobody waits for it: until it is read, nobody passes over a policy.
         self.knowledge.begin(&queries);
-        self.complete.store(true, Ordering::Relaxed);
-        self.report();
     }
 
     /// The state of a place is that of this version.
     fn observe(&self, wanted: &Wanted) {
         if let Some(place) = self.places().get_mut(&wanted.name) {
             place.state.observed = (wanted.uid.clone(), wanted.generation);
+            place.wanted.former.clone_from(&wanted.former);
         }
     }
 
@@ -389,6 +452,7 @@ impl Policies {
         {
             return;
         }
+        let turn = self.turn().await;
         let (module, sha256) = match self.module(wanted).await {
             Ok(found) => found,
             Err(NoModule::Error(error)) => return self.fail(wanted, None, error),
@@ -410,7 +474,7 @@ impl Policies {
             _ => Operations::Keep,
         };
         let installation = self.registry.begin(&wanted.name).operations(operations).enforcement(wanted.enforcement);
-        let loaded = self.load(module, wanted).await;
+        let loaded = self.load(module, wanted, turn).await;
         let kind = loaded.as_ref().ok().map(|policy| policy.header().kind.word());
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
@@ -439,12 +503,21 @@ impl Policies {
         done.is_some()
     }
 
+    /// Waits until it may be read and compiled; none: nobody waits any more.
+    async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.turns.acquire().await.ok()
+    }
+
     /// The module that is wanted, and its SHA-256.
     async fn module(&self, wanted: &Wanted) -> Result<(Vec<u8>, String), NoModule> {
+        if wanted.sha256.is_none() && wanted.source.has_to_be_pinned() {
+            Err(PolicyError::Load(NOT_PINNED.to_owned()))?;
+        }
         let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
         let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
         let module = fetched.map_err(late)??;
-        let sha256 = ocm_policy_engine::digest(&module);
+        let hashed = tokio::task::spawn_blocking(move || (ocm_policy_engine::digest(&module), module)).await;
+        let (sha256, module) = hashed.map_err(|_| PolicyError::Load("reading it was interrupted".to_owned()))?;
         match &wanted.sha256 {
             Some(expected) if *expected != sha256 => {
                 let why = format!("the SHA-256 of the module is {sha256}, and {expected} is wanted");
@@ -454,10 +527,16 @@ impl Policies {
         }
     }
 
-    /// Loads a module, and waits for what it asks for.
-    async fn load(&self, module: Vec<u8>, wanted: &Wanted) -> Result<Arc<Policy>, PolicyError> {
+    /// Loads a module, which ends the turn, and waits for what it asks for.
+    async fn load(
+        &self,
+        module: Vec<u8>,
+        wanted: &Wanted,
+        turn: Option<SemaphorePermit<'_>>,
+    ) -> Result<Arc<Policy>, PolicyError> {
         let (loader, one) = (self.loader.clone(), wanted.clone());
         let loaded = tokio::task::spawn_blocking(move || loader.load(&module, &one)).await;
+        drop(turn);
         let policy = loaded.unwrap_or_else(|_| Err(PolicyError::Load("loading it was interrupted".to_owned())))?;
         // Without evidence it answers with an error, which is what the administrator has to see.
         let _ = self.knowledge.follow(&policy.manifest().evidence, EVIDENCE).await;
@@ -512,28 +591,34 @@ impl Policies {
             }
         };
         let one = wanted.tried(candidate);
-        let (module, sha256) = match self.module(&one).await {
-            Ok(found) => found,
-            Err(error) => return (None, Err(error)),
-        };
-        let tried = Tried { sha256: sha256.clone(), wanted: one };
-        let before = before.filter(|before| {
-            before.tried.sha256 == sha256 && before.tried.wanted.is_but_for_enforcement(&tried.wanted)
-        });
         let there = self.registry.slots().get(&wanted.name).and_then(|slot| slot.candidate.clone());
-        let share = u16::from(candidate.share.min(100)) * (BUCKETS / 100);
-        let (policy, at) = match (before, there) {
-            (Some(before @ Proposed { result: Ok(()), .. }), Some((_, now))) if now == share => {
-                return (Some(before), Ok(sha256));
-            }
-            (Some(Proposed { result: Ok(()), at, .. }), Some((policy, _))) => (Ok(policy), at),
-            (Some(Proposed { result: Err(error), at, .. }), _) if at.elapsed() < RETRY => (Err(error), at),
-            _ => {
-                self.compare_anew(&wanted.name);
-                (self.load(module, &tried.wanted).await, Instant::now())
+        let before = before.filter(|before| before.tried.wanted.is_but_for_enforcement(&one));
+        let known = before.and_then(|before| Some((before.known(there.as_ref().map(|(policy, _)| policy))?, before)));
+        let (policy, tried, at) = match known {
+            // A module that is always the same is not read again to see so. That it cannot be read now ends nothing.
+            Some((policy, before)) if one.source.is_fixed() => (policy, before.tried, before.at),
+            known => {
+                let turn = self.turn().await;
+                let (module, sha256) = match self.module(&one).await {
+                    Ok(found) => found,
+                    Err(error) => return (None, Err(error)),
+                };
+                let tried = Tried { sha256, wanted: one };
+                match known.filter(|(_, before)| before.tried.sha256 == tried.sha256) {
+                    Some((policy, before)) => (policy, tried, before.at),
+                    None => {
+                        self.compare_anew(&wanted.name);
+                        (self.load(module, &tried.wanted, turn).await, tried, Instant::now())
+                    }
+                }
             }
         };
-        let result = policy.and_then(|policy| self.registry.propose(&wanted.name, policy, share, Operations::Keep));
+        let share = u16::from(candidate.share.min(100)) * (BUCKETS / 100);
+        let result = policy.and_then(|policy| match there {
+            Some((known, now)) if now == share && Arc::ptr_eq(&known, &policy) => Ok(()),
+            _ => self.registry.propose(&wanted.name, policy, share, Operations::Keep),
+        });
+        let sha256 = tried.sha256.clone();
         (Some(Proposed { tried, at, result: result.clone() }), result.map(|()| sha256).map_err(NoModule::Error))
     }
 

@@ -58,6 +58,11 @@ impl Source {
         matches!(self, Self::Builtin(_) | Self::Oci(_) | Self::Url(_))
     }
 
+    /// Whether it lies where the policy controller writes, so that its digest has to be known to whoever loads it.
+    pub(super) fn has_to_be_pinned(&self) -> bool {
+        matches!(self, Self::ConfigMap(key) | Self::Secret(key) if key.namespace == NAMESPACE)
+    }
+
     /// Whether the policy controller fetches it from elsewhere.
     pub const fn is_fetched(&self) -> bool {
         matches!(self, Self::Oci(_) | Self::Url(_))

@@ -18,7 +18,7 @@ use kube::{Api, Client};
 use ocm_api::policy::OciSource;
 use ocm_core::policy_engine::NAMESPACE;
 use ocm_kube::explain;
-use ocm_policy_distribution::{Digest, Fetched, MAX_MODULE, Reference, Signature, judge, sha256};
+use ocm_policy_distribution::{Digest, Fetched, MAX_MODULE, MAX_SIGNATURES, Reference, Signature, judge, sha256};
 
 use super::source::Source;
 
@@ -29,8 +29,6 @@ pub const LABEL: (&str, &str) = ("policy.kubectl-ocm.dev/store", "modules");
 const PART: usize = 512 << 10;
 /// How many parts a module may have.
 const PARTS: usize = 32;
-/// How many signatures of an image are kept.
-const SIGNATURES: usize = 16;
 
 const MANIFEST: &str = "manifest";
 const SIGNED: &str = "signatures";
@@ -54,8 +52,11 @@ pub struct Kept {
     /// The module.
     pub module: Vec<u8>,
     /// The objects that hold it.
-    pub names: BTreeSet<String>,
+    pub objects: Objects,
 }
+
+/// Names and resource versions of objects.
+pub type Objects = BTreeMap<String, String>;
 
 /// Takes the module of a source from the store.
 ///
@@ -71,7 +72,7 @@ pub async fn take(client: &Client, source: &Source) -> Result<Kept, Lack> {
             // Without the signature that is wanted now, it is as if it were not there: it may be in the registry.
             let image = judge(image, &manifest, &signatures).map_err(|_| Lack::Missing)?;
             let mut kept = module(&api, image.module.hex()).await?;
-            kept.names.insert(name);
+            kept.objects.insert(name, version(&map));
             Ok(kept)
         }
         Source::Url(file) => {
@@ -92,12 +93,43 @@ async fn module(api: &Api<ConfigMap>, wanted: &str) -> Result<Kept, Lack> {
     let number = first.data.as_ref().and_then(|data| data.get(NUMBER)?.parse::<usize>().ok());
     let damaged = || Lack::Damaged(format!("ConfigMaps {NAMESPACE}/ocm-policy-module-{wanted}-* do not hold it"));
     let number = number.filter(|number| (1..=PARTS).contains(number)).ok_or_else(damaged)?;
+    let mut objects = Objects::from([(part_name(wanted, 0), version(&first))]);
     let mut packed = part(first).ok_or_else(damaged)?;
     for index in 1..number {
-        packed.extend(part(get(api, &part_name(wanted, index)).await?).ok_or_else(damaged)?);
+        let map = get(api, &part_name(wanted, index)).await?;
+        objects.insert(part_name(wanted, index), version(&map));
+        packed.extend(part(map).ok_or_else(damaged)?);
     }
-    let module = unpacked(&packed).filter(|module| sha256(module) == wanted).ok_or_else(damaged)?;
-    Ok(Kept { module, names: (0..number).map(|index| part_name(wanted, index)).collect() })
+    let digest = wanted.to_owned();
+    // Whoever waits has more to do than this.
+    let unpacked =
+        tokio::task::spawn_blocking(move || unpacked(&packed).filter(|module| sha256(module) == digest)).await;
+    Ok(Kept { module: unpacked.ok().flatten().ok_or_else(damaged)?, objects })
+}
+
+/// The resource version of an object.
+pub fn version(map: &ConfigMap) -> String {
+    map.metadata.resource_version.clone().unwrap_or_default()
+}
+
+/// Which of these objects hold the module of a source; `about` is the one about its image, if it is there.
+pub fn held<'a>(source: &Source, about: Option<&ConfigMap>, names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+    let (image, module) = match source {
+        Source::Oci(image) => {
+            // Whoever has signed it matters to those who load it.
+            let unsigned = OciSource { signature: None, ..(**image).clone() };
+            let judged = about.and_then(|about| judge(&unsigned, &contents(about).0, &[]).ok());
+            (image_name(image), judged.map(|image| image.module))
+        }
+        Source::Url(file) => (None, Digest::from_hex(&file.sha256)),
+        _ => (None, None),
+    };
+    let parts = module.map(|module| format!("ocm-policy-module-{}-", module.hex()));
+    names
+        .filter(|name| {
+            image.as_deref() == Some(*name) || parts.as_ref().is_some_and(|parts| name.starts_with(parts.as_str()))
+        })
+        .collect()
 }
 
 fn part(mut map: ConfigMap) -> Option<Vec<u8>> {
@@ -154,7 +186,7 @@ pub fn about(name: &str, before: Option<&ConfigMap>, fetched: &Fetched) -> Confi
     let mut signatures = fetched.signatures.clone();
     let known = before.map(contents).unwrap_or_default().1;
     signatures.extend(known.into_iter().filter(|known| !fetched.signatures.contains(known)));
-    signatures.truncate(SIGNATURES);
+    signatures.truncate(MAX_SIGNATURES);
     let signatures = serde_json::to_string(&signatures).unwrap_or_default();
     let mut map = ConfigMap {
         binary_data: Some([(MANIFEST.to_owned(), ByteString(fetched.manifest.clone()))].into()),
@@ -219,6 +251,33 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_the_module_of_a_source_is_found_without_reading_it() {
+        let digest = sha256(b"module");
+        let manifest =
+            format!(r#"{{"layers":[{{"mediaType":"application/wasm","digest":"sha256:{digest}","size":6}}]}}"#);
+        let fetched = Fetched { manifest: manifest.clone().into_bytes(), signatures: Vec::new(), module: Vec::new() };
+        let image =
+            OciSource { image: format!("r.example/p@sha256:{}", sha256(manifest.as_bytes())), ..OciSource::default() };
+        let name = image_name(&image).unwrap();
+        let map = about(&name, None, &fetched);
+        let changed = about(&name, None, &Fetched { manifest: b"{}".to_vec(), ..fetched });
+        let (first, other) = (part_name(&digest, 0), part_name(&sha256(b"other"), 0));
+        let of = |source: &Source, about| held(source, about, [name.as_str(), &first, &other].into_iter());
+        let oci = Source::Oci(Box::new(image));
+        assert_eq!(of(&oci, Some(&map)), [name.as_str(), &first].into());
+        // What says something else about the image is not believed.
+        assert_eq!(of(&oci, Some(&changed)), [name.as_str()].into());
+        assert_eq!(of(&oci, None), [name.as_str()].into());
+        let url = ocm_api::policy::UrlSource {
+            url: "https://r.example/p".to_owned(),
+            sha256: digest.clone(),
+            ca_certificates: None,
+        };
+        assert_eq!(of(&Source::Url(url), None), [first.as_str()].into());
+        assert_eq!(of(&Source::Builtin("p".to_owned()), None), BTreeSet::new());
+    }
+
+    #[test]
     fn signatures_that_were_known_stay_and_their_number_is_bounded() {
         let signature = |text: String| Signature::new(text.as_bytes(), "");
         let fetched = |numbers: std::ops::Range<usize>| Fetched {
@@ -232,7 +291,7 @@ mod tests {
         let expected: Vec<Signature> = ["1", "2", "0"].map(|text| signature(text.to_owned())).into();
         assert_eq!(contents(&second), (b"m".to_vec(), expected));
         assert_eq!(second.metadata.resource_version.as_deref(), Some("7"));
-        assert_eq!(contents(&about("n", Some(&second), &fetched(10..60))).1.len(), SIGNATURES);
+        assert_eq!(contents(&about("n", Some(&second), &fetched(10..60))).1.len(), MAX_SIGNATURES);
         assert_eq!(contents(&ConfigMap::default()), (Vec::new(), Vec::new()));
     }
 }

@@ -1,7 +1,7 @@
 //! From a HubPolicy to what is put in force.
 
 use ocm_api::policy::{HubPolicy, Module, ModuleSource, ObjectKey};
-use ocm_core::hub_policy::Version;
+use ocm_core::hub_policy::{PREVIOUS, Version};
 use ocm_policy_abi::LimitsAsked;
 use ocm_policy_rules::{Enforcement, Scope, hub_policy};
 
@@ -24,6 +24,7 @@ impl Wanted {
             scope: spec.into(),
             edits: hub_policy::granted(&spec.grants),
             limits: hub_policy::limits(&spec.limits),
+            former: former(policy),
             candidate: spec.candidate.as_ref().map(|candidate| {
                 let tried = Version::of(policy).tried(candidate);
                 Candidate {
@@ -49,9 +50,16 @@ impl Wanted {
             scope: Scope::default(),
             edits: Vec::new(),
             limits: LimitsAsked::default(),
+            former: None,
             candidate: None,
         }
     }
+}
+
+/// Where the module comes from that `policy rollback` puts in force again.
+fn former(policy: &HubPolicy) -> Option<Source> {
+    let noted = policy.metadata.annotations.as_ref()?.get(PREVIOUS)?;
+    Some(source(&serde_json::from_str::<Version>(noted).ok()?.module))
 }
 
 fn source(module: &ModuleSource) -> Source {
@@ -117,6 +125,7 @@ mod tests {
             scope: Scope::default(),
             edits: Vec::new(),
             limits: LimitsAsked { fuel: Some(7), memory_bytes: Some(65536) },
+            former: None,
             candidate: None,
         };
         assert_eq!(made, expected);
@@ -127,5 +136,18 @@ mod tests {
             Candidate { source: Source::Builtin("y".into()), sha256: None, settings: r#"{"b":1}"#.into(), share: 3 };
         assert_eq!(made.candidate, Some(candidate));
         assert_eq!(wanted(json!({"module": {"builtin": "x"}})).settings, "{}");
+    }
+
+    #[test]
+    fn the_version_that_a_rollback_puts_in_force_is_known_by_its_annotation() {
+        let former = |noted: &str| {
+            let object = json!({
+                "apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "HubPolicy",
+                "metadata": {"name": "p", "annotations": {(PREVIOUS): noted}}, "spec": {"module": {"builtin": "x"}},
+            });
+            Wanted::of(&serde_json::from_value(object).unwrap()).former
+        };
+        assert_eq!(former(r#"{"module": {"builtin": "y"}}"#), Some(Source::Builtin("y".into())));
+        assert_eq!((former("{}"), former("no")), (None, None));
     }
 }

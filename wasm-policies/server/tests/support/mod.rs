@@ -21,7 +21,11 @@ pub struct Parts {
 
 /// Makes them. No hub is there, so policies that ask for evidence answer with an error.
 pub fn parts() -> Parts {
-    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+    parts_of(Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap())
+}
+
+/// The same with a hub that answers like this.
+pub fn parts_of(client: Client) -> Parts {
     let (knowledge, metrics) = (Arc::new(Knowledge::new(client.clone())), Arc::new(Metrics::default()));
     let engine = Engine::new(&EngineSettings::default()).unwrap();
     let policies = Policies::new(client, engine, Compiler::Here, None, knowledge.clone(), metrics.clone());
@@ -65,6 +69,7 @@ pub fn names(place: &str, pattern: &str) -> Wanted {
         scope: Scope::default(),
         edits: Vec::new(),
         limits: LimitsAsked::default(),
+        former: None,
         candidate: None,
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a version of a policy is in force that was just written.
 
-use ocm_api::conditions::hub_policy::LOADED;
+use ocm_api::conditions::hub_policy::{LOADED, reasons};
 use ocm_api::conditions::{TRUE, UNKNOWN, find};
 use ocm_api::policy::HubPolicy;
 
@@ -30,7 +30,9 @@ pub fn loading(policy: &HubPolicy, generation: i64, sha256: Option<&str>) -> Loa
             }
             _ => Loading::Loaded,
         },
-        Some(loaded) if loaded.status == UNKNOWN => Loading::Waits(loaded.message.clone()),
+        Some(loaded) if loaded.status == UNKNOWN || reasons::MAY_PASS.contains(&loaded.reason.as_str()) => {
+            Loading::Waits(loaded.message.clone())
+        }
         Some(loaded) => Loading::Failed(loaded.message.clone()),
         None => Loading::Waits(format!("the policy controller has not said yet whether {name} is in force")),
     }
@@ -63,6 +65,12 @@ mod tests {
         assert_eq!(of(status(3, "False"), Some("b")), Loading::Failed("m".to_owned()));
         // Its module is on the way to the hub.
         assert_eq!(of(status(3, "Unknown"), None), Loading::Waits("m".to_owned()));
+        // The controller tries again, so that it may be in force soon.
+        for (reason, waits) in [("SourceUnreachable", true), ("SourceRefused", true), ("ModuleNotFound", false)] {
+            let mut status = status(3, "False");
+            status["conditions"][0]["reason"] = json!(reason);
+            assert_eq!(matches!(of(status, None), Loading::Waits(why) if why == "m"), waits, "{reason}");
+        }
         assert!(matches!(of(status(3, "True"), Some("b")), Loading::Waits(why) if why.contains("another module of p")));
         assert!(matches!(of(json!({"observedGeneration": 3}), None), Loading::Waits(_)));
     }
