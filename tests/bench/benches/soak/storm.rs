@@ -33,6 +33,7 @@ pub(crate) fn run(count: usize, seed: u64, table: &mut Table) -> Peaks {
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     let mut first = leading(&hub, &user);
     let second = Controller::start_as(&hub.cluster, &user);
+    let base = [webhook.memory()[1], second.memory()[1]];
     let fleet = hub.fleet(AT_ONCE);
     let hostile = count / HOSTILE;
     let plan = Plan { prefix: "c".to_owned(), clusters: count - hostile, hostile, reports: true, seed };
@@ -74,18 +75,18 @@ pub(crate) fn run(count: usize, seed: u64, table: &mut Table) -> Peaks {
     table.add(&row("all accepted after"), format!("{:.1} s", report.took.as_secs_f64()));
     table.add(&row("request to accepted"), &report.to_accepted);
     let most = MEMORY[0] + MEMORY[1] * count as u64;
-    let [webhook, controller] = [webhook.memory()[1], second.memory()[1]];
-    for (what, peak) in [("webhook", webhook), ("controller", controller)] {
-        let target = format!("<= {:.1} MiB", mib(most));
-        table.judge(&row(&format!("memory of the {what}")), format!("{:.1} MiB", mib(peak)), target, peak <= most);
+    let [webhook, controller] = [webhook.memory(), second.memory()];
+    for (what, base, [now, peak]) in [("webhook", base[0], webhook), ("controller", base[1], controller)] {
+        let figure = format!("{:.1} MiB at most, {:.1} after, {:.1} before", mib(peak), mib(now), mib(base));
+        table.judge(&row(&format!("memory of the {what}")), figure, format!("<= {:.1} MiB", mib(most)), peak <= most);
     }
+    let [webhook, controller] = [webhook[1], controller[1]];
     Peaks { webhook, controller }
 }
 
 /// What each cluster adds to the memory, from what few and many of them took.
 pub(crate) fn growth((few, before): (usize, &Peaks), (many, after): (usize, &Peaks), table: &mut Table) {
-    let programs =
-        [("webhook", before.webhook, after.webhook), ("controller", before.controller, after.controller)];
+    let programs = [("webhook", before.webhook, after.webhook), ("controller", before.controller, after.controller)];
     for (what, before, after) in programs {
         let each = (after as f64 - before as f64) / (many - few) as f64 / 1024.0;
         let figure = format!("{each:.1} KiB for each cluster");
