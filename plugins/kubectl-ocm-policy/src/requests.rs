@@ -341,7 +341,7 @@ impl Hub {
             return Err(Failure::usage(format!("{} asks for the evidence {:?}", manifest.name, query.name))
                 .hint("give it with --evidence FILE: a table of this name, or objects of the hub"));
         }
-        evidence::table(query, &self.found(query), request, "1", Budget::default()).map_err(|error| {
+        evidence::table(query, self.found(query), request, "1", Budget::default()).map_err(|error| {
             Failure::other(format!("{}: its query {:?} cannot be answered", manifest.name, query.name)).because(error)
         })
     }

@@ -20,6 +20,7 @@ pub mod engine_support;
 pub mod join_support;
 pub mod registry_support;
 pub mod roles;
+pub mod storm_support;
 pub mod webhook_support;
 
 /// What an address answers over plain HTTP, head and body; empty: nothing listens there.

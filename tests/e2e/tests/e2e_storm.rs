@@ -1,14 +1,15 @@
 //! Many clusters at once, right and hostile ones, before webhook and controllers on a real API server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use control_plane::Spec;
 use e2e_tests::accept_support::Hub;
-use e2e_tests::controller_support::{APPROVES, Controller, approving, hub_as, let_in, registrations};
+use e2e_tests::controller_support::{APPROVES, Controller, registrations};
 use e2e_tests::roles::user_with;
+use e2e_tests::storm_support::{LetIn, approving_otherwise, hub};
 use e2e_tests::until;
-use e2e_tests::webhook_support::{Webhook, policy};
+use e2e_tests::webhook_support::policy;
 use fleet_sim::Plan;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -20,37 +21,19 @@ const AT_ONCE: usize = 32;
 /// How long a storm may take: a lease stands for 15 seconds when its holder is gone.
 const OVER: Duration = Duration::from_secs(75);
 
-/// A hub that asks the webhook about everything that registers clusters and notes every request.
-fn hub(name: &str) -> (Hub, Webhook) {
-    let hub = hub_as(&Spec::api(name).audited(true), true);
-    policy(&hub.cluster, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
-    let webhook = Webhook::start(&hub.cluster, &[]);
-    webhook.configure_and_wait(&hub.cluster);
-    (hub, webhook)
-}
-
 /// The controller writes of so many registrations at once.
 const IN_FLIGHT: usize = 16;
 
-/// Whether nothing was written twice, and nothing but these; `unheard` is how many writes may be missing from the log, which
-/// does not tell how a request ended whose client is gone.
+/// Whether each was written once and nothing else; so many writes may be missing from the log.
 #[track_caller]
-fn once_each(what: &str, written: &BTreeMap<String, usize>, names: &BTreeSet<String>, unheard: usize) {
-    let wrong: Vec<_> = written.iter().filter(|(name, times)| **times != 1 || !names.contains(*name)).collect();
-    assert!(wrong.is_empty(), "{what}: {wrong:?}");
-    let missing: Vec<_> = names.iter().filter(|name| !written.contains_key(*name)).collect();
-    assert!(missing.len() <= unheard, "{what}: not in the log: {missing:?}");
+fn once_each(hub: &Hub, expected: &LetIn, unheard: usize) {
+    let written = expected.written(hub);
+    assert!(written.wrong.is_empty() && written.missing.len() <= unheard, "{written:#?}");
 }
 
 #[test]
 fn of_two_hundred_every_right_one_is_let_in_once_and_no_hostile_one() {
-    let (hub, webhook) = hub("storm");
-    // What agents do once they are in is up to the hub's own controllers; here nothing but admission refuses it.
-    hub.grant(&json!([
-        {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["get"]},
-        {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters/status"], "verbs": ["patch"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
-    ]));
+    let (hub, webhook) = hub(&Spec::api("storm").audited(true));
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     let mut first = Controller::start_as(&hub.cluster, &user);
     until("the first one leads", || first.leads());
@@ -61,9 +44,7 @@ fn of_two_hundred_every_right_one_is_let_in_once_and_no_hostile_one() {
     let storm = fleet.storm(&plan);
     until("some are in", || storm.accepted() >= 20);
     // Another version of the policy, and another certificate of the webhook.
-    let mut other = approving(true);
-    other["settings"]["rules"][0]["names"] = json!(["c*"]);
-    policy(&hub.cluster, APPROVES, other);
+    policy(&hub.cluster, APPROVES, approving_otherwise());
     webhook.rotate();
     until("more are in", || storm.accepted() >= 60);
     first.kill();
@@ -76,15 +57,12 @@ fn of_two_hundred_every_right_one_is_let_in_once_and_no_hostile_one() {
     // Whoever came last is in, so everything that came before has been looked at.
     let last = hub.join("c-last");
     until("the last one is in", || hub.accepts("c-last"));
-    let mut right: BTreeSet<String> = report.agents.iter().map(|agent| agent.name.clone()).collect();
-    let mut requests: BTreeSet<String> = report.agents.iter().flat_map(|agent| agent.requests.clone()).collect();
-    assert_eq!((right.len(), report.hostile.len()), (180, 20));
-    right.insert("c-last".to_owned());
-    requests.insert(last);
-    assert_eq!((hub.accepted(), hub.approved()), (right.clone(), requests.clone()));
-    let [approved, accepted] = let_in(&hub);
-    once_each("approved", &approved, &requests, IN_FLIGHT);
-    once_each("accepted", &accepted, &right, IN_FLIGHT);
+    assert_eq!((report.agents.len(), report.hostile.len()), (180, 20));
+    let expected = LetIn::by(&report).and("c-last", last);
+    assert_eq!(LetIn::on(&hub), expected);
+    // Of what is approved and of what is accepted.
+    once_each(&hub, &expected, 2 * IN_FLIGHT);
+    let right = &expected.clusters;
     for attempt in &report.hostile {
         assert!(!right.contains(&attempt.cluster), "{attempt:?}");
         assert!(attempt.request.is_some() || !attempt.refusals.is_empty(), "{attempt:?}");
@@ -106,7 +84,7 @@ fn of_two_hundred_every_right_one_is_let_in_once_and_no_hostile_one() {
 
 #[test]
 fn of_fifty_that_ask_at_once_as_many_get_in_as_the_quota_has_places() {
-    let (hub, webhook) = hub("storm-quota");
+    let (hub, webhook) = hub(&Spec::api("storm-quota").audited(true));
     // They are registered before there is a quota: who registers counts with all that are registered.
     for number in 0..50 {
         hub.register(&format!("c{number}"));
@@ -126,10 +104,9 @@ fn of_fifty_that_ask_at_once_as_many_get_in_as_the_quota_has_places() {
     until("all others wait for a place", || wait() == 30);
     let report = storm.end(Duration::ZERO);
     assert_eq!(report.accepted, 20, "{report}");
-    assert_eq!((hub.accepted().len(), hub.approved().len()), (20, 20));
-    let [approved, accepted] = let_in(&hub);
-    once_each("approved", &approved, &hub.approved(), 0);
-    once_each("accepted", &accepted, &hub.accepted(), 0);
+    let inside = LetIn::on(&hub);
+    assert_eq!((inside.clusters.len(), inside.requests.len()), (20, 20));
+    once_each(&hub, &inside, 0);
 
     // Nor does a person get one more in past the webhook.
     let next = (0..50).map(|number| format!("c{number}")).find(|name| !hub.accepts(name)).expect("thirty wait");

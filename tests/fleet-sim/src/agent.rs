@@ -82,11 +82,17 @@ impl Agent {
         hub.client_of(&self.certificate, &self.key)
     }
 
-    /// Writes its status, and renews its lease if the hub has made one. Whether it has.
-    pub(crate) async fn beat(&self, hub: &Hub) -> Result<bool, Failed> {
+    /// Writes its status, and renews its lease if the hub has made one. Whether it has. What fails is tried again until
+    /// `is_over` finds that to be no use.
+    pub(crate) async fn beat(
+        &self,
+        hub: &Hub,
+        random: &mut Rng,
+        is_over: impl Fn(&Failed) -> bool,
+    ) -> Result<bool, Failed> {
         let client = self.client(hub)?;
         let clusters: Api<ManagedCluster> = Api::all(client.clone());
-        let there = hub.call(clusters.get(&self.name)).await?;
+        let there = hub.insist(random, || clusters.get(&self.name), &is_over).await?;
         let now = Timestamp::now();
         let mut conditions = there.status.unwrap_or_default().conditions;
         for kind in [managed_cluster::JOINED, managed_cluster::AVAILABLE] {
@@ -105,16 +111,20 @@ impl Agent {
             "capacity": {"cpu": "4", "memory": "16Gi"}, "allocatable": {"cpu": "4", "memory": "15Gi"},
         }});
         let (params, patch) = (PatchParams::default(), Patch::Merge(status));
-        hub.call(clusters.patch_status(&self.name, &params, &patch)).await?;
+        hub.insist(random, || clusters.patch_status(&self.name, &params, &patch), &is_over).await?;
         let leases: Api<Lease> = Api::namespaced(client, &self.name);
-        let mut lease = match hub.call(leases.get(MANAGED_CLUSTER_LEASE)).await {
-            Ok(lease) => lease,
-            Err(failed) if failed.is_missing => return Ok(false),
-            Err(failed) => return Err(failed),
+        let params = PostParams::default();
+        // Somebody else may have written it in between.
+        let renew = async || {
+            let mut lease = leases.get(MANAGED_CLUSTER_LEASE).await?;
+            lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
+            leases.replace(MANAGED_CLUSTER_LEASE, &params, &lease).await
         };
-        lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
-        hub.call(leases.replace(MANAGED_CLUSTER_LEASE, &PostParams::default(), &lease)).await?;
-        Ok(true)
+        match hub.insist(random, renew, |failed| failed.is_missing || is_over(failed)).await {
+            Ok(_) => Ok(true),
+            Err(failed) if failed.is_missing => Ok(false),
+            Err(failed) => Err(failed),
+        }
     }
 
     /// Asks in its own name for another certificate, with another key, and takes it.

@@ -1,7 +1,7 @@
 //! One line of progress for what takes minutes on a new machine.
 //!
-//! `cargo demo` and `cargo verify` run the program of this crate, which compiles in seconds because it depends on
-//! nothing. It builds the real tool, shows how far that is, and becomes it.
+//! `cargo demo`, `cargo verify` and `cargo soak` run the program of this crate, which compiles in seconds because it
+//! depends on nothing. It builds the real tool, shows how far that is, and becomes it.
 
 mod cargo;
 mod progress;

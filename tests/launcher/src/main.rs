@@ -1,4 +1,4 @@
-//! `cargo demo`, `cargo verify`: builds xtask and becomes it.
+//! `cargo demo`, `cargo verify`, `cargo soak`: builds xtask and becomes it.
 #![expect(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 use std::collections::BTreeSet;

@@ -109,7 +109,7 @@ fn ask<P: Policy>(policy: &P, hub: &Hub, mut request: ocm_policy_abi::Request<'_
     let manifest = Manifest::from(P::manifest());
     let table = |query: &ocm_policy_abi::Query| {
         let objects = hub.objects(&query.source);
-        let table = evidence::table(query, &objects, &request, "1", Budget::default());
+        let table = evidence::table(query, objects, &request, "1", Budget::default());
         (query.name.clone(), table.expect("the query can be answered"))
     };
     request.evidence = manifest.evidence.iter().map(table).collect();

@@ -1,4 +1,4 @@
-//! The tools of this repository: `cargo demo`, `cargo verify`, `cargo xtask generate`, `cargo xtask package`, `cargo xtask image`.
+//! The tools of this repository: `cargo demo`, `cargo verify`, `cargo soak`, `cargo xtask generate`, `cargo xtask package`, `cargo xtask image`.
 #![expect(clippy::print_stdout, reason = "a command speaks on its standard streams")]
 
 pub mod demo;
@@ -9,5 +9,6 @@ pub mod krew;
 pub mod package;
 pub mod places;
 pub mod prepare;
+pub mod soak;
 pub mod story;
 pub mod verify;

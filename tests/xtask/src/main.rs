@@ -1,10 +1,10 @@
-//! `cargo demo`, `cargo verify`, `cargo xtask`.
+//! `cargo demo`, `cargo verify`, `cargo soak`, `cargo xtask`.
 #![expect(clippy::print_stderr, reason = "a command speaks on its standard streams")]
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{demo, generate, image, package, prepare, verify};
+use xtask::{demo, generate, image, package, prepare, soak, verify};
 
 /// The tools of this repository.
 #[derive(Parser)]
@@ -20,6 +20,8 @@ enum Verb {
     Demo(demo::Arguments),
     /// Everything that must hold: format, layers, lints, tests of all kinds, documents
     Verify(verify::Arguments),
+    /// Thousands of clusters before the policy engine: figures, and what becomes of it when things break meanwhile
+    Soak(soak::Arguments),
     /// Write what is generated: the help in docs/commands
     Generate,
     /// Pack the binaries of this platform, for krew and for people
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Demo(arguments) => demo::run(&arguments),
         Verb::Verify(arguments) => verify::run(arguments),
+        Verb::Soak(arguments) => soak::run(&arguments),
         Verb::Generate => generate::run(),
         Verb::Package(arguments) => package::run(&arguments),
         Verb::Image(arguments) => image::run(&arguments),

@@ -1,5 +1,6 @@
 //! What the controller writes to the hub, each pinned to exactly what was judged.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::hub::Asked;
 use crate::lease::Leadership;
+use crate::listing::{Listing, Versions};
 
 /// The reason that approvals of the controller carry.
 pub(crate) const APPROVAL_REASON: &str = "KubectlOcmPolicy";
@@ -28,7 +30,7 @@ const EVENTS: &str = "default";
 const MESSAGE: usize = 1024;
 
 /// Why something was not written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Failed {
     /// This process is not the one that acts.
     #[error("another controller acts")]
@@ -54,12 +56,13 @@ pub(crate) enum Failed {
 pub(crate) struct Effects {
     client: Client,
     lead: Leadership,
+    listing: Listing,
 }
 
 impl Effects {
     /// Writes with this client, which must send each request once.
     pub(crate) fn new(client: Client, lead: Leadership) -> Self {
-        Self { client, lead }
+        Self { client, lead, listing: Listing::default() }
     }
 
     /// Sends one request, if this process leads and for as long as it does.
@@ -79,17 +82,26 @@ impl Effects {
     /// Whether these are all requests that carry the label of a cluster, each as it is now. Another key that asks for the
     /// name may be on its way here.
     pub(crate) async fn are_all(&self, cluster: &str, known: &[std::sync::Arc<Asked>]) -> Result<bool, Failed> {
-        let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
-        let params = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER_NAME));
-        let list = self.send(api.list_metadata(&params)).await?;
-        let version = |metadata: ObjectMeta| (metadata.uid, metadata.resource_version);
-        let mut now: Vec<_> = list.items.into_iter().map(|object| version(object.metadata)).collect();
+        let mut now = self.listing.of(cluster, |clusters| self.requests_of(clusters)).await?;
         let labelled = known.iter().filter(|asked| asked.request.cluster_label.as_deref() == Some(cluster));
         let mut known: Vec<_> =
             labelled.map(|asked| (asked.request.uid.clone(), Some(asked.version.clone()))).collect();
         now.sort();
         known.sort();
         Ok(now == known)
+    }
+
+    /// The requests that carry the labels of these clusters, whose names are DNS labels.
+    async fn requests_of(&self, clusters: Vec<String>) -> Result<HashMap<String, Versions>, Failed> {
+        let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
+        let params = ListParams::default().labels(&format!("{} in ({})", labels::CLUSTER_NAME, clusters.join(",")));
+        let mut of: HashMap<String, Versions> = HashMap::new();
+        for object in self.send(api.list_metadata(&params)).await?.items {
+            let ObjectMeta { labels: all, uid, resource_version, .. } = object.metadata;
+            let cluster = all.unwrap_or_default().remove(labels::CLUSTER_NAME).unwrap_or_default();
+            of.entry(cluster).or_default().push((uid, resource_version));
+        }
+        Ok(of)
     }
 
     /// Approves exactly this request: its UID and resource version go along. The resource version that it has then.

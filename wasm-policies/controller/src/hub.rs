@@ -14,7 +14,7 @@ use ocm_api::names::{hub as hub_names, labels};
 use ocm_core::accept::Found;
 use ocm_core::bootstrap;
 use ocm_core::csr::{Request, State};
-use ocm_policy_server::watch;
+use ocm_policy_server::{Packed, watch};
 use ocm_rules::claim::Namespace;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
@@ -42,7 +42,7 @@ pub(crate) struct Asked {
     pub(crate) request: Request,
     pub(crate) version: String,
     /// The object; none where it is too large for an agent's.
-    pub(crate) object: Option<Arc<Value>>,
+    pub(crate) object: Option<Packed>,
 }
 
 /// The clusters that each request is for.
@@ -50,7 +50,7 @@ type Index = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 
 /// Stores that follow the hub until they are dropped.
 pub(crate) struct Hub {
-    clusters: Arc<Store<Arc<Value>>>,
+    clusters: Arc<Store<Packed>>,
     requests: Arc<Store<Arc<Asked>>>,
     by_cluster: Index,
     namespaces: Arc<Store<Namespace>>,
@@ -101,7 +101,7 @@ impl Hub {
         let by_cluster = Index::default();
         let clusters = {
             let wake = name(wakes);
-            Arc::new(Store::new(Arc::new, Box::new(move |name, _, _| wake(name))))
+            Arc::new(Store::new(|object| Packed::new(&object), Box::new(move |name, _, _| wake(name))))
         };
         let requests = {
             let (wake, index) = (name(wakes), by_cluster.clone());
@@ -175,7 +175,7 @@ impl Hub {
 
     /// What is known of a cluster.
     pub(crate) fn snapshot(&self, name: &str) -> Snapshot {
-        let object = self.clusters.get(name);
+        let object = self.clusters.get(name).map(|object| Arc::new(object.read()));
         let index = self.by_cluster.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = index.get(name).cloned().unwrap_or_default();
         drop(index);
@@ -225,8 +225,9 @@ fn clusters_of(asked: &Arc<Asked>) -> BTreeSet<String> {
 fn read_request(object: Value) -> Arc<Asked> {
     let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let read: CertificateSigningRequest = serde_json::from_value(object.clone()).unwrap_or_default();
-    let keep = object.to_string().len() <= LARGEST;
-    Arc::new(Asked { request: Request::read(&read), version, object: keep.then(|| Arc::new(object)) })
+    let object = Packed::new(&object);
+    let keep = object.size() <= LARGEST;
+    Arc::new(Asked { request: Request::read(&read), version, object: keep.then_some(object) })
 }
 
 fn read_namespace(object: Value) -> Namespace {

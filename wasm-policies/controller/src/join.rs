@@ -120,10 +120,10 @@ impl Joins {
             Ruled::Ask { stands_on, approve, accept } => {
                 let subject = snapshot.asked.get(stands_on).zip(snapshot.object.as_ref());
                 let Some((asked, object)) = subject else { return Ok(Next::Again) };
-                let Some(csr) = &asked.object else {
+                let Some(csr) = asked.object.as_ref().map(|object| Arc::new(object.read())) else {
                     return self.person(&snapshot, cluster, before, "a person: its request is too large").await;
                 };
-                let subject = Subject { snapshot: &snapshot, cluster, object, asked, csr, approve, accept };
+                let subject = Subject { snapshot: &snapshot, cluster, object, asked, csr: &csr, approve, accept };
                 self.ask(&subject, before, &options).await?
             }
         };

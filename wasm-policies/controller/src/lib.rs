@@ -18,6 +18,7 @@ mod enforcement;
 mod hub;
 mod join;
 mod lease;
+mod listing;
 mod log;
 mod modules;
 mod policy_status;

@@ -18,6 +18,12 @@ const PAGE: u32 = 200;
 #[derive(Default)]
 pub(crate) struct Registrations(Mutex<HashMap<String, Registration>>);
 
+/// Without what is larger than all the rest: the API server keeps it where whoever writes says nothing about it.
+fn slim(mut registration: Registration) -> Registration {
+    registration.metadata.managed_fields = None;
+    registration
+}
+
 impl Registrations {
     fn known(&self) -> MutexGuard<'_, HashMap<String, Registration>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -30,7 +36,7 @@ impl Registrations {
         let mut known = HashMap::new();
         loop {
             let page = effects.send(api.list(&params)).await?;
-            let named = page.items.into_iter().filter_map(|item| Some((item.metadata.name.clone()?, item)));
+            let named = page.items.into_iter().filter_map(|item| Some((item.metadata.name.clone()?, slim(item))));
             known.extend(named);
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
@@ -70,7 +76,7 @@ impl Registrations {
         let answer = written.await;
         match answer {
             Ok(now) => {
-                self.known().insert(name.to_owned(), now);
+                self.known().insert(name.to_owned(), slim(now));
                 Ok(())
             }
             Err(failed) => {
@@ -78,7 +84,7 @@ impl Registrations {
                 let there = effects.send(api.get_opt(name)).await;
                 let mut known = self.known();
                 match there {
-                    Ok(Some(there)) => drop(known.insert(name.to_owned(), there)),
+                    Ok(Some(there)) => drop(known.insert(name.to_owned(), slim(there))),
                     Ok(None) => drop(known.remove(name)),
                     Err(_) => {}
                 }

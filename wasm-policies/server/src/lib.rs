@@ -16,6 +16,7 @@ mod gate;
 mod http;
 mod log;
 mod metrics;
+mod packed;
 mod policies;
 mod tls;
 pub mod watch;
@@ -25,6 +26,7 @@ pub use gate::{Gate, Judge, Review, Reviewed};
 pub use http::{Bounds, Health, Server, serve_health};
 pub use log::DecisionLog;
 pub use metrics::Metrics;
+pub use packed::Packed;
 pub use policies::{
     Candidate, CandidateState, Decisions, Key, OfPolicy, Policies, Source, State, Wanted, With, follow, store,
 };

@@ -1,5 +1,6 @@
 //! Answering queries.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -56,6 +57,21 @@ pub enum BadQuery {
 /// Says what is wrong with it.
 pub fn check(query: &Query) -> Result<(), BadQuery> {
     Plan::new(query).map(|_| ())
+}
+
+/// The clusters that an object is about: every text that stands in the `clusterField` of a query, or in the list there.
+///
+/// # Errors
+/// Says that the field is none.
+pub fn clusters<'v>(field: &str, object: &'v Value) -> Result<BTreeSet<&'v str>, BadQuery> {
+    let path = Path::parse(field).ok_or_else(|| BadQuery::Field(field.to_owned()))?;
+    Ok(texts(&path, object))
+}
+
+fn texts<'v>(field: &Path, object: &'v Value) -> BTreeSet<&'v str> {
+    let found = field.find(object);
+    let several = found.and_then(Value::as_array).into_iter().flatten();
+    found.into_iter().chain(several).filter_map(Value::as_str).collect()
 }
 
 /// A query that was understood.
@@ -131,43 +147,52 @@ struct Rows {
     by_age: Vec<(i64, usize)>,
 }
 
-/// An object with its name.
-struct Named<'v> {
-    namespace: Option<&'v str>,
-    name: &'v str,
-    object: &'v Value,
+/// What a query needs of an object.
+#[derive(Clone)]
+struct Projected {
+    namespace: Option<String>,
+    name: String,
+    values: Vec<Value>,
+    /// When it was created; none: the query does not ask for new ones, or nobody knows.
+    created: Option<i64>,
 }
 
 impl Evidence {
-    /// Reads the objects of a query's source. Rows are sorted by namespace and name before anything is cut off, so that
-    /// the same objects give the same tables in whatever order they come.
+    /// Reads the objects of a query's source, of which nothing is kept but what the query asks for. Rows are sorted by
+    /// namespace and name before anything is cut off, so that the same objects give the same tables in whatever order
+    /// they come.
     ///
     /// # Errors
     /// Says what is wrong with the query.
-    pub fn new<'v>(
+    pub fn new<V: Borrow<Value>>(
         query: &Query,
-        objects: impl IntoIterator<Item = &'v Value>,
+        objects: impl IntoIterator<Item = V>,
         revision: &str,
         budget: Budget,
     ) -> Result<Self, BadQuery> {
         let plan = Plan::new(query)?;
-        let text = |object: &'v Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let labelled =
-            |object: &&Value| plan.selector.matches(|key| object.pointer("/metadata/labels")?.get(key)?.as_str());
-        let named = |object: &'v Value| Named {
-            namespace: text(object, "/metadata/namespace").filter(|namespace| !namespace.is_empty()),
-            name: text(object, "/metadata/name").unwrap_or_default(),
-            object,
-        };
-        let mut objects: Vec<Named<'v>> = objects.into_iter().filter(labelled).map(named).collect();
-        objects.sort_by_key(|one| (one.namespace, one.name));
-        let rows = |objects: Vec<Named<'v>>| Rows::of(&objects, &plan, query, budget);
-        let found = match &plan.of {
-            Of::Hub => Found::All(rows(objects)),
-            Of::Cluster(field) | Of::User(field) => {
-                let groups = grouped(objects, field).into_iter().map(|(key, objects)| (key, rows(objects))).collect();
-                if matches!(plan.of, Of::Cluster(_)) { Found::ByCluster(groups) } else { Found::ByUser(groups) }
+        let mut all = Vec::new();
+        let mut groups: BTreeMap<String, Vec<Projected>> = BTreeMap::new();
+        for object in objects {
+            let object = object.borrow();
+            if !plan.selector.matches(|key| object.pointer("/metadata/labels")?.get(key)?.as_str()) {
+                continue;
             }
+            let projected = Projected::of(object, &plan, query);
+            match &plan.of {
+                Of::Hub => all.push(projected),
+                Of::Cluster(field) | Of::User(field) => {
+                    for key in texts(field, object) {
+                        groups.entry(key.to_owned()).or_default().push(projected.clone());
+                    }
+                }
+            }
+        }
+        let rows = |objects| Rows::of(objects, &plan, query, budget);
+        let found = match &plan.of {
+            Of::Hub => Found::All(rows(all)),
+            Of::Cluster(_) => Found::ByCluster(groups.into_iter().map(|(key, objects)| (key, rows(objects))).collect()),
+            Of::User(_) => Found::ByUser(groups.into_iter().map(|(key, objects)| (key, rows(objects))).collect()),
         };
         let limit = query.limit.map_or(budget.rows, |limit| budget.rows.min(limit as usize));
         let within = query.created_within_seconds.map(|seconds| i64::from(seconds) * 1000);
@@ -203,26 +228,21 @@ fn of<'r>(groups: &'r BTreeMap<String, Rows>, key: Option<&str>) -> (Option<&'r 
     (key.and_then(|key| groups.get(key)), key.is_some())
 }
 
-/// Objects by every text that stands in a field, or in the list there.
-fn grouped<'v>(objects: Vec<Named<'v>>, field: &Path) -> BTreeMap<String, Vec<Named<'v>>> {
-    let mut groups: BTreeMap<String, Vec<Named<'v>>> = BTreeMap::new();
-    for Named { namespace, name, object } in objects {
-        let found = field.find(object);
-        let several = found.and_then(Value::as_array).into_iter().flatten();
-        let keys: BTreeSet<&str> = found.into_iter().chain(several).filter_map(Value::as_str).collect();
-        for key in keys {
-            groups.entry(key.to_owned()).or_default().push(Named { namespace, name, object });
+impl Projected {
+    fn of(object: &Value, plan: &Plan, query: &Query) -> Self {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+        Self {
+            namespace: text("/metadata/namespace").map(str::to_owned),
+            name: text("/metadata/name").unwrap_or_default().to_owned(),
+            values: plan.fields.iter().map(|field| field.find(object).cloned().unwrap_or(Value::Null)).collect(),
+            created: query.created_within_seconds.and_then(|_| created(object)),
         }
     }
-    groups
 }
 
 impl Rows {
     /// The rows of objects; where they are counted, one for each combination of values.
-    fn of(objects: &[Named<'_>], plan: &Plan, query: &Query, budget: Budget) -> Self {
-        let values = |object: &Value| -> Vec<Value> {
-            plan.fields.iter().map(|field| field.find(object).cloned().unwrap_or(Value::Null)).collect()
-        };
+    fn of(mut objects: Vec<Projected>, plan: &Plan, query: &Query, budget: Budget) -> Self {
         let whole = plan.fields.iter().any(Path::is_whole);
         let bounded = |row: Row<'static>| {
             // Whoever asks for whole objects wants large ones as well: for those the bound of the table is enough.
@@ -231,30 +251,29 @@ impl Rows {
                 false => row,
             }
         };
-        let row = |namespace: Option<&str>, name: &str, values: Vec<Value>| {
-            let namespace = namespace.map(|namespace| namespace.to_owned().into());
-            bounded(Row { namespace, name: name.to_owned().into(), values, complete: true })
+        let row = |namespace: Option<String>, name: String, values: Vec<Value>| {
+            bounded(Row { namespace: namespace.map(Text::from), name: name.into(), values, complete: true })
         };
         if query.count {
             let mut counted: BTreeMap<String, (Vec<Value>, u64)> = BTreeMap::new();
-            for one in objects {
-                let values = values(one.object);
+            for Projected { values, .. } in objects {
                 counted.entry(Value::from(values.clone()).to_string()).or_insert((values, 0)).1 += 1;
             }
             let row = |(mut values, number): (Vec<Value>, u64)| {
                 values.push(number.into());
-                row(None, "", values)
+                row(None, String::new(), values)
             };
             return Self { rows: counted.into_values().map(row).collect(), by_age: Vec::new() };
         }
+        objects.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
         let mut by_age = Vec::new();
         if query.created_within_seconds.is_some() {
             let ages = objects.iter().enumerate();
             // Of those whose age nobody knows it cannot be told that they are old.
-            by_age = ages.map(|(index, one)| (created(one.object).unwrap_or(i64::MAX), index)).collect();
+            by_age = ages.map(|(index, one)| (one.created.unwrap_or(i64::MAX), index)).collect();
             by_age.sort_unstable();
         }
-        let rows = objects.iter().map(|one| row(one.namespace, one.name, values(one.object))).collect();
+        let rows = objects.into_iter().map(|one| row(one.namespace, one.name, one.values)).collect();
         Self { rows, by_age }
     }
 
@@ -292,9 +311,9 @@ fn size(row: &Row<'_>) -> usize {
 ///
 /// # Errors
 /// Says what is wrong with the query.
-pub fn table<'v>(
+pub fn table<V: Borrow<Value>>(
     query: &Query,
-    objects: impl IntoIterator<Item = &'v Value>,
+    objects: impl IntoIterator<Item = V>,
     request: &Request<'_>,
     revision: &str,
     budget: Budget,
@@ -329,7 +348,7 @@ mod tests {
     }
 
     fn all(query: &Query, budget: Budget) -> Table<'static> {
-        table(query, &objects(), &about(None), "7", budget).unwrap()
+        table(query, objects(), &about(None), "7", budget).unwrap()
     }
 
     #[test]
@@ -364,7 +383,7 @@ mod tests {
     fn a_config_map_has_a_row_for_each_key() {
         let map = json!({"metadata": {"name": "m", "namespace": "n"}, "data": {"b": "2", "a": "1"}});
         let query = Query { selector: None, ..query(&["/value"], None) };
-        let table = table(&query, &entries(&map), &about(None), "", Budget::default()).unwrap();
+        let table = table(&query, entries(&map), &about(None), "", Budget::default()).unwrap();
         assert_eq!((&*table.rows[0].name, &table.rows[0].values[0]), ("a", &json!("1")));
         assert_eq!(table.rows[0].namespace.as_deref(), Some("n"));
     }
@@ -383,7 +402,7 @@ mod tests {
     fn a_request_sees_the_rows_of_its_cluster_however_many_there_are() {
         let joined = "/status/conditions/[type=ManagedClusterJoined]/status";
         let query = Query { selector: None, cluster_field: Some("/metadata/name".into()), ..query(&[joined], None) };
-        let evidence = Evidence::new(&query, &clusters(10_000), "7", Budget::default()).unwrap();
+        let evidence = Evidence::new(&query, clusters(10_000), "7", Budget::default()).unwrap();
         let table = evidence.table(&about(Some("c9999")));
         assert_eq!((table.rows.len(), table.complete, &table.rows[0].values[0]), (1, true, &json!("True")));
         let none = evidence.table(&about(Some("other")));

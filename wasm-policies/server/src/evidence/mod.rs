@@ -2,6 +2,7 @@
 
 mod break_glass;
 mod guard;
+mod objects;
 mod source;
 mod store;
 

@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 use ocm_policy_abi::{EvidenceSource, Operation, Query, Request, Table};
 use ocm_policy_engine::{Deadline, PolicyError};
 use ocm_policy_rules::evidence::{self, Budget, Evidence};
+use ocm_policy_rules::review;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::objects::{Key, Object, Objects, read_rows, unreadable};
+use crate::packed::Packed;
 use crate::watch::{Change, Sink};
 
 /// How long a question waits until the object that it is about has arrived here.
@@ -26,17 +29,16 @@ const LONGEST: Duration = Duration::from_millis(200);
 pub(super) struct Store {
     source: EvidenceSource,
     state: Mutex<State>,
-    /// What queries find, by their text.
+    /// What queries find that do not ask for the rows of a cluster, by their text.
     made: Mutex<HashMap<String, Arc<Made>>>,
     read: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct State {
-    /// By namespace and name of the API's object; a ConfigMap is several rows.
-    objects: BTreeMap<(String, String), Object>,
+    objects: Objects,
     /// What the list that is being read has brought so far.
-    coming: Option<BTreeMap<(String, String), Object>>,
+    coming: Option<BTreeMap<Key, Object>>,
     /// Which change made it what it is.
     revision: u64,
     /// The highest resource version that has arrived. The server tells changes of one kind in their order.
@@ -54,14 +56,6 @@ impl State {
     fn is_fresh(&self, oldest: Duration) -> bool {
         self.lost.is_none() && self.confirmed.is_some_and(|confirmed| confirmed.elapsed() <= oldest)
     }
-}
-
-#[derive(Clone)]
-struct Object {
-    uid: String,
-    /// Which change brought it.
-    revision: u64,
-    rows: Result<Arc<Vec<Value>>, String>,
 }
 
 /// What a query found in one state.
@@ -105,7 +99,7 @@ impl Store {
         let _ = self.read.subscribe().wait_for(|read| *read).await;
     }
 
-    fn object(&self, object: Value) -> ((String, String), Object) {
+    fn object(&self, object: Value) -> (Key, Object) {
         let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
         let key = name_of(&object);
         let rows = match &self.source {
@@ -117,14 +111,14 @@ impl Store {
             EvidenceSource::Approvals => Ok(evidence::approval(&object).into_iter().collect()),
             _ => Ok(vec![object]),
         };
-        (key, Object { uid, revision: 0, rows: rows.map(Arc::new) })
+        (key, Object { uid, revision: 0, rows: rows.map(|rows| Packed::new(&Value::Array(rows))) })
     }
 
     /// The object of this name, where the hub has one and can be followed.
     pub(super) fn object_of(&self, name: &str, oldest: Duration) -> Option<Value> {
         let state = self.state();
         let object = state.objects.get(&(String::new(), name.to_owned())).filter(|_| state.is_fresh(oldest))?;
-        object.rows.as_ref().ok()?.first().cloned()
+        read_rows(object.rows.as_ref().ok()?).into_iter().next()
     }
 
     /// The rows that are wanted, where the hub can be followed.
@@ -133,8 +127,8 @@ impl Store {
         if !state.is_fresh(oldest) {
             return Vec::new();
         }
-        let rows = state.objects.values().filter_map(|object| object.rows.as_ref().ok()).flat_map(|rows| rows.iter());
-        rows.filter(|row| wanted(row)).cloned().collect()
+        let rows = state.objects.iter().filter_map(|(_, object)| object.rows.as_ref().ok()).flat_map(read_rows);
+        rows.filter(wanted).collect()
     }
 
     /// The table of a request. `since` is when those objects were created, in milliseconds since 1970, that count; none: all.
@@ -160,8 +154,27 @@ impl Store {
             let why = lost.unwrap_or_else(|| "the hub tells nothing".to_owned());
             return Err(unknown(&format!("is of {} seconds ago: {why}", age.as_secs())));
         }
-        let made = self.made(query, least, since).map_err(|why| unknown(&why))?;
-        Ok(Arc::new(made.evidence.table(request)))
+        let table = match &query.cluster_field {
+            Some(field) => self.of_cluster(query, field, request, since),
+            None => self.made(query, least, since).map(|made| made.evidence.table(request)),
+        };
+        table.map(Arc::new).map_err(|why| unknown(&why))
+    }
+
+    /// What a query finds about the cluster of a request, whose objects alone are looked at.
+    fn of_cluster(
+        &self,
+        query: &Query,
+        field: &str,
+        request: &Request<'_>,
+        since: Option<i64>,
+    ) -> Result<Table<'static>, String> {
+        let (found, revision) = {
+            let mut state = self.state();
+            (state.objects.of_cluster(field, review::cluster_of(request))?, state.revision)
+        };
+        let rows = found.iter().flat_map(read_rows).filter(|row| counts(row, since));
+        evidence::table(query, rows, request, &revision.to_string(), Budget::default()).map_err(|bad| bad.to_string())
     }
 
     /// Waits until what the question is about has arrived: deciding with evidence from before would be deciding without
@@ -211,12 +224,11 @@ impl Store {
             let objects = state.objects.iter().map(|((_, name), object)| (name.clone(), object.rows.clone()));
             (objects.collect::<Vec<_>>(), state.revision)
         };
-        let mut rows = Vec::with_capacity(objects.len());
-        for (name, found) in &objects {
-            let found = found.as_ref().map_err(|why| format!("cannot be read: {name}: {why}"))?;
-            let counts = |row: &&Value| since.is_none_or(|since| row["created"].as_i64().is_some_and(|at| at > since));
-            rows.extend(found.iter().filter(counts));
+        if let Some((name, Err(why))) = objects.iter().find(|(_, rows)| rows.is_err()) {
+            return Err(unreadable(name, why));
         }
+        let rows =
+            objects.iter().flat_map(|(_, rows)| rows.iter().flat_map(read_rows)).filter(|row| counts(row, since));
         let evidence = Evidence::new(query, rows, &revision.to_string(), Budget::default());
         let evidence = evidence.map_err(|error| error.to_string())?;
         let until = Instant::now() + (begun.elapsed() * SHARE).min(LONGEST);
@@ -224,6 +236,11 @@ impl Store {
         made.insert(text, new.clone());
         Ok(new)
     }
+}
+
+/// Whether a row is of an object that was created since then.
+fn counts(row: &Value, since: Option<i64>) -> bool {
+    since.is_none_or(|since| row["created"].as_i64().is_some_and(|at| at > since))
 }
 
 impl Sink for Store {
@@ -252,8 +269,9 @@ impl Sink for Store {
                 state.revision += 1;
                 state.version = state.version.max(state.listed);
                 let revision = state.revision;
-                state.objects = state.coming.take().unwrap_or_default();
-                state.objects.values_mut().for_each(|object| object.revision = revision);
+                let mut objects = state.coming.take().unwrap_or_default();
+                objects.values_mut().for_each(|object| object.revision = revision);
+                state.objects = Objects::of(objects);
                 state.confirm();
                 self.read.send_replace(true);
             }
@@ -289,7 +307,7 @@ fn version_of(object: &Value) -> u64 {
     version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
-fn name_of(object: &Value) -> (String, String) {
+fn name_of(object: &Value) -> Key {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("/metadata/namespace"), text("/metadata/name"))
 }
@@ -437,12 +455,57 @@ mod tests {
     }
 
     #[test]
+    fn a_query_about_a_cluster_finds_what_a_look_at_all_objects_would() {
+        let query = Query {
+            cluster_field: Some("/about".to_owned()),
+            selector: Some("env=prod".to_owned()),
+            ..Query::new("q", EvidenceSource::Clusters, ["/metadata/uid"])
+        };
+        let object = |name: &str, uid: &str, about: Value| json!({"metadata": {"name": name, "uid": uid, "labels": {"env": "prod"}}, "about": about});
+        let store = Store::new(EvidenceSource::Clusters);
+        let mut all =
+            BTreeMap::from([("a", object("a", "1", json!("c1"))), ("b", object("b", "1", json!(["c1", "c2"])))]);
+        list(&store, &all.values().cloned().collect::<Vec<_>>());
+        let agree = |all: &BTreeMap<&str, Value>| {
+            let mut rows = Vec::new();
+            for name in ["c1", "c2", "c3", ""] {
+                let request = asked(Operation::Create, name, "");
+                let table = store.table(&query, &request, &Deadline::NONE, OLDEST, None).unwrap();
+                let expected = evidence::table(&query, all.values(), &request, &table.revision, Budget::default());
+                assert_eq!(*table, expected.unwrap(), "{name}");
+                rows.push(table.rows.len());
+            }
+            rows
+        };
+        assert_eq!(agree(&all), [2, 1, 0, 0]);
+        let changes = [object("c", "1", json!(["c1"])), object("a", "2", json!("c2")), object("b", "2", Value::Null)];
+        for (name, change) in ["c", "a", "b"].into_iter().zip(changes) {
+            store.take(Change::Now(change.clone()));
+            all.insert(name, change);
+            agree(&all);
+        }
+        assert_eq!(agree(&all), [1, 1, 0, 0]);
+        store.take(Change::Gone(all.remove("a").unwrap()));
+        assert_eq!(agree(&all), [1, 0, 0, 0]);
+        all = BTreeMap::from([("d", object("d", "1", json!("c3")))]);
+        list(&store, &all.values().cloned().collect::<Vec<_>>());
+        assert_eq!(agree(&all), [0, 0, 1, 0]);
+    }
+
+    #[test]
     fn what_cannot_be_read_hides_nothing() {
         let store = Store::new(EvidenceSource::Csrs);
         list(&store, &[json!({"metadata": {"name": "r1", "uid": "1"}, "spec": 7})]);
-        let query = Query::new("csrs", EvidenceSource::Csrs, ["/cluster"]);
+        let all = Query::new("csrs", EvidenceSource::Csrs, ["/cluster"]);
+        let of_cluster = Query { cluster_field: Some("/clusters".to_owned()), ..all.clone() };
         let request = asked(Operation::Create, "c", "");
-        let why = store.table(&query, &request, &Deadline::NONE, OLDEST, None).unwrap_err().to_string();
-        assert!(why.contains("cannot be read: r1"), "{why}");
+        for query in [&all, &of_cluster] {
+            let why = store.table(query, &request, &Deadline::NONE, OLDEST, None).unwrap_err().to_string();
+            assert!(why.contains("cannot be read: r1"), "{why}");
+        }
+        store.take(Change::Gone(json!({"metadata": {"name": "r1", "uid": "1"}})));
+        for query in [all, of_cluster] {
+            assert!(store.table(&query, &request, &Deadline::NONE, OLDEST, None).is_ok());
+        }
     }
 }

@@ -1,0 +1,65 @@
+//! Thousands of clusters before webhook and controllers: how fast they get in, against the lower bound, which is a plain
+//! loop of the same writes; what it takes in memory; and whether all right ones get in once, and no hostile one, while the
+//! leader is killed, the API server is killed, a policy is replaced and the webhook's certificate is rotated.
+//!
+//! `cargo soak`, which builds what is measured. `SOAK_CLUSTERS` is how many come at once, several numbers with commas
+//! between them; `SOAK_SEED` decides which of them are hostile.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its result, or ends")]
+#![expect(clippy::cast_precision_loss, reason = "clusters and bytes are few enough")]
+
+mod idle;
+mod rate;
+mod storm;
+mod table;
+
+use std::path::Path;
+use std::time::Duration;
+
+use e2e_tests::accept_support::Hub;
+use e2e_tests::controller_support::Controller;
+use e2e_tests::until_within;
+use fleet_sim::Plan;
+
+use crate::table::Table;
+
+/// How many requests of clusters are on their way at once.
+const AT_ONCE: usize = 64;
+
+fn main() {
+    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
+    let counts = variable("SOAK_CLUSTERS", "1000,10000");
+    let counts: Vec<usize> = counts.split(',').map(|count| count.parse().unwrap()).collect();
+    let seed = variable("SOAK_SEED", "1").parse().unwrap();
+    let mut table = Table::default();
+    let loop_of = idle::measure(&mut table);
+    let mut peaks = Vec::new();
+    for count in counts {
+        rate::measure(count, &loop_of, &mut table);
+        peaks.push((count, storm::run(count, seed, &mut table)));
+    }
+    if let [(few, before), .., (many, after)] = &*peaks {
+        storm::growth((*few, before), (*many, after), &mut table);
+    }
+    table.print();
+    if !table.is_met() {
+        std::process::exit(1);
+    }
+}
+
+/// Right clusters that only join.
+fn joining(prefix: &str, clusters: usize) -> Plan {
+    Plan { prefix: prefix.to_owned(), clusters, hostile: 0, reports: false, seed: 1 }
+}
+
+/// A controller that acts.
+fn leading(hub: &Hub, user: &Path) -> Controller {
+    let controller = Controller::start_as(&hub.cluster, user);
+    until_within(Duration::from_secs(30), "it leads", String::new, || controller.leads());
+    controller
+}
+
+/// How long so many may take.
+fn patience(count: usize) -> Duration {
+    Duration::from_secs(120) + Duration::from_millis(50) * u32::try_from(count).unwrap()
+}
