@@ -104,7 +104,9 @@ fn policies_are_listed_and_described_with_what_waits_for_them() {
     // What joins came to is written with the next change, or once a minute.
     let entry = json!({"namespace": "default", "name": "quota.v2", "key": "quota.wasm"});
     policy(&hub.cluster, "broken", json!({"module": {"configMap": entry}, "mode": "Warn", "onError": "Hold"}));
-    until("decisions are counted", || object(&hub.cluster, &["hpol", "names"])["status"]["decisions"]["denied"] != Value::Null);
+    until("decisions are counted", || {
+        object(&hub.cluster, &["hpol", "names"])["status"]["decisions"]["denied"] != Value::Null
+    });
     let decisions = object(&hub.cluster, &["hpol", "names"])["status"]["decisions"].clone();
     let count = |member: &str| decisions[member].as_u64().unwrap_or_default();
     assert!(count("denied") > 0 && count("allowed") > 0 && count("errors") == 0, "{decisions}");
