@@ -42,7 +42,7 @@ pub struct LetIn {
 }
 
 impl LetIn {
-    /// What an audited hub holds now.
+    /// What a hub holds now.
     pub fn on(hub: &Hub) -> Self {
         Self { clusters: hub.accepted(), requests: hub.approved() }
     }

@@ -1,4 +1,4 @@
-//! Objects of the hub as they are kept: as text, which takes a fifth of the memory that the same takes as a tree.
+//! Objects of the hub as they are kept: as text, which takes less memory than a tree of the same.
 
 use std::sync::Arc;
 
