@@ -26,15 +26,16 @@ impl Policies {
         })
     }
 
-    /// Another number as soon as another policy is in force, or one counts for something else.
+    /// Another number as soon as another policy is in force, or one counts for something else. Numbers have no order.
     pub fn generation(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for (name, slot) in self.registry.slots().iter() {
-            let policy = |policy: &Arc<Policy>| Arc::as_ptr(policy).addr();
             name.hash(&mut hasher);
             slot.enforcement.hash(&mut hasher);
-            slot.active.as_ref().map_or(0, policy).hash(&mut hasher);
-            slot.candidate.as_ref().map(|(candidate, share)| (policy(candidate), *share)).hash(&mut hasher);
+            // Not where it stands in memory: another one may stand there later.
+            slot.active.as_ref().map_or(0, |_| slot.generation).hash(&mut hasher);
+            let candidate = slot.candidate.as_ref();
+            candidate.map(|(candidate, share)| (Arc::as_ptr(candidate).addr(), *share)).hash(&mut hasher);
         }
         hasher.finish()
     }

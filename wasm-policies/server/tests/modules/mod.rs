@@ -109,7 +109,7 @@ async fn a_candidate_that_was_fetched_is_read_once_and_tried_while_the_hub_canno
         assert_eq!((failed(&policies), hub.reads()), (None, Vec::new()));
         assert_eq!(policies.states()["names"].candidate.as_ref().unwrap().share, u8::from(down));
     }
-    assert!(policies.generation() > generation, "it decides for more");
+    assert_ne!(policies.generation(), generation, "it decides for more");
     // Another one is read, and is not tried where it cannot be.
     wanted.candidate.as_mut().unwrap().settings = "{}".to_owned();
     policies.apply(&[wanted]).await;
