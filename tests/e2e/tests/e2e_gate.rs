@@ -1,6 +1,6 @@
 //! A real hub with the feature gate ManagedClusterAutoApproval: it accepts every cluster by itself, and approves what
 //! listed users ask for, such as its bootstrap service account. What keeps others out is what `accept` approves, and what
-//! keeps all of them to the rules is the baseline.
+//! keeps all of them to the rules is the baseline. What policies hold it is kept from accepting, without a word in its log.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +10,17 @@ use std::time::{Duration, Instant};
 use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
+use e2e_tests::controller_support::Controller;
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
-use e2e_tests::{bundle, kubectl_ocm, object, run};
+use e2e_tests::webhook_support::{Webhook, apply, policy, prepare};
+use e2e_tests::{bundle, kubectl_ocm, object, run, until};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::PostParams;
 use kube::{Api, Client, Error};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{identity, signers};
-use ocm_rules::cluster::CLUSTER_SET;
+use ocm_rules::cluster::{ACCEPTED_BY_HUB, CLUSTER_SET, HELD};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
@@ -33,8 +35,8 @@ struct Gate {
 }
 
 impl Gate {
-    fn start() -> Self {
-        let hub = Cluster::start(&Spec::node("gate-hub")).expect("a cluster");
+    fn start(name: &str) -> Self {
+        let hub = Cluster::start(&Spec::node(name)).expect("a cluster");
         let gate = "--feature-gates=ManagedClusterAutoApproval=true";
         let mut command = kubectl_ocm("install", hub.kubeconfig());
         let said = run(command.args(["hub", "--bundle-version", bundle(), "--wait", gate]));
@@ -111,7 +113,7 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) -> String {
 
 #[test]
 fn what_a_hub_accepts_by_itself_is_judged_by_accept_and_by_the_baseline() {
-    let gate = Gate::start();
+    let gate = Gate::start("gate-hub");
     clusters_that_the_hub_accepted_are_judged(&gate);
     let said = run(kubectl_ocm("install", gate.hub.kubeconfig()).args(["baseline", "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -211,4 +213,85 @@ fn listed_users_are_held_to_the_rules(gate: &Gate) {
     let names: Vec<&Value> =
         list["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]["name"]).collect();
     assert_eq!(names, [&request]);
+}
+
+/// How long a hub that tries again and again is given to be caught at it.
+const CALM: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
+    let gate = Gate::start("gate-held");
+    let hub = &gate.hub;
+    prepare(hub);
+    apply(hub, "registrations", ocm_api::crds::registration_manifest().body());
+    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are");
+    let webhook = Webhook::start(hub, &[]);
+    let controller = user_with(hub, "controller", &["policy-controller.yaml"]);
+    let namespace = "--namespace=open-cluster-management";
+    for words in [
+        &["create", "configmap", "cluster-inventory", "--from-literal=known="][..],
+        &["create", "role", "inventory", "--verb=get,list,watch", "--resource=configmaps"],
+        &["create", "rolebinding", "inventory", "--role=inventory", "--user=controller", "--user=webhook"],
+    ] {
+        hub.kubectl(&[words, &[namespace]].concat()).expect("it is made");
+    }
+    policy(hub, "name-claim", json!({"module": {"builtin": "name-claim"}}));
+    policy(hub, "inventory", json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}}));
+    webhook.configure_and_wait(hub);
+    let mut controller = Controller::start_as(hub, &controller);
+
+    let annotation = |name: &str| {
+        let cluster = object(hub, &["managedcluster", name]);
+        cluster["metadata"]["annotations"][ACCEPTED_BY_HUB].as_str().map(str::to_owned)
+    };
+    let is_accepted = |name: &str| object(hub, &["managedcluster", name])["spec"]["hubAcceptsClient"] == true;
+    // Until a policy is loaded it refuses everybody.
+    let register =
+        |name: &str| until("it is stored", || gate.try_register(&gate.unlisted, &managed_cluster(name)).is_ok());
+    let names = ["edge", "shop"];
+    for name in names {
+        register(name);
+        gate.ask(&gate.unlisted, name, "a1");
+    }
+    until("both are held", || names.iter().all(|name| annotation(name).as_deref() == Some(HELD)));
+    // What it has begun may come to its end.
+    sleep(Duration::from_secs(2));
+    let tried = webhook.decisions_of("accept");
+    sleep(CALM);
+    assert_eq!(webhook.decisions_of("accept"), tried, "the hub tries again");
+    assert!(!names.iter().any(|name| is_accepted(name)));
+    let state = object(hub, &["registration.policy.kubectl-ocm.dev", "edge"]);
+    assert!(state["status"]["waitingFor"].to_string().contains("(NotInInventory)"), "{state}");
+
+    // Nobody but those who may accept takes the annotation away, and the webhook stands behind it.
+    let strip = format!(r#"{{"metadata":{{"annotations":{{"{ACCEPTED_BY_HUB}":null}}}}}}"#);
+    hub.kubectl(&["patch", "managedcluster", "shop", "--type=merge", "--patch", &strip]).expect("an administrator may");
+    until("it is held again", || annotation("shop").as_deref() == Some(HELD));
+    assert!(!is_accepted("shop"));
+
+    // As soon as policies let it in, the hub does what it does by itself.
+    let known = r#"{"data":{"edge":""}}"#;
+    hub.kubectl(&["patch", "configmap", "cluster-inventory", "--patch", known, namespace]).expect("it is known");
+    until("the hub accepts it", || is_accepted("edge"));
+    until("it notes it", || annotation("edge").is_some_and(|value| value != HELD));
+    assert!(!is_accepted("shop") && annotation("shop").as_deref() == Some(HELD));
+
+    // And without a policy that holds it.
+    hub.kubectl(&["delete", "hubpolicy", "inventory"]).expect("it is gone");
+    until("the hub accepts it", || is_accepted("shop"));
+
+    // While the gate is off nothing is written.
+    let off = r#"{"spec":{"registrationConfiguration":{"featureGates":[]}}}"#;
+    hub.kubectl(&["patch", "clustermanager", "cluster-manager", "--type=merge", "--patch", off]).expect("it is off");
+    policy(hub, "inventory", json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}}));
+    sleep(Duration::from_secs(7));
+    register("late");
+    gate.ask(&gate.unlisted, "late", "a1");
+    until("it waits", || {
+        let all = object(hub, &["registrations.policy.kubectl-ocm.dev"]);
+        all["items"].as_array().is_some_and(|all| all.iter().any(|one| one["metadata"]["name"] == "late"))
+    });
+    sleep(Duration::from_secs(1));
+    assert_eq!(annotation("late"), None);
+    assert_eq!(controller.terminate(), Some(0));
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::effects::Effects;
+use crate::held::AutoApproval;
 use crate::hub::{Hub, Wake};
 use crate::join::Joins;
 use crate::lease::{Candidate, Holder, Leadership, LeaseName};
@@ -84,12 +85,13 @@ impl Controller {
             narrator.tell(Event::done("this controller acts now"));
             let mut until = lead.clone();
             let modules = Arc::new(Modules::new(&self.0, lead));
-            let report = Report::new(&self.0, lead, &modules);
+            let auto_approval = Arc::new(AutoApproval::default());
+            let report = Report::new(&self.0, lead, &modules, &auto_approval);
             tokio::select! {
                 () = until.lost() => {}
                 () = report.run(narrator) => {}
                 () = modules.run(narrator) => {}
-                why = self.session(lead) => {
+                why = self.session(lead, &auto_approval, narrator) => {
                     narrator.tell(Event::warning(why));
                     tokio::time::sleep(BEGIN_AGAIN).await;
                     continue;
@@ -101,8 +103,11 @@ impl Controller {
 
     /// Works with what the hub holds from now on: what was read before others acted tells nothing of it. Ends with the
     /// reason why it cannot.
-    async fn session(&self, lead: &Leadership) -> String {
+    async fn session(&self, lead: &Leadership, auto_approval: &Arc<AutoApproval>, narrator: &dyn Narrator) -> String {
         let parts = &self.0;
+        if let Err(why) = auto_approval.look(&parts.hub).await {
+            narrator.tell(Event::warning(why));
+        }
         let effects = Effects::new(parts.effects.clone(), lead.clone());
         let registrations = match Registrations::read(&effects).await {
             Ok(registrations) => registrations,
@@ -131,10 +136,11 @@ impl Controller {
             metrics: parts.metrics.clone(),
             log: Log(parts.log.clone()),
             holder: parts.holder.0.clone(),
+            auto_approval: auto_approval.clone(),
             turn: tokio::sync::Mutex::default(),
             attempts: std::sync::Mutex::default(),
         });
-        let mut inputs = self.inputs();
+        let mut inputs = self.inputs(auto_approval);
         let mut round = Instant::now();
         let mut ticks = tokio::time::interval(LOOKS);
         loop {
@@ -169,7 +175,7 @@ impl Controller {
                 },
                 () = due => {}
                 _ = ticks.tick() => {
-                    let (now, current) = (Instant::now(), self.inputs());
+                    let (now, current) = (Instant::now(), self.inputs(auto_approval));
                     if current != inputs && now >= round {
                         inputs = current;
                         queue.touch_waiting(now);
@@ -182,8 +188,8 @@ impl Controller {
         }
     }
 
-    /// Another value as soon as policies, or what they know of the hub, have changed.
-    fn inputs(&self) -> (u64, u64) {
-        (self.0.policies.generation(), self.0.knowledge.revision())
+    /// Another value as soon as policies, what they know of the hub, or what it does by itself have changed.
+    fn inputs(&self, auto_approval: &AutoApproval) -> (u64, u64, bool) {
+        (self.0.policies.generation(), self.0.knowledge.revision(), auto_approval.is_on())
     }
 }

@@ -126,7 +126,16 @@ impl Effects {
 
     /// Accepts exactly this cluster as it was judged, with the changes that policies make, in one write.
     pub(crate) async fn accept(&self, cluster: &ManagedCluster, changes: &[Value]) -> Result<u64, Failed> {
-        let patch = acceptance(cluster, changes);
+        self.write(cluster, acceptance(cluster, changes)).await
+    }
+
+    /// Changes exactly this cluster as it was looked at.
+    pub(crate) async fn change(&self, cluster: &ManagedCluster, changes: Vec<Value>) -> Result<(), Failed> {
+        let patch = pins(cluster).into_iter().chain(changes).collect();
+        self.write(cluster, patch).await.map(drop)
+    }
+
+    async fn write(&self, cluster: &ManagedCluster, patch: Value) -> Result<u64, Failed> {
         let patch = serde_json::from_value(patch).map_err(|error| Failed::Refused(error.to_string()))?;
         let api: Api<DynamicObject> =
             Api::all_with(self.client.clone(), &kube::api::ApiResource::erase::<ManagedCluster>(&()));
@@ -205,13 +214,17 @@ impl Effects {
 
 /// The patch that accepts a cluster. It fails as a whole where the cluster is not what was judged.
 fn acceptance(cluster: &ManagedCluster, changes: &[Value]) -> Value {
-    let pins = [
+    // The resource version says that it was not accepted before.
+    let accept = json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true});
+    pins(cluster).into_iter().chain([accept]).chain(changes.iter().cloned()).collect()
+}
+
+/// What has a patch fail as a whole where a cluster is not as it was looked at.
+fn pins(cluster: &ManagedCluster) -> [Value; 2] {
+    [
         json!({"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid}),
         json!({"op": "test", "path": "/metadata/resourceVersion", "value": cluster.metadata.resource_version}),
-        // The resource version says that it was not accepted before.
-        json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true}),
-    ];
-    pins.into_iter().chain(changes.iter().cloned()).collect()
+    ]
 }
 
 fn number(version: Option<&str>) -> u64 {

@@ -16,6 +16,7 @@ use ocm_policy_server::{Knowledge, Metrics, Policies};
 use serde_json::Value;
 
 use crate::effects::{Effects, Failed};
+use crate::held::AutoApproval;
 use crate::hub::{Asked, Hub, Snapshot};
 use crate::log::Log;
 use crate::queue::Next;
@@ -26,7 +27,7 @@ use crate::step::{Judged, Ruled, judged, ruled};
 /// What was not read for so long is not known.
 const OLDEST: Duration = Duration::from_secs(60);
 /// How long the policies may take together.
-const DECIDES: Duration = Duration::from_secs(5);
+pub(crate) const DECIDES: Duration = Duration::from_secs(5);
 /// Whoever waits is looked at again after this time at the latest.
 const LONGEST: Duration = Duration::from_mins(10);
 /// A name that was used is looked at again after this time at the latest.
@@ -44,6 +45,7 @@ pub(crate) struct Joins {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: Log,
     pub(crate) holder: String,
+    pub(crate) auto_approval: Arc<AutoApproval>,
     /// Held by the join whose effects are to be seen before the next one is asked about.
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// How often each was answered with hold.
@@ -112,23 +114,29 @@ impl Joins {
         let before = self.registrations.get(name).unwrap_or_default();
         let used = is_used(&before, cluster, now);
         let next = match ruled(&decision, used) {
-            Ruled::Nothing => self.settled(&snapshot, cluster, before, &options).await?,
+            Ruled::Nothing => Some(self.settled(&snapshot, cluster, before, &options).await?),
             Ruled::Person(refusal) => {
                 let why = format!("a person: {} ({})", refusal.detail, refusal.code);
-                self.person(&snapshot, cluster, before, &why).await?
+                Some(self.person(&snapshot, cluster, before, &why).await?)
             }
             Ruled::Ask { stands_on, approve, accept } => {
                 let subject = snapshot.asked.get(stands_on).zip(snapshot.object.as_ref());
                 let Some((asked, object)) = subject else { return Ok(Next::Again) };
-                let Some(csr) = asked.object.as_ref().map(|object| Arc::new(object.read())) else {
-                    return self.person(&snapshot, cluster, before, "a person: its request is too large").await;
-                };
-                let subject = Subject { snapshot: &snapshot, cluster, object, asked, csr: &csr, approve, accept };
-                self.ask(&subject, before, &options).await?
+                match asked.object.as_ref().map(|object| Arc::new(object.read())) {
+                    None => Some(self.person(&snapshot, cluster, before, "a person: its request is too large").await?),
+                    Some(csr) => {
+                        let subject =
+                            Subject { snapshot: &snapshot, cluster, object, asked, csr: &csr, approve, accept };
+                        self.ask(&subject, before, &options).await?
+                    }
+                }
             }
         };
         drop(turn);
-        Ok(next)
+        // Who was let in is held by nothing.
+        let Some(next) = next else { return Ok(Next::Rest) };
+        let held = self.hold(&snapshot, cluster).await?;
+        Ok(if held && next == Next::Rest { Next::Waits(LONGEST) } else { next })
     }
 
     /// A person has to decide. Of clusters that nobody asks for nothing is written.
@@ -207,8 +215,13 @@ impl Joins {
         let _ = self.registrations.write(&self.effects, name, new).await;
     }
 
-    /// Asks the policies, and carries out what they say.
-    async fn ask(&self, subject: &Subject<'_>, before: RegistrationStatus, options: &Options) -> Result<Next, Failed> {
+    /// Asks the policies, and carries out what they say. None: it was let in.
+    async fn ask(
+        &self,
+        subject: &Subject<'_>,
+        before: RegistrationStatus,
+        options: &Options,
+    ) -> Result<Option<Next>, Failed> {
         let name = &subject.snapshot.name;
         let now = Timestamp::now();
         let said = self.judge(subject, now).await?;
@@ -233,7 +246,7 @@ impl Joins {
                 self.tell(subject.cluster, &before, &new, new.verdict.clone().as_str()).await;
                 self.registrations.write(&self.effects, name, new).await?;
                 let again = again.map_or(LONGEST, |seconds| Duration::from_secs(seconds.max(1).into()));
-                return Ok(Next::Waits(again.min(LONGEST)));
+                return Ok(Some(Next::Waits(again.min(LONGEST))));
             }
         };
         // Another key may ask by now.
@@ -271,7 +284,7 @@ impl Joins {
         self.tell(subject.cluster, &before, &new, "Accepted").await;
         let written = self.registrations.write(&self.effects, name, new).await;
         self.until_seen(&seen).await?;
-        written.map(|()| Next::Rest)
+        written.map(|()| None)
     }
 
     /// Waits until policies would be shown what was written, or this process leads no more.

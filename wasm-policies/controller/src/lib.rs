@@ -15,6 +15,7 @@ mod attempts;
 mod controller;
 mod effects;
 mod enforcement;
+mod held;
 mod hub;
 mod join;
 mod lease;

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::controller::Parts;
 use crate::effects::{Effects, Failed};
 use crate::enforcement::{Enforcement, Problem, UNKNOWN, look};
+use crate::held::AutoApproval;
 use crate::lease::Leadership;
 use crate::modules::Modules;
 use crate::policy_status::status;
@@ -41,16 +42,22 @@ pub(crate) struct Report<'a> {
     effects: Effects,
     api: Api<DynamicObject>,
     modules: &'a Modules,
+    auto_approval: &'a AutoApproval,
 }
 
 /// What was written last, and when.
 type Written = (BTreeMap<String, State>, Enforcement, Instant);
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(parts: &'a Parts, lead: &Leadership, modules: &'a Modules) -> Self {
+    pub(crate) fn new(
+        parts: &'a Parts,
+        lead: &Leadership,
+        modules: &'a Modules,
+        auto_approval: &'a AutoApproval,
+    ) -> Self {
         let effects = Effects::new(parts.effects.clone(), lead.clone());
         let api = Api::all_with(parts.effects.clone(), &ApiResource::erase::<HubPolicy>(&()));
-        Self { parts, effects, api, modules }
+        Self { parts, effects, api, modules, auto_approval }
     }
 
     /// Goes on until it is dropped.
@@ -62,7 +69,8 @@ impl<'a> Report<'a> {
         loop {
             self.break_glass(&mut approvals, narrator).await;
             if seen.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOKS) {
-                let now = look(&self.parts.hub).await;
+                // Why that cannot be told was said when this controller began to act.
+                let (now, _) = futures::join!(look(&self.parts.hub), self.auto_approval.look(&self.parts.hub));
                 self.alarm(seen.as_ref().map(|(before, _)| before), &now, narrator).await;
                 seen = Some((now, Instant::now()));
             }

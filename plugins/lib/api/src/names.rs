@@ -136,6 +136,10 @@ pub mod identity {
     /// The hub's gRPC server, which creates CSRs and ManagedClusters on behalf of agents.
     /// `manifests/cluster-manager/hub/grpc-server`
     pub const GRPC_SERVER_USER: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
+    /// The hub's registration controller, which accepts clusters by itself where the feature gate
+    /// ManagedClusterAutoApproval is on. `manifests/cluster-manager/hub/registration`
+    pub const REGISTRATION_CONTROLLER_USER: &str =
+        "system:serviceaccount:open-cluster-management-hub:registration-controller-sa";
 
     /// User name of an agent: the common name of its certificate.
     pub fn agent_user(cluster: &str, agent: &str) -> String {

@@ -14,8 +14,8 @@ pub struct Holder {
     pub deleting: bool,
     /// Whether the hub accepts it.
     pub accepted: bool,
-    /// Whether the hub accepted it by itself, as it does for everybody where that is switched on: it has the annotation
-    /// [`ACCEPTED_BY_HUB`](crate::cluster::ACCEPTED_BY_HUB).
+    /// Whether the hub accepted it by itself, as it does for everybody where that is switched on:
+    /// [`is_accepted_by_hub`](crate::cluster::is_accepted_by_hub).
     pub accepted_by_hub: bool,
     /// Whether the hub has acted on an acceptance of it: it has the condition `HubAcceptedManagedCluster`, true or not.
     pub accepted_before: bool,

@@ -15,6 +15,14 @@ pub const HUB_TAINTS: &[&str] =
     &["cluster.open-cluster-management.io/unavailable", "cluster.open-cluster-management.io/unreachable"];
 /// Annotation that the hub itself puts on a ManagedCluster that it accepts without asking anybody.
 pub const ACCEPTED_BY_HUB: &str = "open-cluster-management.io/automatically-accepted-on";
+/// The value of [`ACCEPTED_BY_HUB`] by which the policy controller holds a ManagedCluster: the hub accepts none by itself
+/// that has the annotation, whatever it says.
+pub const HELD: &str = "held-by-policy.kubectl-ocm.dev";
+
+/// Whether the value of [`ACCEPTED_BY_HUB`] says that the hub itself accepted a cluster.
+pub fn is_accepted_by_hub(value: Option<&str>) -> bool {
+    value.is_some_and(|value| value != HELD)
+}
 
 /// A ManagedCluster.
 #[derive(Debug)]
@@ -291,6 +299,12 @@ mod tests {
             ..PLAIN
         };
         assert_eq!(registration(&by_hub, &later), []);
+    }
+
+    #[test]
+    fn what_holds_a_cluster_is_no_acceptance() {
+        assert!(is_accepted_by_hub(Some("2026-01-01T00:00:00Z")));
+        assert!(!is_accepted_by_hub(Some(HELD)) && !is_accepted_by_hub(None));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use ocm_policy_sdk::rules::claim::{self, Claimant, Facts, Holder, Namespace, State};
-use ocm_policy_sdk::rules::cluster::ACCEPTED_BY_HUB;
+use ocm_policy_sdk::rules::cluster::{ACCEPTED_BY_HUB, is_accepted_by_hub};
 use ocm_policy_sdk::rules::csr::{Content, Csr, Key, Settings, Signature};
 use ocm_policy_sdk::rules::identity::Requester;
 use ocm_policy_sdk::serde_json::Value;
@@ -132,7 +132,7 @@ impl<'r, 'a> Evidence<'r, 'a> {
             created: moment(created),
             deleting: !deleted.is_null(),
             accepted: accepted.as_bool().unwrap_or(false),
-            accepted_by_hub: !by_hub.is_null(),
+            accepted_by_hub: is_accepted_by_hub(by_hub.as_str()),
             accepted_before: !hub_accepted.is_null(),
             joined,
             joined_at: moment(joined_at).filter(|_| joined),
@@ -175,7 +175,7 @@ fn holder(cluster: &Cluster<'_>) -> Holder {
         created: cluster.created,
         deleting: cluster.deleting,
         accepted: cluster.accepted,
-        accepted_by_hub: cluster.annotations.get(ACCEPTED_BY_HUB).is_some(),
+        accepted_by_hub: is_accepted_by_hub(cluster.annotations.get(ACCEPTED_BY_HUB).map(AsRef::as_ref)),
         accepted_before: condition("HubAcceptedManagedCluster").is_some(),
         joined: joined.is_some(),
         joined_at: joined.and_then(|known| known.since),

@@ -382,11 +382,14 @@ fn holder(cluster: &ManagedCluster) -> Holder {
         created: millis(cluster.metadata.creation_timestamp.as_ref().map(|time| time.0)),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
         accepted: cluster.spec.hub_accepts_client.unwrap_or_default(),
-        accepted_by_hub: cluster
-            .metadata
-            .annotations
-            .as_ref()
-            .is_some_and(|annotations| annotations.contains_key(content::ACCEPTED_BY_HUB)),
+        accepted_by_hub: content::is_accepted_by_hub(
+            cluster
+                .metadata
+                .annotations
+                .as_ref()
+                .and_then(|annotations| annotations.get(content::ACCEPTED_BY_HUB))
+                .map(String::as_str),
+        ),
         accepted_before: conditions::find(conditions_of(cluster), managed_cluster::HUB_ACCEPTED).is_some(),
         joined: joined.is_some(),
         joined_at: millis(joined.map(|condition| condition.last_transition_time.0)),

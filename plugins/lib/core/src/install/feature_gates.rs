@@ -6,6 +6,8 @@ use crate::gates::{Gate, Part, gate};
 pub const AUTO_APPROVAL: &str = "ManagedClusterAutoApproval";
 /// Name of the gate with which clusters without a set join the set `default`.
 pub const DEFAULT_CLUSTER_SET: &str = "DefaultClusterSet";
+/// Sets all alpha gates that are not set by name.
+pub const ALL_ALPHA: &str = "AllAlpha";
 
 /// Every gate of the hub.
 pub const GATES: &[Gate] = &[

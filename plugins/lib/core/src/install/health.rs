@@ -7,7 +7,7 @@ use ocm_api::names::{hub, namespaces, operators};
 use ocm_api::operator::{ClusterManagerMode, FeatureGateMode};
 use ocm_api::{ClusterManager, Condition};
 
-use super::feature_gates::DEFAULT_CLUSTER_SET;
+use super::feature_gates::{ALL_ALPHA, AUTO_APPROVAL, DEFAULT_CLUSTER_SET};
 use crate::workload::Health;
 
 /// What a hub shows at one moment.
@@ -155,6 +155,19 @@ pub fn has_default_set(manager: &ClusterManager) -> bool {
     !gates.into_iter().any(|gate| gate.feature == DEFAULT_CLUSTER_SET && gate.mode == Some(FeatureGateMode::Disable))
 }
 
+/// Whether a hub accepts clusters by itself, whoever creates them: its feature gate ManagedClusterAutoApproval is on. So it
+/// may be where none of these is the hub's here: its operator runs on another cluster, or it has none.
+pub fn accepts_clusters(managers: &[ClusterManager]) -> bool {
+    let mut here = managers.iter().filter(|manager| !is_hosted(manager)).peekable();
+    let is_on = |manager: &ClusterManager| {
+        let gates = manager.spec.registration_configuration.iter().flat_map(|registration| &registration.feature_gates);
+        let of = |name: &str| gates.clone().rfind(|gate| gate.feature == name)?.mode.clone();
+        // It is an alpha gate.
+        of(AUTO_APPROVAL).or_else(|| of(ALL_ALPHA)) == Some(FeatureGateMode::Enable)
+    };
+    here.peek().is_none() || here.any(is_on)
+}
+
 /// The set of a new cluster that the ManagedCluster webhook was asked about.
 pub fn is_defaulted(manager: &ClusterManager, set: Option<&str>) -> bool {
     !has_default_set(manager) || set == Some(hub::DEFAULT_CLUSTER_SET)
@@ -232,7 +245,7 @@ fn reported(facts: &HubFacts, findings: &mut Vec<Finding>) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -251,6 +264,38 @@ mod tests {
                     condition("HubRegistrationDegraded", "False"), condition("HubPlacementDegraded", "False")]},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn a_hub_accepts_clusters_where_its_gate_is_on_and_where_nobody_knows() {
+        let with = |gates: Value, mode: &str| {
+            let mut manager = manager(2, "False");
+            manager.spec = serde_json::from_value(json!({
+                "registrationConfiguration": {"featureGates": gates}, "deployOption": {"mode": mode},
+            }))
+            .unwrap();
+            manager
+        };
+        let gate = |name: &str, mode: &str| json!({"feature": name, "mode": mode});
+        let on = with(json!([gate("ManagedClusterAutoApproval", "Enable")]), "Default");
+        let off = with(json!([gate("ResourceCleanup", "Enable")]), "Default");
+        let all = with(json!([gate("AllAlpha", "Enable")]), "Default");
+        let all_but = [gate("AllAlpha", "Enable"), gate("ManagedClusterAutoApproval", "Disable")];
+        let all_but = with(json!(all_but), "Default");
+        let elsewhere = with(json!([]), "Hosted");
+        for (managers, accepts) in [
+            (vec![on.clone()], true),
+            (vec![off.clone()], false),
+            (vec![off.clone(), on], true),
+            (vec![all], true),
+            (vec![all_but], false),
+            (vec![manager(2, "False")], false),
+            (vec![], true),
+            (vec![elsewhere.clone()], true),
+            (vec![elsewhere, off], false),
+        ] {
+            assert_eq!(accepts_clusters(&managers), accepts, "{managers:?}");
+        }
     }
 
     fn facts(manager: ClusterManager) -> HubFacts {

@@ -7,20 +7,23 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use kube::api::ListParams;
-use ocm_api::HubPolicy;
+use kube::{Api, ResourceExt as _};
+use ocm_api::{HubPolicy, ManagedCluster};
 use ocm_core::plan::{Applied, Found, Outcome, Plan};
 use ocm_core::policy_engine::{self as engine, Removal};
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::access::Right;
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply, remove};
+use ocm_rules::cluster::{ACCEPTED_BY_HUB, HELD};
 
 /// What the rights are needed for.
 const PURPOSE: &str = "uninstall the policy engine";
 /// How long an API server may take to learn that it asks nobody any more.
 const LEARNS: Duration = Duration::from_secs(5);
+/// How many clusters are named.
+const NAMED: usize = 10;
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -119,11 +122,41 @@ pub async fn uninstall_policy_engine(
         tokio::time::sleep(LEARNS).await;
     }
     applied.extend(remove::all(cluster, engine, request.dry_run, narrator, each).await?);
+    if request.dry_run == DryRun::No && asked {
+        tell_held(cluster, narrator).await;
+    }
     let gone = match request.wait.filter(|_| request.dry_run == DryRun::No) {
         Some(timeout) => Some(gone(cluster, request.purge, timeout, narrator).await),
         None => None,
     };
     Ok(EngineUninstalled { applied, gone })
+}
+
+/// Tells which clusters the hub still does not accept by itself, because they were held: nobody releases them any more.
+async fn tell_held(cluster: &Cluster, narrator: &dyn Narrator) {
+    let api: Api<ManagedCluster> = Api::all(cluster.client.clone());
+    let held = match api.list_metadata(&ListParams::default()).await {
+        Ok(list) => {
+            list.items.into_iter().filter(|one| one.annotations().get(ACCEPTED_BY_HUB).is_some_and(|v| v == HELD))
+        }
+        Err(error) => {
+            let why = cluster.explain("list ManagedClusters", error);
+            narrator
+                .tell(Event::warning(format!("which clusters stay held from being accepted cannot be told: {why}")));
+            return;
+        }
+    };
+    let names: Vec<String> = held.map(|one| one.name_any()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let some = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    narrator.tell(Event::warning(format!(
+        "the hub still accepts none of these by itself: {some}{more}; `kubectl annotate managedcluster NAME \
+         {ACCEPTED_BY_HUB}-` releases one"
+    )));
 }
 
 /// Waits until no pod is left, and, where it was deleted, the namespace neither.
