@@ -74,7 +74,11 @@ const TEST: &str = "Examples:
   kubectl ocm policy test only-prod.wasm --tests tests.yaml -o junit > report.xml
 
   # Take what the policy says now as what it should say
-  kubectl ocm policy test only-prod --update";
+  kubectl ocm policy test only-prod --update
+
+  # HubPolicies as they are to be applied, by the test cases in spec.tests
+  kubectl ocm policy test -f policies.yaml
+  kubectl ocm policy test -f only-prod.yaml --module only-prod=only-prod/only-prod.wasm";
 
 const RUN: &str =
     "A policy is FILE, or FILE=SETTINGS with a file of settings. A request is a request of the contract, an
@@ -246,9 +250,9 @@ pub(crate) struct InspectArgs {
 /// Arguments of `kubectl ocm policy test`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TestArgs {
-    /// The module, or the folder of a project that has been built
-    #[arg(value_name = "FILE|FOLDER", default_value = ".")]
-    pub(crate) subject: PathBuf,
+    /// The module, or the folder of a project that has been built (default: .)
+    #[arg(value_name = "FILE|FOLDER")]
+    pub(crate) subject: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kind: KindArgs,
     /// The test cases (default: tests.yaml beside the module)
@@ -257,6 +261,12 @@ pub(crate) struct TestArgs {
     /// Write what the policy says now into the tests
     #[arg(long)]
     pub(crate) update: bool,
+    /// File of HubPolicies whose own test cases are asked, - for stdin; several times for several
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Module of a HubPolicy of the files that names a ConfigMap, as for apply; several times for several
+    #[arg(long = "module", value_name = "POLICY=FILE")]
+    pub(crate) modules: Vec<String>,
     /// Format of stdout
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", help_heading = "Output")]
     pub(crate) output: TestFormat,

@@ -9,7 +9,9 @@ use ocm_api::policy::HubPolicySpec;
 use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
-use ocm_policy_engine::{Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, annotate};
+use ocm_policy_engine::{
+    Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, annotate, pass_cases,
+};
 use ocm_policy_rules::{Scope, hub_policy};
 
 use crate::args::{KindArgs, PoliciesArgs};
@@ -67,13 +69,33 @@ impl Loader {
         self.compiler.describe(module, &self.ceiling)
     }
 
-    /// Loads a policy as a hub does: with its limits, and with nothing of what its module announces but what it is granted.
+    /// Loads a policy as a hub does: with its limits, with nothing of what its module announces but what it is granted, and
+    /// only if it passes its test cases.
     pub(crate) fn of_hub(&self, name: &str, module: &[u8], policy: &HubPolicySpec) -> Result<Arc<Policy>, PolicyError> {
         let settings = hub_policy::settings(policy.settings.as_ref());
+        let loaded = self.of_hub_with(name, module, policy, &settings)?;
+        if let Some(cases) = &policy.tests {
+            let load = |own: &str| match own == settings {
+                true => Ok(loaded.clone()),
+                false => self.of_hub_with(name, module, policy, own),
+            };
+            pass_cases(cases, &settings, load).map_err(PolicyError::Load)?;
+        }
+        Ok(loaded)
+    }
+
+    /// As [`Self::of_hub`], with these settings, whatever its test cases say.
+    pub(crate) fn of_hub_with(
+        &self,
+        name: &str,
+        module: &[u8],
+        policy: &HubPolicySpec,
+        settings: &str,
+    ) -> Result<Arc<Policy>, PolicyError> {
         let ceiling = self.ceiling.lowered(&hub_policy::limits(&policy.limits));
         let artifact = match &self.cache {
-            Some(cache) => cache.artifact(&self.compiler, module, &settings, &ceiling)?,
-            None => self.compiler.compile(module, &settings, &ceiling)?,
+            Some(cache) => cache.artifact(&self.compiler, module, settings, &ceiling)?,
+            None => self.compiler.compile(module, settings, &ceiling)?,
         };
         if artifact.header().manifest.operations.is_empty() {
             return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));

@@ -17,7 +17,7 @@ pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         What::New(args) => apart(move |_| verbs::new::run(args, &ui)).await,
         What::Build(args) => apart(move |children| verbs::build::run(args, &ui, &children)).await,
         What::Inspect(args) => apart(move |_| verbs::inspect::run(args, &ui)).await,
-        What::Test(args) => apart(move |_| verbs::test::run(args, &ui)).await,
+        What::Test(args) => verbs::test::run(args, ui).await,
         What::Run(args) => apart(move |_| verbs::run::run(args, &ui)).await,
         What::Explain(args) if args.hypothetical => verbs::explain::hypothetical::run(*args, ui).await,
         What::Explain(args) if args.files.is_empty() => verbs::explain::cluster::run(*args, ui).await,

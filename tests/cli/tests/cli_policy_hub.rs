@@ -44,6 +44,53 @@ fn ocm(cli: &Cli, words: &[&str]) -> Run {
     cli.run(std::iter::once("policy").chain(words.iter().copied()))
 }
 
+/// A HubPolicy of the name-pattern that comes along, with a test case that expects this of the name dev-1.
+fn tested(patterns: &str, verdict: &str) -> String {
+    let cases = format!(
+        "cases:\n- name: dev\n  request: {{operation: join, cluster: {{name: dev-1}}}}\n  expect: {{verdict: {verdict}}}\n"
+    );
+    let module = json!({"builtin": "name-pattern"});
+    policy(json!({"module": module, "settings": {"patterns": [patterns]}, "tests": cases}))
+}
+
+#[test]
+fn a_file_of_policies_is_tested_without_a_hub_and_applied_unchanged() {
+    let (cli, server) = home();
+    cli.write("good.yaml", &tested("prod-*", "deny"));
+    cli.write("bad.yaml", &tested("*", "deny"));
+    let none = policy(json!({"module": {"builtin": "csr-hygiene"}})).replace("\"p\"", "\"q\"");
+    cli.write("none.yaml", &none);
+    let map = json!({"module": from_map(), "tests": "cases:\n- {name: c, request: {operation: create}, expect: {verdict: allow}}\n"});
+    cli.write("own.yaml", &policy(map));
+    let mut all = String::new();
+    for words in [
+        &["test", "-f", "good.yaml", "-f", "none.yaml"][..],
+        &["test", "-f", "bad.yaml"],
+        &["test", "-f", "none.yaml"],
+        &["test", "-f", "own.yaml"],
+        &["test", "-f", "good.yaml", "--tests", "tests.yaml"],
+        &["test", "good.wasm", "--module", "p=good.wasm"],
+    ] {
+        all += &format!("$ kubectl ocm policy {}\n{}", words.join(" "), ocm(&cli, words));
+    }
+    check!("policy-test-file", cli, all);
+    let own = ocm(&cli, &["test", "-f", "own.yaml", "--module", "p=good.wasm", "-o", "json"]);
+    let document: Value = serde_json::from_str(&own.stdout).expect("JSON");
+    assert_eq!(
+        (own.exit, &document["passed"], &document["policies"][0]["cases"][0]["passed"]),
+        (0, &true.into(), &true.into())
+    );
+    for format in ["junit", "tap"] {
+        let run = ocm(&cli, &["test", "-f", "good.yaml", "-f", "bad.yaml", "-o", format]);
+        assert_eq!(run.exit, 2, "two of one name: {run}");
+        let run = ocm(&cli, &["test", "-f", "bad.yaml", "-o", format]);
+        assert!(run.exit == 1 && run.stdout.contains("deny"), "{run}");
+    }
+    let applied = ocm(&cli, &["apply", "-f", "bad.yaml", "--context", "hub"]);
+    assert!(applied.exit == 2 && applied.stderr.contains("its test case \"dev\" (line 2) fails"), "{applied}");
+    assert!(server.lines().is_empty(), "{:?}", server.lines());
+}
+
 #[test]
 fn what_cannot_be_loaded_never_reaches_the_hub() {
     let (cli, server) = home();

@@ -104,7 +104,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "ocm-policy-engine",
         layer: Layer::Edge,
-        ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules"],
+        ours: &["ocm-api", "ocm-core", "ocm-policy-abi", "ocm-policy-rules", "ocm-policy-testing"],
         never: WORLD,
         not_itself: &[],
     },

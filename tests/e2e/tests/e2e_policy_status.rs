@@ -19,12 +19,18 @@ fn object(hub: &Hub, name: &str) -> Value {
     serde_json::from_str(&text).expect("kubectl prints JSON")
 }
 
-/// Status and reason of each condition: Loaded, Enforcing, Degraded.
-fn conditions(hub: &Hub, name: &str) -> Vec<String> {
+/// Status and reason of a condition.
+fn condition(hub: &Hub, name: &str, kind: &str) -> String {
     let object = object(hub, name);
-    let word = |condition: &Value, member: &str| condition[member].as_str().unwrap_or_default().to_owned();
     let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    all.iter().map(|one| format!("{} {}", word(one, "status"), word(one, "reason"))).collect()
+    let one = all.into_iter().find(|one| one["type"] == kind).unwrap_or_default();
+    let word = |member: &str| one[member].as_str().unwrap_or_default();
+    format!("{} {}", word("status"), word("reason"))
+}
+
+/// Status and reason of these conditions: Loaded, Enforcing, Degraded.
+fn conditions(hub: &Hub, name: &str) -> Vec<String> {
+    ["Loaded", "Enforcing", "Degraded"].map(|kind| condition(hub, name, kind)).to_vec()
 }
 
 fn becomes(hub: &Hub, name: &str, expected: [&str; 3]) {
@@ -131,6 +137,25 @@ fn a_version_that_cannot_be_loaded_is_told_and_the_former_one_stays() {
     policy(&hub.cluster, "names", names("name-pattern"));
     becomes(&hub, "names", ["True Loaded", "True Answered", "False AsWanted"]);
     assert_eq!(events(&hub, "LoadFailed"), both);
+
+    // So does one that fails its test cases.
+    assert_eq!(condition(&hub, "names", "TestsPassed"), "Unknown NoTests");
+    let tested = |verdict: &str| {
+        let case = format!(
+            "{{name: c, request: {{operation: create, cluster: {{name: dev-1}}}}, expect: {{verdict: {verdict}}}}}"
+        );
+        let mut spec = names("name-pattern");
+        spec["tests"] = format!("cases:\n- {case}\n").into();
+        spec
+    };
+    policy(&hub.cluster, "names", tested("allow"));
+    becomes(&hub, "names", ["False TestsFailed", "True Answered", "True TestsFailed"]);
+    assert_eq!(condition(&hub, "names", "TestsPassed"), "False TestsFailed");
+    let message = object(&hub, "names")["status"]["conditions"].to_string();
+    assert!(message.contains("expected allow, got deny"), "{message}");
+    policy(&hub.cluster, "names", tested("deny"));
+    becomes(&hub, "names", ["True Loaded", "True Answered", "False AsWanted"]);
+    assert_eq!(condition(&hub, "names", "TestsPassed"), "True Passed");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::Condition;
-use ocm_api::conditions::hub_policy::{DEGRADED, ENFORCING, LOADED};
+use ocm_api::conditions::hub_policy::{DEGRADED, ENFORCING, LOADED, TESTS_PASSED};
 use ocm_api::conditions::{FALSE, TRUE, UNKNOWN, find};
 use ocm_api::policy::{CandidateStatus, HubPolicyStatus, PolicyDecisions};
 use ocm_policy_server::{CandidateState, Decisions, State, With};
@@ -13,6 +13,8 @@ use crate::status::sentence;
 
 /// The reason while a module is on its way to the hub.
 const FETCHING: &str = "Fetching";
+/// The reason while test cases fail.
+const TESTS_FAILED: &str = "TestsFailed";
 /// How many digits of a digest tell modules apart at a glance.
 const DIGITS: usize = 12;
 
@@ -58,6 +60,7 @@ pub(crate) fn status(
             condition(LOADED, loaded(state)),
             condition(ENFORCING, enforcing(state, mode, seen)),
             condition(DEGRADED, degraded(state, mode, seen)),
+            condition(TESTS_PASSED, tests_passed(state)),
         ],
         sha256: state.sha256.clone(),
         digest: state.sha256.as_ref().map(|sha256| sha256.chars().take(DIGITS).collect()),
@@ -88,6 +91,7 @@ fn candidate(state: &CandidateState) -> CandidateStatus {
 fn loaded(state: &State) -> Said {
     let (word, reason) = match state.with {
         With::Policy => (FALSE, "LoadFailed"),
+        With::Tests => (FALSE, TESTS_FAILED),
         With::Source(reason) => (FALSE, reason),
         With::Fetching => (UNKNOWN, FETCHING),
     };
@@ -100,6 +104,15 @@ fn loaded(state: &State) -> Said {
         (Some(why), None) => {
             said(word, reason, format!("no version is in force, so it answers everything with an error: {why}"))
         }
+    }
+}
+
+fn tests_passed(state: &State) -> Said {
+    match (&state.failed, state.with) {
+        _ if !state.has_tests => said(UNKNOWN, "NoTests", "spec.tests holds no test cases"),
+        (None, _) => said(TRUE, "Passed", "the version in force passes all its test cases"),
+        (Some(why), With::Tests) => said(FALSE, TESTS_FAILED, why),
+        (Some(_), _) => said(UNKNOWN, "NotLoaded", "the version that is wanted cannot be asked, as Loaded says"),
     }
 }
 
@@ -123,6 +136,9 @@ fn degraded(state: &State, mode: &str, seen: &Enforcement) -> Said {
         (None, _) => {}
         (Some(why), With::Policy) => {
             return said(TRUE, "LoadFailed", format!("put right module or settings of this HubPolicy: {why}"));
+        }
+        (Some(why), With::Tests) => {
+            return said(TRUE, TESTS_FAILED, format!("put right the test cases, or what they are about: {why}"));
         }
         (Some(why), With::Source(reason)) => return said(TRUE, reason, why),
         (Some(why), With::Fetching) => return said(UNKNOWN, FETCHING, why),
@@ -153,13 +169,15 @@ mod tests {
             kind: sha256.map(|_| "component"),
             failed: failed.map(str::to_owned),
             with: With::Policy,
+            has_tests: false,
             candidate: None,
         }
     }
 
-    /// Status and reason of each condition.
+    /// Status and reason of each condition but that of test cases.
     fn words(status: &HubPolicyStatus) -> Vec<(&str, &str)> {
-        status.conditions.iter().map(|one| (one.status.as_str(), one.reason.as_str())).collect()
+        let all = status.conditions.iter().filter(|one| one.type_ != TESTS_PASSED);
+        all.map(|one| (one.status.as_str(), one.reason.as_str())).collect()
     }
 
     fn of(state: &State, mode: &str, seen: &Enforcement) -> HubPolicyStatus {
@@ -187,6 +205,25 @@ mod tests {
         let missing = of(&missing, "Enforce", &ALL_WELL);
         assert_eq!(words(&missing), [("False", "ModuleNotFound"), ("True", "Answered"), ("True", "ModuleNotFound")]);
         assert_eq!(missing.conditions[2].message, "r does not have it");
+    }
+
+    #[test]
+    fn test_cases_that_fail_are_told_as_such() {
+        let tests = |state: &State| {
+            let status = of(state, "Enforce", &ALL_WELL);
+            let said = find(&status.conditions, TESTS_PASSED).expect("it is said").clone();
+            (said.status, said.reason)
+        };
+        let word = |status: &str, reason: &str| (status.to_owned(), reason.to_owned());
+        let good = State { has_tests: true, ..state(Some("a"), None) };
+        assert_eq!(tests(&state(Some("a"), None)), word("Unknown", "NoTests"));
+        assert_eq!(tests(&good), word("True", "Passed"));
+        let failed = State { failed: Some("case 1 fails".to_owned()), with: With::Tests, ..good.clone() };
+        assert_eq!(tests(&failed), word("False", "TestsFailed"));
+        let status = of(&failed, "Enforce", &ALL_WELL);
+        assert_eq!(words(&status), [("False", "TestsFailed"), ("True", "Answered"), ("True", "TestsFailed")]);
+        assert!(status.conditions[2].message.ends_with("case 1 fails"), "{status:?}");
+        assert_eq!(tests(&State { failed: Some("no".to_owned()), ..good }), word("Unknown", "NotLoaded"));
     }
 
     #[test]

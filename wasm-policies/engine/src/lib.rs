@@ -15,6 +15,7 @@
 
 mod artifact;
 mod background;
+mod cases;
 mod compiler;
 mod concurrency;
 mod deadline;
@@ -30,6 +31,7 @@ mod runtime;
 mod wit_types;
 
 pub use artifact::{Artifact, Header};
+pub use cases::pass_cases;
 #[doc(hidden)]
 pub use compiler::confine_for_tests;
 pub use compiler::{Cache, CacheError, Compiler, compile_here, serve};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ocm_api::policy::HubPolicySpec;
 use ocm_policy_abi::Stage;
 use ocm_policy_rules::{Enforcement, Mode, OnError, Scope};
-use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Source, Wanted};
+use ocm_policy_server::{Candidate, CandidateState, Judge as _, Review, Source, Wanted, With};
 use serde_json::Value;
 use support::{Parts, names, review};
 
@@ -116,7 +116,7 @@ async fn nobody_passes_while_it_is_tried_again() {
 /// A policy with a candidate that wants other names.
 fn tries(pattern: &str, candidate: &str, share: u8) -> Wanted {
     let other = names("names", candidate);
-    let candidate = Candidate { source: other.source, sha256: None, settings: other.settings, share };
+    let candidate = Candidate { source: other.source, sha256: None, settings: other.settings, tests: None, share };
     Wanted { candidate: Some(candidate), ..names("names", pattern) }
 }
 
@@ -312,4 +312,53 @@ async fn whoever_installs_the_webhook_sees_that_it_is_asked() {
         assert_eq!(said, ocm_core::policy_engine::PROBE_SENTENCE);
         assert_eq!(refused(&parts, &format!("{probe}-2")), None);
     }
+}
+
+/// Test cases that ask for a cluster of this name, and expect this verdict.
+fn cases(name: &str, verdict: &str) -> Option<String> {
+    Some(format!(
+        "cases:\n- name: c\n  request: {{operation: create, cluster: {{name: {name}}}}}\n  expect: {{verdict: {verdict}}}\n"
+    ))
+}
+
+#[tokio::test]
+async fn a_version_that_fails_its_test_cases_is_not_put_in_force() {
+    let parts = support::parts();
+    let wanted = |pattern: &str, tests: Option<String>| Wanted { tests, ..names("names", pattern) };
+    let state = |parts: &Parts| parts.policies.states()["names"].clone();
+    // Before anything is in force, everything is refused.
+    parts.policies.apply(&[wanted("dev-*", cases("prod-1", "allow"))]).await;
+    assert_eq!((state(&parts).with, state(&parts).has_tests), (With::Tests, true));
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_some());
+    parts.policies.apply(&[wanted("prod-*", cases("prod-1", "allow"))]).await;
+    assert_eq!((state(&parts).failed, state(&parts).with), (None, With::Policy));
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    // A new version that fails leaves the former one.
+    parts.policies.apply(&[wanted("dev-*", cases("prod-1", "allow"))]).await;
+    let failed = state(&parts);
+    assert_eq!(failed.with, With::Tests);
+    let why = failed.failed.unwrap();
+    assert!(why.contains(r#"its test case "c" (line 2) fails: "#), "{why}");
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    for (tests, says) in [
+        ("cases: 7".to_owned(), "its test cases cannot be read"),
+        (format!("settings: {{patterns: [\"dev-*\"]}}\n{}", cases("prod-1", "allow").unwrap()), "fails"),
+    ] {
+        parts.policies.apply(&[wanted("prod-*", Some(tests))]).await;
+        let why = state(&parts).failed.unwrap();
+        assert!(why.contains(says), "{why}");
+    }
+    // A candidate has its own, or those of the policy.
+    let tries = |tests: Option<String>| {
+        let mut wanted = tries("prod-*", "dev-*", 100);
+        wanted.tests = cases("prod-1", "allow");
+        wanted.candidate.as_mut().unwrap().tests = tests;
+        wanted
+    };
+    parts.policies.apply(&[tries(cases("prod-1", "allow"))]).await;
+    assert!(candidate(&parts).failed.unwrap().contains("its test case"));
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+    parts.policies.apply(&[tries(cases("dev-1", "allow"))]).await;
+    assert_eq!(candidate(&parts).failed, None);
+    assert!(refused(&parts, "dev-1").is_none() && refused(&parts, "prod-1").is_some());
 }

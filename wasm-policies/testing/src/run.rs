@@ -1,10 +1,41 @@
 //! Running all test cases, with what every policy has to keep to whatever its test cases say.
 
 use ocm_policy_abi::Manifest;
-use ocm_policy_rules::{Bounds, read_decision};
+use ocm_policy_abi::{Decision, Operation};
+use ocm_policy_rules::{Bounds, PolicyError, read_decision};
 use ocm_policy_rules::{edits, evidence};
 
+use crate::expect::Mismatch;
 use crate::suite::{Case, Suite};
+
+impl Case {
+    /// What is wrong with what a policy of this manifest answered.
+    pub fn wrong(&self, manifest: &Manifest, result: &Result<Decision, PolicyError>) -> Vec<String> {
+        let mut wrong = sentences(self.expect.check(result));
+        let announced = |code: &str| manifest.reasons.iter().any(|known| known.code == code);
+        let reasons = result.as_ref().map(|decision| decision.reasons.as_slice()).unwrap_or_default();
+        let unknown = reasons.iter().filter(|reason| !announced(&reason.code));
+        wrong.extend(unknown.map(|reason| format!("the manifest does not announce the reason {}", reason.code)));
+        wrong
+    }
+
+    /// What is wrong with a policy that cannot be had with the settings of the case.
+    pub fn refused(&self, error: &PolicyError) -> Vec<String> {
+        sentences(match error {
+            PolicyError::Settings(why) => self.expect.check_refusal(std::slice::from_ref(why)),
+            error => self.expect.check(&Err(error.clone())),
+        })
+    }
+
+    /// What is wrong where the policy does not judge what the case asks about.
+    pub fn not_asked(&self, operation: Operation) -> String {
+        format!("the policy is never asked about {}: its manifest does not say so", operation.word())
+    }
+}
+
+fn sentences(wrong: Vec<Mismatch>) -> Vec<String> {
+    wrong.into_iter().map(|mismatch| mismatch.0).collect()
+}
 
 /// Asks every case of a file, and looks whether the policy keeps to its manifest: its reasons are announced, its edits
 /// granted, its evidence declared; every code is expected by some case, and every setting of the schema is set in one.

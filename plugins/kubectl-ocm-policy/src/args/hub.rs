@@ -97,8 +97,8 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 there is nothing to go back to, or the 
 const APPLY: &str = "\
 A file holds HubPolicies, and the ConfigMaps and Secrets with their modules, as JSON or YAML. \
 Before anything is written, each module that lies in the files, comes along, or is in a registry or \
-on a web server is loaded with its settings on this machine, within the limits of its policy: what \
-cannot be loaded never reaches the hub. Registries are asked with the credentials of docker login. \
+on a web server is loaded with its settings on this machine, within the limits of its policy, and asked \
+the test cases of its policy: what cannot be loaded, or fails one, never reaches the hub. Registries are asked with the credentials of docker login. \
 A module that lies in the files is pinned: the HubPolicy is applied with its sha256. Modules are \
 applied before policies.
 

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
 }
 
 /// What the files hold.
-fn read(paths: &[PathBuf], modules: &[String], kind: KindArgs) -> Result<Files, Failure> {
+pub(crate) fn read(paths: &[PathBuf], modules: &[String], kind: KindArgs) -> Result<Files, Failure> {
     if kind.kind.is_some() && modules.is_empty() {
         return Err(Failure::usage("--kind is about the files of --module, and there is none"));
     }
@@ -85,17 +85,29 @@ fn read(paths: &[PathBuf], modules: &[String], kind: KindArgs) -> Result<Files, 
 
 /// Modules that were fetched: of policies, and of their candidates, by name.
 #[derive(Default)]
-struct FetchedModules {
+pub(crate) struct FetchedModules {
     policies: BTreeMap<String, Vec<u8>>,
     candidates: BTreeMap<String, Vec<u8>>,
 }
 
+impl FetchedModules {
+    /// That of a policy.
+    pub(crate) fn of(&self, policy: &str) -> Option<&[u8]> {
+        self.policies.get(policy).map(Vec::as_slice)
+    }
+
+    /// That of the candidate of a policy.
+    pub(crate) fn of_candidate(&self, policy: &str) -> Option<&[u8]> {
+        self.candidates.get(policy).map(Vec::as_slice)
+    }
+}
+
 /// The modules of registries and web servers: what cannot be loaded is seen here then.
-async fn fetched(files: &Files, ui: &Ui) -> Result<FetchedModules, Failure> {
+pub(crate) async fn fetched(files: &Files, ui: &Ui) -> Result<FetchedModules, Failure> {
     let mut modules = FetchedModules::default();
     for given in files.policies() {
         let name = given.name();
-        if let Some(module) = fetch_one(given, &given.policy, "policy", ui).await? {
+        if let Some(module) = fetch_one(given, &given.policy, POLICY, ui).await? {
             modules.policies.insert(name.to_owned(), module);
         }
         if let Some(tried) = given.candidate() {
@@ -113,8 +125,10 @@ async fn fetched(files: &Files, ui: &Ui) -> Result<FetchedModules, Failure> {
     Ok(modules)
 }
 
+/// What a policy is called.
+pub(crate) const POLICY: &str = "policy";
 /// What a candidate is called.
-const CANDIDATE: &str = "the candidate of policy";
+pub(crate) const CANDIDATE: &str = "the candidate of policy";
 
 /// The module of a version of a policy; none: it is not in a registry or on a web server.
 async fn fetch_one(given: &Given, version: &HubPolicy, what: &str, ui: &Ui) -> Result<Option<Vec<u8>>, Failure> {
@@ -151,15 +165,15 @@ fn checked(mut files: Files, fetched: &FetchedModules, ui: &Ui) -> Result<(Files
     for given in files.policies() {
         let name = given.name();
         ui.tell(Event::now(format!("loading {name}")));
-        let module = fetched.policies.get(name);
-        if let Some(digest) = check(&loader, &files, given, (&given.policy, "policy", module), ui)? {
+        let module = fetched.of(name);
+        if let Some(digest) = check(&loader, &files, given, (&given.policy, POLICY, module), ui)? {
             // What was fetched is named by a digest already.
             if module.is_none() {
                 pins.push((name.to_owned(), digest.clone()));
             }
             digests.push((name.to_owned(), digest));
         }
-        let module = fetched.candidates.get(name);
+        let module = fetched.of_candidate(name);
         if let Some(tried) = given.candidate()
             && let Some(digest) = check(&loader, &files, given, (&tried, CANDIDATE, module), ui)?
             && module.is_none()
@@ -187,7 +201,7 @@ fn check(
     loader: &Loader,
     files: &Files,
     given: &Given,
-    (version, what, fetched): (&HubPolicy, &str, Option<&Vec<u8>>),
+    (version, what, fetched): (&HubPolicy, &str, Option<&[u8]>),
     ui: &Ui,
 ) -> Result<Option<String>, Failure> {
     let (name, spec) = (given.name(), &version.spec);
@@ -195,29 +209,34 @@ fn check(
         Failure::usage(format!("{what} {name:?} of {} cannot be loaded, so nothing was applied", given.source))
             .because(why)
     };
-    let load = |module: &[u8]| {
-        let found = digest(module);
-        if let Some(wanted) = spec.sha256.as_ref().filter(|wanted| **wanted != found) {
-            return Err(broken(&format!("the SHA-256 of its module is {found}, and {wanted} is wanted")));
-        }
-        loader.of_hub(name, module, spec).map_err(|error| broken(&error))?;
-        Ok(Some(found))
+    let Some(module) = module_of(files, given, (version, fetched))? else {
+        let sentence = format!("the module of {what} {name} is not in the files: the hub alone can load it");
+        ui.tell(Event::note(sentence));
+        return Ok(None);
     };
+    let found = spec.module.builtin.is_none().then(|| digest(module));
+    if let (Some(wanted), Some(found)) = (&spec.sha256, &found)
+        && wanted != found
+    {
+        return Err(broken(&format!("the SHA-256 of its module is {found}, and {wanted} is wanted")));
+    }
+    loader.of_hub(name, module, spec).map_err(|error| broken(&error))?;
+    Ok(found)
+}
+
+/// The module of a version of a policy of the files, or the one that was fetched for it; none: the hub alone has it.
+pub(crate) fn module_of<'a>(
+    files: &'a Files,
+    given: &Given,
+    (version, fetched): (&'a HubPolicy, Option<&'a [u8]>),
+) -> Result<Option<&'a [u8]>, Failure> {
     match files.module(version).map_err(wrong)? {
-        Located::Builtin(builtin) => {
-            let Some(found) = ocm_policy_builtin::find(builtin) else { return Err(unknown(given, builtin)) };
-            loader.of_hub(name, found.module, spec).map_err(|error| broken(&error))?;
-            Ok(None)
-        }
-        Located::Here(module) => load(module),
-        Located::Elsewhere => match fetched {
-            Some(module) => load(module),
-            None => {
-                let sentence = format!("the module of {what} {name} is not in the files: the hub alone can load it");
-                ui.tell(Event::note(sentence));
-                Ok(None)
-            }
+        Located::Builtin(builtin) => match ocm_policy_builtin::find(builtin) {
+            Some(found) => Ok(Some(found.module)),
+            None => Err(unknown(given, builtin)),
         },
+        Located::Here(module) => Ok(Some(module)),
+        Located::Elsewhere => Ok(fetched),
     }
 }
 

@@ -30,6 +30,8 @@ pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
 pub mod hub_policy {
     /// The version that is wanted is in force.
     pub const LOADED: &str = "Loaded";
+    /// The version that is wanted passes its test cases.
+    pub const TESTS_PASSED: &str = "TestsPassed";
     /// The API server was seen to ask for the verdict, and requests wait for it.
     pub const ENFORCING: &str = "Enforcing";
     /// Something is to be done.

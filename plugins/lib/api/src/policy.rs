@@ -105,6 +105,11 @@ pub struct HubPolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema::any_object"))]
     pub settings: Option<Map<String, Value>>,
+    /// Test cases as kubectl ocm policy test reads them, YAML. A version is put in force only if it passes all of them. Cases
+    /// without settings are asked with those of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 65536)))]
+    pub tests: Option<String>,
     /// What the policy is asked about, of what its module judges. All of that unless said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = 8), extend("x-kubernetes-list-type" = "set")))]
@@ -170,6 +175,10 @@ pub struct PolicyCandidate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema::any_object"))]
     pub settings: Option<Map<String, Value>>,
+    /// Its test cases. Those of the policy unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 65536)))]
+    pub tests: Option<String>,
     /// For how many of a hundred clusters the candidate decides in place of the version in force: always the same ones,
     /// and more of them with a larger share. For the others it is only compared. 0 unless said: it decides for none.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -186,7 +195,7 @@ pub struct HubPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub observed_generation: Option<i64>,
-    /// Loaded: the version that is wanted is in force. Enforcing: the API server was seen to ask for the verdict, and
+    /// Loaded: the version that is wanted is in force. TestsPassed: it passes its test cases. Enforcing: the API server was seen to ask for the verdict, and
     /// requests wait for it. Degraded: something is to be done, which the message says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema::conditions"))]

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use ocm_policy_engine::{Cache, Ceiling, Compiler, Engine, Kind, Policy, PolicyError, componentize, inspect};
+use ocm_policy_engine::{
+    Cache, Ceiling, Compiler, Engine, Kind, Policy, PolicyError, componentize, inspect, pass_cases,
+};
 
-use super::Wanted;
+use super::{Wanted, With};
 
 /// What makes policies of modules.
 pub(super) struct Loader {
@@ -13,7 +15,35 @@ pub(super) struct Loader {
     pub(super) cache: Option<Cache>,
 }
 
+/// Why a version is not put in force, and what that lies with.
+pub(super) struct NotLoaded {
+    pub(super) error: PolicyError,
+    pub(super) with: With,
+}
+
+impl From<PolicyError> for NotLoaded {
+    fn from(error: PolicyError) -> Self {
+        Self { error, with: With::Policy }
+    }
+}
+
 impl Loader {
+    /// As [`Self::load`], if it passes its test cases.
+    pub(super) fn tested(&self, module: &[u8], wanted: &Wanted) -> Result<Arc<Policy>, NotLoaded> {
+        let policy = self.load(module, wanted)?;
+        if let Some(cases) = &wanted.tests {
+            let with = |settings: &str| {
+                if settings == wanted.settings {
+                    return Ok(policy.clone());
+                }
+                self.load(module, &Wanted { settings: settings.to_owned(), ..wanted.clone() })
+            };
+            pass_cases(cases, &wanted.settings, with)
+                .map_err(|why| NotLoaded { error: PolicyError::Load(why), with: With::Tests })?;
+        }
+        Ok(policy)
+    }
+
     /// Compiles a module, or takes it from the cache, and loads it for its place.
     pub(super) fn load(&self, module: &[u8], wanted: &Wanted) -> Result<Arc<Policy>, PolicyError> {
         let ceiling = Ceiling::default().lowered(&wanted.limits);

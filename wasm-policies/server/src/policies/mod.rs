@@ -29,7 +29,7 @@ use self::compare::Compared;
 use self::decisions::Counted;
 pub use self::decisions::Decisions;
 pub use self::follow::follow;
-use self::loader::Loader;
+use self::loader::{Loader, NotLoaded};
 use self::source::NoModule;
 pub use self::source::{Key, Source};
 
@@ -67,6 +67,8 @@ pub struct Wanted {
     pub sha256: Option<String>,
     /// Settings, a JSON object.
     pub settings: String,
+    /// Test cases that it has to pass; none: it has none.
+    pub tests: Option<String>,
     /// How much its word counts.
     pub enforcement: Enforcement,
     /// What it is asked about.
@@ -90,6 +92,8 @@ pub struct Candidate {
     pub sha256: Option<String>,
     /// Settings, a JSON object.
     pub settings: String,
+    /// Test cases that it has to pass; none: it has none.
+    pub tests: Option<String>,
     /// For how many of a hundred clusters it decides.
     pub share: u8,
 }
@@ -104,8 +108,8 @@ impl Wanted {
 
     /// The policy with its candidate in its place.
     fn tried(&self, candidate: &Candidate) -> Self {
-        let Candidate { source, sha256, settings, share: _ } = candidate.clone();
-        Self { source, sha256, settings, former: None, candidate: None, ..self.clone() }
+        let Candidate { source, sha256, settings, tests, share: _ } = candidate.clone();
+        Self { source, sha256, settings, tests, former: None, candidate: None, ..self.clone() }
     }
 }
 
@@ -138,6 +142,8 @@ pub struct State {
     pub failed: Option<String>,
     /// What that lies with.
     pub with: With,
+    /// Whether the version that is wanted has test cases.
+    pub has_tests: bool,
     /// What became of the candidate; none: none is wanted.
     pub candidate: Option<CandidateState>,
 }
@@ -148,6 +154,8 @@ pub enum With {
     /// The module or its settings.
     #[default]
     Policy,
+    /// It fails its test cases.
+    Tests,
     /// The module was not fetched yet.
     Fetching,
     /// The module cannot be had: a stable word for the reason.
@@ -176,7 +184,8 @@ pub struct CandidateState {
 impl State {
     fn of(wanted: &Wanted) -> Self {
         let observed = (wanted.uid.clone(), wanted.generation);
-        Self { observed, sha256: None, kind: None, failed: None, with: With::Policy, candidate: None }
+        let has_tests = wanted.tests.is_some();
+        Self { observed, sha256: None, kind: None, failed: None, with: With::Policy, has_tests, candidate: None }
     }
 }
 
@@ -458,10 +467,7 @@ impl Policies {
             Err(NoModule::Error(error)) => return self.fail(wanted, None, error),
             Err(NoModule::NotFetched) => {
                 self.fail(wanted, None, PolicyError::Load(NOT_FETCHED.to_owned()));
-                if let Some(place) = self.places().get_mut(&wanted.name) {
-                    place.state.with = With::Fetching;
-                }
-                return;
+                return self.lies_with(wanted, With::Fetching);
             }
         };
         let tried = Tried { sha256, wanted: wanted.clone() };
@@ -474,7 +480,10 @@ impl Policies {
             _ => Operations::Keep,
         };
         let installation = self.registry.begin(&wanted.name).operations(operations).enforcement(wanted.enforcement);
-        let loaded = self.load(module, wanted, turn).await;
+        let (loaded, with) = match self.load(module, wanted, turn).await {
+            Ok(policy) => (Ok(policy), With::Policy),
+            Err(NotLoaded { error, with }) => (Err(error), with),
+        };
         let kind = loaded.as_ref().ok().map(|policy| policy.header().kind.word());
         match self.registry.install(installation, loaded, |_| Ok(())) {
             Ok(()) => {
@@ -489,7 +498,16 @@ impl Policies {
                 };
                 self.places().insert(wanted.name.clone(), place);
             }
-            Err(error) => self.fail(wanted, Some(tried), error),
+            Err(error) => {
+                self.fail(wanted, Some(tried), error);
+                self.lies_with(wanted, with);
+            }
+        }
+    }
+
+    fn lies_with(&self, wanted: &Wanted, with: With) {
+        if let Some(place) = self.places().get_mut(&wanted.name) {
+            place.state.with = with;
         }
     }
 
@@ -527,17 +545,18 @@ impl Policies {
         }
     }
 
-    /// Loads a module, which ends the turn, and waits for what it asks for.
+    /// Loads a module, has it pass its test cases, which ends the turn, and waits for what it asks for.
     async fn load(
         &self,
         module: Vec<u8>,
         wanted: &Wanted,
         turn: Option<SemaphorePermit<'_>>,
-    ) -> Result<Arc<Policy>, PolicyError> {
+    ) -> Result<Arc<Policy>, NotLoaded> {
         let (loader, one) = (self.loader.clone(), wanted.clone());
-        let loaded = tokio::task::spawn_blocking(move || loader.load(&module, &one)).await;
+        let loaded = tokio::task::spawn_blocking(move || loader.tested(&module, &one)).await;
         drop(turn);
-        let policy = loaded.unwrap_or_else(|_| Err(PolicyError::Load("loading it was interrupted".to_owned())))?;
+        let interrupted = |_| Err(PolicyError::Load("loading it was interrupted".to_owned()).into());
+        let policy = loaded.unwrap_or_else(interrupted)?;
         // Without evidence it answers with an error, which is what the administrator has to see.
         let _ = self.knowledge.follow(&policy.manifest().evidence, EVIDENCE).await;
         Ok(policy)
@@ -608,7 +627,8 @@ impl Policies {
                     Some((policy, before)) => (policy, tried, before.at),
                     None => {
                         self.compare_anew(&wanted.name);
-                        (self.load(module, &tried.wanted, turn).await, tried, Instant::now())
+                        let loaded = self.load(module, &tried.wanted, turn).await;
+                        (loaded.map_err(|not| not.error), tried, Instant::now())
                     }
                 }
             }

@@ -20,6 +20,7 @@ impl Wanted {
             source: source(&spec.module),
             sha256: spec.sha256.clone(),
             settings: hub_policy::settings(spec.settings.as_ref()),
+            tests: spec.tests.clone(),
             enforcement: spec.into(),
             scope: spec.into(),
             edits: hub_policy::granted(&spec.grants),
@@ -31,6 +32,7 @@ impl Wanted {
                     source: source(&tried.module),
                     sha256: tried.sha256,
                     settings: hub_policy::settings(tried.settings.as_ref()),
+                    tests: tried.tests,
                     share: candidate.share,
                 }
             }),
@@ -46,6 +48,7 @@ impl Wanted {
             source: Source::Unknown,
             sha256: None,
             settings: "{}".to_owned(),
+            tests: None,
             enforcement: Enforcement::default(),
             scope: Scope::default(),
             edits: Vec::new(),
@@ -116,6 +119,7 @@ mod tests {
             source: Source::Secret(Key { namespace: "n".into(), name: "o".into(), key: "k".into() }),
             sha256: Some("ab".into()),
             settings: r#"{"b":1}"#.into(),
+            tests: None,
             enforcement: Enforcement {
                 mode: Mode::Enforce,
                 on_error: Counts::Hold,
@@ -132,9 +136,18 @@ mod tests {
         let made = wanted(json!({
             "module": {"builtin": "x"}, "settings": {"b": 1}, "candidate": {"module": {"builtin": "y"}, "share": 3},
         }));
-        let candidate =
-            Candidate { source: Source::Builtin("y".into()), sha256: None, settings: r#"{"b":1}"#.into(), share: 3 };
+        let candidate = Candidate {
+            source: Source::Builtin("y".into()),
+            sha256: None,
+            settings: r#"{"b":1}"#.into(),
+            tests: None,
+            share: 3,
+        };
         assert_eq!(made.candidate, Some(candidate));
+        let made = wanted(json!({
+            "module": {"builtin": "x"}, "tests": "a", "candidate": {"module": {"builtin": "y"}, "tests": "b"},
+        }));
+        assert_eq!((made.tests.as_deref(), made.candidate.unwrap().tests.as_deref()), (Some("a"), Some("b")));
         assert_eq!(wanted(json!({"module": {"builtin": "x"}})).settings, "{}");
     }
 

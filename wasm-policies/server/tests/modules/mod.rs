@@ -96,7 +96,7 @@ async fn a_candidate_that_was_fetched_is_read_once_and_tried_while_the_hub_canno
     let policies = hub.policies();
     let mut wanted = names("names", "prod-*");
     let settings = r#"{"patterns": ["dev-*"]}"#.to_owned();
-    wanted.candidate = Some(Candidate { source: fetched(module()), sha256: None, settings, share: 0 });
+    wanted.candidate = Some(Candidate { source: fetched(module()), sha256: None, settings, tests: None, share: 0 });
     let failed = |policies: &Policies| policies.states()["names"].candidate.clone().unwrap().failed;
     policies.apply(std::slice::from_ref(&wanted)).await;
     assert_eq!(failed(&policies), None);

@@ -64,6 +64,7 @@ pub fn names(place: &str, pattern: &str) -> Wanted {
         uid: Some("1".to_owned()),
         source: Source::Builtin("name-pattern".to_owned()),
         settings: json!({"patterns": [pattern]}).to_string(),
+        tests: None,
         sha256: None,
         enforcement: Enforcement::default(),
         scope: Scope::default(),

@@ -22,23 +22,36 @@ pub struct Version {
     /// Its settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Map<String, Value>>,
+    /// Its test cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<String>,
 }
 
 impl Version {
     /// The one that is to be in force.
     pub fn of(policy: &HubPolicy) -> Self {
         let spec = &policy.spec;
-        Self { module: spec.module.clone(), sha256: spec.sha256.clone(), settings: spec.settings.clone() }
+        Self {
+            module: spec.module.clone(),
+            sha256: spec.sha256.clone(),
+            settings: spec.settings.clone(),
+            tests: spec.tests.clone(),
+        }
     }
 
     /// The one that is tried: what the candidate does not say is as in the policy.
     pub fn tried(&self, candidate: &PolicyCandidate) -> Self {
-        let PolicyCandidate { module, sha256, settings, share: _ } = candidate;
+        let PolicyCandidate { module, sha256, settings, tests, share: _ } = candidate;
         let (module, sha256) = match module {
             Some(module) => (module.clone(), sha256.clone()),
             None => (self.module.clone(), self.sha256.clone()),
         };
-        Self { module, sha256, settings: settings.clone().or_else(|| self.settings.clone()) }
+        Self {
+            module,
+            sha256,
+            settings: settings.clone().or_else(|| self.settings.clone()),
+            tests: tests.clone().or_else(|| self.tests.clone()),
+        }
     }
 }
 
@@ -138,6 +151,7 @@ fn put(policy: &HubPolicy, next: &Version, before: Option<&Version>) -> Vec<Valu
     };
     member("/spec/sha256", is.sha256.is_some(), next.sha256.as_ref().map(|sha256| json!(sha256)));
     member("/spec/settings", is.settings.is_some(), next.settings.as_ref().map(|settings| json!(settings)));
+    member("/spec/tests", is.tests.is_some(), next.tests.as_ref().map(|tests| json!(tests)));
     member("/spec/candidate", policy.spec.candidate.is_some(), None);
     let mut annotations = policy.metadata.annotations.clone().unwrap_or_default();
     let noted = match before {
@@ -195,6 +209,7 @@ mod tests {
             json!({"settings": {"pattern": "b-*"}, "share": 10}),
             json!({"settings": {"pattern": null}}),
             json!({"settings": {}}),
+            json!({"settings": {}, "tests": "cases: []"}),
             json!({"module": {"configMap": key}, "sha256": "0".repeat(64)}),
             json!({"module": {"builtin": "join-quota"}, "settings": {"also": {"y": 3}, "most": 1}}),
         ] {

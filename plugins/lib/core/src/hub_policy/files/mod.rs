@@ -45,9 +45,9 @@ impl Given {
     /// The policy as it would be with its candidate in force; none: it has no candidate.
     pub fn candidate(&self) -> Option<HubPolicy> {
         let candidate = self.policy.spec.candidate.as_ref()?;
-        let Version { module, sha256, settings } = Version::of(&self.policy).tried(candidate);
+        let Version { module, sha256, settings, tests } = Version::of(&self.policy).tried(candidate);
         let mut policy = self.policy.clone();
-        policy.spec = HubPolicySpec { module, sha256, settings, candidate: None, ..policy.spec };
+        policy.spec = HubPolicySpec { module, sha256, settings, tests, candidate: None, ..policy.spec };
         Some(policy)
     }
 
