@@ -95,7 +95,12 @@ fn the_definition_is_structural_and_right_policies_are_stored_as_they_are_writte
             { "edit": "lease-duration" },
         ] },
         "limits": { "fuel": MAX_FUEL, "memoryBytes": MAX_MEMORY_BYTES },
+        "tests": "cases: []",
     });
+    let path =
+        json!({ "module": { "path": "team/a.v1.wasm" }, "sha256": "0".repeat(64), "mode": "Audit", "onError": "Deny" });
+    hub.policy("path", &path).expect("it is applied");
+    assert_eq!(hub.get("path")["spec"], path);
     hub.policy("full", &full).expect("it is applied");
     assert_eq!(hub.get("full")["spec"], full);
     let approves =
@@ -150,7 +155,8 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
     let edits = |edits: Value| json!({ "module": builtin(), "grants": { "edits": edits } });
     let limits = |limits: Value| json!({ "module": builtin(), "limits": limits });
     let digest = "0".repeat(64);
-    let one = "spec.module: Invalid value: module must have exactly one of builtin, configMap, secret, oci and url";
+    let one =
+        "spec.module: Invalid value: module must have exactly one of builtin, configMap, secret, oci, url and path";
     let key = "key must be set with the edits label, annotation and taint, and with no other";
     let most = format!("spec.limits.fuel in body should be less than or equal to {MAX_FUEL}");
     let memory = format!("spec.limits.memoryBytes in body should be less than or equal to {MAX_MEMORY_BYTES}");
@@ -216,6 +222,16 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
         (json!({ "module": { "configMap": ours } }), pin),
         (json!({ "module": { "secret": ours } }), pin),
         (json!({ "module": builtin(), "candidate": { "module": { "configMap": ours } } }), pin),
+        (json!({ "module": { "path": "p.wasm" } }), "sha256 must be set for module.path"),
+        (
+            json!({ "module": builtin(), "candidate": { "module": { "path": "p.wasm" } } }),
+            "sha256 must be set for module.path",
+        ),
+        (json!({ "module": { "path": "../token" }, "sha256": digest }), "spec.module.path in body should match"),
+        (json!({ "module": { "path": "/token" }, "sha256": digest }), "spec.module.path in body should match"),
+        (json!({ "module": { "path": "a/.b" }, "sha256": digest }), "spec.module.path in body should match"),
+        (json!({ "module": builtin(), "tests": "" }), "spec.tests in body should be at least 1 chars long"),
+        (json!({ "module": builtin(), "tests": "x".repeat(70_000) }), "spec.tests: Too long"),
         (json!({ "module": { "builtin": "Upper" } }), "spec.module.builtin in body should match"),
         (json!({ "module": { "builtin": "" } }), "spec.module.builtin in body should be at least 1 chars long"),
         (json!({ "module": { "builtin": "b".repeat(64) } }), "spec.module.builtin: Too long: may not be more than 63"),

@@ -311,7 +311,10 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
         })
     };
     policy(&hub.cluster, "names", from("configMap", "prod-*", &digest));
-    let webhook = Webhook::start(&hub.cluster, &[]);
+    let folder = hub.cluster.dir().expect("it is ours").join("modules");
+    std::fs::create_dir_all(folder.join("team")).expect("a folder");
+    std::fs::copy(&modules[0], folder.join("team/names.wasm")).expect("a module");
+    let webhook = Webhook::start(&hub.cluster, &["--module-dir", folder.to_str().expect("text")]);
     webhook.configure(&hub.cluster);
     let passes = |name: &str| {
         let api: Api<ManagedCluster> = Api::all(hub.admin.clone());
@@ -331,6 +334,13 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
     hub.cluster.kubectl(&["create", "configmap", "names", &other]).expect("it is created");
     until("it says so", || webhook.get("/readyz").contains("is wanted"));
     assert!(passes("dev-1") && !passes("prod-1"));
+    // A file of its own, and one that is not there.
+    let file = |path: &str| json!({"module": {"path": path}, "sha256": digest, "settings": {"patterns": ["test-*"]}});
+    policy(&hub.cluster, "names", file("team/other.wasm"));
+    until("it says so", || webhook.get("/readyz").contains("team/other.wasm"));
+    assert!(passes("dev-1") && !passes("test-1"));
+    policy(&hub.cluster, "names", file("team/names.wasm"));
+    until("the file's module is in force", || passes("test-1") && !passes("dev-1"));
 }
 
 #[test]

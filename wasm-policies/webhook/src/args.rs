@@ -75,9 +75,8 @@ pub(crate) struct WebhookArgs {
     /// File of its private key (PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_private_key_file: PathBuf,
-    /// Directory for compiled modules, so that a restart does not compile them again
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) cache_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) modules: ModulesArgs,
     /// Reviews that are answered at once; one more is told to come again
     #[arg(long, value_name = "NUMBER", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_in_flight: u16,
@@ -98,7 +97,17 @@ pub(crate) struct ControllerArgs {
     /// Address and port of /healthz, /readyz and /metrics, without TLS
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub(crate) health_listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) modules: ModulesArgs,
+}
+
+/// Directories of modules.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ModulesArgs {
     /// Directory for compiled modules, so that a restart does not compile them again
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// Directory with the modules of policies that name a file (spec.module.path)
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) module_dir: Option<PathBuf>,
 }

@@ -14,9 +14,9 @@ use crate::parts::{Log, Parts, bind};
 
 /// Works until it is told to end.
 pub(crate) async fn run(args: ControllerArgs, client: ClientArgs, ui: Arc<Ui>, stop: Stop) -> Result<Exit, Failure> {
-    let ControllerArgs { namespace, lease_name, health_listen, cache_dir } = args;
+    let ControllerArgs { namespace, lease_name, health_listen, modules } = args;
     let probes = bind(health_listen).await?;
-    let parts = Parts::new(&client, cache_dir, &ui).await?;
+    let parts = Parts::new(&client, modules, &ui).await?;
     let once = Connection { sends_once: true, ..client.connection()? };
     let effects = ocm_kube::connect(&once, ui.clone()).await?;
     let log = Log::start();

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use ocm_policy_server::{DecisionLog, Health, Knowledge, Metrics, Policies, follo
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle as Task;
 
+use crate::args::ModulesArgs;
 use crate::compile;
 
 /// Lines of the decision log that wait for a reader of stdout.
@@ -34,7 +34,8 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Puts them together; nothing is followed yet.
-    pub(crate) async fn new(client: &ClientArgs, cache_dir: Option<PathBuf>, ui: &Arc<Ui>) -> Result<Self, Failure> {
+    pub(crate) async fn new(client: &ClientArgs, modules: ModulesArgs, ui: &Arc<Ui>) -> Result<Self, Failure> {
+        let ModulesArgs { cache_dir, module_dir } = modules;
         let hub = ocm_kube::connect(&client.connection()?, ui.clone()).await?;
         let cannot = |error: &dyn std::fmt::Display| Failure::other("policies cannot be run here").because(error);
         let engine = Engine::new(&EngineSettings::default()).map_err(|error| cannot(&error))?;
@@ -44,14 +45,9 @@ impl Parts {
         };
         let metrics = Arc::new(Metrics::default());
         let knowledge = Arc::new(Knowledge::new(hub.client.clone()));
-        let policies = Arc::new(Policies::new(
-            hub.client.clone(),
-            engine,
-            compile::compiler()?,
-            cache,
-            knowledge.clone(),
-            metrics.clone(),
-        ));
+        let policies =
+            Policies::new(hub.client.clone(), engine, compile::compiler()?, cache, knowledge.clone(), metrics.clone());
+        let policies = Arc::new(policies.with_modules_of(module_dir));
         let health = Arc::new(Health::new(policies.clone(), knowledge.clone(), metrics.clone()));
         Ok(Self { hub, policies, knowledge, metrics, health })
     }

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Serves until it is told to end.
 pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop: Stop) -> Result<Exit, Failure> {
-    let WebhookArgs { listen, health_listen, tls_cert_file, tls_private_key_file, cache_dir, max_in_flight, drain } =
+    let WebhookArgs { listen, health_listen, tls_cert_file, tls_private_key_file, modules, max_in_flight, drain } =
         args;
     let drain = duration::parse(&drain)
         .map_err(|error| Failure::usage(format!("--drain {drain} is no duration")).because(error))?;
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     let certificate = Arc::new(Certificate::read(&files).map_err(|error| unusable(&error))?);
     let tls = certificate.config().map_err(|error| unusable(&error))?;
     let (reviews, probes) = (bind(listen).await?, bind(health_listen).await?);
-    let parts = Parts::new(&client, cache_dir, &ui).await?;
+    let parts = Parts::new(&client, modules, &ui).await?;
     let Parts { policies, knowledge, metrics, health, .. } = &parts;
     let log = Log::start();
     let gate = Arc::new(Gate::new(policies.clone(), knowledge.clone(), metrics.clone(), log.log.clone()));

@@ -253,6 +253,7 @@ fn module(policy: &HubPolicy) -> String {
             format!("image {}{signed}", image.image)
         }
         Some(Module::Url(file)) => file.url.clone(),
+        Some(Module::Path(path)) => format!("file {path} of the pods"),
         _ => "of a source that this release does not know".to_owned(),
     }
 }

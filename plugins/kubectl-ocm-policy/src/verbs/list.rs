@@ -105,6 +105,7 @@ fn module(policy: &HubPolicy) -> Option<&str> {
         Module::ConfigMap(entry) | Module::Secret(entry) => Some(&entry.name),
         Module::Oci(image) => Some(&image.image),
         Module::Url(file) => Some(&file.url),
+        Module::Path(path) => Some(path),
         _ => None,
     }
 }

@@ -19,6 +19,9 @@ pub const MAX_MEMORY_BYTES: u64 = 64 << 20;
 /// One page of memory; WebAssembly has no smaller unit.
 pub const MIN_MEMORY_BYTES: u64 = 64 << 10;
 
+/// A path below a directory, whose parts begin with no dot.
+#[cfg(feature = "schema")]
+const MODULE_PATH: &str = "^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$";
 #[cfg(feature = "schema")]
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 #[cfg(feature = "schema")]
@@ -91,6 +94,10 @@ const URL_RULE: &str =
     }, {
         "rule": "has(self.sha256) || !(has(self.module.configMap) && self.module.configMap.namespace == 'ocm-policy-engine' || has(self.module.secret) && self.module.secret.namespace == 'ocm-policy-engine')",
         "message": "sha256 must be set for a module in an object of namespace ocm-policy-engine, which the policy controller may change",
+    }, {
+        "rule": "has(self.sha256) || !has(self.module.path)",
+        "fieldPath": ".sha256",
+        "message": "sha256 must be set for module.path, since each pod has files of its own",
     }]))
 )]
 pub struct HubPolicySpec {
@@ -161,6 +168,10 @@ pub struct HubPolicySpec {
     }, {
         "rule": "has(self.sha256) || !has(self.module) || !(has(self.module.configMap) && self.module.configMap.namespace == 'ocm-policy-engine' || has(self.module.secret) && self.module.secret.namespace == 'ocm-policy-engine')",
         "message": "sha256 must be set for a module in an object of namespace ocm-policy-engine, which the policy controller may change",
+    }, {
+        "rule": "has(self.sha256) || !has(self.module) || !has(self.module.path)",
+        "fieldPath": ".sha256",
+        "message": "sha256 must be set for module.path, since each pod has files of its own",
     }]))
 )]
 pub struct PolicyCandidate {
@@ -294,8 +305,8 @@ pub struct CandidateStatus {
 #[cfg_attr(
     feature = "schema",
     schemars(extend("x-kubernetes-validations" = [{
-        "rule": "[has(self.builtin), has(self.configMap), has(self.secret), has(self.oci), has(self.url)].filter(set, set).size() == 1",
-        "message": "module must have exactly one of builtin, configMap, secret, oci and url",
+        "rule": "[has(self.builtin), has(self.configMap), has(self.secret), has(self.oci), has(self.url), has(self.path)].filter(set, set).size() == 1",
+        "message": "module must have exactly one of builtin, configMap, secret, oci, url and path",
     }]))
 )]
 pub struct ModuleSource {
@@ -316,6 +327,11 @@ pub struct ModuleSource {
     /// A file of a web server. The policy controller fetches it and keeps it on the hub, so that the server is needed once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<UrlSource>,
+    /// A file below the directory of modules that the policy webhook and the policy controller were started with, such as that
+    /// of a volume of their pods. It needs sha256: each pod has its own files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 255), regex(pattern = MODULE_PATH)))]
+    pub path: Option<String>,
 }
 
 /// An image of a registry whose one layer is a module: a Wasm OCI artifact, or a policy of Kubewarden.
@@ -432,6 +448,8 @@ pub enum Module<'a> {
     Oci(&'a OciSource),
     /// A file of a web server.
     Url(&'a UrlSource),
+    /// A file of whoever loads it.
+    Path(&'a str),
 }
 
 impl ModuleSource {
@@ -439,13 +457,18 @@ impl ModuleSource {
     /// object, but the schema of a newer release knows more sources.
     pub fn module(&self) -> Option<Module<'_>> {
         // Without `..`, a new source does not compile before it is considered here.
-        let Self { builtin, config_map, secret, oci, url } = self;
-        match (builtin, config_map, secret, oci, url) {
-            (Some(name), None, None, None, None) => Some(Module::Builtin(name)),
-            (None, Some(entry), None, None, None) => Some(Module::ConfigMap(entry)),
-            (None, None, Some(entry), None, None) => Some(Module::Secret(entry)),
-            (None, None, None, Some(image), None) => Some(Module::Oci(image)),
-            (None, None, None, None, Some(file)) => Some(Module::Url(file)),
+        let Self { builtin, config_map, secret, oci, url, path } = self;
+        let all = [
+            builtin.as_deref().map(Module::Builtin),
+            config_map.as_ref().map(Module::ConfigMap),
+            secret.as_ref().map(Module::Secret),
+            oci.as_ref().map(Module::Oci),
+            url.as_ref().map(Module::Url),
+            path.as_deref().map(Module::Path),
+        ];
+        let mut named = all.into_iter().flatten();
+        match (named.next(), named.next()) {
+            (Some(one), None) => Some(one),
             _ => None,
         }
     }
@@ -715,6 +738,8 @@ mod tests {
             (json!({}), None),
             (json!({ "oci": { "image": "r.example/p@sha256:0" } }), Some(Module::Oci(&image))),
             (json!({ "url": { "url": "https://e.example/p", "sha256": "0" } }), Some(Module::Url(&file))),
+            (json!({ "path": "a/b.wasm" }), Some(Module::Path("a/b.wasm"))),
+            (json!({ "path": "a/b.wasm", "builtin": "b" }), None),
             (json!({ "url": { "url": "https://e.example/p", "sha256": "0" }, "builtin": "b" }), None),
             (json!({ "image": { "reference": "example.com/quota:1" } }), None),
             (json!({ "builtin": "b", "secret": entry }), None),

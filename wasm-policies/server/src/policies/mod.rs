@@ -11,6 +11,7 @@ mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,10 +44,6 @@ const AT_ONCE: usize = 2;
 
 /// Why a module is not there that only the controller can get.
 const NOT_FETCHED: &str = "the policy controller has not fetched its module yet; the status of the HubPolicy says why";
-
-/// Why a module is not read.
-const NOT_PINNED: &str = "its module lies in namespace ocm-policy-engine, where the policy controller may change it, so its \
-                          sha256 has to be set";
 
 /// After how long a module that could not be loaded is tried again: compiling costs time, and what failed may have been
 /// the machine.
@@ -193,6 +190,8 @@ impl State {
 pub struct Policies {
     client: Client,
     loader: Arc<Loader>,
+    /// Where modules lie that are files; none: nowhere.
+    folder: Option<PathBuf>,
     registry: Registry,
     knowledge: Arc<Knowledge>,
     metrics: Arc<Metrics>,
@@ -271,6 +270,7 @@ impl Policies {
         Self {
             client,
             loader: Arc::new(Loader { engine, compiler, cache }),
+            folder: None,
             registry: Registry::default(),
             knowledge,
             metrics,
@@ -281,6 +281,12 @@ impl Policies {
             complete: AtomicBool::new(false),
             confirmed: Mutex::default(),
         }
+    }
+
+    /// Has modules that are files come from this directory.
+    #[must_use]
+    pub fn with_modules_of(self, folder: Option<PathBuf>) -> Self {
+        Self { folder, ..self }
     }
 
     fn places(&self) -> MutexGuard<'_, BTreeMap<String, Place>> {
@@ -528,10 +534,10 @@ impl Policies {
 
     /// The module that is wanted, and its SHA-256.
     async fn module(&self, wanted: &Wanted) -> Result<(Vec<u8>, String), NoModule> {
-        if wanted.sha256.is_none() && wanted.source.has_to_be_pinned() {
-            Err(PolicyError::Load(NOT_PINNED.to_owned()))?;
+        if let (None, Some(why)) = (&wanted.sha256, wanted.source.has_to_be_pinned()) {
+            Err(PolicyError::Load(format!("its module needs sha256: {why}")))?;
         }
-        let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client)).await;
+        let fetched = tokio::time::timeout(FETCH, wanted.source.module(&self.client, self.folder.as_deref())).await;
         let late = |_| PolicyError::Load(format!("its module did not come within {} seconds", FETCH.as_secs()));
         let module = fetched.map_err(late)??;
         let hashed = tokio::task::spawn_blocking(move || (ocm_policy_engine::digest(&module), module)).await;

@@ -72,6 +72,7 @@ fn source(module: &ModuleSource) -> Source {
         Some(Module::Secret(entry)) => Source::Secret(key(entry)),
         Some(Module::Oci(image)) => Source::Oci(Box::new(image.clone())),
         Some(Module::Url(file)) => Source::Url(file.clone()),
+        Some(Module::Path(path)) => Source::Path(path.to_owned()),
         _ => Source::Unknown,
     }
 }

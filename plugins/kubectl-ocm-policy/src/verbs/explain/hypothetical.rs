@@ -178,6 +178,9 @@ async fn module(hub: &Cluster, given: &Given, version: &Version, ui: &Ui) -> Res
             ui.tell(Event::now(format!("fetching {}", url.url)));
             file(url, ANSWER).await.map_err(|error| load(error.failure.to_string()))
         }
+        (_, Some(Module::Path(path))) => Err(load(format!(
+            "its module is the file {path} of the policy engine's pods, which this machine does not have"
+        ))),
         _ => Err(load("its module is of a source that this release does not know".to_owned())),
     };
     let is_wanted = |module: &Vec<u8>| spec.sha256.as_ref().is_none_or(|wanted| *wanted == digest(module));
