@@ -430,25 +430,6 @@ pub(crate) struct ExplainArgs {
     pub(crate) client: ClientArgs,
 }
 
-/// The flags of a connection that have no other meaning where no hub is asked.
-const CONNECTION: [&str; 15] = [
-    "kubeconfig",
-    "context",
-    "cluster",
-    "user",
-    "server",
-    "tls_server_name",
-    "certificate_authority",
-    "insecure_skip_tls_verify",
-    "client_certificate",
-    "client_key",
-    "token",
-    "act_as",
-    "as_uid",
-    "as_user_extra",
-    "request_timeout",
-];
-
 /// Arguments of `kubectl ocm policy bench`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
@@ -493,8 +474,7 @@ pub(crate) struct DiffArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReplayArgs {
     /// The records, - for stdin
-    #[arg(value_name = "RECORDS", required_unless_present = "since", conflicts_with_all = ["since", "as_group"])]
-    #[arg(conflicts_with_all = CONNECTION)]
+    #[arg(value_name = "RECORDS", required_unless_present = "since", conflicts_with = "since")]
     pub(crate) records: Option<PathBuf>,
     /// Take the records of a hub that are not older, e.g. 12h, 30d
     #[arg(long, value_name = "DURATION")]

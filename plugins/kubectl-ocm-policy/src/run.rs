@@ -40,6 +40,10 @@ async fn replay(args: ReplayArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         let since = since.unwrap_or_default();
         return verbs::replay::hub::run(&since, policies, settings, kind, output, &client, ui).await;
     };
+    if client.is_given() || !client.as_group.is_empty() {
+        return Err(Failure::usage("the records of a file are asked on this machine, and no cluster")
+            .hint("leave the flags of the connection out, or take the records of a hub: --since"));
+    }
     apart(move |_| verbs::replay::file::run(&records, &policies, kind, &output, &ui)).await
 }
 

@@ -118,6 +118,7 @@ fn what_is_wrong_is_said() {
         &["run", "allow.wasm", "-f", "cluster.yaml", "--now", "tomorrow"],
         &["run", "allow.wasm"],
         &["bench", "allow.wasm", "-f", "cluster.yaml", "--operation", "accept"],
+        &["replay", "r.jsonl", "--policy", "allow.wasm", "--context", "hub"],
         &["replay", "cluster.yaml", "--policy", "allow.wasm"],
         &["test", "full"],
         &["test", "allow.wasm", "--tests", "cluster.yaml"],

@@ -23,7 +23,7 @@ const READY: Duration = Duration::from_secs(60);
 /// The policy of the tests that approves: what the bootstrap account asks for.
 pub const APPROVES: &str = "approves";
 
-/// A hub that knows our kinds, with policies about hygiene and, if wanted, one that approves.
+/// A hub that knows our kinds and accepts no cluster by itself, with policies about hygiene and, if wanted, one that approves.
 pub fn hub(name: &str, approves: bool) -> Hub {
     hub_as(&Spec::api(name), approves)
 }
@@ -34,7 +34,13 @@ pub fn hub_as(spec: &Spec, approves: bool) -> Hub {
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
+    apply(&hub.cluster, "clustermanagers", ocm_api::crds::cluster_manager_manifest().body());
     hub.cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+    let manager = json!({
+        "apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
+        "metadata": {"name": "cluster-manager"}, "spec": {},
+    });
+    apply(&hub.cluster, "cluster-manager", &manager);
     for name in ["csr-hygiene", "name-claim"] {
         policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
     }

@@ -16,13 +16,18 @@ pub fn hub(spec: &Spec) -> (Hub, Webhook) {
     policy(&hub.cluster, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
     let webhook = Webhook::start(&hub.cluster, &[]);
     webhook.configure_and_wait(&hub.cluster);
-    // What agents do once they are in is up to the hub's own controllers; here nothing but admission refuses it.
+    grant_agents(&hub);
+    (hub, webhook)
+}
+
+/// What agents may do once they are in is up to the hub's own controllers; here nothing but admission refuses it.
+pub fn grant_agents(hub: &Hub) {
     hub.grant(&json!([
         {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"], "verbs": ["get"]},
         {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters/status"], "verbs": ["patch"]},
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]},
+        {"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"], "verbs": ["create", "get", "watch"]},
     ]));
-    (hub, webhook)
 }
 
 /// Another version of the policy that approves, which lets in clusters whose names begin with `c`.

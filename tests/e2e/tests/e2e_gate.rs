@@ -269,6 +269,10 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     until("it is held again", || annotation("shop").as_deref() == Some(HELD));
     assert!(!is_accepted("shop"));
 
+    // One that has not asked for a certificate yet is held as well.
+    register("silent");
+    until("it is held", || annotation("silent").as_deref() == Some(HELD));
+
     // As soon as policies let it in, the hub does what it does by itself.
     let known = r#"{"data":{"edge":""}}"#;
     hub.kubectl(&["patch", "configmap", "cluster-inventory", "--patch", known, namespace]).expect("it is known");
@@ -278,7 +282,17 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
 
     // And without a policy that holds it.
     hub.kubectl(&["delete", "hubpolicy", "inventory"]).expect("it is gone");
-    until("the hub accepts it", || is_accepted("shop"));
+    until("the hub accepts both", || is_accepted("shop") && is_accepted("silent"));
+
+    // Whoever takes an acceptance back has decided: that policies would let it in again is no reason.
+    let back = r#"{"spec":{"hubAcceptsClient":false}}"#;
+    let fresh = format!(
+        r#"{{"metadata":{{"annotations":{{"{ACCEPTED_BY_HUB}":"{HELD}"}}}},"spec":{{"hubAcceptsClient":false}}}}"#
+    );
+    hub.kubectl(&["patch", "managedcluster", "edge", "--type=merge", "--patch", back]).expect("it is taken back");
+    hub.kubectl(&["patch", "managedcluster", "shop", "--type=merge", "--patch", &fresh]).expect("it is taken back");
+    sleep(Duration::from_secs(5));
+    assert!(!is_accepted("edge") && !is_accepted("shop") && annotation("shop").as_deref() == Some(HELD));
 
     // While the gate is off nothing is written.
     let off = r#"{"spec":{"registrationConfiguration":{"featureGates":[]}}}"#;

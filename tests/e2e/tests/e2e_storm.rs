@@ -1,15 +1,15 @@
 //! Many clusters at once, right and hostile ones, before webhook and controllers on a real API server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use control_plane::Spec;
-use e2e_tests::accept_support::Hub;
-use e2e_tests::controller_support::{APPROVES, Controller, registrations};
+use e2e_tests::accept_support::{Hub, connect, token_kubeconfig, upstream};
+use e2e_tests::controller_support::{APPROVES, Controller, approving, hub_as, registrations};
 use e2e_tests::roles::user_with;
-use e2e_tests::storm_support::{LetIn, approving_otherwise, hub};
-use e2e_tests::until;
-use e2e_tests::webhook_support::policy;
+use e2e_tests::storm_support::{LetIn, approving_otherwise, grant_agents, hub};
+use e2e_tests::webhook_support::{HYGIENE, Webhook, policy};
+use e2e_tests::{kubectl_ocm, run, until};
 use fleet_sim::Plan;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -115,4 +115,86 @@ fn of_fifty_that_ask_at_once_as_many_get_in_as_the_quota_has_places() {
     let refused = hub.wait(api.patch(&next, &PatchParams::default(), &patch)).expect_err("it is refused").to_string();
     assert!(refused.contains("policy join-quota") && refused.contains("(QuotaTotal)"), "{refused}");
     assert!(!hub.accepts(&next));
+}
+
+/// Clusters that joined while nobody judged anything go on as before when policies and baseline are put in force.
+#[test]
+fn fifty_that_joined_before_go_on_when_policies_come() {
+    let hub = hub_as(&Spec::api("storm-joined"), false);
+    for name in ["csr-hygiene", "name-claim"] {
+        hub.cluster.kubectl(&["delete", "hubpolicy", name]).expect("it is gone");
+    }
+    grant_agents(&hub);
+    let fleet = hub.fleet(AT_ONCE);
+    let plan = Plan { prefix: "c".to_owned(), clusters: 50, hostile: 0, reports: true, seed: 3 };
+    let storm = fleet.storm(&plan);
+    until("all ask", || storm.asked() == 50);
+    let said = hub.accept(&["--all-pending", "--yes"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    until("all are accepted", || storm.accepted() == 50);
+    let report = storm.end(OVER);
+    assert!(report.is_right() && report.agents.len() == 50, "{report}");
+    let before: BTreeMap<String, String> = hub.versions();
+
+    // Everything comes: the baseline, the policies, the webhook that registrations wait for, and the controller.
+    let said = run(kubectl_ocm("install", hub.cluster.kubeconfig()).args(["baseline", "--wait"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for name in HYGIENE {
+        policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
+    }
+    policy(&hub.cluster, APPROVES, approving(true));
+    let webhook = Webhook::start(&hub.cluster, &[]);
+    webhook.configure_and_wait(&hub.cluster);
+    let controller = Controller::start(&hub);
+    until("it leads", || controller.leads());
+
+    // Nobody is asked anew, changed or taken out.
+    let last = hub.join("c-last");
+    until("a new one is let in", || hub.accepts("c-last") && hub.is("Approved", &last));
+    let after = hub.versions();
+    let changed: Vec<&String> =
+        before.iter().filter(|(name, version)| after.get(*name) != Some(version)).map(|(name, _)| name).collect();
+    assert_eq!(changed, Vec::<&String>::new());
+    assert_eq!(hub.accepted().len(), 51);
+
+    // They report, take new certificates and report with these.
+    let beaten = fleet.beat(&report.agents);
+    assert!(beaten.count == 50 && beaten.failures.is_empty(), "{:#?}", beaten.failures);
+    let (agents, renewed) = fleet.renew(report.agents.clone());
+    assert!(renewed.count == 50 && renewed.failures.is_empty(), "{:#?}", renewed.failures);
+    let beaten = fleet.beat(&agents);
+    assert!(beaten.count == 50 && beaten.failures.is_empty(), "{:#?}", beaten.failures);
+
+    // What the hub's own controllers write when its release changes: definitions, and every cluster.
+    let definitions = ["cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml"];
+    for definition in definitions {
+        let file = upstream(definition);
+        hub.cluster
+            .kubectl(&["apply", "--server-side", "--force-conflicts", "--filename", file.to_str().expect("text")])
+            .expect("it passes");
+    }
+    let (namespace, account) = ("open-cluster-management-hub", "registration-controller-sa");
+    let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
+    kubectl(&["create", "namespace", namespace]);
+    kubectl(&["create", "serviceaccount", account, "--namespace", namespace]);
+    kubectl(&["create", "clusterrole", "hubs", "--verb=patch", "--resource=managedclusters"]);
+    let whose = format!("--serviceaccount={namespace}:{account}");
+    kubectl(&["create", "clusterrolebinding", "hubs", "--clusterrole=hubs", &whose]);
+    let token = kubectl(&["create", "token", account, "--namespace", namespace]);
+    let file = hub.cluster.dir().expect("a folder").join("hubs");
+    std::fs::write(&file, token_kubeconfig(&hub.cluster, token.trim())).expect("written");
+    let clusters: Api<ManagedCluster> = Api::all(hub.wait(connect(&file)).client);
+    let finalizer = "cluster.open-cluster-management.io/api-resource-cleanup";
+    let patch = json!({
+        "metadata": {"finalizers": [finalizer], "labels": {"feature.open-cluster-management.io/addon-x": "available"}},
+        "spec": {"taints": [{"key": "cluster.open-cluster-management.io/unreachable", "effect": "NoSelect",
+                             "timeAdded": "2026-01-01T00:00:00Z"}]},
+    });
+    for number in [0, 24, 49] {
+        let name = format!("c{number}");
+        let patched = hub.wait(clusters.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)));
+        patched.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let beaten = fleet.beat(&agents);
+    assert!(beaten.count == 50 && beaten.failures.is_empty(), "{:#?}", beaten.failures);
 }

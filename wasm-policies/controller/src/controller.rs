@@ -105,7 +105,7 @@ impl Controller {
     /// reason why it cannot.
     async fn session(&self, lead: &Leadership, auto_approval: &Arc<AutoApproval>, narrator: &dyn Narrator) -> String {
         let parts = &self.0;
-        if let Err(why) = auto_approval.look(&parts.hub).await {
+        if let Some(why) = auto_approval.look(&parts.hub).await {
             narrator.tell(Event::warning(why));
         }
         let effects = Effects::new(parts.effects.clone(), lead.clone());
@@ -177,6 +177,10 @@ impl Controller {
                 _ = ticks.tick() => {
                     let (now, current) = (Instant::now(), self.inputs(auto_approval));
                     if current != inputs && now >= round {
+                        // Those that wait for nobody may be accepted by the hub from now on.
+                        if current.2 != inputs.2 {
+                            joins.hub.names().iter().for_each(|name| queue.touch(name, now));
+                        }
                         inputs = current;
                         queue.touch_waiting(now);
                         // Asking many takes its time, and the next round has to leave some for those who are new.

@@ -5,56 +5,85 @@
 //! own acceptances, so a cluster that waits gets it, and loses it as soon as nobody objects any more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
+use ocm_api::ManagedCluster;
+use ocm_api::conditions::find;
+use ocm_api::conditions::managed_cluster::HUB_ACCEPTED;
+use ocm_api::names::annotations::AUTOMATICALLY_ACCEPTED_ON;
 use ocm_api::names::identity::REGISTRATION_CONTROLLER_USER;
+use ocm_api::names::namespaces;
 use ocm_api::operator::ClusterManager;
-use ocm_api::{ManagedCluster, names::annotations::AUTOMATICALLY_ACCEPTED_ON};
 use ocm_core::install::health::accepts_clusters;
 use ocm_kube::{Cluster, explain};
-use ocm_policy_abi::{Operation, Requester};
+use ocm_policy_abi::{Operation, Stage};
 use ocm_policy_engine::Deadline;
 use ocm_policy_rules::review::{self, Asking};
 use ocm_rules::cluster::HELD;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::effects::Failed;
 use crate::hub::Snapshot;
-use crate::join::{DECIDES, Joins};
+use crate::join::{DECIDES, Joins, LONGEST, LOOKS};
+use crate::queue::Next;
+
+/// How long the hub may take to tell what it does by itself.
+const ANSWER: Duration = Duration::from_secs(8);
+/// How long it may take to accept one that was released: its controller is told of each change.
+const ACCEPTS: Duration = Duration::from_secs(3);
 
 /// Whether the hub accepts clusters by itself. It does until the opposite is known.
-pub(crate) struct AutoApproval(AtomicBool);
+pub(crate) struct AutoApproval {
+    is_on: AtomicBool,
+    /// Why that could not be told the last time.
+    unknown: Mutex<Option<String>>,
+}
 
 impl Default for AutoApproval {
     fn default() -> Self {
-        Self(AtomicBool::new(true))
+        Self { is_on: AtomicBool::new(true), unknown: Mutex::default() }
     }
 }
 
 impl AutoApproval {
     pub(crate) fn is_on(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Looks at the hub.
-    ///
-    /// # Errors
-    /// A sentence why that cannot be told.
-    pub(crate) async fn look(&self, hub: &Cluster) -> Result<(), String> {
+    /// Looks at the hub. Where that cannot be told it is what it was; why, said once.
+    pub(crate) async fn look(&self, hub: &Cluster) -> Option<String> {
         let api: Api<ClusterManager> = Api::all(hub.client.clone());
-        let (is_on, result) = match api.list(&ListParams::default()).await {
-            Ok(found) => (accepts_clusters(&found.items), Ok(())),
+        let found = tokio::time::timeout(ANSWER, api.list(&ListParams::default())).await;
+        self.learn(match found {
+            Ok(Ok(found)) => Ok(accepts_clusters(&found.items)),
             // A hub whose operator runs elsewhere has no such kind.
-            Err(kube::Error::Api(status)) if status.code == 404 => (true, Ok(())),
-            Err(error) => {
-                let why = explain(&error);
-                (true, Err(format!("whether the hub accepts clusters by itself cannot be told, so it may: {why}")))
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(true),
+            Ok(Err(error)) => Err(explain(&error).to_string()),
+            Err(_) => Err(format!("the hub has not answered within {} seconds", ANSWER.as_secs())),
+        })
+    }
+
+    fn learn(&self, found: Result<bool, String>) -> Option<String> {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Ok(is_on) => {
+                self.is_on.store(is_on, Ordering::Relaxed);
+                *unknown = None;
+                None
             }
-        };
-        self.0.store(is_on, Ordering::Relaxed);
-        result
+            Err(why) => {
+                let is_new = unknown.as_ref() != Some(&why);
+                let taken = if self.is_on() { "does" } else { "does not" };
+                let told = format!("whether the hub accepts clusters by itself cannot be told, so it {taken}: {why}");
+                *unknown = Some(why);
+                is_new.then_some(told)
+            }
+        }
     }
 }
 
@@ -66,51 +95,87 @@ enum Step {
     Release,
 }
 
-/// `objects`: whether policies would refuse that the hub accepts it.
-fn step(annotation: Option<&str>, objects: bool) -> Step {
+/// What keeps the hub from accepting a cluster, and what is known of it. `objects`: policies would refuse it.
+/// `was_accepted`: it was accepted once, and somebody took that back.
+fn step(annotation: Option<&str>, is_on: bool, objects: bool, was_accepted: bool) -> Step {
     match annotation {
-        None if objects => Step::Hold,
-        Some(HELD) if !objects => Step::Release,
+        None if is_on && (objects || was_accepted) => Step::Hold,
+        // Whoever took an acceptance back has decided: what the hub does by itself is no answer to that.
+        Some(HELD) if !(was_accepted || is_on && objects) => Step::Release,
         // What others wrote there holds it, too, and is theirs.
         _ => Step::Nothing,
     }
 }
 
 impl Joins {
-    /// Keeps the hub from accepting a cluster that it may not accept, and no other. Whether it is to be looked at again when
-    /// policies, or what they know, have changed.
-    pub(crate) async fn hold(&self, snapshot: &Snapshot, cluster: &ManagedCluster) -> Result<bool, Failed> {
+    /// Keeps the hub from accepting a cluster that it may not accept, and no other. When it is to be looked at again.
+    pub(crate) async fn hold(&self, snapshot: &Snapshot, cluster: &ManagedCluster) -> Result<Next, Failed> {
         let metadata = &cluster.metadata;
         if cluster.spec.hub_accepts_client.unwrap_or_default() || metadata.deletion_timestamp.is_some() {
-            return Ok(false);
+            return Ok(Next::Rest);
         }
         let annotation =
             metadata.annotations.as_ref().and_then(|all| all.get(AUTOMATICALLY_ACCEPTED_ON)).map(String::as_str);
-        let objects = self.auto_approval.is_on() && self.object(snapshot).await?;
-        let patch = match step(annotation, objects) {
-            Step::Nothing => return Ok(objects),
+        let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let was_accepted = find(conditions, HUB_ACCEPTED).is_some();
+        let is_on = self.auto_approval.is_on();
+        let objects = is_on && self.objects(snapshot).await?;
+        let step = step(annotation, is_on, objects, was_accepted);
+        let patch = match step {
+            Step::Nothing => return Ok(if objects { Next::Waits(LONGEST) } else { Next::Rest }),
             Step::Hold => holding(metadata.annotations.is_some()),
             Step::Release => releasing(),
         };
         match self.effects.change(cluster, patch).await {
-            Ok(()) => Ok(objects),
+            Ok(()) if step == Step::Release => {
+                self.accepted_before_the_next(&snapshot.name).await?;
+                Ok(Next::Rest)
+            }
+            Ok(()) => Ok(Next::Waits(LONGEST)),
             // It keeps nobody out that it is not written: the webhook does.
-            Err(Failed::Refused(why) | Failed::Forbidden(why)) => {
+            Err(Failed::Forbidden(why)) => {
                 self.log.refused(&snapshot.name, &why);
-                Ok(objects)
+                Ok(Next::Waits(LONGEST))
+            }
+            Err(Failed::Refused(why) | Failed::Invalid(why)) => {
+                self.log.refused(&snapshot.name, &why);
+                Ok(Next::Again)
             }
             Err(failed) => Err(failed),
         }
     }
 
+    /// Where policies count, gives the hub time to accept one that was released before another one is looked at: of many that
+    /// wait for one place, one is to be released.
+    async fn accepted_before_the_next(&self, name: &str) -> Result<(), Failed> {
+        if !self.policies.count(Operation::Accept) {
+            return Ok(());
+        }
+        let end = Instant::now() + ACCEPTS;
+        let accepts = || {
+            let cluster = self.hub.snapshot(name).cluster;
+            cluster.is_none_or(|cluster| cluster.spec.hub_accepts_client.unwrap_or_default())
+        };
+        while !accepts() && Instant::now() < end {
+            self.effects.send(async { Ok(()) }).await?;
+            tokio::time::sleep(LOOKS).await;
+        }
+        Ok(())
+    }
+
     /// Whether policies would refuse that the hub accepts this cluster now.
-    async fn object(&self, snapshot: &Snapshot) -> Result<bool, Failed> {
+    async fn objects(&self, snapshot: &Snapshot) -> Result<bool, Failed> {
         let Some(object) = snapshot.object.clone() else { return Ok(false) };
         let policies = self.policies.clone();
-        let asking = Asking { now: Timestamp::now().as_millisecond(), wants_object: true, ..Asking::default() };
         let asked = tokio::task::spawn_blocking(move || {
-            let question = review::of_cluster(Operation::Accept, &object, hub(), &asking);
-            let question = question.map_err(|error| error.to_string())?.into_owned();
+            let asking = Asking {
+                now: Timestamp::now().as_millisecond(),
+                wants_object: true,
+                stage: Some(Stage::Validating),
+                ..Asking::default()
+            };
+            let review = acceptance(&object);
+            let question = review::from_admission(&review, &asking).map_err(|error| error.to_string())?.into_owned();
             let made = policies.evaluate(question, &Deadline::after(DECIDES));
             Ok::<_, String>(review::is_refused(made.request(), &made.answer))
         });
@@ -122,9 +187,27 @@ impl Joins {
     }
 }
 
-/// Who accepts where the hub does so by itself.
-fn hub() -> Requester<'static> {
-    Requester { username: REGISTRATION_CONTROLLER_USER.into(), ..Requester::default() }
+/// What the webhook is asked when the hub accepts a cluster by itself.
+fn acceptance(cluster: &Value) -> Value {
+    let mut accepted = cluster.clone();
+    if let Some(object) = accepted.as_object_mut() {
+        let spec = object.entry("spec").or_insert_with(|| json!({}));
+        spec["hubAcceptsClient"] = true.into();
+    }
+    let namespace = format!("system:serviceaccounts:{}", namespaces::HUB);
+    json!({
+        "uid": "",
+        "kind": {"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster"},
+        "resource": {"group": "cluster.open-cluster-management.io", "version": "v1", "resource": "managedclusters"},
+        "name": cluster.pointer("/metadata/name"),
+        "operation": "UPDATE",
+        "userInfo": {
+            "username": REGISTRATION_CONTROLLER_USER,
+            "groups": ["system:serviceaccounts", namespace, "system:authenticated"],
+        },
+        "object": accepted,
+        "oldObject": cluster,
+    })
 }
 
 fn path() -> String {
@@ -150,11 +233,54 @@ mod tests {
 
     #[test]
     fn what_others_wrote_is_theirs() {
-        assert_eq!((step(None, true), step(None, false)), (Step::Hold, Step::Nothing));
-        assert_eq!((step(Some(HELD), true), step(Some(HELD), false)), (Step::Nothing, Step::Release));
+        let of = |annotation, objects| step(annotation, true, objects, false);
+        assert_eq!((of(None, true), of(None, false)), (Step::Hold, Step::Nothing));
+        assert_eq!((of(Some(HELD), true), of(Some(HELD), false)), (Step::Nothing, Step::Release));
         for objects in [true, false] {
-            assert_eq!(step(Some("2026-01-01T00:00:00Z"), objects), Step::Nothing, "{objects}");
+            assert_eq!(of(Some("2026-01-01T00:00:00Z"), objects), Step::Nothing, "{objects}");
         }
+        assert_eq!(step(Some(HELD), false, false, false), Step::Release);
+        assert_eq!(step(None, false, false, false), Step::Nothing);
+    }
+
+    #[test]
+    fn an_acceptance_that_somebody_took_back_is_not_given_again() {
+        for objects in [true, false] {
+            assert_eq!(step(None, true, objects, true), Step::Hold);
+            for is_on in [true, false] {
+                assert_eq!(step(Some(HELD), is_on, objects, true), Step::Nothing, "{is_on} {objects}");
+            }
+        }
+        // Where the hub does nothing by itself, nothing is written.
+        assert_eq!(step(None, false, false, true), Step::Nothing);
+    }
+
+    #[test]
+    fn an_answer_that_does_not_come_changes_nothing() {
+        let known = AutoApproval::default();
+        assert!(known.is_on());
+        assert!(known.learn(Err("no".to_owned())).is_some_and(|told| told.contains("so it does: no")));
+        assert_eq!(known.learn(Ok(false)), None);
+        assert!(known.learn(Err("no".to_owned())).is_some_and(|told| told.contains("so it does not: no")));
+        assert_eq!(known.learn(Err("no".to_owned())), None, "once");
+        assert!(!known.is_on());
+        assert_eq!((known.learn(Ok(true)), known.is_on()), (None, true));
+    }
+
+    #[test]
+    fn the_question_is_that_of_the_webhook() {
+        let cluster = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": "c1", "uid": "u"}, "spec": {"leaseDurationSeconds": 60},
+        });
+        let review = acceptance(&cluster);
+        let asking = Asking { stage: Some(Stage::Validating), wants_object: true, ..Asking::default() };
+        let question = review::from_admission(&review, &asking).expect("it can be asked");
+        assert_eq!((question.operation, question.stage), (Operation::Accept, Some(Stage::Validating)));
+        assert!(question.cluster.as_ref().is_some_and(|cluster| cluster.accepted));
+        assert!(question.previous.as_ref().is_some_and(|cluster| !cluster.accepted));
+        assert_eq!(question.requester.username, REGISTRATION_CONTROLLER_USER);
+        assert_eq!(question.requester.groups.len(), 3);
     }
 
     #[test]

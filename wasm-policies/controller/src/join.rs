@@ -29,11 +29,11 @@ const OLDEST: Duration = Duration::from_secs(60);
 /// How long the policies may take together.
 pub(crate) const DECIDES: Duration = Duration::from_secs(5);
 /// Whoever waits is looked at again after this time at the latest.
-const LONGEST: Duration = Duration::from_mins(10);
+pub(crate) const LONGEST: Duration = Duration::from_mins(10);
 /// A name that was used is looked at again after this time at the latest.
 const TOMBSTONE: Duration = Duration::from_hours(6);
 /// How often it is looked whether what was written has arrived.
-const LOOKS: Duration = Duration::from_millis(5);
+pub(crate) const LOOKS: Duration = Duration::from_millis(5);
 
 /// Everything that a look needs, while this process leads.
 pub(crate) struct Joins {
@@ -103,7 +103,7 @@ impl Joins {
             return Ok(Next::Again);
         }
         // Whoever counts must see what came of the one before.
-        let counts = self.policies.count(Operation::Join);
+        let counts = self.policies.count(Operation::Join) || self.policies.count(Operation::Accept);
         let turn = if counts { Some(self.turn.lock().await) } else { None };
         let snapshot = self.hub.snapshot(name);
         let Some(cluster) = &snapshot.cluster else { return self.gone(&snapshot).await };
@@ -132,11 +132,15 @@ impl Joins {
                 }
             }
         };
-        drop(turn);
         // Who was let in is held by nothing.
         let Some(next) = next else { return Ok(Next::Rest) };
         let held = self.hold(&snapshot, cluster).await?;
-        Ok(if held && next == Next::Rest { Next::Waits(LONGEST) } else { next })
+        drop(turn);
+        Ok(match (next, held) {
+            (_, Next::Again) => Next::Again,
+            (Next::Rest, held) => held,
+            (next, _) => next,
+        })
     }
 
     /// A person has to decide. Of clusters that nobody asks for nothing is written.

@@ -69,8 +69,10 @@ impl<'a> Report<'a> {
         loop {
             self.break_glass(&mut approvals, narrator).await;
             if seen.as_ref().is_none_or(|(_, at)| at.elapsed() >= LOOKS) {
-                // Why that cannot be told was said when this controller began to act.
-                let (now, _) = futures::join!(look(&self.parts.hub), self.auto_approval.look(&self.parts.hub));
+                let (now, unknown) = futures::join!(look(&self.parts.hub), self.auto_approval.look(&self.parts.hub));
+                if let Some(why) = unknown {
+                    narrator.tell(Event::warning(why));
+                }
                 self.alarm(seen.as_ref().map(|(before, _)| before), &now, narrator).await;
                 seen = Some((now, Instant::now()));
             }

@@ -29,7 +29,8 @@ impl Case {
 
     /// What is wrong where the policy does not judge what the case asks about.
     pub fn not_asked(&self, operation: Operation) -> String {
-        format!("the policy is never asked about {}: its manifest does not say so", operation.word())
+        let word = operation.word();
+        format!("the policy is not asked about this {word}: its manifest, or its HubPolicy, does not say so")
     }
 }
 

@@ -116,6 +116,21 @@ struct Objects {
 }
 
 impl Suite {
+    /// Has cases without settings of their own asked with these.
+    ///
+    /// # Errors
+    /// When the file has some for them.
+    pub fn use_settings(&mut self, settings: Value) -> Result<(), &'static str> {
+        if self.settings != Value::Null {
+            return Err(
+                "its test cases are asked with the settings of the policy: leave `settings` out of the file, or write \
+                        them into the cases that need others",
+            );
+        }
+        self.settings = settings;
+        Ok(())
+    }
+
     /// Reads a file of test cases.
     ///
     /// # Errors

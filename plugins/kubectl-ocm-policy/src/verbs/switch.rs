@@ -182,6 +182,11 @@ fn of_step(name: &str, error: StepError) -> Failure {
             Failure::refused(format!("what policy {name:?} was before cannot be read from its annotation {PREVIOUS}"))
                 .because(why)
         }
+        StepError::TooLarge => Failure::refused(format!(
+            "what policy {name:?} is now, with its settings and test cases, is too large to be noted in annotations, so that \
+             nothing could be gone back to"
+        ))
+        .hint("make its test cases shorter, or apply the candidate as the policy"),
     }
 }
 

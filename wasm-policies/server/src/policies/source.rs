@@ -64,7 +64,8 @@ impl From<PolicyError> for NoModule {
 impl Source {
     /// Whether it is always the same module, so that nobody has to look at it again.
     pub(super) const fn is_fixed(&self) -> bool {
-        matches!(self, Self::Builtin(_) | Self::Oci(_) | Self::Url(_))
+        // A file has to have the digest that its policy names.
+        matches!(self, Self::Builtin(_) | Self::Oci(_) | Self::Url(_) | Self::Path(_))
     }
 
     /// Why its digest has to be known to whoever loads it; none: it does not.

@@ -62,7 +62,12 @@ impl Wanted {
 /// Where the module comes from that `policy rollback` puts in force again.
 fn former(policy: &HubPolicy) -> Option<Source> {
     let noted = policy.metadata.annotations.as_ref()?.get(PREVIOUS)?;
-    Some(source(&serde_json::from_str::<Version>(noted).ok()?.module))
+    // A newer release may have noted more than this one knows.
+    #[derive(serde::Deserialize)]
+    struct Noted {
+        module: ModuleSource,
+    }
+    Some(source(&serde_json::from_str::<Noted>(noted).ok()?.module))
 }
 
 fn source(module: &ModuleSource) -> Source {

@@ -213,7 +213,13 @@ fn loaded(all: &[Version], modules: &BTreeMap<String, Loadable>, ui: &Ui) -> Res
         let (name, spec) = (version.name(), &version.policy.spec);
         ui.tell(Event::now(format!("loading {name}")));
         let module = modules.get(name).cloned().unwrap_or(Err(PolicyError::Loading));
-        let policy = module.and_then(|module| loader.of_hub(name, &module, spec));
+        let policy = module.and_then(|module| match version.is_given {
+            true => loader.of_hub(name, &module, spec),
+            // What the hub has in force has passed its test cases, or stays in force all the same.
+            false => {
+                loader.of_hub_with(name, &module, spec, &ocm_policy_rules::hub_policy::settings(spec.settings.as_ref()))
+            }
+        });
         policies.of_hub(name, policy, spec.into());
     }
     Ok(policies)

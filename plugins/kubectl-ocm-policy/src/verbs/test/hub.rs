@@ -71,12 +71,15 @@ fn tested(
     let tests = format!("spec.tests of {what} {name} of {}", given.source);
     let mut suite = Suite::read(cases)
         .map_err(|bad| Failure::usage(format!("the test cases in {tests} cannot be used")).because(bad))?;
-    if suite.settings == Value::Null {
-        suite.settings = spec.settings.clone().map_or_else(|| Value::Object(serde_json::Map::new()), Value::Object);
-    }
+    suite
+        .use_settings(Value::Object(spec.settings.clone().unwrap_or_default()))
+        .map_err(|why| Failure::usage(format!("the test cases in {tests} cannot be used")).because(why))?;
     let Some(module) = module_of(files, given, (version, fetched))? else {
         let sentence = format!("the module of {what} {name} is not in the files: the hub alone can load it");
-        return Err(Failure::usage(sentence).hint(format!("--module {name}=FILE says which one is meant")));
+        return Err(Failure::usage(sentence).hint(match spec.module.config_map {
+            Some(_) => format!("--module {name}=FILE says which one is meant"),
+            None => format!("kubectl ocm policy test MODULE --tests FILE asks the module of {name} itself"),
+        }));
     };
     Ok(Some(results(tests, &suite, |settings| loader.of_hub_with(name, module, spec, settings))))
 }

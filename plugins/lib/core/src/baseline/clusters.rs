@@ -178,10 +178,11 @@ fn rights() -> Vec<Check> {
         ),
         Check::new(
             Code::HubAcceptsClient,
-            "the annotation that keeps the hub from accepting a cluster by itself may be removed only by those who may \
-             accept it",
+            "the annotation that keeps the hub from accepting a cluster by itself may be changed and removed only by those \
+             who may accept it",
             format!(
-                "!({annotation} in variables.oldAnnotations) || {annotation} in variables.annotations || variables.mayAccept",
+                "!({annotation} in variables.oldAnnotations) || ({annotation} in variables.annotations && \
+                 variables.annotations[{annotation}] == variables.oldAnnotations[{annotation}]) || variables.mayAccept",
                 annotation = text(ACCEPTED_BY_HUB)
             ),
         ),

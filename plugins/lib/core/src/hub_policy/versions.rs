@@ -79,6 +79,8 @@ pub enum StepError {
     NothingBefore,
     /// What was in force before cannot be read.
     Unreadable(String),
+    /// What is in force is too large for an annotation, and nothing could be gone back to.
+    TooLarge,
 }
 
 /// The candidate of a policy as the controller saw it; an error where it cannot decide anything.
@@ -116,6 +118,9 @@ pub fn step(policy: &HubPolicy, step: Step) -> Result<Switching, StepError> {
             tried(policy)?;
             let before = Version::of(policy);
             let next = before.tried(candidate);
+            if noted_size(policy, &before) > ANNOTATIONS {
+                return Err(StepError::TooLarge);
+            }
             Ok(Switching::JsonPatch(put(policy, &next, Some(&before))))
         }
         Step::RollBack if candidate.is_some() => {
@@ -128,6 +133,15 @@ pub fn step(policy: &HubPolicy, step: Step) -> Result<Switching, StepError> {
             Ok(Switching::JsonPatch(put(policy, &before, None)))
         }
     }
+}
+
+/// Bytes that all annotations of an object may have together. Kubernetes, `TotalAnnotationSizeLimitB`
+const ANNOTATIONS: usize = 256 << 10;
+
+/// How many they have when a version is noted among them.
+fn noted_size(policy: &HubPolicy, before: &Version) -> usize {
+    let others = policy.metadata.annotations.iter().flatten().filter(|(key, _)| *key != PREVIOUS);
+    others.map(|(key, value)| key.len() + value.len()).sum::<usize>() + PREVIOUS.len() + json!(before).to_string().len()
 }
 
 /// Exactly what was looked at.
@@ -200,6 +214,17 @@ mod tests {
             }
         }
         serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn what_is_too_large_to_be_noted_is_not_promoted() {
+        let mut large = policy(&json!({"settings": {"pattern": "b-*"}}), Some(LOADED));
+        let longest = |policy: &mut HubPolicy, length: usize| policy.spec.tests = Some("\u{1}".repeat(length));
+        longest(&mut large, 30_000);
+        assert!(matches!(step(&large, Step::Promote), Ok(Switching::JsonPatch(_))));
+        // Each takes six bytes in JSON.
+        longest(&mut large, 60_000);
+        assert_eq!(step(&large, Step::Promote), Err(StepError::TooLarge));
     }
 
     #[test]

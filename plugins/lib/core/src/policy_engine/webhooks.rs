@@ -196,10 +196,11 @@ fn changes() -> String {
     members.map(|member| format!("object.{member} != oldObject.{member}")).join(" || ")
 }
 
-/// An agent writes, or the hub's gRPC server for one; or what holds a cluster is taken away, whoever does it.
+/// An agent writes, or the hub's gRPC server for one; or what holds a cluster is taken away or changed, whoever does it.
 fn of_an_agent() -> String {
-    let holds = |object: &str| format!("{} in {object}.metadata.?annotations.orValue({{}})", text(ACCEPTED_BY_HUB));
-    format!("{} || ({} && !({}))", identities::is_agent("request.userInfo"), holds("oldObject"), holds("object"))
+    let of = |object: &str| format!("{object}.metadata.?annotations[?{}]", text(ACCEPTED_BY_HUB));
+    let (old, new) = (of("oldObject"), of("object"));
+    format!("{} || ({old}.hasValue() && {old} != {new})", identities::is_agent("request.userInfo"))
 }
 
 /// The hub's controllers, and those of Kubernetes that collect what is left over. The hub's gRPC server is none of them: it

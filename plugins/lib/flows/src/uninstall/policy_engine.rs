@@ -80,6 +80,7 @@ pub async fn find_policy_engine(
         narrator.tell(Event::now("checking your rights"));
         let mut rights = [access::to_remove(&configurations), access::to_remove(&engine)].concat();
         rights.extend(request.purge.then_some(policies));
+        rights.push(Right::new("list", "cluster.open-cluster-management.io", "managedclusters"));
         rights.extend(request.wait.map(|_| Right::new("list", "", "pods").within(engine::NAMESPACE)));
         access::require(cluster, PURPOSE, &rights).await?;
     }
@@ -122,7 +123,7 @@ pub async fn uninstall_policy_engine(
         tokio::time::sleep(LEARNS).await;
     }
     applied.extend(remove::all(cluster, engine, request.dry_run, narrator, each).await?);
-    if request.dry_run == DryRun::No && asked {
+    if request.dry_run == DryRun::No && applied.iter().any(|one| one.outcome == Outcome::Deleted) {
         tell_held(cluster, narrator).await;
     }
     let gone = match request.wait.filter(|_| request.dry_run == DryRun::No) {
@@ -135,10 +136,8 @@ pub async fn uninstall_policy_engine(
 /// Tells which clusters the hub still does not accept by itself, because they were held: nobody releases them any more.
 async fn tell_held(cluster: &Cluster, narrator: &dyn Narrator) {
     let api: Api<ManagedCluster> = Api::all(cluster.client.clone());
-    let held = match api.list_metadata(&ListParams::default()).await {
-        Ok(list) => {
-            list.items.into_iter().filter(|one| one.annotations().get(ACCEPTED_BY_HUB).is_some_and(|v| v == HELD))
-        }
+    let all = match api.list(&ListParams::default()).await {
+        Ok(list) => list.items,
         Err(error) => {
             let why = cluster.explain("list ManagedClusters", error);
             narrator
@@ -146,6 +145,11 @@ async fn tell_held(cluster: &Cluster, narrator: &dyn Narrator) {
             return;
         }
     };
+    let held = all.into_iter().filter(|one| {
+        // One that was accepted since keeps the annotation, and is not held by it.
+        let accepted = one.spec.hub_accepts_client.unwrap_or_default();
+        !accepted && one.annotations().get(ACCEPTED_BY_HUB).is_some_and(|value| value == HELD)
+    });
     let names: Vec<String> = held.map(|one| one.name_any()).collect();
     if names.is_empty() {
         return;
