@@ -255,13 +255,8 @@ fn of_two_controllers_one_acts_and_one_that_was_asleep_writes_nothing() {
 }
 
 /// What no policy of this hub asks for, and what only Open Cluster Management's own webhook looks at.
-const NOT_HERE: [&str; 5] = [
-    "managedclustersets",
-    "managedclustersets/join",
-    "managedclusters/accept",
-    "registrationapprovals",
-    "validatingadmissionpolicies",
-];
+const NOT_HERE: [&str; 4] =
+    ["managedclustersets/join", "managedclusters/accept", "registrationapprovals", "validatingadmissionpolicies"];
 
 #[test]
 fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks() {
