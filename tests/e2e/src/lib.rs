@@ -15,9 +15,11 @@ use serde_json::Value;
 
 pub mod accept_support;
 pub mod approval_support;
+pub mod attacks;
 pub mod controller_support;
 pub mod engine_support;
 pub mod join_support;
+pub mod refusals;
 pub mod registry_support;
 pub mod roles;
 pub mod storm_support;
