@@ -22,6 +22,7 @@ pub mod join_support;
 pub mod refusals;
 pub mod registry_support;
 pub mod roles;
+pub mod service_support;
 pub mod storm_support;
 pub mod webhook_support;
 
