@@ -185,8 +185,17 @@ pub fn let_in(hub: &Hub) -> [BTreeMap<String, usize>; 2] {
     })
 }
 
-/// A proxy between the controller and a hub that fails with the n-th write: the hub has done it, and the controller never
-/// hears of it. Writes of leases and events count for nothing.
+/// What becomes of the rest when a write has failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    /// Nothing passes.
+    ForGood,
+    /// Everything passes.
+    Once,
+}
+
+/// A proxy between the controller and a hub that fails with the n-th write: the hub has done it, and the controller does
+/// not hear so. Writes of leases and events count for nothing.
 pub struct FailingProxy {
     kubectl: Child,
     /// The kubeconfig with which to go through it.
@@ -195,8 +204,17 @@ pub struct FailingProxy {
 }
 
 impl FailingProxy {
-    /// Starts it, with the rights of a kubeconfig.
+    /// Starts it, with the rights of a kubeconfig. When it has failed, nothing passes any more.
     pub fn start(hub: &Cluster, as_user: &Path, writes: usize) -> Self {
+        Self::failing(hub, as_user, writes, Failing::ForGood)
+    }
+
+    /// The same, but it answers that one write with a time-out, and everything after it passes.
+    pub fn timing_out(hub: &Cluster, as_user: &Path, writes: usize) -> Self {
+        Self::failing(hub, as_user, writes, Failing::Once)
+    }
+
+    fn failing(hub: &Cluster, as_user: &Path, writes: usize, how: Failing) -> Self {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let behind = free();
         let mut command = hub.kubectl_command();
@@ -214,7 +232,7 @@ impl FailingProxy {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (left, dead) = (left.clone(), dead.clone());
-                std::thread::spawn(move || connection(stream, behind, &left, &dead));
+                std::thread::spawn(move || connection(stream, behind, &left, &dead, how));
             }
         });
         let kubeconfig = hub.dir().unwrap().join(format!("failing-{writes}.kubeconfig"));
@@ -242,9 +260,10 @@ impl Drop for FailingProxy {
 }
 
 /// Passes requests on, one after the other, until the last write that is allowed.
-fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mutex<bool>) {
+fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mutex<bool>, how: Failing) {
     let Ok(server) = TcpStream::connect(("127.0.0.1", behind)) else { return };
     let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    let mut tells = client.try_clone().unwrap();
     let last = Arc::new(Mutex::new(false));
     let silent = last.clone();
     let (heard, hears) = std::sync::mpsc::channel();
@@ -289,11 +308,12 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mute
         if reader.read_exact(&mut body).is_err() {
             return;
         }
-        if *failed.lock().unwrap() {
+        let has_failed = *failed.lock().unwrap();
+        if has_failed && how == Failing::ForGood {
             return;
         }
         let mut ends = false;
-        if write {
+        if write && !has_failed {
             let mut left = left.lock().unwrap();
             *left = left.saturating_sub(1);
             ends = *left == 0;
@@ -305,6 +325,11 @@ fn connection(client: TcpStream, behind: u16, left: &Mutex<usize>, failed: &Mute
         if ends {
             let _ = hears.recv_timeout(READY);
             *failed.lock().unwrap() = true;
+            if how == Failing::Once {
+                let said = "HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                let _ = tells.write_all(said.as_bytes());
+                let _ = tells.shutdown(std::net::Shutdown::Both);
+            }
             return;
         }
     }

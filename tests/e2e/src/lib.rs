@@ -15,11 +15,14 @@ use serde_json::Value;
 
 pub mod accept_support;
 pub mod approval_support;
+pub mod attacks;
 pub mod controller_support;
 pub mod engine_support;
 pub mod join_support;
+pub mod refusals;
 pub mod registry_support;
 pub mod roles;
+pub mod service_support;
 pub mod storm_support;
 pub mod webhook_support;
 

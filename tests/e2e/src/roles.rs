@@ -1,5 +1,6 @@
 //! Users who hold the rights that the documentation names, and no others.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,15 +19,7 @@ pub fn user_with(cluster: &Cluster, user: &str, files: &[&str]) -> PathBuf {
         let path = folder.join(file);
         let text = path.to_str().expect("the path is text");
         cluster.kubectl(&["apply", "--filename", text]).expect("the documented roles can be applied");
-        let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
-        let listed = listed.expect("the documented roles can be read");
-        for role in serde_json::Deserializer::from_str(&listed).into_iter::<Value>() {
-            let role = role.expect("kubectl prints JSON");
-            let items = role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]);
-            for item in items {
-                bind(cluster, user, &item);
-            }
-        }
+        documented(cluster, file).iter().for_each(|role| bind(cluster, user, role));
     }
     cluster.user_kubeconfig(user, &[]).expect("a user can be made")
 }
@@ -48,42 +41,76 @@ fn bind(cluster: &Cluster, user: &str, role: &Value) {
     bound.expect("the role can be bound");
 }
 
-/// Users who hold all rights of a documented role but one, for every right of it, each with the words in which a command
-/// misses that right. Administrators may act as them.
+/// The documented roles of a file.
+fn documented(cluster: &Cluster, file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
+    let text = path.to_str().expect("the path is text");
+    let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
+    let listed = listed.expect("the documented roles can be read");
+    serde_json::Deserializer::from_str(&listed)
+        .into_iter::<Value>()
+        .map(|role| role.expect("kubectl prints JSON"))
+        .flat_map(|role| role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]))
+        .collect()
+}
+
+/// Users who hold all rights of the documented roles of a file but one, for every right of them, each with the words in
+/// which a command misses that right. Administrators may act as them.
 ///
 /// # Panics
 ///
-/// When the role cannot be read, or the users get no rights.
+/// When the roles cannot be read, or the users get no rights.
 pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
-    let text = path.to_str().expect("the path is text");
-    let role = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
-    let role: Value = serde_json::from_str(&role.expect("the documented role can be read")).expect("one role");
-    let rights: Vec<Value> = role["rules"].as_array().into_iter().flatten().flat_map(single).collect();
-    let (mut objects, mut users) = (Vec::new(), Vec::new());
+    // Of a ClusterRole there is no namespace.
+    let rights: Vec<(Option<String>, Value)> = documented(cluster, file)
+        .iter()
+        .flat_map(|role| {
+            let namespace = role.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned);
+            let rights = role["rules"].as_array().into_iter().flatten().flat_map(single);
+            rights.map(move |right| (namespace.clone(), right)).collect::<Vec<_>>()
+        })
+        .collect();
+    let namespaces: BTreeSet<&Option<String>> = rights.iter().map(|(namespace, _)| namespace).collect();
+    let (mut objects, mut users, mut last) = (Vec::new(), Vec::new(), BTreeMap::new());
     for (index, missing) in rights.iter().enumerate() {
         let name = format!("{}-{index}", file.trim_end_matches(".yaml"));
-        let rules: Vec<&Value> = rights.iter().filter(|right| *right != missing).collect();
-        let metadata = json!({"name": name});
-        objects.push(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}));
-        objects.push(json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-        }));
-        users.push((name, words(missing)));
+        for namespace in &namespaces {
+            let held = rights.iter().filter(|right| right.0 == **namespace && *right != missing);
+            let rules: Vec<&Value> = held.map(|(_, rule)| rule).collect();
+            let Some(first) = rules.first() else { continue };
+            last.insert(*namespace, (name.clone(), (*first).clone()));
+            let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
+            let mut metadata = json!({"name": name});
+            namespace.iter().for_each(|namespace| metadata["namespace"] = json!(namespace));
+            objects.push(json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata, "rules": rules}));
+            objects.push(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
+            }));
+        }
+        users.push((name, words(&missing.1)));
     }
     let list = cluster.dir().expect("a folder").join("roles.json");
     std::fs::write(&list, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()).expect("written");
     cluster.kubectl(&["apply", "--filename", list.to_str().expect("text")]).expect("the roles can be applied");
-    // The API server learns of roles in the order in which they were made: who has the last ones, has all.
-    let (last, _) = users.last().expect("the role has rights");
-    let part = |member: &str| rights[0][member][0].as_str().unwrap_or_default().to_owned();
-    let what = format!("{}.{}/{}", part("resources"), part("apiGroups"), part("resourceNames"));
-    let begun = Instant::now();
-    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('/'), "--as", last]).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{last} gets no rights");
-        sleep(Duration::from_millis(200));
+    // The API server learns of roles of one kind in the order in which they were made: who has the last ones, has all.
+    for (namespace, (user, right)) in last {
+        let part = |member: &str| right[member][0].as_str().unwrap_or_default().to_owned();
+        let what = match (part("apiGroups"), part("resourceNames")) {
+            (group, name) if group.is_empty() && name.is_empty() => part("resources"),
+            (group, name) if group.is_empty() => format!("{}/{name}", part("resources")),
+            (group, name) => format!("{}.{group}/{name}", part("resources")),
+        };
+        let mut question = vec!["auth", "can-i"];
+        let (verb, namespace) = (part("verbs"), namespace.as_ref().map(|name| format!("--namespace={name}")));
+        question.extend([&*verb, what.trim_end_matches('/'), "--as", &user]);
+        question.extend(namespace.as_deref());
+        let begun = Instant::now();
+        while cluster.kubectl(&question).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{user} gets no rights");
+            sleep(Duration::from_millis(200));
+        }
     }
     users
 }
@@ -95,15 +122,7 @@ pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, St
 ///
 /// When the roles cannot be read or bound.
 pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Value)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
-    let text = path.to_str().expect("the path is text");
-    let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
-    let listed = listed.expect("the documented roles can be read");
-    let roles: Vec<Value> = serde_json::Deserializer::from_str(&listed)
-        .into_iter::<Value>()
-        .map(|role| role.expect("kubectl prints JSON"))
-        .flat_map(|role| role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]))
-        .collect();
+    let roles = documented(cluster, file);
     let rules = roles.iter().find(|role| role["kind"] == "ClusterRole").expect("a ClusterRole")["rules"].clone();
     let rules = rules.as_array().expect("it has rules");
     let mut users = Vec::new();

@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -32,13 +33,30 @@ pub struct Webhook {
     /// What it is reached at.
     pub address: String,
     health: String,
-    authority: Issuer<'static, KeyPair>,
-    authority_pem: String,
+    authority: Arc<Authority>,
     own: String,
     folder: PathBuf,
     kubeconfig: PathBuf,
     /// The lines of its decision log.
     pub log: Arc<Mutex<Vec<Value>>>,
+    /// What it says to people.
+    pub says: Arc<Mutex<String>>,
+}
+
+/// Who signs the certificates of webhooks.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
 }
 
 impl Webhook {
@@ -53,23 +71,44 @@ impl Webhook {
         Self::start_as(hub, self.kubeconfig.clone(), &[])
     }
 
+    /// One more with the same rights and the same authority.
+    pub fn another(&self, hub: &Cluster, arguments: &[&str]) -> Self {
+        Self::spawn_by(hub, self.kubeconfig.clone(), arguments, self.authority.clone()).ready()
+    }
+
     fn start_as(hub: &Cluster, kubeconfig: PathBuf, arguments: &[&str]) -> Self {
-        let folder = hub.dir().unwrap().join("webhook");
+        Self::spawn(hub, kubeconfig, arguments).ready()
+    }
+
+    fn ready(self) -> Self {
+        let begun = Instant::now();
+        while !self.get("/readyz").starts_with("HTTP/1.1 200") {
+            assert!(begun.elapsed() < READY, "it is not ready: {}", self.get("/readyz"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self
+    }
+
+    /// Starts it as the user of a kubeconfig.
+    pub fn spawn(hub: &Cluster, kubeconfig: PathBuf, arguments: &[&str]) -> Self {
+        Self::spawn_by(hub, kubeconfig, arguments, Arc::new(Authority::new()))
+    }
+
+    fn spawn_by(hub: &Cluster, kubeconfig: PathBuf, arguments: &[&str], authority: Arc<Authority>) -> Self {
+        // Several at once have certificates of their own, and share what they have compiled.
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = hub.dir().unwrap().join(format!("webhook-{number}"));
         fs::create_dir_all(&folder).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority_pem = params.self_signed(&key).unwrap().pem();
-        let authority = Issuer::new(params, key);
         let own = own_address(hub);
         let [address, health] = [(); 2].map(|()| free(&own));
-        write_certificate(&authority, &own, &folder);
+        write_certificate(&authority.issuer, &own, &folder);
         let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
         command.args(["webhook", "--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
         command.arg(folder.join("tls.crt")).arg("--tls-private-key-file").arg(folder.join("tls.key"));
-        command.arg("--cache-dir").arg(folder.join("cache")).arg("--kubeconfig");
+        command.arg("--cache-dir").arg(hub.dir().unwrap().join("webhook-cache")).arg("--kubeconfig");
         command.arg(&kubeconfig);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let (lines, out) = (log.clone(), child.stdout.take().unwrap());
@@ -78,13 +117,14 @@ impl Webhook {
                 lines.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
-        let webhook = Self { child, address, health, authority, authority_pem, own, folder, kubeconfig, log };
-        let begun = Instant::now();
-        while !webhook.get("/readyz").starts_with("HTTP/1.1 200") {
-            assert!(begun.elapsed() < READY, "it is not ready: {}", webhook.get("/readyz"));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        webhook
+        let says = Arc::new(Mutex::new(String::new()));
+        let (said, err) = (says.clone(), child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(err).lines().map_while(Result::ok) {
+                *said.lock().unwrap() += &format!("{line}\n");
+            }
+        });
+        Self { child, address, health, authority, own, folder, kubeconfig, log, says }
     }
 
     /// What its address for probes and scrapes says.
@@ -94,7 +134,7 @@ impl Webhook {
 
     /// Serves with another certificate of the same authority; returns its PEM.
     pub fn rotate(&self) -> String {
-        write_certificate(&self.authority, &self.own, &self.folder)
+        write_certificate(&self.authority.issuer, &self.own, &self.folder)
     }
 
     /// The memory that it has, and the most that it had, in bytes.
@@ -118,7 +158,7 @@ impl Webhook {
     /// Lets the API server ask it about what registers clusters, and waits until it does.
     pub fn configure(&self, hub: &Cluster) {
         let config =
-            json!({"url": format!("https://{}/v1/validate", self.address), "caBundle": base64(&self.authority_pem)});
+            json!({"url": format!("https://{}/v1/validate", self.address), "caBundle": base64(&self.authority.pem)});
         let webhook = |name: &str, group: &str, resources: &[&str], operations: &[&str]| {
             json!({
                 "name": format!("{name}.policy.kubectl-ocm.dev"), "clientConfig": config, "failurePolicy": "Fail",
@@ -155,7 +195,7 @@ impl Webhook {
     /// Lets the API server ask it for changes of clusters that are created.
     pub fn configure_changes(&self, hub: &Cluster) {
         let config =
-            json!({"url": format!("https://{}/v1/mutate", self.address), "caBundle": base64(&self.authority_pem)});
+            json!({"url": format!("https://{}/v1/mutate", self.address), "caBundle": base64(&self.authority.pem)});
         let object = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": "ocm-policy-webhook"},
@@ -172,6 +212,11 @@ impl Webhook {
     /// Lets the API server ask it as an installation does, and waits until it was seen to.
     pub fn configure_and_wait(&self, hub: &Cluster) {
         self.configure_as_installed(hub, FailurePolicy::Fail);
+        self.is_asked(hub);
+    }
+
+    /// Waits until the API server was seen to ask.
+    pub fn is_asked(&self, hub: &Cluster) {
         let file = self.folder.join("probe.json");
         fs::write(&file, probe().body().to_string()).unwrap();
         until("the API server asks", || {
@@ -182,12 +227,17 @@ impl Webhook {
 
     /// Lets the API server ask it as an installation does.
     pub fn configure_as_installed(&self, hub: &Cluster, failure: FailurePolicy) {
-        for object in configurations(&self.authority_pem, failure).objects() {
+        self.configure_at(hub, &self.address, failure);
+    }
+
+    /// The same at another address of this machine, which leads to it and others with its authority.
+    pub fn configure_at(&self, hub: &Cluster, address: &str, failure: FailurePolicy) {
+        for object in configurations(&self.authority.pem, failure).objects() {
             let mut body = object.body().clone();
             for entry in body["webhooks"].as_array_mut().unwrap() {
                 let config = &mut entry["clientConfig"];
                 let path = config["service"]["path"].as_str().unwrap().to_owned();
-                *config = json!({"url": format!("https://{}{path}", self.address), "caBundle": config["caBundle"]});
+                *config = json!({"url": format!("https://{address}{path}"), "caBundle": config["caBundle"]});
             }
             apply(hub, object.kind(), &body);
         }
@@ -214,8 +264,9 @@ impl Drop for Webhook {
         if std::thread::panicking() {
             let log = self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let last: Vec<String> = log.iter().rev().take(5).map(Value::to_string).collect();
-            panic_note(&format!("{}\n{}", self.get("/readyz"), last.join("\n")));
-            drop(log);
+            let says = self.says.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            panic_note(&format!("{says}{}\n{}", self.get("/readyz"), last.join("\n")));
+            drop((log, says));
         }
         self.kill();
     }

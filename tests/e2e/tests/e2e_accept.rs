@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use cli_tests::Cli;
 use cli_tests::terminal::Terminal;
-use csr_fixtures::{Fixture, Hash, Key, Kind, Text, oid};
+use csr_fixtures::{Fixture, Key, Kind};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who};
+use e2e_tests::attacks::{BOOTSTRAP, Make, attacks, right_requests};
 use e2e_tests::roles::user_with;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -23,279 +24,6 @@ use ocm_flows::accept::{Limits, Outcome, Row, carry_out, survey};
 use ocm_flows::registry::Scope;
 use serde_json::{Value, json};
 
-/// Start of the names of agents and groups.
-const PREFIX: &str = "system:open-cluster-management:";
-/// The bootstrap service account, as OCM's gRPC server names it.
-const BOOTSTRAP: &str = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
-
-/// How a request is made for the cluster of this name; it returns the names of the requests.
-type Make = Box<dyn Fn(&Hub, &str) -> Vec<String>>;
-
-/// The cluster registers and asks for this.
-fn ask(ask: impl Fn(&str) -> Ask + 'static) -> Make {
-    Box::new(move |hub, name| {
-        hub.register(name);
-        vec![hub.ask(&ask(name))]
-    })
-}
-
-/// The cluster registers and asks rightly but for what its request holds.
-fn content(fixture: impl Fn(&str, Fixture) -> Fixture + 'static) -> Make {
-    ask(move |name| Ask::with(name, &fixture(name, Fixture::agent(name, "a1"))))
-}
-
-/// The cluster registers and asks rightly but for how.
-fn manner(change: impl Fn(&mut Ask) + 'static) -> Make {
-    ask(move |name| {
-        let mut ask = Ask::agent(name);
-        change(&mut ask);
-        ask
-    })
-}
-
-/// Every attack: what it is, the reason code that is expected, and how it is made.
-fn attacks() -> Vec<(&'static str, &'static str, Make)> {
-    let named = |suffix: &'static str| {
-        content(move |name, fixture| fixture.without_common_names().common_name(&format!("{PREFIX}{name}{suffix}")))
-    };
-    let by = |who: Who| ask(move |name| Ask::agent(name).by(who));
-    let requests = |hub: &Hub, name: &str, keys: &[&Key]| -> Vec<String> {
-        keys.iter().map(|key| hub.ask(&Ask::with(name, &Fixture::agent(name, "a1").key(key)))).collect()
-    };
-    vec![
-        // Another identity.
-        ("another cluster's subject", "CommonName", ask(|name| Ask::with(name, &Fixture::agent("c2", "a1")))),
-        ("a cluster whose name goes on", "CommonName", named("0:a1")),
-        ("an agent whose name goes on", "CommonName", named(":a1:x")),
-        ("no agent", "CommonName", named("")),
-        ("a blank behind the name", "CommonName", named(":a1 ")),
-        ("a line break in the name", "CommonName", named(":a\n1")),
-        (
-            "something before the name",
-            "CommonName",
-            content(|name, fixture| fixture.without_common_names().common_name(&format!("x{PREFIX}{name}:a1"))),
-        ),
-        (
-            "the name in capitals",
-            "CommonName",
-            content(|name, fixture| {
-                fixture.without_common_names().common_name(&format!("{PREFIX}{}:a1", name.to_uppercase()))
-            }),
-        ),
-        ("a look-alike of the name", "CommonName", named(":а1")),
-        (
-            "an administrator's name",
-            "CommonName",
-            content(|_, fixture| fixture.without_common_names().common_name("kubernetes-admin")),
-        ),
-        ("a name and another one", "CommonNames", content(|_, fixture| fixture.common_name(&format!("{PREFIX}c2:a1")))),
-        (
-            "another name in front",
-            "CommonNames",
-            content(|name, fixture| {
-                fixture
-                    .without_common_names()
-                    .common_name(&format!("{PREFIX}c2:a1"))
-                    .common_name(&format!("{PREFIX}{name}:a1"))
-            }),
-        ),
-        ("no name", "CommonNames", content(|_, fixture| fixture.without_common_names())),
-        // More rights.
-        (
-            "an administrators' group",
-            "ForeignOrganization",
-            content(|_, fixture| fixture.organization("platform-admins")),
-        ),
-        (
-            "another cluster's group",
-            "ForeignOrganization",
-            content(|_, fixture| fixture.organization(&format!("{PREFIX}c2"))),
-        ),
-        (
-            "a group whose name goes on",
-            "ForeignOrganization",
-            content(|name, fixture| fixture.organization(&format!("{PREFIX}{name}0"))),
-        ),
-        (
-            "a group in the set of the others",
-            "ForeignOrganization",
-            content(|name, _| {
-                let own = format!("{PREFIX}{name}");
-                let set = [(oid::ORGANIZATION, own.as_str()), (oid::ORGANIZATION, "platform-admins")];
-                Fixture::empty().one_set(&set).common_name(&format!("{own}:a1"))
-            }),
-        ),
-        (
-            "the common group only",
-            "MissingOrganization",
-            content(|_, fixture| fixture.without_organizations().organization(&format!("{PREFIX}managed-clusters"))),
-        ),
-        ("no group", "MissingOrganization", content(|_, fixture| fixture.without_organizations())),
-        (
-            "a unit",
-            "SubjectAttributes",
-            content(|_, fixture| fixture.subject(oid::ORGANIZATIONAL_UNIT, Text::Utf8, "x")),
-        ),
-        ("a UID", "SubjectAttributes", content(|_, fixture| fixture.subject(oid::KUBERNETES_UID, Text::Utf8, "x"))),
-        (
-            "a group in another alphabet",
-            "Unreadable",
-            content(|_, fixture| fixture.subject(oid::ORGANIZATION, Text::Bmp, "platform-admins")),
-        ),
-        ("a DNS name", "AlternativeNames", content(|_, fixture| fixture.dns("kubernetes.default.svc"))),
-        ("an address", "AlternativeNames", content(|_, fixture| fixture.ip([127, 0, 0, 1]))),
-        ("an email address", "AlternativeNames", content(|_, fixture| fixture.email("admin@example.com"))),
-        (
-            "to be an authority",
-            "Extensions",
-            content(|_, fixture| fixture.extension(oid::BASIC_CONSTRAINTS, b"\x30\x03\x01\x01\xff")),
-        ),
-        ("a challenge password", "Extensions", content(|_, fixture| fixture.challenge_password("x"))),
-        // Weak or foreign keys.
-        ("RSA 1024", "WeakKey", content(|_, fixture| fixture.kind(Kind::Rsa(1024)))),
-        ("a signature with SHA-1", "Signature", content(|_, fixture| fixture.kind(Kind::Rsa(2048)).hash(Hash::Sha1))),
-        // More than one block: which one is signed is the signer's choice.
-        (
-            "two blocks",
-            "Unreadable",
-            ask(|name| {
-                let both = Fixture::agent(name, "a1").pem() + &Fixture::agent("c2", "a1").pem();
-                Ask::raw(name, both.into_bytes())
-            }),
-        ),
-        (
-            "text in front of the block",
-            "Unreadable",
-            ask(|name| Ask::raw(name, format!("hello\n{}", Fixture::agent(name, "a1").pem()).into_bytes())),
-        ),
-        (
-            "a header in the block",
-            "Unreadable",
-            ask(|name| {
-                let pem = Fixture::agent(name, "a1").pem().replacen('\n', "\nX: y\n\n", 1);
-                Ask::raw(name, pem.into_bytes())
-            }),
-        ),
-        // Other signers, usages and lifetimes.
-        (
-            "the serving signer",
-            "Signer",
-            manner(|ask| {
-                ask.signer = "kubernetes.io/kubelet-serving".to_owned();
-                ask.usages = ["digital signature", "client auth"].map(str::to_owned).to_vec();
-            }),
-        ),
-        ("a signer of its own", "Signer", manner(|ask| ask.signer = "example.com/mine".to_owned())),
-        ("server auth too", "Usages", manner(|ask| ask.usages.push("server auth".to_owned()))),
-        ("to sign certificates", "Usages", manner(|ask| ask.usages.push("cert sign".to_owned()))),
-        ("client auth only", "Usages", manner(|ask| ask.usages = vec!["client auth".to_owned()])),
-        ("ten years", "Lifetime", manner(|ask| ask.seconds = Some(315_360_000))),
-        ("a second more than a year", "Lifetime", manner(|ask| ask.seconds = Some(31_536_001))),
-        // Other requesters.
-        ("a user", "Requester", by(Who::Eva)),
-        ("an administrator", "Requester", by(Who::Admin)),
-        ("another cluster's agent", "OtherAgent", by(Who::AgentOfC2)),
-        ("a service account of another namespace", "Requester", by(Who::AccountElsewhere)),
-        ("a service account whose name goes on", "Requester", by(Who::LongerAccount)),
-        ("a bootstrap token without the group", "Requester", by(Who::TokenWithoutGroup)),
-        ("the service account by a certificate", "Impersonated", by(Who::CertificateOfAccount)),
-        ("a bootstrap token by a certificate", "Impersonated", by(Who::CertificateOfToken)),
-        // Claims of the gRPC path.
-        ("a forged annotation", "GrpcClaim", manner(|ask| ask.annotation = Some(BOOTSTRAP.to_owned()))),
-        ("the gRPC signer", "GrpcClaim", manner(|ask| ask.signer = "open-cluster-management.io/grpc".to_owned())),
-        ("both", "GrpcClaim", ask(|name| Ask::agent(name).grpc(BOOTSTRAP).by(Who::Bootstrap))),
-        (
-            "the gRPC server by a certificate",
-            "Impersonated",
-            ask(|name| Ask::agent(name).grpc(BOOTSTRAP).by(Who::CertificateOfGrpc)),
-        ),
-        ("the gRPC server for a user", "Requester", ask(|name| Ask::agent(name).grpc("eva"))),
-        (
-            "the gRPC server for nobody",
-            "GrpcClaim",
-            ask(|name| {
-                let mut ask = Ask::agent(name).grpc("");
-                ask.annotation = None;
-                ask
-            }),
-        ),
-        (
-            "the gRPC server with another signer",
-            "Signer",
-            ask(|name| {
-                let mut ask = Ask::agent(name).grpc(BOOTSTRAP);
-                ask.signer = "kubernetes.io/kube-apiserver-client".to_owned();
-                ask
-            }),
-        ),
-        // Labels that lie.
-        (
-            "an add-on's label",
-            "AddonLabel",
-            ask(|name| {
-                let mut ask = Ask::with(name, &Fixture::agent(name, "a1").organization("platform-admins"));
-                ask.addon = Some("x".to_owned());
-                ask
-            }),
-        ),
-        (
-            "no label",
-            "NoRequest",
-            ask(|name| {
-                let mut ask = Ask::agent(name);
-                ask.label = None;
-                ask
-            }),
-        ),
-        (
-            "another cluster's label",
-            "NoRequest",
-            ask(|name| {
-                let mut ask = Ask::agent(name);
-                ask.label = Some(format!("{name}0"));
-                ask
-            }),
-        ),
-        (
-            "an add-on's request",
-            "NoRequest",
-            ask(|name| {
-                let mut ask = Ask::with(name, &Fixture::addon(name, "x"));
-                ask.addon = Some("x".to_owned());
-                ask
-            }),
-        ),
-        // Names and clusters.
-        ("no managed cluster", "NoManagedCluster", Box::new(|hub, name| vec![hub.ask(&Ask::agent(name))])),
-        (
-            "two keys",
-            "TwoKeys",
-            Box::new(move |hub, name| {
-                hub.register(name);
-                requests(hub, name, &[&Key::new(Kind::P256), &Key::new(Kind::P256)])
-            }),
-        ),
-        (
-            "a namespace of somebody else",
-            "NamespaceTaken",
-            Box::new(|hub, name| {
-                hub.cluster.kubectl(&["create", "namespace", name]).expect("a namespace");
-                vec![hub.join(name)]
-            }),
-        ),
-        (
-            "a cluster that is being removed",
-            "Detaching",
-            Box::new(|hub, name| {
-                let request = hub.join(name);
-                hub.patch(name, json!({"metadata": {"finalizers": ["example.com/wait"]}}));
-                hub.remove(name);
-                vec![request]
-            }),
-        ),
-    ]
-}
-
 #[test]
 fn no_attack_gets_through_and_each_is_told_its_reason() {
     let hub = Hub::start("attacks");
@@ -304,7 +32,7 @@ fn no_attack_gets_through_and_each_is_told_its_reason() {
     let mut made = Vec::new();
     for (index, (what, code, make)) in attacks.iter().enumerate() {
         let name = format!("u{index}");
-        made.push((*what, *code, name.clone(), make(&hub, &name)));
+        made.push((*what, *code, name.clone(), make.make(&hub, &name)));
     }
     let mut wrong = Vec::new();
     let mut check = |what: &str, how: &str, name: &str, requests: &[String]| {
@@ -377,74 +105,33 @@ fn what_the_api_server_does_not_even_store_stays_refused_here_too() {
     }
 }
 
-/// Every right request and how it is made.
-fn right_ones() -> Vec<(&'static str, Make)> {
-    vec![
-        ("as agents ask", ask(Ask::agent)),
-        ("for a year", manner(|ask| ask.seconds = Some(31_536_000))),
-        ("P-384", content(|_, fixture| fixture.kind(Kind::P384))),
-        ("P-521", content(|_, fixture| fixture.kind(Kind::P521))),
-        ("Ed25519", content(|_, fixture| fixture.kind(Kind::Ed25519))),
-        ("RSA 2048", content(|_, fixture| fixture.kind(Kind::Rsa(2048)))),
-        (
-            "a name of 70 characters",
-            ask(|name| Ask::with(name, &Fixture::agent(name, "3891282a-ae41-4537-991c-73e3e046fd56-0"))),
-        ),
-        ("a group twice", content(|name, fixture| fixture.organization(&format!("{PREFIX}{name}")))),
-        (
-            "without the common group",
-            content(|name, fixture| fixture.without_organizations().organization(&format!("{PREFIX}{name}"))),
-        ),
-        (
-            "without key encipherment",
-            manner(|ask| {
-                ask.usages = ["digital signature", "client auth"].map(str::to_owned).to_vec();
-            }),
-        ),
-        ("a whole name of its own", manner(|ask| ask.name = Some("whole-name".to_owned()))),
-        ("by a bootstrap token", ask(|name| Ask::agent(name).by(Who::Token))),
-        ("by gRPC", ask(|name| Ask::agent(name).grpc(BOOTSTRAP))),
-        ("by gRPC with a bootstrap token", ask(|name| Ask::agent(name).grpc("system:bootstrap:abcdef"))),
-        (
-            "beside an add-on's",
-            Box::new(|hub, name| {
-                let request = hub.join(name);
-                let mut addon = Ask::with(name, &Fixture::addon(name, "x"));
-                addon.addon = Some("x".to_owned());
-                hub.ask(&addon);
-                vec![request]
-            }),
-        ),
-        (
-            "after an earlier request was denied",
-            Box::new(|hub, name| {
-                let denied = hub.ask(&Ask::agent(name));
-                hub.conclude(&denied, "deny");
-                // Times of the API are whole seconds.
-                sleep(Duration::from_millis(1100));
-                vec![hub.join(name)]
-            }),
-        ),
-    ]
-}
-
 #[test]
 fn right_requests_all_get_through() {
     let hub = Hub::start("right");
     let mut wrong = Vec::new();
-    let right = right_ones();
-    for (index, (what, make)) in right.iter().enumerate() {
+    let of = |(index, (what, make)): (usize, (&'static str, Make))| {
         let name = format!("g{index}");
-        let requests = make(&hub, &name);
-        let run = hub.accept(&[&name, "--yes", "--output", "json"]);
-        let approved = requests.iter().all(|request| hub.is("Approved", request));
-        if run.code != 0 || run.reason(&name) != "Accepted" || !approved || !hub.accepts(&name) {
+        let request = make.make(&hub, &name).remove(0);
+        (what, name, request)
+    };
+    let mut right: Vec<_> = right_requests().into_iter().enumerate().map(of).collect();
+    let beside = hub.join("beside");
+    hub.ask(&Ask { addon: Some("x".to_owned()), ..Ask::with("beside", &Fixture::addon("beside", "x")) });
+    right.push(("beside an add-on's", "beside".to_owned(), beside));
+    let denied = hub.ask(&Ask::agent("again"));
+    hub.conclude(&denied, "deny");
+    // Times of the API are whole seconds.
+    sleep(Duration::from_millis(1100));
+    right.push(("after an earlier request was denied", "again".to_owned(), hub.join("again")));
+    for (what, name, request) in &right {
+        let run = hub.accept(&[name, "--yes", "--output", "json"]);
+        if run.code != 0 || run.reason(name) != "Accepted" || !hub.is("Approved", request) || !hub.accepts(name) {
             wrong.push(format!("{what}: {run:?}"));
         }
         // And the API server's own signer agrees that it is a request that can be signed.
         if !what.contains("gRPC") {
             let begun = Instant::now();
-            while hub.request(&requests[0]).status.and_then(|status| status.certificate).is_none() {
+            while hub.request(request).status.and_then(|status| status.certificate).is_none() {
                 if begun.elapsed() > Duration::from_secs(10) {
                     wrong.push(format!("{what}: not signed"));
                     break;
@@ -651,7 +338,7 @@ fn of_a_thousand_clusters_fifty_are_hostile_and_exactly_the_others_come_in() {
     let waits = |attack: &(&str, &str, Make)| !matches!(attack.1, "NoManagedCluster" | "NoRequest");
     let attacks: Vec<_> = attacks().into_iter().filter(waits).take(50).collect();
     assert_eq!(attacks.len(), 50);
-    attacks.iter().enumerate().for_each(|(index, (_, _, make))| drop(make(&hub, &format!("u{index}"))));
+    attacks.iter().enumerate().for_each(|(index, (_, _, make))| drop(make.make(&hub, &format!("u{index}"))));
     right.extend(hub.join_all(&last));
 
     let begun = Instant::now();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use e2e_tests::accept_support::{Ask, Hub, Who};
 use e2e_tests::approval_support::{REQUESTER, approval, approve, approve_only, guard, in_seconds, person, reader};
 use e2e_tests::controller_support::{self, Controller, registration};
-use e2e_tests::roles::{resources, users_without_one_right, users_without_one_rule};
+use e2e_tests::roles::{resources, user_with, users_without_one_right, users_without_one_rule};
 use e2e_tests::webhook_support::{apply, policy};
 use e2e_tests::{kubectl_ocm, object, run, until};
 use ocm_api::crds;
@@ -215,6 +215,45 @@ fn two_people_let_a_cluster_in_and_nothing_less_does() {
     guard(&hub);
     says(&hub, "late", "0 of 2 approvals");
     assert_eq!(hub.accepted(), ["two".to_owned()].into(), "{:?}", controller.log.lock().expect("nobody failed"));
+}
+
+#[test]
+fn another_key_is_judged_anew_and_approvals_count_for_whoever_asked() {
+    let hub = two_people("approvals-again");
+    guard(&hub);
+    // What was written before the guard was in force for certain does not count.
+    std::thread::sleep(Duration::from_secs(11));
+    let ann = person(&hub, "ann", &["admins"], &["approve"]);
+    let bob = person(&hub, "bob", &["admins"], &["approve"]);
+    let former = [hub.join("again"), hub.join("other")];
+    let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
+    let mut controller = Controller::start_as(&hub.cluster, &user);
+    for name in ["again", "other"] {
+        approved(&hub, &ann, &of(&hub, name, "ann"));
+        says(&hub, name, "1 of 2 approvals");
+    }
+    // Their requests are gone, as after a day: one asks with another key, for the other one somebody else does.
+    for request in former {
+        hub.cluster.kubectl(&["delete", "csr", &request]).expect("it is deleted");
+    }
+    let requests = [hub.ask(&Ask::agent("again")), hub.ask(&Ask::agent("other").by(Who::Token))];
+    for (name, request, count) in [("again", &requests[0], 1), ("other", &requests[1], 0)] {
+        until("the new request is judged", || {
+            registration(&hub, name)["request"].to_string().contains(request.as_str())
+        });
+        says(&hub, name, &format!("{count} of 2 approvals"));
+    }
+    // What is given while nobody counts is counted later.
+    assert_eq!(controller.terminate(), Some(0));
+    for name in ["again", "other"] {
+        approved(&hub, &bob, &of(&hub, name, "bob"));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(hub.accepted().is_empty() && hub.approved().is_empty());
+    let _controller = Controller::start_as(&hub.cluster, &user);
+    until("again is accepted", || hub.accepts("again"));
+    says(&hub, "other", "0 of 2 approvals");
+    assert_eq!(hub.approved(), [requests[0].clone()].into());
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who};
-use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, registration};
+use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, hub_as, registration};
 use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
+use e2e_tests::storm_support::{LetIn, Written};
 use e2e_tests::webhook_support::policy;
 use e2e_tests::{kubectl_ocm, run, until};
 use ocm_core::csr::Request;
@@ -222,6 +224,30 @@ fn wherever_it_is_cut_off_the_next_one_comes_to_the_same_end() {
 }
 
 #[test]
+fn what_the_hub_did_and_did_not_confirm_happens_once() {
+    let hub = hub_as(&Spec::api("controller-unconfirmed").audited(true), true);
+    let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
+    let mut wanted = LetIn::default();
+    for writes in 1..=5 {
+        let name = format!("c{writes}");
+        let request = hub.join(&name);
+        let proxy = FailingProxy::timing_out(&hub.cluster, &user, writes);
+        let mut controller = Controller::spawn(&hub.cluster, &proxy.kubeconfig);
+        until(&format!("write {writes} is not confirmed"), || proxy.failed());
+        // The same controller goes on.
+        until(&format!("{name} is accepted"), || hub.accepts(&name) && hub.is("Approved", &request));
+        until("the result is written", || {
+            let status = registration(&hub, &name);
+            status["keys"].as_array().is_some_and(|keys| keys.len() == 1) && status["intent"].is_null()
+        });
+        assert_eq!(controller.terminate(), Some(0));
+        wanted = wanted.and(&name, request);
+    }
+    assert_eq!(LetIn::on(&hub), wanted);
+    assert_eq!(wanted.written(&hub), Written::default());
+}
+
+#[test]
 fn of_two_controllers_one_acts_and_one_that_was_asleep_writes_nothing() {
     let hub = hub("controller-two", true);
     let mut first = Controller::start(&hub);
@@ -255,13 +281,8 @@ fn of_two_controllers_one_acts_and_one_that_was_asleep_writes_nothing() {
 }
 
 /// What no policy of this hub asks for, and what only Open Cluster Management's own webhook looks at.
-const NOT_HERE: [&str; 5] = [
-    "managedclustersets",
-    "managedclustersets/join",
-    "managedclusters/accept",
-    "registrationapprovals",
-    "validatingadmissionpolicies",
-];
+const NOT_HERE: [&str; 4] =
+    ["managedclustersets/join", "managedclusters/accept", "registrationapprovals", "validatingadmissionpolicies"];
 
 #[test]
 fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks() {

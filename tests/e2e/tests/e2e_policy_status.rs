@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use e2e_tests::accept_support::Hub;
+use e2e_tests::accept_support::{Hub, Who, managed_cluster};
 use e2e_tests::controller_support::{Controller, hub};
+use e2e_tests::refusals::{Answer, CLUSTERS, Call, Sender};
 use e2e_tests::roles::{resources, tells_of_policies, users_without_one_rule};
 use e2e_tests::webhook_support::{Webhook, apply, policy};
 use e2e_tests::{SOON, until, until_within};
@@ -112,6 +113,25 @@ fn enforcing_is_what_the_api_server_was_seen_to_do() {
     // Nobody answers.
     webhook.kill();
     becomes(&hub, GOOD, ["True Loaded", "False NoAnswer", "True NoAnswer"]);
+}
+
+#[test]
+fn a_foreign_authority_is_told_and_lets_nobody_in() {
+    let (hub, webhook) = installed("policy-status-authority");
+    let _controller = Controller::start(&hub);
+    let well = ["True Loaded", "True Answered", "False AsWanted"];
+    becomes(&hub, GOOD, well);
+    // The API server reaches the webhook and does not believe that it is it.
+    let foreign = Webhook::spawn(&hub.cluster, hub.cluster.kubeconfig().to_owned(), &[]);
+    foreign.configure_at(&hub.cluster, &webhook.address, FailurePolicy::Fail);
+    becomes(&hub, GOOD, ["True Loaded", "False NoAnswer", "True NoAnswer"]);
+    let bootstrap = Sender::new(hub.client(Who::Bootstrap));
+    let register = Call::create(CLUSTERS, json!(managed_cluster("c1")));
+    let answer = || Answer::of("a cluster", hub.wait(bootstrap.send(&register, false)));
+    assert_eq!(answer(), Answer::Unanswered("register".to_owned()));
+    webhook.configure_as_installed(&hub.cluster, FailurePolicy::Fail);
+    becomes(&hub, GOOD, well);
+    assert_eq!(answer(), Answer::Passed);
 }
 
 #[test]

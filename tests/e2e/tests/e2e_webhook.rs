@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use e2e_tests::accept_support::{Ask, Hub, Who};
-use e2e_tests::until;
+use e2e_tests::approval_support::guard;
+use e2e_tests::roles::users_without_one_right;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
+use e2e_tests::{SOON, until, until_within};
 use futures::StreamExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -380,4 +382,56 @@ fn what_policies_change_passes_and_the_same_from_a_stranger_does_not() {
     assert!(refused(create("c1", json!({set: "edge"}))).is_some(), "it is meant for others");
     assert!(refused(create("edge-1", json!({"team": "a"}))).is_some(), "no policy sets this");
     assert!(create("c1", json!({})).is_ok());
+}
+
+#[test]
+fn each_right_of_its_roles_is_needed_and_it_says_which_one_it_lacks() {
+    let hub = Hub::start("webhook-rights");
+    add_ons(&hub.cluster);
+    prepare(&hub.cluster);
+    // The definition of approvals, and what proves whose they are.
+    guard(&hub);
+    // What an installation brings, what asks for approvals, and a module that the policy controller would fetch.
+    for name in HYGIENE {
+        policy(&hub.cluster, name, json!({"module": {"builtin": name}}));
+    }
+    policy(&hub.cluster, "approvals", json!({"module": {"builtin": "approvals"}, "settings": {"required": 1}}));
+    let image = format!("registry.example.com/policies/names@sha256:{}", "0".repeat(64));
+    policy(&hub.cluster, "fetched", json!({"module": {"oci": {"image": image}}}));
+    let kubeconfig = hub.cluster.kubeconfig();
+    let said = |webhook: &Webhook| {
+        let says = webhook.says.lock().expect("nobody failed").clone();
+        format!("{says}{}", webhook.get("/readyz"))
+    };
+    // With all of them it lacks none.
+    let webhook = Webhook::start(&hub.cluster, &[]);
+    let waits = || {
+        let said = said(&webhook);
+        let failed: Vec<&str> = said.lines().filter(|line| line.starts_with("policy ")).collect();
+        failed.len() == 1 && failed[0].starts_with("policy fetched: ")
+    };
+    until_within(SOON, "it waits for the module alone", || said(&webhook), waits);
+    assert!(!said(&webhook).contains("denied") && !said(&webhook).contains("evidence: "), "{}", said(&webhook));
+    drop(webhook);
+    let users = users_without_one_right(&hub.cluster, "policy-webhook.yaml");
+    assert!(users.len() >= 20, "{users:?}");
+    let lacks = |(user, missing): &(String, String)| {
+        let webhook = Webhook::spawn(&hub.cluster, kubeconfig.to_owned(), &["--as", user]);
+        // In the words of the API server: User "x" cannot list resource "managedclusters" in API group "…".
+        let (verb, what) = missing.trim_start_matches("may not ").split_once(' ').expect("a verb and a resource");
+        let (resource, _) = what.split_once([' ', '.']).unwrap_or((what, ""));
+        let words = format!("User \"{user}\" cannot {verb} resource \"{resource}\"");
+        until_within(
+            SOON,
+            &format!("it says that it {missing}"),
+            || said(&webhook),
+            || said(&webhook).contains(&words),
+        );
+        if (verb, resource) == ("list", "hubpolicies") {
+            assert!(!webhook.get("/readyz").starts_with("HTTP/1.1 200"), "it judges by no policies");
+        }
+    };
+    for some in users.chunks(4) {
+        std::thread::scope(|scope| some.iter().for_each(|one| drop(scope.spawn(|| lacks(one)))));
+    }
 }

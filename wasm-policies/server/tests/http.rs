@@ -54,13 +54,14 @@ impl Running {
     }
 
     /// Sends a request on a connection of its own, and reads to the end.
-    async fn send(&self, method: &str, path: &str, body: &str) -> String {
+    async fn send(&self, method: &str, path: &str, body: impl AsRef<[u8]>) -> String {
+        let body = body.as_ref();
         let mut stream = self.connect().await;
         let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
         let length = format!("content-length: {}\r\n\r\n", body.len());
         stream.write_all((head + &length).as_bytes()).await.unwrap();
         // A server that answers early closes while the rest is on its way.
-        let _ = stream.write_all(body.as_bytes()).await;
+        let _ = stream.write_all(body).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8(answer).unwrap()
@@ -111,6 +112,42 @@ async fn what_is_no_review_is_no_answer() {
     let refused = answer(&server.send("POST", "/v1/validate", &lacking.to_string()).await);
     assert_eq!((&refused["allowed"], &refused["uid"]), (&json!(false), &json!("7")));
     assert!(refused["status"]["message"].as_str().unwrap().contains("request.userInfo"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_is_as_large_as_it_may_be_is_answered_and_what_is_no_text_is_not() {
+    let server = start(Bounds::default()).await;
+    server.policies.apply(&[names("names", "prod-*")]).await;
+    let with = |name: &str, pointer: &str, value: Value| {
+        let mut review: Value = serde_json::from_str(&review(name)).unwrap();
+        review["request"]["object"][pointer] = value;
+        review.to_string()
+    };
+    let metadata =
+        |name: &str, member: &str, value: Value| with(name, "metadata", json!({"name": name, member: value}));
+    let labels: serde_json::Map<_, _> = (0..10_000).map(|index| (format!("label-{index}"), json!("x"))).collect();
+    let condition =
+        |index| json!({"type": format!("C{index}"), "status": "True", "reason": "R", "message": "m".repeat(30_000)});
+    let conditions: Vec<Value> = (0..64).map(condition).collect();
+    let begun = Instant::now();
+    for name in ["prod-1", "dev-1"] {
+        for large in [
+            metadata(name, "annotations", json!({"x": "y".repeat(6_900_000)})),
+            metadata(name, "labels", json!(labels)),
+            with(name, "status", json!({"conditions": conditions})),
+        ] {
+            let said = answer(&server.send("POST", "/v1/validate?timeout=5s", &large).await);
+            assert_eq!(said["allowed"], name == "prod-1", "{name}, {} bytes: {said}", large.len());
+        }
+    }
+    // What is no text is no review, wherever the bytes stand.
+    let mut bytes = metadata("prod-1", "annotations", json!({"x": "QQQQ"})).into_bytes();
+    let at = bytes.windows(4).position(|four| four == b"QQQQ").unwrap();
+    bytes[at] = 0xff;
+    let said = server.send("POST", "/v1/validate?timeout=5s", &bytes).await;
+    assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+    assert!(server.send("POST", "/v1/validate", "x".repeat((7 << 20) + 1)).await.starts_with("HTTP/1.1 413 "));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -1,0 +1,70 @@
+//! The scenarios of `tests/e2e/SCENARIOS.md` are tests.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use cli_tests::root;
+
+/// How many scenarios there are.
+const SCENARIOS: usize = 25;
+
+/// Whether a file has a test of this name.
+fn has(file: &Path, name: &str) -> bool {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let mut is_test = false;
+    text.lines().any(|line| {
+        let line = line.trim_start();
+        let function = line.trim_start_matches("async ").strip_prefix("fn ");
+        let found =
+            is_test && function.is_some_and(|rest| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')));
+        is_test = line == "#[test]" || line.starts_with("#[tokio::test") || (is_test && line.starts_with("#["));
+        found
+    })
+}
+
+/// What is wrong with a table of scenarios.
+fn wrong(text: &str) -> Vec<String> {
+    let (mut wrong, mut numbers) = (Vec::new(), BTreeSet::new());
+    for row in text.lines().filter_map(|line| line.strip_prefix("| ")) {
+        let cells: Vec<&str> = row.split(" | ").map(str::trim).collect();
+        let Some(number) = cells[0].parse::<usize>().ok().filter(|number| numbers.insert(*number)) else { continue };
+        let tests = cells.get(2).copied().unwrap_or_default().trim_end_matches(" |");
+        // Others write these tests at present.
+        if tests.ends_with("(in work)") {
+            continue;
+        }
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        if names.is_empty() {
+            wrong.push(format!("{number}: names no test"));
+        }
+        for name in names {
+            let (file, function) = name.split_once("::").unwrap_or((name, ""));
+            let file = if file.contains('/') { file.to_owned() } else { format!("tests/e2e/tests/{file}.rs") };
+            if !has(&root().join(&file), function) {
+                wrong.push(format!("{number}: {file} has no test {function:?}"));
+            }
+        }
+    }
+    if !numbers.iter().copied().eq(1..=SCENARIOS) {
+        wrong.push(format!("not the scenarios 1 to {SCENARIOS}: {numbers:?}"));
+    }
+    wrong
+}
+
+#[test]
+fn every_scenario_is_a_test() {
+    let text = fs::read_to_string(root().join("tests/e2e/SCENARIOS.md")).expect("the table is there");
+    assert_eq!(wrong(&text), [""; 0]);
+}
+
+#[test]
+fn a_scenario_without_its_test_is_noticed() {
+    let text = fs::read_to_string(root().join("tests/e2e/SCENARIOS.md")).expect("the table is there");
+    let other = text.replacen("e2e_controller::without_a_policy", "e2e_controller::with_a_policy", 1);
+    assert!(wrong(&other).iter().any(|line| line.starts_with("1: ")), "{:?}", wrong(&other));
+    let less: String = text.lines().filter(|line| !line.starts_with("| 7 ")).map(|line| format!("{line}\n")).collect();
+    assert!(wrong(&less).iter().any(|line| line.starts_with("not the scenarios")), "{:?}", wrong(&less));
+    // A function that is no test is none.
+    assert!(!has(&root().join("tests/e2e/tests/e2e_webhook.rs"), "hub_with"));
+}
