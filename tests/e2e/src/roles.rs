@@ -95,15 +95,7 @@ pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, St
 ///
 /// When the roles cannot be read or bound.
 pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Value)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
-    let text = path.to_str().expect("the path is text");
-    let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
-    let listed = listed.expect("the documented roles can be read");
-    let roles: Vec<Value> = serde_json::Deserializer::from_str(&listed)
-        .into_iter::<Value>()
-        .map(|role| role.expect("kubectl prints JSON"))
-        .flat_map(|role| role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]))
-        .collect();
+    let roles = roles(cluster, file);
     let rules = roles.iter().find(|role| role["kind"] == "ClusterRole").expect("a ClusterRole")["rules"].clone();
     let rules = rules.as_array().expect("it has rules");
     let mut users = Vec::new();
@@ -125,6 +117,32 @@ pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Va
     users
 }
 
+/// Every right of the documented roles of a file, each as a rule of its own.
+///
+/// # Panics
+///
+/// When the roles cannot be read.
+pub fn rights(cluster: &Cluster, file: &str) -> Vec<Value> {
+    roles(cluster, file)
+        .iter()
+        .flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default())
+        .flat_map(|rule| single(&rule))
+        .collect()
+}
+
+/// The documented roles of a file.
+fn roles(cluster: &Cluster, file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac").join(file);
+    let text = path.to_str().expect("the path is text");
+    let listed = cluster.kubectl(&["create", "--dry-run=client", "--output=json", "--filename", text]);
+    let listed = listed.expect("the documented roles can be read");
+    serde_json::Deserializer::from_str(&listed)
+        .into_iter::<Value>()
+        .map(|role| role.expect("kubectl prints JSON"))
+        .flat_map(|role| role["items"].as_array().cloned().unwrap_or_else(|| vec![role.clone()]))
+        .collect()
+}
+
 /// Lets a user do what these rules say, and waits until the API server knows so.
 ///
 /// # Panics
@@ -144,8 +162,9 @@ pub fn bind_rules(cluster: &Cluster, user: &str, rules: &[Value]) {
     let last = single(rules.last().expect("there are rules")).pop().expect("it grants something");
     let part = |member: &str| last[member][0].as_str().unwrap_or_default().to_owned();
     let what = format!("{}.{}", part("resources"), part("apiGroups"));
+    let what = format!("{}/{}", what.trim_end_matches('.'), part("resourceNames"));
     let begun = Instant::now();
-    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('.'), "--as", user]).is_err() {
+    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('/'), "--as", user]).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{user} gets no rights");
         sleep(Duration::from_millis(200));
     }

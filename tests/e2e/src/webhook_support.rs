@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, configurations, is_answer, probe};
+use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, Pair, configurations, is_answer, probe};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
@@ -97,6 +97,11 @@ impl Webhook {
         write_certificate(&self.authority, &self.own, &self.folder)
     }
 
+    /// Serves with this pair from its next look on.
+    pub fn serve_with(&self, pair: &Pair) {
+        write_pair(&self.folder, &pair.certificate, &pair.key);
+    }
+
     /// The memory that it has, and the most that it had, in bytes.
     pub fn memory(&self) -> [u64; 2] {
         crate::memory(self.child.id())
@@ -172,6 +177,11 @@ impl Webhook {
     /// Lets the API server ask it as an installation does, and waits until it was seen to.
     pub fn configure_and_wait(&self, hub: &Cluster) {
         self.configure_as_installed(hub, FailurePolicy::Fail);
+        self.is_asked(hub);
+    }
+
+    /// Waits until the API server was seen to ask it.
+    pub fn is_asked(&self, hub: &Cluster) {
         let file = self.folder.join("probe.json");
         fs::write(&file, probe().body().to_string()).unwrap();
         until("the API server asks", || {
@@ -278,7 +288,11 @@ fn write_certificate(authority: &Issuer<'static, KeyPair>, address: &str, folder
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new([address.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap().pem();
-    fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
-    fs::write(folder.join("tls.crt"), &certificate).unwrap();
+    write_pair(folder, &certificate, &key.serialize_pem());
     certificate
+}
+
+fn write_pair(folder: &Path, certificate: &str, key: &str) {
+    fs::write(folder.join("tls.key"), key).unwrap();
+    fs::write(folder.join("tls.crt"), certificate).unwrap();
 }
