@@ -236,8 +236,8 @@ Examples:
   # Put the manifests into Git; keys are left out, and made by whoever applies them
   kubectl ocm install policy-engine --image registry.example/ocm-policy-webhook:0.1.0 --render > policy-engine.yaml
 
-Running the same command again changes nothing but certificates of which two thirds of the life have passed. What is \
-there stays where no flag says otherwise: the image, the number of pods, settings of policies, and a baseline with \
+Running the same command again changes nothing but certificates of which two thirds of the life have passed; a CronJob on \
+the hub renews them, too. What is there stays where no flag says otherwise: the image, the number of pods, settings of policies, and a baseline with \
 settings of your own. Without --wait the webhook is asked, and what it does not answer passes; with --wait nobody \
 registers without it in the end. Its controller lets in what a HubPolicy with autoApprove allows, and nobody before there is \
 one. To take it away: kubectl ocm uninstall policy-engine
@@ -247,11 +247,11 @@ no hub, 124 --wait gave up, 130 interrupted.";
 
 /// Have WebAssembly policies decide about registrations on the hub
 ///
-/// Installs in the namespace ocm-policy-engine the policy webhook, with certificates of its own, and the controller, which
-/// lets in what a policy with autoApprove allows, and nobody before there is one; the policies that say what the rules of
-/// accept say, the static baseline, and the configurations by which the API server asks the webhook. Where the webhook is
-/// away, clusters can neither register nor be accepted, and no certificate of theirs can be approved; all else goes on. It
-/// needs Kubernetes 1.30.
+/// Installs in the namespace ocm-policy-engine the policy webhook, with certificates of its own and a CronJob that renews
+/// them, and the controller, which lets in what a policy with autoApprove allows, and nobody before there is one; the
+/// policies that say what the rules of accept say, the static baseline, and the configurations by which the API server asks
+/// the webhook. Where the webhook is away, clusters can neither register nor be accepted, and no certificate of theirs can
+/// be approved; all else goes on. It needs Kubernetes 1.30.
 #[derive(Args, Debug)]
 #[command(after_help = POLICY_ENGINE_EXAMPLES)]
 pub(crate) struct PolicyEngineInstallArgs {

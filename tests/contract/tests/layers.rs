@@ -47,6 +47,7 @@ const TOOLS: &[&str] = &[
     "ocm-flows",
     "ocm-kube",
     "ocm-net",
+    "ocm-policy-certificates",
     "ocm-rules",
     "policy-tests",
     "xtask",
@@ -115,6 +116,13 @@ const RULES: &[Rule] = &[
         never: &["clap", "indicatif", "kube", "kube-client", "wasmtime"],
         not_itself: &[],
     },
+    Rule {
+        name: "ocm-policy-certificates",
+        layer: Layer::Use,
+        ours: &["ocm-api", "ocm-core", "ocm-kube"],
+        never: &["comfy-table", "indicatif", "wasmtime"],
+        not_itself: &["clap"],
+    },
     // Modules as bytes, and nothing else.
     Rule { name: "ocm-policy-builtin", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
     Rule {
@@ -167,7 +175,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "ocm-flows",
         layer: Layer::Use,
-        ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net", "ocm-rules"],
+        ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net", "ocm-policy-certificates", "ocm-rules"],
         never: &["comfy-table", "indicatif"],
         not_itself: &["clap"],
     },
@@ -211,6 +219,7 @@ const RULES: &[Rule] = &[
             "ocm-core",
             "ocm-kube",
             "ocm-net",
+            "ocm-policy-certificates",
             "ocm-policy-controller",
             "ocm-policy-engine",
             "ocm-policy-server",

@@ -275,7 +275,7 @@ impl Hub {
 
     /// Lets a cluster join, as its agent writes it.
     pub fn set_conditions(&self, name: &str, conditions: &[(&str, &str)]) {
-        let now = k8s_openapi::jiff::Timestamp::now();
+        let now = jiff::Timestamp::now();
         let conditions: Vec<Value> = conditions
             .iter()
             .map(|(kind, status)| {

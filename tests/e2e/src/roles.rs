@@ -144,6 +144,19 @@ pub fn users_without_one_rule(cluster: &Cluster, file: &str) -> Vec<(PathBuf, Va
     users
 }
 
+/// Every right of the documented roles of a file, each as a rule of its own.
+///
+/// # Panics
+///
+/// When the roles cannot be read.
+pub fn rights(cluster: &Cluster, file: &str) -> Vec<Value> {
+    documented(cluster, file)
+        .iter()
+        .flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default())
+        .flat_map(|rule| single(&rule))
+        .collect()
+}
+
 /// Lets a user do what these rules say, and waits until the API server knows so.
 ///
 /// # Panics
@@ -163,8 +176,9 @@ pub fn bind_rules(cluster: &Cluster, user: &str, rules: &[Value]) {
     let last = single(rules.last().expect("there are rules")).pop().expect("it grants something");
     let part = |member: &str| last[member][0].as_str().unwrap_or_default().to_owned();
     let what = format!("{}.{}", part("resources"), part("apiGroups"));
+    let what = format!("{}/{}", what.trim_end_matches('.'), part("resourceNames"));
     let begun = Instant::now();
-    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('.'), "--as", user]).is_err() {
+    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('/'), "--as", user]).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{user} gets no rights");
         sleep(Duration::from_millis(200));
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, configurations, is_answer, probe};
+use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, Pair, configurations, is_answer, probe};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
@@ -137,6 +137,11 @@ impl Webhook {
         write_certificate(&self.authority.issuer, &self.own, &self.folder)
     }
 
+    /// Serves with this pair from its next look on.
+    pub fn serve_with(&self, pair: &Pair) {
+        write_pair(&self.folder, &pair.certificate, &pair.key);
+    }
+
     /// The memory that it has, and the most that it had, in bytes.
     pub fn memory(&self) -> [u64; 2] {
         crate::memory(self.child.id())
@@ -215,7 +220,7 @@ impl Webhook {
         self.is_asked(hub);
     }
 
-    /// Waits until the API server was seen to ask.
+    /// Waits until the API server was seen to ask it.
     pub fn is_asked(&self, hub: &Cluster) {
         let file = self.folder.join("probe.json");
         fs::write(&file, probe().body().to_string()).unwrap();
@@ -329,7 +334,11 @@ fn write_certificate(authority: &Issuer<'static, KeyPair>, address: &str, folder
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new([address.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, authority).unwrap().pem();
-    fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
-    fs::write(folder.join("tls.crt"), &certificate).unwrap();
+    write_pair(folder, &certificate, &key.serialize_pem());
     certificate
+}
+
+fn write_pair(folder: &Path, certificate: &str, key: &str) {
+    fs::write(folder.join("tls.key"), key).unwrap();
+    fs::write(folder.join("tls.crt"), certificate).unwrap();
 }

@@ -20,7 +20,7 @@ use ocm_api::ManagedCluster;
 use serde_json::{Value, json};
 
 /// Kinds of which the engine has objects.
-const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secrets,services,deployments,networkpolicies,\
+const KINDS: &str = "namespaces,customresourcedefinitions,serviceaccounts,secrets,services,deployments,cronjobs,networkpolicies,\
                      poddisruptionbudgets,priorityclasses,clusterroles,clusterrolebindings,roles,rolebindings,\
                      validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,\
                      validatingadmissionpolicybindings";
@@ -81,7 +81,9 @@ fn objects(hub: &Hub) -> BTreeMap<String, String> {
             text(object, "/metadata/name")
         );
         let version = match &*text(object, "/kind") {
-            "Deployment" | "PodDisruptionBudget" | "HubPolicy" => object["metadata"]["generation"].to_string(),
+            "Deployment" | "CronJob" | "PodDisruptionBudget" | "HubPolicy" => {
+                object["metadata"]["generation"].to_string()
+            }
             _ => text(object, "/metadata/resourceVersion"),
         };
         (name, version)
@@ -200,6 +202,16 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     assert_eq!(pods(&hub).len(), 4, "two of the webhook, and two of the controller");
     let namespace = e2e_tests::object(&hub.cluster, &["namespace", "ocm-policy-engine"]);
     assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+
+    // What renews certificates runs in a pod with its own rights, and finds everything as it should be.
+    let words = ["create", "job", "now", "--from=cronjob/ocm-policy-certificates", "--namespace=ocm-policy-engine"];
+    assert_eq!(kubectl(&hub, &words), Answer::Passed);
+    let words = ["wait", "job/now", "--for=condition=Complete", "--timeout=90s", "--namespace=ocm-policy-engine"];
+    assert_eq!(kubectl(&hub, &words), Answer::Passed);
+    let said = hub.cluster.kubectl(&["logs", "job/now", "--namespace=ocm-policy-engine"]).expect("it said something");
+    assert!(said.contains("every certificate has more than a third of its life left"), "{said}");
+    assert_eq!(kubectl(&hub, &["delete", "job", "now", "--namespace=ocm-policy-engine"]), Answer::Passed);
+    until_within(PODS, "its pod is gone", String::new, || pods(&hub).len() == 4);
 
     // Again and again the same.
     let installed = objects(&hub);
@@ -435,7 +447,7 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     for flag in ["--dry-run", "--dry-run=server"] {
         let said = uninstall(&remover, &[flag], 0);
         let first = said.stdout.lines().next().unwrap_or_default();
-        assert!(first.starts_with("mutatingwebhookconfiguration.") && first.contains(" deleted ("), "{said:?}");
+        assert!(first.starts_with("cronjob.batch/ocm-policy-certificates deleted ("), "{said:?}");
         assert!(said.stderr.contains("for real, the API server then asks no policies"), "{said:?}");
     }
     let said = uninstall(&remover, &[], 2);
@@ -451,6 +463,8 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     assert_eq!(engine(&hub).into_keys().collect::<Vec<_>>(), installed.keys().cloned().collect::<Vec<_>>());
 
     // A run that was killed after each of its deletions goes on; here after the first ones.
+    let job = ["delete", "cronjob", "ocm-policy-certificates", "--namespace=ocm-policy-engine"];
+    assert_eq!(kubectl(&hub, &job), Answer::Passed);
     for configuration in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
         assert_eq!(kubectl(&hub, &["delete", configuration, "ocm-policy-webhook"]), Answer::Passed);
     }

@@ -9,6 +9,7 @@ use ocm_core::Failure;
 use ocm_core::policy_engine::{self as engine, WEBHOOK, webhooks};
 use ocm_kube::admission::{self, Answer};
 use ocm_kube::{Cluster, explain};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -50,8 +51,8 @@ pub(crate) async fn look(cluster: &Cluster) -> Enforcement {
         tokio::time::timeout(ANSWER, admission::ask(cluster, &engine::probe())).await.map_err(late).flatten()
     };
     let (judges, changes, validates, mutates, answer) = futures::join!(
-        judging(cluster),
-        there::<MutatingWebhookConfiguration>(cluster, WEBHOOK),
+        whole::<ValidatingWebhookConfiguration>(cluster),
+        whole::<MutatingWebhookConfiguration>(cluster),
         there::<ValidatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_VALIDATOR),
         there::<MutatingWebhookConfiguration>(cluster, MANAGED_CLUSTER_MUTATOR),
         answer,
@@ -64,11 +65,7 @@ pub(crate) async fn look(cluster: &Cluster) -> Enforcement {
 }
 
 /// Why requests do not wait for policies.
-fn judged(
-    judges: &Found<Value>,
-    changes: &Found<PartialObjectMeta<MutatingWebhookConfiguration>>,
-    answer: &Result<Answer, Failure>,
-) -> Option<Problem> {
+fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer, Failure>) -> Option<Problem> {
     let missing = missing("ValidatingWebhookConfiguration", WEBHOOK, judges, REPAIR)
         .or_else(|| missing("MutatingWebhookConfiguration", WEBHOOK, changes, REPAIR));
     if missing.is_some() {
@@ -84,10 +81,17 @@ fn judged(
         return Some(Problem { reason: "FailurePolicyIgnore", message });
     }
     match answer {
-        Ok(answer @ Answer::Refused(_)) if engine::is_answer(&answer.said()) => None,
+        Ok(answer @ Answer::Refused(_)) if engine::is_answer(&answer.said()) => strange(judges, changes),
         Ok(_) => {
             let message = format!("the API server does not ask the webhook as its configuration says; {REPAIR}");
             Some(Problem { reason: "NotAsked", message })
+        }
+        Err(failure) if failure.to_string().contains(webhooks::REGISTER) && admission::distrusts(failure) => {
+            let message = format!(
+                "the API server does not trust the certificate that the webhook serves with, so requests are refused: \
+                 {failure}; {REPAIR}"
+            );
+            Some(Problem { reason: "NotTrusted", message })
         }
         // The API server names the entry that had to be answered.
         Err(failure) if failure.to_string().contains(webhooks::REGISTER) => {
@@ -102,6 +106,18 @@ fn judged(
     }
 }
 
+/// Entries that trust another authority than the one that was seen to work.
+fn strange(judges: &Found<Value>, changes: &Found<Value>) -> Option<Problem> {
+    let both = [judges, changes].into_iter().filter_map(|found| found.as_ref().ok()?.as_ref());
+    let strangers = webhooks::strangers(both);
+    let message = format!(
+        "the API server does not trust the webhook where it asks by {}: the caBundle there is another one, and what policies \
+         say does not count; {REPAIR}",
+        strangers.join(", ")
+    );
+    (!strangers.is_empty()).then_some(Problem { reason: "NotTrusted", message })
+}
+
 fn missing<T>(kind: &str, name: &str, found: &Found<T>, repair: &str) -> Option<Problem> {
     match found {
         Ok(Some(_)) => None,
@@ -113,8 +129,12 @@ fn missing<T>(kind: &str, name: &str, found: &Found<T>, repair: &str) -> Option<
     }
 }
 
-async fn judging(cluster: &Cluster) -> Found<Value> {
-    let api: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
+/// Our configuration of a kind.
+async fn whole<K>(cluster: &Cluster) -> Found<Value>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(cluster.client.clone());
     within(api.get_opt(WEBHOOK)).await.map(|found| found.map(|found| json!(found)))
 }
 
@@ -135,19 +155,31 @@ async fn within<T>(request: impl Future<Output = kube::Result<Option<T>>>) -> Fo
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use ocm_core::Reason;
     use ocm_core::policy_engine::{FailurePolicy, PROBE_SENTENCE, configurations};
 
     use super::*;
 
+    static CERTIFICATE: LazyLock<String> = LazyLock::new(certificate);
+
     fn reason(judges: Found<Value>, answer: Result<Answer, Failure>) -> Option<&'static str> {
-        judged(&judges, &Ok(Some(PartialObjectMeta::default())), &answer).map(|problem| problem.reason)
+        judged(&judges, &Ok(Some(planned("Mutating", FailurePolicy::Fail))), &answer).map(|problem| problem.reason)
     }
 
     fn live(failure: FailurePolicy) -> Value {
-        let plan = configurations("pem", failure);
-        let found = plan.objects().find(|object| object.kind() == "ValidatingWebhookConfiguration");
+        planned("Validating", failure)
+    }
+
+    fn planned(kind: &str, failure: FailurePolicy) -> Value {
+        let plan = configurations(&CERTIFICATE, failure);
+        let found = plan.objects().find(|object| object.kind().starts_with(kind));
         found.expect("it is in the plan").body().clone()
+    }
+
+    fn certificate() -> String {
+        rcgen::generate_simple_self_signed(vec!["webhook".to_owned()]).expect("a certificate").cert.pem()
     }
 
     #[test]
@@ -161,10 +193,29 @@ mod tests {
         assert_eq!(reason(fails(), Ok(Answer::Admitted(Vec::new()))), Some("NotAsked"));
         assert_eq!(reason(fails(), Ok(Answer::Refused("another webhook says no".to_owned()))), Some("NotAsked"));
         let silent = format!("failed calling webhook \"{}\": connection refused", webhooks::REGISTER);
-        assert_eq!(reason(fails(), Err(Failure::new(Reason::Busy, silent))), Some("NoAnswer"));
+        assert_eq!(reason(fails(), Err(Failure::new(Reason::Busy, silent.clone()))), Some("NoAnswer"));
+        let distrusts = Failure::new(Reason::Busy, silent).because("x509: certificate signed by unknown authority");
+        assert_eq!(reason(fails(), Err(distrusts)), Some("NotTrusted"));
         assert_eq!(reason(fails(), Err(Failure::new(Reason::Forbidden, "no"))), Some(UNKNOWN));
         let missing = judged(&fails(), &Ok(None), &refused()).expect("what changes clusters is missing");
         assert_eq!(missing.reason, "ConfigurationMissing");
+    }
+
+    #[test]
+    fn an_entry_that_trusts_somebody_else_is_told_with_what_puts_it_right() {
+        let refused = || Ok(Answer::Refused(format!("{}: {PROBE_SENTENCE}", webhooks::REGISTER)));
+        let judges = || Ok(Some(live(FailurePolicy::Fail)));
+        let strange = |wrong: &str| {
+            let plan = configurations(wrong, FailurePolicy::Fail);
+            let changes = plan.objects().find(|object| object.kind().starts_with("Mutating")).expect("it is planned");
+            judged(&judges(), &Ok(Some(changes.body().clone())), &refused())
+        };
+        assert_eq!(strange(&CERTIFICATE), None);
+        for wrong in ["", &certificate()] {
+            let problem = strange(wrong).expect("it trusts somebody else");
+            assert_eq!(problem.reason, "NotTrusted");
+            assert!(problem.message.contains("change.policy.kubectl-ocm.dev") && problem.message.contains(REPAIR));
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use jiff::Timestamp;
 use ocm_core::certificate::Certificate as Facts;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -82,10 +81,9 @@ impl Certificate {
         Ok(changed)
     }
 
-    /// When it ends; none where that cannot be read.
-    pub fn ends(&self) -> Option<Timestamp> {
-        let leaf = self.now().cert.first()?.clone();
-        Facts::read(&leaf).map(|facts| facts.not_after)
+    /// What it says; none where that cannot be read.
+    pub fn facts(&self) -> Option<Facts> {
+        Facts::read(self.now().cert.first()?)
     }
 
     fn now(&self) -> Arc<CertifiedKey> {

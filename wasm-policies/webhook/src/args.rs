@@ -15,7 +15,7 @@ pub(crate) fn about() -> clap::Command {
              It follows the HubPolicies of the hub, loads their WebAssembly modules, and asks them. Each decision is a \
              line of JSON on stdout. /healthz, /readyz and /metrics are served without TLS at an address of their own.",
         )
-        .after_help("Exit codes: 0 it was told to end, 1 it cannot go on, 2 usage.")
+        .after_help("Exit codes: 0 it was told to end, or everything is renewed, 1 it cannot go on, 2 usage, 130 a run was told to end.")
         .subcommand_required(true)
         .arg_required_else_help(true)
 }
@@ -33,6 +33,13 @@ const CONTROLLER: &str = "Examples:
 
   # Beside a hub, with a kubeconfig; the namespace is that of the Lease
   ocm-policy-webhook controller --context hub --namespace default --health-listen 127.0.0.1:8080";
+
+const CERTIFICATES: &str = "Examples:
+  # In a pod, several times a day
+  ocm-policy-webhook certificates
+
+  # Now, with a kubeconfig
+  ocm-policy-webhook certificates --context hub";
 
 /// Arguments of `ocm-policy-webhook`.
 #[derive(Args, Clone, Debug)]
@@ -58,6 +65,13 @@ pub(crate) enum Role {
     /// Registration: `kubectl get registrations` lists them, and what those that wait are waiting for.
     #[command(after_help = CONTROLLER)]
     Controller(ControllerArgs),
+    /// Renew the webhook's certificates, and have the API server trust them
+    ///
+    /// One run: what is two thirds old is made anew, in the Secrets of the policy engine and the bundles of its webhook
+    /// configurations. A new authority signs nothing before every API server trusts it. What a run that was killed has left,
+    /// the next one does. It creates nothing, and leaves certificates alone that somebody else has made.
+    #[command(after_help = CERTIFICATES)]
+    Certificates,
 }
 
 /// Arguments of `ocm-policy-webhook webhook`.

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 mod args;
+mod certificates;
 mod compile;
 mod controller;
 mod parts;
 mod run;
 mod webhook;
 
-/// Threads answer reviews at once, and the allocator of musl, with which images are linked, lets one of them wait for the
-/// other.
+/// Threads answer reviews at once; the allocator of musl, with which images are linked, has one wait for the other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -6,7 +6,7 @@ use ocm_cli::{Stop, Ui};
 use ocm_core::{Exit, Failure};
 
 use crate::args::{ProgramArgs, Role};
-use crate::{controller, webhook};
+use crate::{certificates, controller, webhook};
 
 /// Does it until it is told to end.
 pub(crate) async fn run(args: ProgramArgs, ui: Arc<Ui>, stop: Stop) -> Result<Exit, Failure> {
@@ -14,5 +14,6 @@ pub(crate) async fn run(args: ProgramArgs, ui: Arc<Ui>, stop: Stop) -> Result<Ex
     match role {
         Role::Webhook(args) => webhook::run(args, client, ui, stop).await,
         Role::Controller(args) => controller::run(args, client, ui, stop).await,
+        Role::Certificates => certificates::run(client, ui, stop).await,
     }
 }

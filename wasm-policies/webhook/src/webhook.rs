@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use ocm_cli::{Stop, Ui};
+use ocm_core::certificate::Certificate as Facts;
+use ocm_core::policy_engine::CERTIFICATES;
 use ocm_core::{Event, Exit, Failure, Narrator, duration};
 use ocm_kube::ClientArgs;
 use ocm_net::Endpoint;
@@ -15,6 +18,8 @@ use crate::parts::{Log, Parts, bind};
 
 /// How often the certificate's files are looked at. By their content: a Secret's volume is another file each time.
 const REREAD: Duration = Duration::from_secs(5);
+/// How often it is told that the certificate ends soon.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long its own connection may take, and the pause before the next.
 const LOOK_AT_ITSELF: Duration = Duration::from_secs(2);
 /// How often it is looked whether the server is ready to say so.
@@ -54,9 +59,15 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
 
 /// Serves with the newest certificate.
 async fn reread(files: CertificateFiles, certificate: Arc<Certificate>, metrics: Arc<Metrics>, ui: Arc<Ui>) {
-    let mut told = String::new();
+    let (mut told, mut warned) = (String::new(), None::<Instant>);
     loop {
-        metrics.serving_certificate(certificate.ends());
+        let facts = certificate.facts();
+        metrics.serving_certificate(facts.as_ref().map(|facts| facts.not_after));
+        let soon = facts.and_then(|facts| ends_soon(&facts, Timestamp::now()));
+        if let Some(why) = soon.filter(|_| warned.is_none_or(|at| at.elapsed() >= DAY)) {
+            ui.tell(Event::warning(why));
+            warned = Some(Instant::now());
+        }
         tokio::time::sleep(REREAD).await;
         match certificate.reread(&files) {
             Ok(true) => ui.tell(Event::done("serving with a new certificate")),
@@ -70,6 +81,18 @@ async fn reread(files: CertificateFiles, certificate: Arc<Certificate>, metrics:
             }
         }
     }
+}
+
+/// Why somebody has to see to a certificate: less than a fifth of its life is left. What renews it does so when a third is.
+fn ends_soon(certificate: &Facts, now: Timestamp) -> Option<String> {
+    let life = certificate.not_after.duration_since(certificate.not_before);
+    (now > certificate.not_after - life / 5).then(|| {
+        format!(
+            "the serving certificate ends at {} and nobody has renewed it: see why the Jobs of CronJob {CERTIFICATES} fail, or \
+             run kubectl ocm install policy-engine --wait",
+            certificate.not_after
+        )
+    })
 }
 
 /// Says that it is ready, when the policies were read and a connection of its own was served.
@@ -91,4 +114,23 @@ async fn say_when_ready(health: Arc<Health>, address: std::io::Result<SocketAddr
         tokio::time::sleep(LOOK).await;
     }
     ui.tell(Event::done(format!("answering reviews at {address}")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_told_of_when_a_fifth_of_its_life_is_left() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["webhook".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2026, 4, 11);
+        let certificate = Facts::read(params.self_signed(&key).unwrap().der()).unwrap();
+        let at = |day: &str| ends_soon(&certificate, format!("{day}T12:00:00Z").parse().unwrap());
+        assert_eq!((at("2026-01-01"), at("2026-03-21")), (None, None));
+        let said = at("2026-03-22").unwrap();
+        assert!(said.contains("2026-04-11") && said.contains("ocm-policy-certificates"), "{said}");
+        assert!(at("2026-05-01").is_some());
+    }
 }

@@ -8,7 +8,7 @@ use ocm_core::Failure;
 use ocm_core::reconcile::FIELD_MANAGER;
 
 use crate::Cluster;
-use crate::untyped::StatusKind;
+use crate::untyped::{StatusKind, is_distrust};
 
 /// What was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,11 @@ impl Answer {
             Self::Refused(why) => why.clone(),
         }
     }
+}
+
+/// Whether a webhook that has to answer was reached, and the API server did not believe who it is.
+pub fn distrusts(failure: &Failure) -> bool {
+    is_distrust(&failure.to_string())
 }
 
 /// Tries to create or change a cluster-scoped object, by a server-side dry run.

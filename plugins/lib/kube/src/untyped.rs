@@ -39,6 +39,11 @@ impl StatusKind {
     }
 }
 
+/// Whether a server told that it does not believe another one's certificate. Go names the package that found out.
+pub(crate) fn is_distrust(text: &str) -> bool {
+    text.contains("x509: ")
+}
+
 /// Whether a name was not resolved: the standard library has no kind for it.
 pub(crate) fn is_lookup(error: &io::Error) -> bool {
     error.raw_os_error().is_none() && error.to_string().contains("failed to lookup address")

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
 /// The name of the webhook's Service as the API server calls it: what the serving certificate is valid for.
 pub const SERVER_NAME: &str = "ocm-policy-webhook.ocm-policy-engine.svc";
 
@@ -12,6 +16,20 @@ pub struct Pair {
     pub certificate: String,
     /// The key, which nobody prints.
     pub key: String,
+}
+
+impl Pair {
+    /// What a Secret of type `kubernetes.io/tls` holds; none where that is no text.
+    pub fn of_secret(secret: &Value) -> Option<Self> {
+        let text = |key: &str| String::from_utf8(STANDARD.decode(secret["data"][key].as_str()?).ok()?).ok();
+        Some(Self { certificate: text("tls.crt")?, key: text("tls.key")? })
+    }
+
+    /// The member `data` of such a Secret.
+    pub fn to_data(&self) -> Value {
+        let Self { certificate, key } = self;
+        json!({"tls.crt": STANDARD.encode(certificate), "tls.key": STANDARD.encode(key)})
+    }
 }
 
 impl fmt::Debug for Pair {

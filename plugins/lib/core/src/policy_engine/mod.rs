@@ -17,7 +17,6 @@ mod removal;
 pub mod webhooks;
 mod workload;
 
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::{ManagedCluster, Manifest, crds};
@@ -41,7 +40,9 @@ pub const NAMESPACE: &str = "ocm-policy-engine";
 pub const WEBHOOK: &str = "ocm-policy-webhook";
 /// Deployment, ServiceAccount, Lease and roles of the controller.
 pub const CONTROLLER: &str = "ocm-policy-controller";
-/// Secret of the authority that signs the webhook's certificates. Nothing that runs on the hub reads it.
+/// CronJob, ServiceAccount and roles of what renews the webhook's certificates.
+pub const CERTIFICATES: &str = "ocm-policy-certificates";
+/// Secret of the authority that signs the webhook's certificates. Neither the webhook nor the controller reads it.
 pub const AUTHORITY_SECRET: &str = "ocm-policy-webhook-ca";
 /// Secret of the webhook's serving certificate.
 pub const SERVING_SECRET: &str = "ocm-policy-webhook-tls";
@@ -49,6 +50,8 @@ pub const SERVING_SECRET: &str = "ocm-policy-webhook-tls";
 pub const PULL_SECRET: &str = "ocm-policy-engine-image-pull-credentials";
 /// All pods, as a label selector.
 pub const PODS: &str = "app.kubernetes.io/part-of=kubectl-ocm";
+/// The pods that decide, as a label selector.
+pub const DECIDING_PODS: &str = "app.kubernetes.io/name in (ocm-policy-webhook,ocm-policy-controller)";
 /// How many pods of the webhook there are unless somebody chose another number.
 pub const REPLICAS: i32 = 2;
 /// How many pods of the controller there are at most: one acts, and another one takes over.
@@ -110,11 +113,12 @@ pub fn plan(options: &Options, live: Option<&Value>, certificates: &Certificates
         return Err(OptionsError::NoReplicas);
     }
     let pulls = options.pull_credentials.is_some();
-    let mut accounts = vec![service_account(WEBHOOK, pulls), service_account(CONTROLLER, pulls)];
+    let mut accounts = Vec::from([WEBHOOK, CONTROLLER, CERTIFICATES].map(|name| service_account(name, pulls)));
     accounts.push(workload::priority_class());
     accounts.extend(options.pull_credentials.as_ref().map(pull_secret));
     accounts.extend(rbac::webhook());
     accounts.extend(rbac::controller());
+    accounts.extend(rbac::certificates());
     accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
     let policies = if options.without_policies { Vec::new() } else { policies::manifests(options.audit) };
     let pods = Plan::new([
@@ -135,6 +139,7 @@ pub fn plan(options: &Options, live: Option<&Value>, certificates: &Certificates
             "the controller",
             vec![workload::controller_network_policy(), workload::controller(image, replicas.min(CONTROLLERS))],
         ),
+        Stage::new("what renews certificates", vec![workload::certificates(image)]),
     ]);
     Ok(Engine { pods, replicas, bundle: certificates.bundle.clone() })
 }
@@ -223,12 +228,6 @@ fn pull_secret(credentials: &PullCredentials) -> Manifest {
 }
 
 fn tls_secret(name: &str, pair: &Pair) -> Manifest {
-    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
-    let data = [("tls.crt".to_owned(), bytes(&pair.certificate)), ("tls.key".to_owned(), bytes(&pair.key))];
-    Manifest::of(&Secret {
-        metadata: within(name),
-        type_: Some("kubernetes.io/tls".to_owned()),
-        data: Some(data.into()),
-        ..Secret::default()
-    })
+    let secret = Manifest::of(&Secret { metadata: within(name), ..Secret::default() });
+    with(secret, json!({"type": "kubernetes.io/tls", "data": pair.to_data()}))
 }

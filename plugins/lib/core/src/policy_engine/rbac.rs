@@ -1,14 +1,16 @@
-//! What the webhook and the controller may do on the hub: the very roles that the documentation shows.
+//! What the webhook, the controller and what renews certificates may do on the hub: the very roles that the documentation
+//! shows.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{CONTROLLER, NAMESPACE, WEBHOOK, with};
+use super::{CERTIFICATES, CONTROLLER, NAMESPACE, WEBHOOK, with};
 
 /// The files of the documentation.
 const ROLES: &str = include_str!("../../../../../docs/rbac/policy-webhook.yaml");
 const CONTROLLERS_ROLES: &str = include_str!("../../../../../docs/rbac/policy-controller.yaml");
+const CERTIFICATES_ROLES: &str = include_str!("../../../../../docs/rbac/policy-certificates.yaml");
 
 /// The roles of the webhook, each with its binding.
 pub(super) fn webhook() -> Vec<Manifest> {
@@ -18,6 +20,11 @@ pub(super) fn webhook() -> Vec<Manifest> {
 /// The roles of the controller, each with its binding.
 pub(super) fn controller() -> Vec<Manifest> {
     bound(CONTROLLERS_ROLES, CONTROLLER)
+}
+
+/// The roles of what renews certificates, each with its binding.
+pub(super) fn certificates() -> Vec<Manifest> {
+    bound(CERTIFICATES_ROLES, CERTIFICATES)
 }
 
 /// Every role of a file, and what gives it to a ServiceAccount of ours.
@@ -65,9 +72,14 @@ mod tests {
             assert_eq!(binding.body()["roleRef"]["kind"], role["kind"]);
             assert_eq!(binding.body()["subjects"][0]["name"], account);
             assert_eq!(own.body()["metadata"]["labels"][MARK.0], MARK.1);
-            assert!(!role["rules"].to_string().contains("\"secrets\""), "nothing may read the authority's key");
         }
         roles.iter().flat_map(|role| role["rules"].as_array().unwrap().clone()).collect()
+    }
+
+    /// Whether rules give access to the authority's key, or let it be had from elsewhere.
+    fn reaches_the_key(rules: &[Value]) -> bool {
+        let rules = json!(rules).to_string();
+        ["\"secrets\"", "\"*\"", "serviceaccounts", "pods"].iter().any(|word| rules.contains(word))
     }
 
     #[test]
@@ -78,12 +90,14 @@ mod tests {
             .flat_map(|rule| rule["verbs"].as_array().unwrap())
             .map(|verb| verb.as_str().unwrap())
             .collect();
+        assert!(!reaches_the_key(&rules));
         assert!(verbs.len() > 10 && verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{verbs:?}");
     }
 
     #[test]
     fn the_controller_gets_what_the_documentation_says_and_grants_nothing() {
         let rules = documented(&controller(), CONTROLLERS_ROLES, CONTROLLER);
+        assert!(!reaches_the_key(&rules));
         let changes = |rule: &&Value| {
             !rule["verbs"]
                 .as_array()
@@ -97,5 +111,32 @@ mod tests {
         for kind in ["hubpolicies\"", "roles", "bindings", "webhook", "admission", "deployments", "namespaces"] {
             assert!(!changed.iter().any(|kinds| kinds.contains(kind)), "{kind}: {changed:?}");
         }
+    }
+
+    #[test]
+    fn what_renews_certificates_reads_and_changes_what_they_are_in_and_makes_nothing() {
+        let rules = documented(&certificates(), CERTIFICATES_ROLES, CERTIFICATES);
+        assert!(reaches_the_key(&rules), "nothing else does");
+        let mut rights: Vec<String> = Vec::new();
+        for rule in &rules {
+            let list = |member: &str| -> Vec<&str> {
+                rule[member].as_array().expect("a list").iter().map(|one| one.as_str().expect("text")).collect()
+            };
+            assert_eq!(list("verbs"), ["get", "patch"]);
+            for (kind, name) in list("resources")
+                .iter()
+                .flat_map(|kind| list("resourceNames").into_iter().map(move |name| (kind, name)))
+            {
+                rights.push(format!("{kind} {name}"));
+            }
+        }
+        rights.sort();
+        let all = [
+            "mutatingwebhookconfigurations ocm-policy-webhook",
+            "secrets ocm-policy-webhook-ca",
+            "secrets ocm-policy-webhook-tls",
+            "validatingwebhookconfigurations ocm-policy-webhook",
+        ];
+        assert_eq!(rights, all);
     }
 }

@@ -10,6 +10,8 @@ use crate::plan::{Plan, Stage};
 /// What is deleted, in this order.
 #[derive(Clone, Debug)]
 pub struct Removal {
+    /// What renews certificates, and writes to the configurations.
+    pub certificates: Plan,
     /// What has the API server ask the webhook. When it is gone, nothing waits for the webhook.
     pub configurations: Plan,
     /// What runs it.
@@ -24,14 +26,19 @@ pub fn removal(purge: bool) -> Removal {
     let outline = outline(&Options { without_policies: true, ..Options::default() });
     let pull_secret = Manifest::of(&Secret { metadata: within(PULL_SECRET), ..Secret::default() });
     let kept = ["Namespace", "CustomResourceDefinition"];
-    let (mut last, mut first) = (Vec::new(), Vec::new());
+    let (mut last, mut first, mut renews) = (Vec::new(), Vec::new(), Vec::new());
     // Back to front: nobody loses what he still works with.
     for object in outline.objects().filter(|object| !asks(object)).chain([&pull_secret]).map(marked) {
-        if kept.contains(&object.kind()) { last.push(object) } else { first.insert(0, object) }
+        match object.kind() {
+            kind if kept.contains(&kind) => last.push(object),
+            "CronJob" => renews.push(object),
+            _ => first.insert(0, object),
+        }
     }
     // The definition takes the policies along, and the namespace all that is in it.
     last.reverse();
     Removal {
+        certificates: Plan::new([Stage::new("what renews certificates", renews)]),
         configurations: Plan::new([Stage::new("configurations", configurations.objects().map(marked).collect())]),
         engine: Plan::new([
             Stage::new("the webhook", first),
@@ -69,15 +76,18 @@ mod tests {
         let mut made = names(&[&made]);
         let purged = removal(true);
         made.retain(|name| !name.starts_with("hubpolicy."));
-        assert_eq!(made, names(&[&purged.configurations, &purged.engine]));
+        assert_eq!(made, names(&[&purged.certificates, &purged.configurations, &purged.engine]));
         let kinds = |plan: &Plan| plan.objects().map(|object| object.kind().to_owned()).collect::<Vec<_>>();
         let configurations = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
         assert_eq!(kinds(&purged.configurations), configurations);
         assert_eq!(kinds(&purged.engine).last().map(String::as_str), Some("Namespace"));
+        assert_eq!(kinds(&purged.certificates), ["CronJob"]);
         let kept = removal(false);
         made.retain(|name| !name.starts_with("namespace/") && !name.starts_with("customresourcedefinition."));
-        assert_eq!(made, names(&[&kept.configurations, &kept.engine]));
-        for object in purged.engine.objects().chain(purged.configurations.objects()) {
+        assert_eq!(made, names(&[&kept.certificates, &kept.configurations, &kept.engine]));
+        for object in
+            purged.engine.objects().chain(purged.configurations.objects()).chain(purged.certificates.objects())
+        {
             assert_eq!(object.body()["metadata"]["labels"], json!({MARK.0: MARK.1}), "{}", object.reference());
         }
     }

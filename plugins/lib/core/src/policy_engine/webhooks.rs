@@ -27,7 +27,7 @@ use super::{NAMESPACE, WEBHOOK, meta, with};
 use crate::baseline::cel::{list, text};
 use crate::baseline::certificate_requests::KUBELET_SIGNERS;
 use crate::baseline::identities;
-use crate::certificate::to_base64;
+use crate::certificate::{from_pem, to_base64};
 use crate::plan::{Plan, Stage};
 
 /// The entry that judges managed clusters that are created.
@@ -77,11 +77,62 @@ pub fn open(live: &Value) -> Vec<&'static str> {
     entries().iter().filter(|entry| entry.waits && !fails(entry.name)).map(|entry| entry.name).collect()
 }
 
-/// The authorities that a live configuration has the API server trust, as PEM.
-pub fn bundle(live: &Value) -> Option<Vec<u8>> {
+/// What each entry of ours of a live configuration has the API server trust, as PEM; empty: nothing of its own.
+pub fn bundles(live: &Value) -> Vec<Vec<u8>> {
+    ours(live).into_iter().map(|(_, entry)| bundle(entry)).collect()
+}
+
+/// Names of the entries of a planned configuration that a live one lacks.
+pub fn lacking(planned: &Value, live: &Value) -> Vec<String> {
+    let names = |object: &Value| -> Vec<String> {
+        let entries = object["webhooks"].as_array().into_iter().flatten();
+        entries.filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect()
+    };
+    let there = names(live);
+    names(planned).into_iter().filter(|name| !there.contains(name)).collect()
+}
+
+/// What has every entry of ours of a live configuration trust these authorities (PEM), as a JSON patch of exactly this
+/// version that changes nothing else; none if they all do.
+pub fn trust(live: &Value, authorities: &str) -> Option<Value> {
+    let wanted = Value::from(to_base64(authorities.as_bytes()));
+    let pin = |path: String, value: &Value| json!({"op": "test", "path": path, "value": value});
+    let mut patch =
+        ["uid", "resourceVersion"].map(|pinned| pin(format!("/metadata/{pinned}"), &live["metadata"][pinned])).to_vec();
+    let pins = patch.len();
+    for (index, entry) in ours(live) {
+        if entry.pointer("/clientConfig/caBundle") != Some(&wanted) {
+            let path = format!("/webhooks/{index}");
+            patch.push(pin(format!("{path}/name"), &entry["name"]));
+            patch.push(json!({"op": "add", "path": format!("{path}/clientConfig/caBundle"), "value": wanted}));
+        }
+    }
+    (patch.len() > pins).then(|| patch.into())
+}
+
+/// Names of the entries of live configurations that trust none of the authorities which [`REGISTER`] trusts: the webhook is
+/// believed there, and not here.
+pub fn strangers<'a>(live: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
+    let entries: Vec<&Value> = live.into_iter().flat_map(|live| ours(live)).map(|(_, entry)| entry).collect();
+    let trusted = |entry: &Value| from_pem(&bundle(entry)).unwrap_or_default();
+    let Some(register) = entries.iter().find(|entry| entry["name"] == REGISTER).map(|entry| trusted(entry)) else {
+        return Vec::new();
+    };
+    let is_strange = |entry: &&&Value| !register.is_empty() && !trusted(entry).iter().any(|one| register.contains(one));
+    entries.iter().filter(is_strange).filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// The entries of ours, and where they stand.
+fn ours(live: &Value) -> Vec<(usize, &Value)> {
+    let names: Vec<&str> = entries().iter().chain(&[change()]).map(|entry| entry.name).collect();
+    let all = live["webhooks"].as_array().into_iter().flatten().enumerate();
+    all.filter(|(_, entry)| entry["name"].as_str().is_some_and(|name| names.contains(&name))).collect()
+}
+
+fn bundle(entry: &Value) -> Vec<u8> {
     use base64::Engine as _;
-    let entry = live["webhooks"].as_array()?.iter().find(|entry| entry["name"] == REGISTER)?;
-    base64::engine::general_purpose::STANDARD.decode(entry.pointer("/clientConfig/caBundle")?.as_str()?).ok()
+    let text = entry.pointer("/clientConfig/caBundle").and_then(Value::as_str).unwrap_or_default();
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
 }
 
 /// One entry.
@@ -228,4 +279,76 @@ fn of_clusters(versions: &[&str]) -> String {
 fn approves() -> String {
     let approved = |object: &str| format!("{object}.?status.?conditions.orValue([]).exists(c, c.type == \"Approved\")");
     format!("{} && !{}", approved("object"), approved("oldObject"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(bundle: &str) -> Vec<Value> {
+        let plan = configurations(bundle, FailurePolicy::Fail);
+        let mut all: Vec<Value> = plan.objects().map(|object| object.body().clone()).collect();
+        for object in &mut all {
+            object["metadata"]["uid"] = "u".into();
+            object["metadata"]["resourceVersion"] = "7".into();
+            let entries = object["webhooks"].as_array_mut().unwrap();
+            entries.insert(0, json!({"name": "theirs.example", "clientConfig": {"caBundle": "dGhlaXJz"}}));
+        }
+        all
+    }
+
+    #[test]
+    fn a_bundle_is_written_into_our_entries_alone_and_only_where_it_differs() {
+        for mut before in live("before") {
+            assert_eq!(trust(&before, "before"), None);
+            // One without any, one with another.
+            before["webhooks"][1]["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+            let patch = trust(&before, "now").unwrap();
+            let mut after = before.clone();
+            let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+            json_patch::patch(&mut after, &patch).unwrap();
+            let entries = before["webhooks"].as_array().unwrap().len();
+            assert_eq!(bundles(&after), vec![b"now".to_vec(); entries - 1]);
+            let without = |object: &Value| {
+                let mut object = object.clone();
+                for entry in object["webhooks"].as_array_mut().unwrap().iter_mut().skip(1) {
+                    entry["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+                }
+                object
+            };
+            assert_eq!(without(&after), without(&before));
+            // Of another version, or where another entry stands in its place, nothing is changed.
+            for path in ["/metadata/resourceVersion", "/metadata/uid", "/webhooks/1/name"] {
+                let mut other = before.clone();
+                *other.pointer_mut(path).unwrap() = "other".into();
+                assert!(json_patch::patch(&mut other, &patch).is_err(), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn entries_that_are_missing_are_named() {
+        for (planned, live) in configurations("a", FailurePolicy::Fail).objects().zip(live("b")) {
+            assert_eq!(lacking(planned.body(), &live), Vec::<String>::new());
+            let mut live = live;
+            let last = live["webhooks"].as_array_mut().unwrap().pop().unwrap();
+            assert_eq!(lacking(planned.body(), &live), [last["name"].as_str().unwrap()]);
+        }
+    }
+
+    #[test]
+    fn an_entry_that_trusts_nobody_whom_registrations_trust_is_a_stranger() {
+        let one = || rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap().cert.pem();
+        let (own, former, other) = (one(), one(), one());
+        let mut all = live(&format!("{own}{former}"));
+        assert_eq!(strangers(&all), Vec::<String>::new());
+        let mut set = |bundle: &str| {
+            all[1]["webhooks"][2]["clientConfig"]["caBundle"] = to_base64(bundle.as_bytes()).into();
+            strangers(&all)
+        };
+        // In the middle of a rotation.
+        assert_eq!(set(&own), Vec::<String>::new());
+        assert_eq!(set(&other), ["accept.policy.kubectl-ocm.dev"]);
+        assert_eq!(set(""), ["accept.policy.kubectl-ocm.dev"]);
+    }
 }

@@ -1,6 +1,7 @@
-//! The pods of the webhook and of the controller, and what keeps them reachable.
+//! The pods of the webhook, of the controller and of what renews certificates, and what keeps them reachable.
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::CronJob;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -8,11 +9,12 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{CONTROLLER, MARK, SERVING_SECRET, WEBHOOK, meta, with, within};
+use super::{CERTIFICATES, CONTROLLER, MARK, SERVING_SECRET, WEBHOOK, meta, with, within};
 
 /// Names of the containers, which are the roles of the program.
 const CONTAINER: &str = "webhook";
 const CONTROLS: &str = "controller";
+const RENEWS: &str = "certificates";
 /// Ports of the container: reviews, and probes and metrics.
 const REVIEWS: u16 = 9443;
 const HEALTH: u16 = 8080;
@@ -20,6 +22,12 @@ const HEALTH: u16 = 8080;
 const GRACE_SECONDS: u16 = 45;
 /// The controller gives its lease back, and ends.
 const CONTROLLERS_GRACE_SECONDS: u16 = 10;
+/// Four times a day: a certificate has a month left when it is old, and runs may fail. Not when everything else runs.
+const SCHEDULE: &str = "17 */6 * * *";
+/// How late a run may begin, after which the next one is waited for.
+const LATE_SECONDS: u16 = 3600;
+/// How long a run may take with all its tries: one waits for a minute until every API server knows a new authority.
+const RUN_SECONDS: u16 = 900;
 
 /// The image that a Deployment runs.
 pub(super) fn image(deployment: &Value) -> Option<&str> {
@@ -106,15 +114,56 @@ pub(super) fn controller(image: &str, replicas: i32) -> Manifest {
     deployment(CONTROLLER, replicas, &pod(CONTROLLER, CONTROLLERS_GRACE_SECONDS, &container, &[]))
 }
 
-fn deployment(name: &str, replicas: i32, pod: &Value) -> Manifest {
-    let deployment = Manifest::of(&Deployment { metadata: within(name), ..Deployment::default() });
+/// Renews certificates in runs of its own. It listens to nobody, and holds rights that what listens must not have.
+pub(super) fn certificates(image: &str) -> Manifest {
+    let job = Manifest::of(&CronJob { metadata: within(CERTIFICATES), ..CronJob::default() });
+    let pod = json!({
+        "serviceAccountName": CERTIFICATES,
+        "priorityClassName": WEBHOOK,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": CONTROLLERS_GRACE_SECONDS,
+        "enableServiceLinks": false,
+        "securityContext": unprivileged(),
+        "containers": [{
+            "name": RENEWS,
+            "image": image,
+            "args": [RENEWS],
+            "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+            "securityContext": confined(),
+        }],
+    });
+    let spec = json!({
+        "schedule": SCHEDULE,
+        "concurrencyPolicy": "Forbid",
+        "startingDeadlineSeconds": LATE_SECONDS,
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 2,
+        "jobTemplate": {
+            "metadata": {"labels": labels(CERTIFICATES)},
+            "spec": {
+                "backoffLimit": 2,
+                "activeDeadlineSeconds": RUN_SECONDS,
+                "template": {"metadata": {"labels": labels(CERTIFICATES)}, "spec": pod},
+            },
+        },
+    });
+    with(job, json!({"spec": spec}))
+}
+
+/// What tells the pods, and that they are ours.
+fn labels(name: &str) -> Value {
     let mut labels = selector(name);
     labels[MARK.0] = MARK.1.into();
+    labels
+}
+
+fn deployment(name: &str, replicas: i32, pod: &Value) -> Manifest {
+    let deployment = Manifest::of(&Deployment { metadata: within(name), ..Deployment::default() });
     let spec = json!({
         "replicas": replicas,
         "selector": {"matchLabels": selector(name)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
+        "template": {"metadata": {"labels": labels(name)}, "spec": pod},
     });
     with(deployment, json!({"spec": spec}))
 }
@@ -137,8 +186,7 @@ fn pod(name: &str, grace_seconds: u16, container: &Value, volumes: &[Value]) -> 
         "terminationGracePeriodSeconds": grace_seconds,
         "enableServiceLinks": false,
         "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
-        // The image says which user, and it is none of the node's.
-        "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": unprivileged(),
         "containers": [container],
         "volumes": volumes,
     })
@@ -154,6 +202,11 @@ fn probe(path: &str, period: u16, failures: u16) -> Value {
 /// Without a limit of CPU: a review that is slowed down is one that is not answered in time.
 fn resources() -> Value {
     json!({"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}})
+}
+
+/// The image says which user, and it is none of the node's.
+fn unprivileged() -> Value {
+    json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}})
 }
 
 fn confined() -> Value {

@@ -7,7 +7,6 @@
 
 mod baseline;
 mod carry_out;
-mod certificates;
 mod health;
 mod policy_engine;
 mod preflight;

@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
 use ocm_core::plan::{Applied, Mode, Plan};
-use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError, Pair, webhooks};
+use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError};
 use ocm_core::workload::Health;
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy, Stage, baseline};
 use ocm_kube::access::Right;
 use ocm_kube::admission::Answer;
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply, explain};
+use ocm_policy_certificates::{Found, LEARNS, look, renew};
 use serde_json::Value;
 
 use super::baseline::{self as first, BaselineRequest};
-use super::certificates::{self, Found};
 use super::preflight;
 use super::probe::{self, PAUSE, Seen};
 use crate::policies::ended;
@@ -33,8 +33,6 @@ use crate::workload;
 const PURPOSE: &str = "install the policy engine";
 /// How many answers in a row have to be the webhook's: several API servers may stand behind one address.
 const IN_A_ROW: usize = 20;
-/// How long an API server may take to learn of another bundle before the webhook serves by it.
-const LEARNS: Duration = Duration::from_secs(5);
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -86,7 +84,7 @@ impl From<Failure> for EngineError {
 /// # Errors
 /// Options that cannot be used; certificates that cannot be made.
 pub fn new_policy_engine(options: &Options, with: Option<&baseline::Settings>) -> Result<Plan, EngineError> {
-    let certificates = certificates::renew(&Found::default(), Timestamp::now())?;
+    let certificates = renew(&Found::default(), Timestamp::now())?;
     let engine = engine::plan(options, None, &certificates)?.whole(in_the_end(options));
     let before = with.map(baseline::plan).unwrap_or_default();
     Ok(Plan::new(before.stages.into_iter().chain(engine.stages)))
@@ -107,7 +105,7 @@ pub async fn install_policy_engine(
     let (options, outline) = (&request.options, engine::outline(&request.options));
     preflight(cluster, request, &outline, narrator).await?;
     let live = survey(cluster, &outline).await?;
-    let certificates = certificates::renew(&live.certificates, Timestamp::now())?;
+    let certificates = renew(&live.certificates, Timestamp::now())?;
     let planned = engine::plan(options, live.deployment.as_ref(), &certificates)?;
 
     let mut applied = Vec::new();
@@ -252,25 +250,8 @@ async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
             None => Ok(None),
         };
     let deployment = find("Deployment", engine::WEBHOOK).await?;
-    let authority = find("Secret", engine::AUTHORITY_SECRET).await?;
-    let serving = find("Secret", engine::SERVING_SECRET).await?;
-    let configuration = find("ValidatingWebhookConfiguration", engine::WEBHOOK).await?;
-    let certificates = Found {
-        authority: authority.as_ref().and_then(pair),
-        serving: serving.as_ref().and_then(pair),
-        bundle: configuration.as_ref().and_then(webhooks::bundle),
-    };
-    Ok(Live { deployment, certificates, fails: configuration.as_ref().is_some_and(webhooks::fails) })
-}
-
-/// Certificate and key of a Secret.
-fn pair(secret: &Value) -> Option<Pair> {
-    use base64::Engine as _;
-    let text = |key: &str| {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(secret["data"][key].as_str()?).ok()?;
-        String::from_utf8(bytes).ok()
-    };
-    Some(Pair { certificate: text("tls.crt")?, key: text("tls.key")? })
+    let seen = look(cluster).await?;
+    Ok(Live { deployment, certificates: seen.found, fails: seen.fails })
 }
 
 /// Waits until every pod answers.
@@ -315,11 +296,12 @@ fn with_hint(failure: Failure) -> Failure {
 /// The certificate that may follow now that the bundle is applied; none if the one that is there stays.
 fn next_serving(before: Found, made: &Certificates) -> Result<Option<Plan>, Failure> {
     let Certificates { authority, serving, bundle } = made.clone();
-    let found = Found { authority: Some(authority), serving: Some(serving), bundle: Some(bundle.into_bytes()) };
-    if before.bundle == found.bundle {
+    let bundles = vec![bundle.into_bytes(); before.bundles.len()];
+    if before.bundles == bundles {
         return Ok(None);
     }
-    let next = certificates::renew(&found, Timestamp::now())?;
+    let found = Found { authority: Some(authority), serving: Some(serving), bundles };
+    let next = renew(&found, Timestamp::now())?;
     let secret = (next.serving != made.serving).then(|| engine::serving_secret(&next));
     Ok(secret.map(|secret| Plan::new([Stage::new("the next certificate", vec![secret])])))
 }

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 use ocm_core::hub_policy::{Logged, Selection};
-use ocm_core::policy_engine::{NAMESPACE, PODS};
+use ocm_core::policy_engine::{DECIDING_PODS, NAMESPACE};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::{Cluster, explain};
 
@@ -162,7 +162,8 @@ async fn there(hub: &Cluster) -> Result<Vec<PodLog>, Failure> {
 
 async fn pods_of(hub: &Cluster) -> Result<Vec<PodLog>, Failure> {
     let api: Api<Pod> = Api::namespaced(hub.client.clone(), NAMESPACE);
-    let pods = registry::all(hub, &api, ListParams::default().labels(PODS), "list pods of the policy engine").await?;
+    let pods =
+        registry::all(hub, &api, ListParams::default().labels(DECIDING_PODS), "list pods of the policy engine").await?;
     let one = |pod: Pod| {
         let container = pod.spec?.containers.into_iter().next()?.name;
         Some(PodLog { name: pod.metadata.name?, uid: pod.metadata.uid?, container })

@@ -1,7 +1,8 @@
 //! `uninstall policy-engine`: the API server stops asking, and then what answered goes.
 //!
 //! ```text
-//! rights ─▶ find (whose is it?) ─▶ the caller asks ─▶ delete configurations ─▶ pause ─▶ delete the rest ─▶ wait
+//! rights ─▶ find (whose is it?) ─▶ the caller asks ─▶ delete what renews certificates, then configurations ─▶ pause
+//!                                                                                 ─▶ delete the rest ─▶ wait
 //! ```
 
 use std::time::{Duration, Instant};
@@ -39,6 +40,7 @@ pub struct EngineRequest {
 /// What there is of a policy engine.
 #[derive(Debug)]
 pub struct EngineFound {
+    certificates: Vec<Found>,
     configurations: Vec<Found>,
     engine: Vec<Found>,
     policies: usize,
@@ -56,7 +58,7 @@ pub struct EngineUninstalled {
 impl EngineFound {
     /// Whether there is anything.
     pub fn is_there(&self) -> bool {
-        self.configurations.iter().chain(&self.engine).any(|found| found.live.is_some())
+        [&self.certificates, &self.configurations, &self.engine].into_iter().flatten().any(|found| found.live.is_some())
     }
 
     /// How many HubPolicies go along.
@@ -74,11 +76,11 @@ pub async fn find_policy_engine(
     request: EngineRequest,
     narrator: &dyn Narrator,
 ) -> Result<EngineFound, Failure> {
-    let Removal { configurations, engine } = engine::removal(request.purge);
+    let Removal { certificates, configurations, engine } = engine::removal(request.purge);
     let policies = Right::new("list", "policy.kubectl-ocm.dev", "hubpolicies");
     if request.dry_run == DryRun::No {
         narrator.tell(Event::now("checking your rights"));
-        let mut rights = [access::to_remove(&configurations), access::to_remove(&engine)].concat();
+        let mut rights = [&certificates, &configurations, &engine].map(access::to_remove).concat();
         rights.extend(request.purge.then_some(policies));
         rights.push(Right::new("list", "cluster.open-cluster-management.io", "managedclusters"));
         rights.extend(request.wait.map(|_| Right::new("list", "", "pods").within(engine::NAMESPACE)));
@@ -86,6 +88,7 @@ pub async fn find_policy_engine(
     }
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
     Ok(EngineFound {
+        certificates: remove::find(cluster, &certificates).await?,
         configurations: remove::find(cluster, &configurations).await?,
         engine: remove::find(cluster, &engine).await?,
         policies: if request.purge { count(cluster).await? } else { 0 },
@@ -115,9 +118,11 @@ pub async fn uninstall_policy_engine(
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Applied),
 ) -> Result<EngineUninstalled, Failure> {
-    let EngineFound { configurations, engine, policies: _ } = found;
-    let mut applied = remove::all(cluster, configurations, request.dry_run, narrator, &mut each).await?;
-    let asked = applied.iter().any(|one| one.outcome == Outcome::Deleted);
+    let EngineFound { certificates, configurations, engine, policies: _ } = found;
+    let mut applied = remove::all(cluster, certificates, request.dry_run, narrator, &mut each).await?;
+    let configurations = remove::all(cluster, configurations, request.dry_run, narrator, &mut each).await?;
+    let asked = configurations.iter().any(|one| one.outcome == Outcome::Deleted);
+    applied.extend(configurations);
     if request.dry_run == DryRun::No && asked {
         narrator.tell(Event::now("waiting until every API server has stopped to ask"));
         tokio::time::sleep(LEARNS).await;

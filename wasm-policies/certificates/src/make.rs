@@ -1,7 +1,7 @@
-//! The certificates of the policy webhook: an authority of its own, and what it has signed.
+//! What the hub is to hold: kept as long as it is good, and made anew.
 //!
 //! ```text
-//! what is there + now ─▶ keep what is good, make what is missing or two thirds old ─▶ bundle: new and old authorities
+//! what is there + now ─▶ keep what is good, make what is missing or two thirds old ─▶ bundle: new and former authorities
 //! ```
 //!
 //! A new authority signs nothing before the API server trusts it, so its first certificate comes with a second look, when
@@ -26,30 +26,38 @@ const SERVING: SignedDuration = SignedDuration::from_hours(90 * 24);
 const SKEW: SignedDuration = SignedDuration::from_mins(5);
 /// How many authorities the API server trusts at most.
 const MOST: usize = 3;
+/// The common name of every authority of our make.
+const AUTHORITY_NAME: &str = "ocm-policy-engine";
 
 /// What the hub holds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
-    pub(super) authority: Option<Pair>,
-    pub(super) serving: Option<Pair>,
-    /// What the API server trusts, as PEM; none: it does not ask the webhook.
-    pub(super) bundle: Option<Vec<u8>>,
+pub struct Found {
+    /// The authority's Secret. Behind the certificate that signs come those that were trusted when it was made.
+    pub authority: Option<Pair>,
+    /// The Secret that the webhook serves with.
+    pub serving: Option<Pair>,
+    /// What each entry has the API server trust, as PEM; none: it does not ask the webhook.
+    pub bundles: Vec<Vec<u8>>,
 }
 
 /// What the hub is to hold.
 ///
 /// # Errors
 /// When a certificate cannot be made.
-pub(super) fn renew(found: &Found, now: Timestamp) -> Result<Certificates, Failure> {
+pub fn renew(found: &Found, now: Timestamp) -> Result<Certificates, Failure> {
     let kept = found.authority.as_ref().filter(|pair| is_fresh(pair, now) && authority_of(pair).is_some());
-    let authority = match kept {
+    let mut authority = match kept {
         Some(pair) => pair.clone(),
         None => new_authority(now)?,
     };
-    let trusted = found.bundle.as_deref().map(read);
-    let bundle = bundle(&authority, found, trusted.as_deref(), now);
+    let trusted: Vec<_> = found.bundles.iter().map(|bundle| read(bundle)).collect();
+    let bundle = bundle(&authority, found, &trusted, now);
+    if kept.is_none() {
+        // Nobody but us writes it: whatever becomes of the bundles, what is served now can be trusted again.
+        authority.certificate = to_pem(&bundle);
+    }
     let serving = match &found.serving {
-        Some(pair) if stays(pair, &authority, &bundle, trusted.as_deref(), now) => pair.clone(),
+        Some(pair) if stays(pair, &authority, &bundle, &trusted, now) => pair.clone(),
         _ => new_serving(&authority, now)?,
     };
     Ok(Certificates { authority, serving, bundle: to_pem(&bundle) })
@@ -57,38 +65,60 @@ pub(super) fn renew(found: &Found, now: Timestamp) -> Result<Certificates, Failu
 
 /// Whether a serving certificate stays. One that is old stays as long as the API server does not trust the authority that
 /// would sign the next one, if it can be used at all.
-fn stays(pair: &Pair, authority: &Pair, bundle: &[Vec<u8>], trusted: Option<&[Vec<u8>]>, now: Timestamp) -> bool {
-    let Some((der, certificate)) = certificate_of(pair) else { return false };
-    let usable = certificate.is_valid(now)
-        && certificate.names.iter().any(|name| name == SERVER_NAME)
-        && bundle.iter().any(|issuer| is_signed_by(&der, issuer));
-    let knows_next =
-        trusted.is_none_or(|trusted| read(authority.certificate.as_bytes()).iter().all(|new| trusted.contains(new)));
-    usable && (is_fresh(pair, now) || !knows_next)
+fn stays(pair: &Pair, authority: &Pair, bundle: &[Vec<u8>], trusted: &[Vec<Vec<u8>>], now: Timestamp) -> bool {
+    let signs = certificates_of(authority).into_iter().next().unwrap_or_default();
+    is_usable(pair, bundle, now) && (is_fresh(pair, now) || trusted.iter().any(|bundle| !bundle.contains(&signs)))
 }
 
-/// The newest authority, and those before it that are of this make and whose certificates may still be served.
-fn bundle(authority: &Pair, found: &Found, trusted: Option<&[Vec<u8>]>, now: Timestamp) -> Vec<Vec<u8>> {
-    let mut all = read(authority.certificate.as_bytes());
-    let before = found.authority.iter().flat_map(|pair| read(pair.certificate.as_bytes()));
-    let subject = all.first().and_then(|der| Certificate::read(der)).map(|certificate| certificate.subject);
-    for der in trusted.unwrap_or_default().iter().cloned().chain(before) {
+/// Whether whoever trusts these authorities believes that it is the webhook.
+pub(crate) fn is_usable(pair: &Pair, trusted: &[Vec<u8>], now: Timestamp) -> bool {
+    let valid = |der: &Vec<u8>| Certificate::read(der).is_some_and(|issuer| issuer.is_valid(now));
+    certificate_of(pair).is_some_and(|(der, certificate)| {
+        certificate.is_valid(now)
+            && certificate.names.iter().any(|name| name == SERVER_NAME)
+            && trusted.iter().any(|issuer| valid(issuer) && is_signed_by(&der, issuer))
+    })
+}
+
+/// The newest authority, and those before it that are of this make and whose certificates may still be served; the one that
+/// has signed what is served before all others.
+fn bundle(authority: &Pair, found: &Found, trusted: &[Vec<Vec<u8>>], now: Timestamp) -> Vec<Vec<u8>> {
+    let mut newest = certificates_of(authority);
+    let former = newest.split_off(newest.len().min(1));
+    let before = found.authority.iter().flat_map(certificates_of);
+    let mut others: Vec<Vec<u8>> = Vec::new();
+    for der in trusted.iter().flatten().cloned().chain(former).chain(before) {
         let Some(read) = Certificate::read(&der) else { continue };
-        if read.is_ca && read.is_valid(now) && Some(&read.subject) == subject.as_ref() && !all.contains(&der) {
-            all.push(der);
+        let ours = read.is_ca && read.is_valid(now) && is_ours(&read.subject);
+        if ours && !newest.contains(&der) && !others.contains(&der) {
+            others.push(der);
         }
     }
-    all.truncate(MOST);
-    all
+    let served = found.serving.as_ref().and_then(|pair| certificates_of(pair).into_iter().next());
+    others.sort_by_key(|der| !served.as_ref().is_some_and(|served| is_signed_by(served, der)));
+    newest.extend(others);
+    newest.truncate(MOST);
+    newest
 }
 
-fn read(pem: &[u8]) -> Vec<Vec<u8>> {
+/// Whether it is the distinguished name of an authority of our make.
+pub(crate) fn is_ours(name: &str) -> bool {
+    name.strip_prefix("CN=") == Some(AUTHORITY_NAME)
+}
+
+/// The certificates of a PEM file in DER; none where it cannot be read.
+pub(crate) fn read(pem: &[u8]) -> Vec<Vec<u8>> {
     certificate::from_pem(pem).unwrap_or_default()
+}
+
+/// The certificates of a pair, in DER.
+pub(crate) fn certificates_of(pair: &Pair) -> Vec<Vec<u8>> {
+    read(pair.certificate.as_bytes())
 }
 
 /// The certificate of a pair whose key belongs to it.
 fn certificate_of(pair: &Pair) -> Option<(Vec<u8>, Certificate)> {
-    let der = read(pair.certificate.as_bytes()).into_iter().next()?;
+    let der = certificates_of(pair).into_iter().next()?;
     let certificate = Certificate::read(&der)?;
     let key = KeyPair::from_pem(&pair.key).ok()?;
     (Pin::of_key(&key.subject_public_key_info()) == certificate.pin).then_some((der, certificate))
@@ -114,7 +144,7 @@ fn new_authority(now: Timestamp) -> Result<Pair, Failure> {
 
 /// What every authority has in common but its key and its days.
 fn authority_params(now: Timestamp) -> Result<CertificateParams, Failure> {
-    let mut params = params(Vec::new(), "ocm-policy-engine", now, AUTHORITY)?;
+    let mut params = params(Vec::new(), AUTHORITY_NAME, now, AUTHORITY)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     // Whoever gets hold of its key can pass for the webhook and for nobody else.
@@ -174,15 +204,7 @@ mod tests {
     /// What the hub holds after everything was applied.
     fn applied(made: &Certificates) -> Found {
         let Certificates { authority, serving, bundle } = made.clone();
-        Found { authority: Some(authority), serving: Some(serving), bundle: Some(bundle.into_bytes()) }
-    }
-
-    /// Whether the API server trusts what is served.
-    fn is_trusted(found: &Found, now: Timestamp) -> bool {
-        let der = &read(found.serving.as_ref().unwrap().certificate.as_bytes())[0];
-        let valid = |der: &[u8]| Certificate::read(der).unwrap().is_valid(now);
-        let issuers = read(found.bundle.as_ref().unwrap());
-        valid(der) && issuers.iter().any(|issuer| is_signed_by(der, issuer) && valid(issuer))
+        Found { authority: Some(authority), serving: Some(serving), bundles: vec![bundle.into_bytes()] }
     }
 
     #[test]
@@ -201,34 +223,6 @@ mod tests {
         assert_eq!((&later.authority, &later.bundle), (&made.authority, &made.bundle));
         assert_ne!(later.serving, made.serving);
         assert!(!format!("{made:?}").contains("PRIVATE"));
-    }
-
-    #[test]
-    fn an_authority_signs_nothing_before_the_api_server_trusts_it() {
-        let mut found = applied(&renew(&Found::default(), start()).unwrap());
-        // Somebody looks every so often, and each look is two: the second one when the bundle has been applied.
-        for every in [1, 13, 40, 85] {
-            let (mut now, mut rotations) = (start(), 0);
-            while now < start() + DAY * 800 {
-                now += DAY * every;
-                assert!(is_trusted(&found, now), "{every} {now}");
-                let first = renew(&found, now).unwrap();
-                let before = found.bundle.clone();
-                // The API server may know either bundle while the certificate is replaced, and the webhook serve either one.
-                found.authority = Some(first.authority.clone());
-                found.serving = Some(first.serving.clone());
-                assert!(is_trusted(&found, now), "the old bundle, {every} {now}");
-                rotations += usize::from(before.as_deref() != Some(first.bundle.as_bytes()));
-                found.bundle = Some(first.bundle.into_bytes());
-                assert!(is_trusted(&found, now), "the new bundle, {every} {now}");
-                let second = renew(&found, now).unwrap();
-                assert_eq!(found.bundle.as_deref(), Some(second.bundle.as_bytes()));
-                found.serving = Some(second.serving);
-                assert!(is_trusted(&found, now), "the new certificate, {every} {now}");
-            }
-            assert!(rotations >= 2, "{every}: {rotations}");
-            found = applied(&renew(&Found::default(), start()).unwrap());
-        }
     }
 
     #[test]
@@ -258,8 +252,8 @@ mod tests {
         let mut params = params(Vec::new(), "somebody else", start(), AUTHORITY).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let foreign = params.self_signed(&key).unwrap().pem();
-        let bundle = Some(format!("{foreign}{}", made.bundle).into_bytes());
-        let renewed = renew(&Found { bundle, ..applied(&made) }, start()).unwrap();
+        let bundles = vec![format!("{foreign}{}", made.bundle).into_bytes()];
+        let renewed = renew(&Found { bundles, ..applied(&made) }, start()).unwrap();
         assert_eq!(renewed, made);
     }
 }

@@ -1,0 +1,187 @@
+//! One run: what the hub holds, the next write, and what it holds then, until there is nothing left to do.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use ocm_api::Manifest;
+use ocm_core::policy_engine::{AUTHORITY_SECRET, Options, Pair, SERVING_SECRET, outline, webhooks};
+use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_kube::apply::{FIELD_MANAGER, api, read};
+use ocm_kube::{Cluster, explain};
+use serde_json::{Value, json};
+
+use crate::make::Found;
+use crate::next::{Step, foreign, next};
+
+/// How long an API server may take to learn of another bundle before the webhook serves by it: each one watches by itself.
+pub const LEARNS: Duration = Duration::from_secs(60);
+/// How many looks a run takes at most: more than that, and somebody else changes the same all the time.
+const LOOKS: usize = 32;
+/// The pause after somebody else has changed the same.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The annotations by which cert-manager is told to write bundles
+/// (<https://cert-manager.io/docs/reference/annotations/>).
+const INJECTED: &str = "cert-manager.io/inject-";
+/// What makes what is missing.
+const REPAIR: &str = "kubectl ocm install policy-engine --wait puts it right";
+
+/// An object as it is to be, and as it is.
+type Live = (Manifest, Option<Value>);
+
+/// What the hub holds of certificates.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The certificates, for the rules.
+    pub found: Found,
+    /// Whether registrations wait for the webhook.
+    pub fails: bool,
+    authority: Live,
+    serving: Live,
+    configurations: Vec<Live>,
+}
+
+/// Reads the two Secrets and the two configurations.
+///
+/// # Errors
+/// The failure of a request.
+pub async fn look(hub: &Cluster) -> Result<Seen, Failure> {
+    let plan = outline(&Options::default());
+    let of = |kind: &str, name: &str| {
+        let ours = |manifest: &&Manifest| manifest.kind() == kind && manifest.name() == name;
+        plan.objects().find(ours).cloned().ok_or_else(|| Failure::other(format!("no {kind} {name} is planned")))
+    };
+    let live = async |manifest: Manifest| -> Result<Live, Failure> {
+        let found = read(hub, &manifest).await?;
+        Ok((manifest, found))
+    };
+    let authority = live(of("Secret", AUTHORITY_SECRET)?).await?;
+    let serving = live(of("Secret", SERVING_SECRET)?).await?;
+    let mut configurations = Vec::new();
+    for manifest in plan.objects().filter(|manifest| manifest.kind().ends_with("WebhookConfiguration")) {
+        configurations.push(live(manifest.clone()).await?);
+    }
+    let found = Found {
+        authority: authority.1.as_ref().and_then(Pair::of_secret),
+        serving: serving.1.as_ref().and_then(Pair::of_secret),
+        bundles: configurations.iter().filter_map(|(_, live)| live.as_ref()).flat_map(webhooks::bundles).collect(),
+    };
+    let fails = configurations.iter().filter_map(|(_, live)| live.as_ref()).any(webhooks::fails);
+    Ok(Seen { found, fails, authority, serving, configurations })
+}
+
+impl Seen {
+    /// What somebody else looks after, in words; none: nothing. Then nobody but them changes certificates and bundles.
+    pub fn foreign(&self) -> Option<String> {
+        let injected = |(_, live): &&Live| {
+            let annotations = live.as_ref().and_then(|live| live.pointer("/metadata/annotations")?.as_object());
+            annotations.is_some_and(|all| all.keys().any(|key| key.starts_with(INJECTED)))
+        };
+        let of = |(manifest, _): &Live| format!("cert-manager writes the bundle of {}", name(manifest));
+        self.configurations.iter().find(injected).map(of).or_else(|| foreign(&self.found))
+    }
+
+    /// Fails where an entry is missing: nothing here makes one.
+    fn complete(&self) -> Result<(), Failure> {
+        let missing = self.configurations.iter().filter_map(|(manifest, live)| {
+            let Some(live) = live else { return Some(format!("{} is missing", name(manifest))) };
+            let lacks = webhooks::lacking(manifest.body(), live);
+            (!lacks.is_empty()).then(|| format!("{} lacks {}", name(manifest), lacks.join(", ")))
+        });
+        let missing: Vec<String> = missing.collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let sentence = format!("{}, so the API server does not ask about it", missing.join(", and "));
+        Err(Failure::other(sentence).hint(REPAIR))
+    }
+}
+
+/// Renews what is old, and has the API server trust it before it is served. Makes no object: what is missing is an error,
+/// after all else is done.
+///
+/// # Errors
+/// When something is missing, or changes all the time; the failure of a request. The next run goes on from there.
+pub async fn run(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let mut waited = false;
+    for _ in 0..LOOKS {
+        let seen = look(hub).await?;
+        if let Some(whose) = seen.foreign() {
+            narrator.tell(Event::note(format!("{whose}: nothing was changed")));
+            return Ok(());
+        }
+        let Some(step) = next(&seen.found, Timestamp::now())? else {
+            seen.complete()?;
+            narrator.tell(Event::note("every certificate has more than a third of its life left"));
+            return Ok(());
+        };
+        match step {
+            Step::Authority(pair) => {
+                if replace(hub, &seen.authority, &pair).await? {
+                    narrator.tell(Event::note(format!("{} holds a new authority", name(&seen.authority.0))));
+                }
+                // Another authority is another wait.
+                waited = false;
+            }
+            Step::Bundle(pem) => {
+                for (manifest, live) in &seen.configurations {
+                    if let Some(patch) = live.as_ref().and_then(|live| webhooks::trust(live, &pem))
+                        && trust(hub, manifest, patch).await?
+                    {
+                        let what = format!("{} has the API server trust the authority", name(manifest));
+                        narrator.tell(Event::note(what));
+                    }
+                }
+                waited = false;
+            }
+            Step::Serving { waits: true, .. } if !waited => {
+                narrator.tell(Event::now("waiting until every API server knows the new authority"));
+                tokio::time::sleep(LEARNS).await;
+                waited = true;
+            }
+            Step::Serving { pair, .. } => {
+                if replace(hub, &seen.serving, &pair).await? {
+                    narrator.tell(Event::note(format!("{} holds a new certificate", name(&seen.serving.0))));
+                }
+            }
+        }
+    }
+    let sentence = "somebody else changes the webhook's certificates or configurations all the time";
+    Err(Failure::new(Reason::Conflict, sentence).hint("see in the audit log of the hub who it is"))
+}
+
+/// Puts a pair into the Secret that was read. Whether nobody else has changed it since.
+async fn replace(hub: &Cluster, (manifest, live): &Live, pair: &Pair) -> Result<bool, Failure> {
+    let Some(live) = live else {
+        return Err(Failure::new(Reason::NotFound, format!("{} is missing", name(manifest))).hint(REPAIR));
+    };
+    let patch = json!({
+        "metadata": {"resourceVersion": live["metadata"]["resourceVersion"], "uid": live["metadata"]["uid"]},
+        "data": pair.to_data(),
+    });
+    written(hub, manifest, &Patch::Merge(patch)).await
+}
+
+/// Changes the bundles of the configuration that was read. Whether nobody else has changed it since.
+async fn trust(hub: &Cluster, manifest: &Manifest, patch: Value) -> Result<bool, Failure> {
+    let patch = serde_json::from_value(patch)
+        .map_err(|error| Failure::other("the bundle cannot be written as a patch").because(error))?;
+    written(hub, manifest, &Patch::Json::<Value>(patch)).await
+}
+
+async fn written(hub: &Cluster, manifest: &Manifest, patch: &Patch<Value>) -> Result<bool, Failure> {
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    match api(hub, manifest).patch(manifest.name(), &params, patch).await {
+        Ok(_) => Ok(true),
+        // The patch holds for what was read alone, and the next look tells what there is now.
+        Err(error) if matches!(explain(&error).reason, Reason::Conflict | Reason::Invalid) => {
+            tokio::time::sleep(PAUSE).await;
+            Ok(false)
+        }
+        Err(error) => Err(hub.explain(format_args!("change {}", name(manifest)), error)),
+    }
+}
+
+fn name(manifest: &Manifest) -> String {
+    format!("{} {}", manifest.kind(), manifest.name())
+}
