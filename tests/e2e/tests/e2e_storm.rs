@@ -175,7 +175,6 @@ fn fifty_that_joined_before_go_on_when_policies_come() {
     }
     let (namespace, account) = ("open-cluster-management-hub", "registration-controller-sa");
     let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
-    kubectl(&["create", "namespace", namespace]);
     kubectl(&["create", "serviceaccount", account, "--namespace", namespace]);
     kubectl(&["create", "clusterrole", "hubs", "--verb=patch", "--resource=managedclusters"]);
     let whose = format!("--serviceaccount={namespace}:{account}");

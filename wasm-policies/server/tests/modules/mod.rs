@@ -156,7 +156,7 @@ async fn where_the_policy_controller_writes_a_module_needs_its_digest() {
     let policies = hub.policies();
     let mut wanted = Wanted { source: config_map("ocm-policy-engine", "own"), ..names("names", "prod-*") };
     policies.apply(std::slice::from_ref(&wanted)).await;
-    assert!(policies.failed()[0].1.contains("its sha256 has to be set"), "{:?}", policies.failed());
+    assert!(policies.failed()[0].1.contains("its module needs sha256"), "{:?}", policies.failed());
     wanted.sha256 = Some(ocm_policy_engine::digest(module()));
     policies.apply(&[wanted]).await;
     assert_eq!(policies.failed(), []);
