@@ -15,7 +15,7 @@ pub(crate) fn failure(error: InstallError) -> Failure {
 
 /// Why a policy engine could not be installed, for people.
 pub(crate) fn engine_failure(error: EngineError) -> Failure {
-    use policy_engine::OptionsError::{NoImage, NoReplicas};
+    use policy_engine::OptionsError::{FormerImage, NoImage, NoReplicas};
     match error {
         EngineError::Failed(failure) => failure,
         EngineError::Options(NoImage) => Failure::usage("no image is named, and the hub runs none yet")
@@ -23,6 +23,10 @@ pub(crate) fn engine_failure(error: EngineError) -> Failure {
             .hint("from a checkout of the sources, cargo xtask image builds it"),
         EngineError::Options(NoReplicas) => {
             Failure::usage("--replicas must be at least 1: without a pod nobody registers")
+        }
+        EngineError::Options(FormerImage) => {
+            Failure::usage("no image is named, and the one that runs is of a release that renews no certificates")
+                .hint("name one of this release: --image REGISTRY/ocm-policy-webhook:VERSION")
         }
     }
 }

@@ -47,7 +47,7 @@ fn aged(authority: i64, serving: i64) -> Certificates {
 /// there.
 fn put(hub: &Hub, certificates: &Certificates, webhook: Option<&Webhook>) {
     let options = Options { image: Some("image".to_owned()), ..Options::default() };
-    let plan = engine::plan(&options, None, certificates).expect("a plan");
+    let plan = engine::plan(&options, &engine::Running::default(), certificates).expect("a plan");
     let failure = if webhook.is_some() { FailurePolicy::Fail } else { FailurePolicy::Ignore };
     let mut objects: Vec<Manifest> = plan.pods.objects().filter(|object| object.is_secret()).cloned().collect();
     objects.extend(configurations(&plan.bundle, failure).objects().cloned());

@@ -13,5 +13,5 @@ mod next;
 mod run;
 
 pub use make::{Found, renew};
-pub use next::{Step, foreign, next};
+pub use next::{Step, foreign, next, unusable_soon};
 pub use run::{LEARNS, Seen, look, run};

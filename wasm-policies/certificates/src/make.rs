@@ -22,8 +22,8 @@ use time::OffsetDateTime;
 const AUTHORITY: SignedDuration = SignedDuration::from_hours(365 * 24);
 /// How long a serving certificate lives.
 const SERVING: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// Clocks may differ by so much.
-const SKEW: SignedDuration = SignedDuration::from_mins(5);
+/// Clocks of API servers may differ by so much.
+const SKEW: SignedDuration = SignedDuration::from_hours(1);
 /// How many authorities the API server trusts at most.
 const MOST: usize = 3;
 /// The common name of every authority of our make.

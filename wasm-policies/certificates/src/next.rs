@@ -66,6 +66,24 @@ pub fn foreign(found: &Found) -> Option<String> {
     Some(format!("Secret {AUTHORITY_SECRET} holds the certificate of {:?}", authority.subject))
 }
 
+/// Why what the webhook serves cannot be relied upon for long, in words; none: it can. Whether the API server trusts it is told
+/// of certificates of our make alone: others may have certificates between them and their authority.
+pub fn unusable_soon(found: &Found, now: Timestamp) -> Option<String> {
+    let Some(pair) = &found.serving else { return Some(format!("Secret {SERVING_SECRET} holds no certificate")) };
+    let Some(leaf) = certificates_of(pair).first().and_then(|der| Certificate::read(der)) else {
+        return Some(format!("Secret {SERVING_SECRET} holds no certificate that can be read"));
+    };
+    let life = leaf.not_after.duration_since(leaf.not_before);
+    if !leaf.is_valid(now) || leaf.not_after.duration_since(now) < life / 5 {
+        return Some(format!("the certificate in Secret {SERVING_SECRET} ends at {}", leaf.not_after));
+    }
+    let trusts = |bundle: &Vec<u8>| is_usable(pair, &read(bundle), now);
+    if is_ours(&leaf.issuer) && !found.bundles.iter().all(trusts) {
+        return Some(format!("the API server does not trust the certificate in Secret {SERVING_SECRET}"));
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
@@ -77,6 +95,25 @@ mod tests {
 
     fn start() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_told_of_before_it_ends() {
+        let made = renew(&Found::default(), start()).unwrap();
+        let found = Found {
+            authority: Some(made.authority.clone()),
+            serving: Some(made.serving.clone()),
+            bundles: vec![made.bundle.clone().into_bytes()],
+        };
+        let of = |found: &Found, day: i64| unusable_soon(found, start() + DAY * i32::try_from(day).unwrap());
+        assert_eq!((of(&found, 0), of(&found, 71)), (None, None));
+        for day in [73, 89, 91, -2] {
+            assert!(of(&found, day).is_some_and(|why| why.contains("ends at 2026-04-01")), "{day}");
+        }
+        let other = renew(&Found::default(), start()).unwrap();
+        let strange = Found { bundles: vec![other.bundle.into_bytes()], ..found.clone() };
+        assert!(of(&strange, 0).is_some_and(|why| why.contains("does not trust")));
+        assert!(of(&Found { serving: None, ..found }, 0).is_some_and(|why| why.contains("holds no certificate")));
     }
 
     /// A hub with two entries, its slowest API server, and its slowest pod.

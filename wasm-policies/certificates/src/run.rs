@@ -8,11 +8,11 @@ use ocm_api::Manifest;
 use ocm_core::policy_engine::{AUTHORITY_SECRET, Options, Pair, SERVING_SECRET, outline, webhooks};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::apply::{FIELD_MANAGER, api, read};
-use ocm_kube::{Cluster, explain};
+use ocm_kube::{Cluster, access, explain};
 use serde_json::{Value, json};
 
 use crate::make::Found;
-use crate::next::{Step, foreign, next};
+use crate::next::{Step, foreign, next, unusable_soon};
 
 /// How long an API server may take to learn of another bundle before the webhook serves by it: each one watches by itself.
 pub const LEARNS: Duration = Duration::from_secs(60);
@@ -25,6 +25,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 const INJECTED: &str = "cert-manager.io/inject-";
 /// What makes what is missing.
 const REPAIR: &str = "kubectl ocm install policy-engine --wait puts it right";
+
+/// What makes certificates ours again.
+const OTHERS: &str = "have it renewed by whoever made it; or delete both Secrets of certificates, and take annotations of \
+                      cert-manager away, and kubectl ocm install policy-engine --wait makes its own";
 
 /// An object as it is to be, and as it is.
 type Live = (Manifest, Option<Value>);
@@ -106,11 +110,14 @@ pub async fn run(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> 
     let mut waited = false;
     for _ in 0..LOOKS {
         let seen = look(hub).await?;
+        // What a machine with a wrong clock makes, nobody else would take for valid.
+        let now = access::clock(hub).await?;
         if let Some(whose) = seen.foreign() {
+            ends_soon(&seen.found, now).map_or(Ok(()), Err)?;
             narrator.tell(Event::note(format!("{whose}: nothing was changed")));
             return Ok(());
         }
-        let Some(step) = next(&seen.found, Timestamp::now())? else {
+        let Some(step) = next(&seen.found, now)? else {
             seen.complete()?;
             narrator.tell(Event::note("every certificate has more than a third of its life left"));
             return Ok(());
@@ -150,6 +157,12 @@ pub async fn run(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> 
     Err(Failure::new(Reason::Conflict, sentence).hint("see in the audit log of the hub who it is"))
 }
 
+/// Why somebody has to look after certificates that are somebody else's.
+fn ends_soon(found: &Found, now: Timestamp) -> Option<Failure> {
+    let why = unusable_soon(found, now)?;
+    Some(Failure::other(format!("{why}, and it is somebody else's: nothing was changed")).hint(OTHERS))
+}
+
 /// Puts a pair into the Secret that was read. Whether nobody else has changed it since.
 async fn replace(hub: &Cluster, (manifest, live): &Live, pair: &Pair) -> Result<bool, Failure> {
     let Some(live) = live else {
@@ -159,22 +172,28 @@ async fn replace(hub: &Cluster, (manifest, live): &Live, pair: &Pair) -> Result<
         "metadata": {"resourceVersion": live["metadata"]["resourceVersion"], "uid": live["metadata"]["uid"]},
         "data": pair.to_data(),
     });
-    written(hub, manifest, &Patch::Merge(patch)).await
+    written(hub, manifest, &Patch::Merge(patch), &[Reason::Conflict]).await
 }
 
 /// Changes the bundles of the configuration that was read. Whether nobody else has changed it since.
 async fn trust(hub: &Cluster, manifest: &Manifest, patch: Value) -> Result<bool, Failure> {
     let patch = serde_json::from_value(patch)
         .map_err(|error| Failure::other("the bundle cannot be written as a patch").because(error))?;
-    written(hub, manifest, &Patch::Json::<Value>(patch)).await
+    // What a JSON patch says of the object that was read and does not hold any more is invalid.
+    written(hub, manifest, &Patch::Json::<Value>(patch), &[Reason::Conflict, Reason::Invalid]).await
 }
 
-async fn written(hub: &Cluster, manifest: &Manifest, patch: &Patch<Value>) -> Result<bool, Failure> {
+async fn written(
+    hub: &Cluster,
+    manifest: &Manifest,
+    patch: &Patch<Value>,
+    changed: &[Reason],
+) -> Result<bool, Failure> {
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     match api(hub, manifest).patch(manifest.name(), &params, patch).await {
         Ok(_) => Ok(true),
         // The patch holds for what was read alone, and the next look tells what there is now.
-        Err(error) if matches!(explain(&error).reason, Reason::Conflict | Reason::Invalid) => {
+        Err(error) if changed.contains(&explain(&error).reason) => {
             tokio::time::sleep(PAUSE).await;
             Ok(false)
         }

@@ -88,7 +88,7 @@ fn ends_soon(certificate: &Facts, now: Timestamp) -> Option<String> {
     let life = certificate.not_after.duration_since(certificate.not_before);
     (now > certificate.not_after - life / 5).then(|| {
         format!(
-            "the serving certificate ends at {} and nobody has renewed it: see why the Jobs of CronJob {CERTIFICATES} fail, or \
+            "the serving certificate ends at {} and nobody has renewed it: see what the Jobs of CronJob {CERTIFICATES} say, or \
              run kubectl ocm install policy-engine --wait",
             certificate.not_after
         )

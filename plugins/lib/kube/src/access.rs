@@ -1,6 +1,7 @@
 //! What the user may do, asked of the cluster before anything is touched.
 
 use futures::StreamExt;
+use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Api;
@@ -96,6 +97,17 @@ pub async fn myself(cluster: &Cluster) -> Result<SelfSubjectReview, Failure> {
     let api: Api<SelfSubjectReview> = Api::all(cluster.client.clone());
     let review = api.create(&PostParams::default(), &SelfSubjectReview::default()).await;
     review.map_err(|error| cluster.explain("ask who you are", error))
+}
+
+/// The time of the hub's API server, in whole seconds: whoever is told when something begins and ends goes by it. Clocks of
+/// others may be wrong.
+///
+/// # Errors
+/// The failure of the request; an answer without a time.
+pub async fn clock(cluster: &Cluster) -> Result<Timestamp, Failure> {
+    let review = myself(cluster).await?;
+    let created = review.metadata.creation_timestamp.map(|time| time.0);
+    created.ok_or_else(|| Failure::other(format!("{} does not tell what time it is", cluster.label())))
 }
 
 /// Asks for every right and returns those that are missing, in the order given.

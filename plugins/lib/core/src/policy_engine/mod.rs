@@ -88,6 +88,27 @@ pub enum OptionsError {
     NoImage,
     /// Without a pod nothing answers.
     NoReplicas,
+    /// None was named, and the one that runs is of a release that renews no certificates.
+    FormerImage,
+}
+
+/// What there is of a policy engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Running<'a> {
+    /// The Deployment of the webhook.
+    pub deployment: Option<&'a Value>,
+    /// Its ServiceAccount.
+    pub account: Option<&'a Value>,
+    /// Whether there is a CronJob that renews its certificates.
+    pub renews: bool,
+}
+
+impl Running<'_> {
+    /// Names of the Secrets with which its image is pulled.
+    fn pull_secrets(&self) -> Vec<String> {
+        let all = self.account.and_then(|account| account["imagePullSecrets"].as_array());
+        all.into_iter().flatten().filter_map(|one| one["name"].as_str().map(str::to_owned)).collect()
+    }
 }
 
 /// What is to be applied, in this order.
@@ -101,19 +122,27 @@ pub struct Engine {
     pub bundle: String,
 }
 
-/// The plan of a policy engine. `live` is the webhook's Deployment, if there is one.
+/// The plan of a policy engine, where there is so much of one.
 ///
 /// # Errors
 /// Options that cannot be used.
-pub fn plan(options: &Options, live: Option<&Value>, certificates: &Certificates) -> Result<Engine, OptionsError> {
+pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates) -> Result<Engine, OptionsError> {
+    let live = there.deployment;
     let running = live.and_then(workload::image);
     let image = options.image.as_deref().or(running).ok_or(OptionsError::NoImage)?;
+    if options.image.is_none() && live.is_some() && !there.renews {
+        return Err(OptionsError::FormerImage);
+    }
     let replicas = options.replicas.or_else(|| live.and_then(workload::replicas)).unwrap_or(REPLICAS);
     if replicas < 1 {
         return Err(OptionsError::NoReplicas);
     }
-    let pulls = options.pull_credentials.is_some();
-    let mut accounts = Vec::from([WEBHOOK, CONTROLLER, CERTIFICATES].map(|name| service_account(name, pulls)));
+    // All of them run one image.
+    let pulls = match options.pull_credentials {
+        Some(_) => vec![PULL_SECRET.to_owned()],
+        None => there.pull_secrets(),
+    };
+    let mut accounts = Vec::from([WEBHOOK, CONTROLLER, CERTIFICATES].map(|name| service_account(name, &pulls)));
     accounts.push(workload::priority_class());
     accounts.extend(options.pull_credentials.as_ref().map(pull_secret));
     accounts.extend(rbac::webhook());
@@ -149,10 +178,23 @@ pub fn outline(options: &Options) -> Plan {
     let nothing = || Pair { certificate: String::new(), key: String::new() };
     let certificates = Certificates { authority: nothing(), serving: nothing(), bundle: String::new() };
     let options = Options { image: Some(String::new()), replicas: None, ..options.clone() };
-    plan(&options, None, &certificates).map(|engine| engine.whole(FailurePolicy::Ignore)).unwrap_or_default()
+    plan(&options, &Running::default(), &certificates)
+        .map(|engine| engine.whole(FailurePolicy::Ignore))
+        .unwrap_or_default()
 }
 
 impl Engine {
+    /// The same where somebody else looks after the certificates: their Secrets stay as they are, and what the API server trusts.
+    #[must_use]
+    pub fn with_others_certificates(mut self, bundle: &str) -> Self {
+        let secrets = [AUTHORITY_SECRET, SERVING_SECRET];
+        for stage in &mut self.pods.stages {
+            stage.objects.retain(|one| one.kind() != "Secret" || !secrets.contains(&one.name()));
+        }
+        bundle.clone_into(&mut self.bundle);
+        self
+    }
+
     /// Everything, with the configurations as they are in the end.
     pub fn whole(&self, failure: FailurePolicy) -> Plan {
         let mut stages = self.pods.stages.clone();
@@ -217,9 +259,13 @@ fn definitions() -> Vec<Manifest> {
     vec![namespace(), marked(crds::hub_policy_manifest()), marked(crds::registration_manifest())]
 }
 
-fn service_account(name: &str, pulls: bool) -> Manifest {
+fn service_account(name: &str, pulls: &[String]) -> Manifest {
     let account = Manifest::of(&ServiceAccount { metadata: within(name), ..ServiceAccount::default() });
-    if pulls { with(account, json!({"imagePullSecrets": [{"name": PULL_SECRET}]})) } else { account }
+    if pulls.is_empty() {
+        return account;
+    }
+    let secrets: Vec<Value> = pulls.iter().map(|name| json!({ "name": name })).collect();
+    with(account, json!({ "imagePullSecrets": secrets }))
 }
 
 fn pull_secret(credentials: &PullCredentials) -> Manifest {
@@ -230,4 +276,49 @@ fn pull_secret(credentials: &PullCredentials) -> Manifest {
 fn tls_secret(name: &str, pair: &Pair) -> Manifest {
     let secret = Manifest::of(&Secret { metadata: within(name), ..Secret::default() });
     with(secret, json!({"type": "kubernetes.io/tls", "data": pair.to_data()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificates() -> Certificates {
+        let pair = || Pair { certificate: "c".to_owned(), key: "k".to_owned() };
+        Certificates { authority: pair(), serving: pair(), bundle: "b".to_owned() }
+    }
+
+    #[test]
+    fn what_runs_the_same_image_pulls_it_by_the_same_credentials() {
+        let account = json!({"imagePullSecrets": [{"name": "own"}]});
+        let there = Running { account: Some(&account), ..Running::default() };
+        let options = Options { image: Some("i".to_owned()), ..Options::default() };
+        let engine = plan(&options, &there, &certificates()).unwrap();
+        let accounts: Vec<&Manifest> = engine.pods.objects().filter(|one| one.kind() == "ServiceAccount").collect();
+        assert_eq!(accounts.len(), 3);
+        for account in accounts {
+            assert_eq!(account.body()["imagePullSecrets"], json!([{"name": "own"}]), "{}", account.name());
+        }
+    }
+
+    #[test]
+    fn an_image_that_renews_no_certificates_is_not_taken_on() {
+        let live = workload::webhook("former", 2);
+        let there = |renews| Running { deployment: Some(live.body()), renews, ..Running::default() };
+        let of = |image: Option<&str>, renews| {
+            let options = Options { image: image.map(str::to_owned), ..Options::default() };
+            plan(&options, &there(renews), &certificates()).map(|engine| engine.replicas)
+        };
+        assert_eq!(of(None, false), Err(OptionsError::FormerImage));
+        assert_eq!((of(None, true), of(Some("new"), false)), (Ok(2), Ok(2)));
+    }
+
+    #[test]
+    fn certificates_of_others_stay() {
+        let options = Options { image: Some("i".to_owned()), ..Options::default() };
+        let engine = plan(&options, &Running::default(), &certificates()).unwrap().with_others_certificates("theirs");
+        let whole = engine.whole(FailurePolicy::Fail);
+        assert!(!whole.objects().any(|one| one.kind() == "Secret"));
+        let configuration = whole.objects().find(|one| one.kind() == "ValidatingWebhookConfiguration").unwrap();
+        assert_eq!(webhooks::bundles(configuration.body())[0], b"theirs");
+    }
 }

@@ -122,11 +122,16 @@ pub fn strangers<'a>(live: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
     entries.iter().filter(is_strange).filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// The entries of ours, and where they stand.
+/// The entries of ours, and where they stand: those of these names, and whatever else asks our Service.
 fn ours(live: &Value) -> Vec<(usize, &Value)> {
     let names: Vec<&str> = entries().iter().chain(&[change()]).map(|entry| entry.name).collect();
     let all = live["webhooks"].as_array().into_iter().flatten().enumerate();
-    all.filter(|(_, entry)| entry["name"].as_str().is_some_and(|name| names.contains(&name))).collect()
+    let is_ours = |entry: &Value| {
+        let service = &entry["clientConfig"]["service"];
+        let named = entry["name"].as_str().is_some_and(|name| names.contains(&name));
+        named || (service["namespace"] == NAMESPACE && service["name"] == WEBHOOK)
+    };
+    all.filter(|(_, entry)| is_ours(entry)).collect()
 }
 
 fn bundle(entry: &Value) -> Vec<u8> {
@@ -324,6 +329,17 @@ mod tests {
                 assert!(json_patch::patch(&mut other, &patch).is_err(), "{path}");
             }
         }
+    }
+
+    #[test]
+    fn an_entry_of_another_name_that_asks_our_service_is_written_as_well() {
+        let mut before = live("before").remove(1);
+        before["webhooks"][1]["name"] = "earlier.policy.kubectl-ocm.dev".into();
+        let mut after = before.clone();
+        let patch: json_patch::Patch = serde_json::from_value(trust(&before, "now").unwrap()).unwrap();
+        json_patch::patch(&mut after, &patch).unwrap();
+        assert_eq!(after["webhooks"][1]["clientConfig"]["caBundle"], to_base64(b"now"));
+        assert_eq!(after["webhooks"][0], before["webhooks"][0], "that of others");
     }
 
     #[test]

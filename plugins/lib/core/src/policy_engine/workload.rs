@@ -28,6 +28,8 @@ const SCHEDULE: &str = "17 */6 * * *";
 const LATE_SECONDS: u16 = 3600;
 /// How long a run may take with all its tries: one waits for a minute until every API server knows a new authority.
 const RUN_SECONDS: u16 = 900;
+/// How long a run that has ended is kept to be looked at: alerts go by Jobs that failed.
+const KEPT_SECONDS: u32 = 24 * 60 * 60;
 
 /// The image that a Deployment runs.
 pub(super) fn image(deployment: &Value) -> Option<&str> {
@@ -143,6 +145,7 @@ pub(super) fn certificates(image: &str) -> Manifest {
             "spec": {
                 "backoffLimit": 2,
                 "activeDeadlineSeconds": RUN_SECONDS,
+                "ttlSecondsAfterFinished": KEPT_SECONDS,
                 "template": {"metadata": {"labels": labels(CERTIFICATES)}, "spec": pod},
             },
         },

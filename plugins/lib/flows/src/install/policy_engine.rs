@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
 use ocm_core::plan::{Applied, Mode, Plan};
-use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError};
+use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError, Running};
 use ocm_core::workload::Health;
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy, Stage, baseline};
 use ocm_kube::access::Right;
@@ -85,7 +85,7 @@ impl From<Failure> for EngineError {
 /// Options that cannot be used; certificates that cannot be made.
 pub fn new_policy_engine(options: &Options, with: Option<&baseline::Settings>) -> Result<Plan, EngineError> {
     let certificates = renew(&Found::default(), Timestamp::now())?;
-    let engine = engine::plan(options, None, &certificates)?.whole(in_the_end(options));
+    let engine = engine::plan(options, &Running::default(), &certificates)?.whole(in_the_end(options));
     let before = with.map(baseline::plan).unwrap_or_default();
     Ok(Plan::new(before.stages.into_iter().chain(engine.stages)))
 }
@@ -104,9 +104,10 @@ pub async fn install_policy_engine(
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
     let (options, outline) = (&request.options, engine::outline(&request.options));
     preflight(cluster, request, &outline, narrator).await?;
+    let now = access::clock(cluster).await?;
     let live = survey(cluster, &outline).await?;
-    let certificates = renew(&live.certificates, Timestamp::now())?;
-    let planned = engine::plan(options, live.deployment.as_ref(), &certificates)?;
+    // What cannot be used is told before anything is changed.
+    engine::plan(options, &live.running(), &renew(&live.certificates, now)?)?;
 
     let mut applied = Vec::new();
     if let Some(request) = before(cluster, request, narrator).await? {
@@ -114,6 +115,19 @@ pub async fn install_policy_engine(
         applied.extend(installed.applied);
         installed.in_force.transpose()?;
     }
+    // That may have taken its time, and runs that renew certificates go on meanwhile.
+    let live = survey(cluster, &outline).await?;
+    let certificates = renew(&live.certificates, now)?;
+    let planned = engine::plan(options, &live.running(), &certificates)?;
+    let others = live.others.as_ref().zip(live.certificates.bundles.first());
+    let is_others = others.is_some();
+    let planned = match others {
+        Some((whose, bundle)) => {
+            narrator.tell(Event::note(format!("{whose}: certificates and bundles stay as they are")));
+            planned.with_others_certificates(&String::from_utf8_lossy(bundle))
+        }
+        None => planned,
+    };
     let (dry_run, end) = (request.mode.dry_run(), in_the_end(options));
     if dry_run != DryRun::No {
         applied.extend(apply::plan(cluster, &planned.whole(end), dry_run, narrator, each).await?);
@@ -121,12 +135,12 @@ pub async fn install_policy_engine(
     }
     applied.extend(apply::plan(cluster, &planned.pods, dry_run, narrator, &mut each).await?);
     // What refuses already goes on doing so, unless it is to stop.
-    let now = if live.fails { end } else { FailurePolicy::Ignore };
+    let failure = if live.fails { end } else { FailurePolicy::Ignore };
     let Some(timeout) = request.wait else {
-        let configurations = engine::configurations(&planned.bundle, now);
+        let configurations = engine::configurations(&planned.bundle, failure);
         applied.extend(apply::plan(cluster, &configurations, dry_run, narrator, each).await?);
         ended(cluster, narrator).await?;
-        return Ok(EngineInstalled { applied, fails_closed: now == FailurePolicy::Fail, in_force: None });
+        return Ok(EngineInstalled { applied, fails_closed: failure == FailurePolicy::Fail, in_force: None });
     };
     let deadline = Instant::now() + timeout;
     let mut step = async |plan: &Plan| -> Result<(), Failure> {
@@ -136,15 +150,15 @@ pub async fn install_policy_engine(
     let mut fails_closed = live.fails;
     let in_force = async {
         ready(cluster, deadline, narrator).await?;
-        step(&engine::configurations(&planned.bundle, now)).await?;
-        fails_closed = now == FailurePolicy::Fail;
+        step(&engine::configurations(&planned.bundle, failure)).await?;
+        fails_closed = failure == FailurePolicy::Fail;
         asked(cluster, deadline, narrator).await?;
         ended(cluster, narrator).await?;
-        if now != end {
+        if failure != end {
             step(&engine::configurations(&planned.bundle, end)).await?;
             fails_closed = end == FailurePolicy::Fail;
         }
-        if let Some(secret) = next_serving(live.certificates, &certificates)? {
+        if !is_others && let Some(secret) = next_serving(live.certificates, &certificates, now)? {
             narrator.tell(Event::now("waiting until every API server knows the new authority"));
             tokio::time::sleep(LEARNS).await;
             step(&secret).await?;
@@ -238,9 +252,20 @@ async fn before(
 /// What the hub holds.
 struct Live {
     deployment: Option<Value>,
+    account: Option<Value>,
+    renewal: Option<Value>,
+    /// Whose the certificates are, in words; none: ours.
+    others: Option<String>,
     certificates: Found,
     /// Whether registrations wait for the webhook.
     fails: bool,
+}
+
+impl Live {
+    fn running(&self) -> Running<'_> {
+        let Self { deployment, account, renewal, .. } = self;
+        Running { deployment: deployment.as_ref(), account: account.as_ref(), renews: renewal.is_some() }
+    }
 }
 
 async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
@@ -250,8 +275,11 @@ async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
             None => Ok(None),
         };
     let deployment = find("Deployment", engine::WEBHOOK).await?;
+    let account = find("ServiceAccount", engine::WEBHOOK).await?;
+    let renewal = find("CronJob", engine::CERTIFICATES).await?;
     let seen = look(cluster).await?;
-    Ok(Live { deployment, certificates: seen.found, fails: seen.fails })
+    let others = seen.foreign();
+    Ok(Live { deployment, account, renewal, others, certificates: seen.found, fails: seen.fails })
 }
 
 /// Waits until every pod answers.
@@ -294,14 +322,14 @@ fn with_hint(failure: Failure) -> Failure {
 }
 
 /// The certificate that may follow now that the bundle is applied; none if the one that is there stays.
-fn next_serving(before: Found, made: &Certificates) -> Result<Option<Plan>, Failure> {
+fn next_serving(before: Found, made: &Certificates, now: Timestamp) -> Result<Option<Plan>, Failure> {
     let Certificates { authority, serving, bundle } = made.clone();
     let bundles = vec![bundle.into_bytes(); before.bundles.len()];
     if before.bundles == bundles {
         return Ok(None);
     }
     let found = Found { authority: Some(authority), serving: Some(serving), bundles };
-    let next = renew(&found, Timestamp::now())?;
+    let next = renew(&found, now)?;
     let secret = (next.serving != made.serving).then(|| engine::serving_secret(&next));
     Ok(secret.map(|secret| Plan::new([Stage::new("the next certificate", vec![secret])])))
 }
