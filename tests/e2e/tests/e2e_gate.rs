@@ -284,7 +284,12 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     hub.kubectl(&["delete", "hubpolicy", "inventory"]).expect("it is gone");
     until("the hub accepts both", || is_accepted("shop") && is_accepted("silent"));
 
-    // Whoever takes an acceptance back has decided: that policies would let it in again is no reason.
+    // Whoever takes an acceptance back has decided: that policies would let it in again is no reason. The hub has acted on it.
+    let acted = |name: &str| {
+        let conditions = object(hub, &["managedcluster", name])["status"]["conditions"].clone();
+        conditions.as_array().is_some_and(|all| all.iter().any(|one| one["type"] == "HubAcceptedManagedCluster"))
+    };
+    until("the hub has acted", || acted("edge") && acted("shop"));
     let back = r#"{"spec":{"hubAcceptsClient":false}}"#;
     let fresh = format!(
         r#"{{"metadata":{{"annotations":{{"{ACCEPTED_BY_HUB}":"{HELD}"}}}},"spec":{{"hubAcceptsClient":false}}}}"#
