@@ -124,7 +124,7 @@ fn a_foreign_authority_is_told_and_lets_nobody_in() {
     // The API server reaches the webhook and does not believe that it is it.
     let foreign = Webhook::spawn(&hub.cluster, hub.cluster.kubeconfig().to_owned(), &[]);
     foreign.configure_at(&hub.cluster, &webhook.address, FailurePolicy::Fail);
-    becomes(&hub, GOOD, ["True Loaded", "False NoAnswer", "True NoAnswer"]);
+    becomes(&hub, GOOD, ["True Loaded", "False NotTrusted", "True NotTrusted"]);
     let bootstrap = Sender::new(hub.client(Who::Bootstrap));
     let register = Call::create(CLUSTERS, json!(managed_cluster("c1")));
     let answer = || Answer::of("a cluster", hub.wait(bootstrap.send(&register, false)));
