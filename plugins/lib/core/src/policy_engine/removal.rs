@@ -72,7 +72,7 @@ mod tests {
         let names = |plans: &[&Plan]| -> BTreeSet<String> {
             plans.iter().flat_map(|plan| plan.objects()).map(Manifest::reference).collect()
         };
-        let made = plan(&options, &super::Running::default(), &certificates).unwrap().whole(FailurePolicy::Fail);
+        let made = plan(&options, &super::super::Running::default(), &certificates).unwrap().whole(FailurePolicy::Fail);
         let mut made = names(&[&made]);
         let purged = removal(true);
         made.retain(|name| !name.starts_with("hubpolicy."));
