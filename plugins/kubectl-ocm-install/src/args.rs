@@ -233,6 +233,9 @@ Examples:
   # See what another image would change, and change nothing
   kubectl ocm install policy-engine --context hub --image registry.example/ocm-policy-webhook:0.2.0 --diff
 
+  # Have cert-manager look after the webhook's certificate
+  kubectl ocm install policy-engine --context hub --certificate-issuer ClusterIssuer/internal --wait
+
   # Put the manifests into Git; keys are left out, and made by whoever applies them
   kubectl ocm install policy-engine --image registry.example/ocm-policy-webhook:0.1.0 --render > policy-engine.yaml
 
@@ -275,6 +278,10 @@ pub(crate) struct PolicyEngineInstallArgs {
     /// Without it, credentials that the hub has stay as they are.
     #[arg(long, value_name = "FILE", help_heading = "Image")]
     pub(crate) image_pull_credential_file: Option<PathBuf>,
+    /// Have cert-manager issue and renew the webhook's certificate by this issuer, e.g. ClusterIssuer/internal [default: as it
+    /// is, by an authority of its own at first]
+    #[arg(long, value_name = "KIND/NAME", help_heading = "Certificates")]
+    pub(crate) certificate_issuer: Option<String>,
     /// Number of the webhook's pods; the controller has 2 at most [default: as many as there are, 2 at first]
     #[arg(long, value_name = "NUMBER", help_heading = "Resources")]
     pub(crate) replicas: Option<i32>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ocm_api::cert_manager::Issuer;
 use ocm_api::operator::ResourceQosClass;
 use ocm_cli::{OutputArgs, PlanView, Ui, options};
 use ocm_core::baseline::{Enforcement, Settings};
@@ -86,6 +87,7 @@ async fn policy_engine_command(
         plan,
         image,
         image_pull_credential_file,
+        certificate_issuer,
         replicas,
         without_policies,
         without_baseline,
@@ -102,6 +104,7 @@ async fn policy_engine_command(
         replicas,
         audit,
         without_policies,
+        issuer: certificate_issuer.as_deref().map(issuer).transpose()?,
     };
     let enforcement = if audit { Enforcement::Audit } else { Enforcement::Deny };
     let baseline = (!without_baseline).then(|| Settings { enforcement, ..Settings::default() });
@@ -120,6 +123,13 @@ async fn policy_engine_command(
 /// Whether it can be the name of an image: what is wrong with it otherwise, whoever pulls it says.
 fn is_image(text: &str) -> bool {
     !text.is_empty() && !text.contains("://") && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+fn issuer(text: &str) -> Result<Issuer, Failure> {
+    policy_engine::read_issuer(text).ok_or_else(|| {
+        Failure::usage(format!("--certificate-issuer {text:?} is no issuer of cert-manager"))
+            .hint("write it as ClusterIssuer/NAME, Issuer/NAME in the namespace ocm-policy-engine, or KIND.GROUP/NAME")
+    })
 }
 
 async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {

@@ -16,6 +16,7 @@ use serde_json::Value;
 pub mod accept_support;
 pub mod approval_support;
 pub mod attacks;
+pub mod cert_manager;
 pub mod controller_support;
 pub mod engine_support;
 pub mod join_support;

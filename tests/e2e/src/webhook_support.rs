@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
-use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, Pair, configurations, is_answer, probe};
+use ocm_core::policy_engine::{FailurePolicy, NAMESPACE, Pair, Trust, configurations, is_answer, probe};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
@@ -237,7 +237,7 @@ impl Webhook {
 
     /// The same at another address of this machine, which leads to it and others with its authority.
     pub fn configure_at(&self, hub: &Cluster, address: &str, failure: FailurePolicy) {
-        for object in configurations(&self.authority.pem, failure).objects() {
+        for object in configurations(&Trust::Bundle(self.authority.pem.clone()), failure).objects() {
             let mut body = object.body().clone();
             for entry in body["webhooks"].as_array_mut().unwrap() {
                 let config = &mut entry["clientConfig"];

@@ -17,7 +17,7 @@ use kube::api::PostParams;
 use ocm_api::{ManagedCluster, Manifest};
 use ocm_core::DryRun;
 use ocm_core::certificate::{from_pem, is_signed_by};
-use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, Pair, configurations, webhooks};
+use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, Pair, webhooks};
 use ocm_policy_certificates::{Found, LEARNS, renew};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
@@ -50,7 +50,7 @@ fn put(hub: &Hub, certificates: &Certificates, webhook: Option<&Webhook>) {
     let plan = engine::plan(&options, &engine::Running::default(), certificates).expect("a plan");
     let failure = if webhook.is_some() { FailurePolicy::Fail } else { FailurePolicy::Ignore };
     let mut objects: Vec<Manifest> = plan.pods.objects().filter(|object| object.is_secret()).cloned().collect();
-    objects.extend(configurations(&plan.bundle, failure).objects().cloned());
+    objects.extend(plan.configurations(failure).objects().cloned());
     if let Some((address, port)) = webhook.and_then(|webhook| webhook.address.rsplit_once(':')) {
         let port: u16 = port.parse().expect("a port");
         for entry in

@@ -27,11 +27,6 @@ const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
 
 /// What is left to the signer of kubelets, which signs for nodes alone: nobody is asked about its requests.
 const SERVING: &str = "the serving signer";
-/// What nothing refuses and gives nobody a certificate: that one is refused.
-const ACCEPTED: [(&str, &str); 2] = [
-    ("a cluster with the name of somebody's namespace is accepted", "taken"),
-    ("a cluster that is being removed is accepted", "leaving"),
-];
 
 /// Where on its way a request is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -389,7 +384,10 @@ fn changes(people: &People<'_>) -> Vec<Try> {
             patch("held", &release),
         ));
     }
-    for (what, name) in ACCEPTED {
+    for (what, name) in [
+        ("a cluster with the name of somebody's namespace is accepted", "taken"),
+        ("a cluster that is being removed is accepted", "leaving"),
+    ] {
         for (by, sender) in [("hub's controller", people.controller.clone()), ("administrator", people.admin())] {
             tries.push(change_of(what, by, Some("accept"), sender, patch(name, &accept)));
         }
@@ -578,7 +576,7 @@ fn no_attack_passes_by_any_path_and_each_is_refused_by_what_the_table_says() {
         let first = if *baseline == Answer::Passed { webhook } else { baseline };
         let waits = one.waits.map_or(Answer::Passed, |entry| Answer::Unanswered(entry.to_owned()));
         let alone = if *baseline == Answer::Passed { &waits } else { baseline };
-        let left = one.step == Step::Ask || one.what == SERVING || ACCEPTED.iter().any(|(what, _)| *what == one.what);
+        let left = one.step == Step::Ask || one.what == SERVING;
         let passes = by_both[index] == Answer::Passed;
         if by_both[index] != *first
             || unanswered[index] != *alone

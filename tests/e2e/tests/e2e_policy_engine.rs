@@ -13,7 +13,7 @@ use e2e_tests::controller_support::registration;
 use e2e_tests::engine_support::{IMAGE, load_image};
 use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::webhook_support::{add_ons, policy};
-use e2e_tests::{Said, kubectl_ocm, run, until_within};
+use e2e_tests::{Said, cert_manager, kubectl_ocm, run, until_within};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
@@ -485,13 +485,51 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     let said = uninstall(&remover, &["--yes"], 0);
     assert!(said.stdout.is_empty() && said.stderr.contains("there is no policy engine"), "{said:?}");
 
-    // Installed again over what was left, and taken away with all of it.
-    install(&keeper, &["--image", IMAGE, "--wait", "--replicas=1"], 0);
-    assert_eq!(policies(&hub), closed());
-    let said = uninstall(&remover, &["--yes", "--wait", "--purge", "-o", "json"], 0);
-    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
-    assert_eq!((&document["gone"], &document["changed"]), (&json!(true), &json!(true)), "{said:?}");
+    // Installed again over what was left, with certificates of cert-manager, and taken away with all of it.
+    with_cert_manager(&hub, &keeper, &remover);
     assert!(engine(&hub).is_empty(), "{:?}", engine(&hub));
+}
+
+fn with_cert_manager(hub: &Hub, keeper: &Path, remover: &Path) {
+    let admin = hub.cluster.kubeconfig();
+    let by = |issuer: &'static str| ["--image", IMAGE, "--wait", "--replicas=1", "--certificate-issuer", issuer];
+    let before = engine(hub);
+    let said = install(admin, &by("ClusterIssuer/internal"), 3);
+    assert!(said.stderr.contains("the cluster serves no cert-manager.io/v1"), "{said:?}");
+    cert_manager::define(&hub.cluster);
+    let said = install(admin, &by("ClusterIssuer/other"), 1);
+    assert!(said.stderr.contains("there is no ClusterIssuer other"), "{said:?}");
+    let said = install(keeper, &by("ClusterIssuer/internal"), 1);
+    assert!(said.stderr.contains("create certificates.cert-manager.io"), "{said:?}");
+    assert_eq!(engine(hub), before);
+    let secrets = || -> Vec<String> {
+        let all = list(hub, &["secrets", "--namespace=ocm-policy-engine"]);
+        all.iter().map(|secret| text(secret, "/metadata/name")).collect()
+    };
+    // Nobody issues it yet, and the reason is told.
+    let said = run(command(admin, "install", &by("ClusterIssuer/internal")).arg("--timeout=4s"));
+    assert_eq!((said.code, secrets()), (Some(124), Vec::new()), "{said:?}");
+    cert_manager::beside(&hub.cluster, || {
+        let said = install(admin, &by("ClusterIssuer/internal"), 0);
+        assert_eq!((policies(hub), secrets()), (closed(), vec!["ocm-policy-webhook-tls".to_owned()]), "{said:?}");
+        assert!(matches!(
+            create(hub, Who::Bootstrap, |one| one.spec.hub_accepts_client = Some(true)),
+            Answer::Refused(_)
+        ));
+        // Whoever does not say it again does not change it, and renders no key.
+        let said = install(admin, &[], 0);
+        let changed: Vec<&str> = said.stdout.lines().filter(|line| !line.ends_with(" unchanged")).collect();
+        assert_eq!((changed, policies(hub)), (Vec::new(), closed()));
+        // A renewal by somebody else's run is left to cert-manager, too.
+        let said = run(&mut command(remover, "uninstall", &["--yes"]));
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.stderr.contains("delete certificates.cert-manager.io"), "{said:?}");
+        assert_eq!(policies(hub), closed());
+        let said = uninstall(admin, &["--yes", "--wait", "--purge", "-o", "json"], 0);
+        let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+        assert_eq!((&document["gone"], &document["changed"]), (&json!(true), &json!(true)), "{said:?}");
+        assert!(said.stdout.contains("certificate.cert-manager.io"), "{said:?}");
+    });
 }
 
 #[test]

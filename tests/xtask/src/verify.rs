@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::Instant;
 
 use clap::Args;
@@ -41,8 +43,8 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
     if programs.is_empty() {
         println!("\nThe build is broken, so nothing else can be told.");
     } else {
-        report.tests("layers, contracts, documents", &contracts);
-        report.tests("tests without clusters", &others);
+        report.tests("layers, contracts, documents", &contracts, 1);
+        report.tests("tests without clusters", &others, 1);
         report.step("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
         report.documentation();
     }
@@ -54,7 +56,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         }
         report.deny();
         if !programs.is_empty() {
-            report.tests("tests on real clusters", &with_clusters);
+            report.tests("tests on real clusters", &with_clusters, LANES);
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
     }
@@ -70,6 +72,8 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 
 /// The packages whose tests start clusters.
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
+/// How many programs with clusters run at once: they wait for clusters more than they work.
+const LANES: usize = 2;
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
@@ -79,6 +83,20 @@ struct Program {
     target: String,
     folder: PathBuf,
     file: PathBuf,
+}
+
+impl Program {
+    /// It, as Cargo starts it.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.file);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        // The commands were built together with the tests; tests that built them again would compile most crates a
+        // second time, with other features.
+        if let Some(binaries) = self.file.parent().and_then(Path::parent) {
+            command.env(cli_tests::BINARIES, binaries);
+        }
+        command
+    }
 }
 
 /// What held and what did not.
@@ -111,24 +129,39 @@ impl Report {
         if good { programs } else { Vec::new() }
     }
 
-    /// Runs programs of tests one after the other, as Cargo does.
-    fn tests(&mut self, name: &str, programs: &[&Program]) {
+    /// Runs programs of tests, so many at once, and shows what each says when it has ended.
+    fn tests(&mut self, name: &str, programs: &[&Program], lanes: usize) {
         let packages: BTreeSet<&str> = programs.iter().map(|program| program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
-            let mut good = true;
-            for program in programs {
-                println!("\n--- {}: {}", program.package, program.target);
-                let mut command = Command::new(&program.file);
-                command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
-                // The commands were built together with the tests; tests that built them again would compile most
-                // crates a second time, with other features.
-                if let Some(binaries) = program.file.parent().and_then(Path::parent) {
-                    command.env(cli_tests::BINARIES, binaries);
+            let queue = Mutex::new(programs.iter());
+            thread::scope(|scope| {
+                let (ended, all) = mpsc::channel();
+                for _ in 0..lanes {
+                    let (queue, ended) = (&queue, ended.clone());
+                    scope.spawn(move || {
+                        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        while let Some(program) = next() {
+                            // Whoever waits sees for whom.
+                            println!("\n... {}: {}", program.package, program.target);
+                            let (mut lines, begun) = (Vec::new(), Instant::now());
+                            let good = watch(&mut program.command(), |line| lines.push(line.to_owned()));
+                            // Nobody listens any more: what is left need not be run.
+                            if ended.send((program, lines, good, begun.elapsed())).is_err() {
+                                break;
+                            }
+                        }
+                    });
                 }
-                good &= watch(&mut command, |line| report.count(line))?;
-            }
-            Ok(good)
+                drop(ended);
+                let mut good = true;
+                for (program, lines, ended, took) in all {
+                    println!("\n--- {}: {} ({:.0} s)", program.package, program.target, took.as_secs_f32());
+                    lines.iter().for_each(|line| report.count(line));
+                    good &= ended?;
+                }
+                Ok(good)
+            })
         });
     }
 

@@ -77,12 +77,20 @@ pub async fn look(hub: &Cluster) -> Result<Seen, Failure> {
 impl Seen {
     /// What somebody else looks after, in words; none: nothing. Then nobody but them changes certificates and bundles.
     pub fn foreign(&self) -> Option<String> {
-        let injected = |(_, live): &&Live| {
+        let of = |(manifest, _): &Live| format!("cert-manager writes the bundle of {}", name(manifest));
+        self.injected().map(of).or_else(|| foreign(&self.found))
+    }
+
+    /// Whether cert-manager writes a bundle.
+    pub fn is_injected(&self) -> bool {
+        self.injected().is_some()
+    }
+
+    fn injected(&self) -> Option<&Live> {
+        self.configurations.iter().find(|(_, live)| {
             let annotations = live.as_ref().and_then(|live| live.pointer("/metadata/annotations")?.as_object());
             annotations.is_some_and(|all| all.keys().any(|key| key.starts_with(INJECTED)))
-        };
-        let of = |(manifest, _): &Live| format!("cert-manager writes the bundle of {}", name(manifest));
-        self.configurations.iter().find(injected).map(of).or_else(|| foreign(&self.found))
+        })
     }
 
     /// Fails where an entry is missing: nothing here makes one.

@@ -158,7 +158,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use ocm_core::Reason;
-    use ocm_core::policy_engine::{FailurePolicy, PROBE_SENTENCE, configurations};
+    use ocm_core::policy_engine::{FailurePolicy, PROBE_SENTENCE, Trust, configurations};
 
     use super::*;
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn planned(kind: &str, failure: FailurePolicy) -> Value {
-        let plan = configurations(&CERTIFICATE, failure);
+        let plan = configurations(&Trust::Bundle(CERTIFICATE.clone()), failure);
         let found = plan.objects().find(|object| object.kind().starts_with(kind));
         found.expect("it is in the plan").body().clone()
     }
@@ -206,7 +206,7 @@ mod tests {
         let refused = || Ok(Answer::Refused(format!("{}: {PROBE_SENTENCE}", webhooks::REGISTER)));
         let judges = || Ok(Some(live(FailurePolicy::Fail)));
         let strange = |wrong: &str| {
-            let plan = configurations(wrong, FailurePolicy::Fail);
+            let plan = configurations(&Trust::Bundle(wrong.to_owned()), FailurePolicy::Fail);
             let changes = plan.objects().find(|object| object.kind().starts_with("Mutating")).expect("it is planned");
             judged(&judges(), &Ok(Some(changes.body().clone())), &refused())
         };

@@ -3,26 +3,34 @@
 //!
 //! The clients run in the same process, on the same processors. What is sent is a review as an API server sends it.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints its figures, or ends")]
+#![expect(clippy::cast_precision_loss, reason = "so few clients are exact in a double")]
 
+#[path = "../../engine/tests/support/guest.rs"]
+mod guest;
 #[path = "../tests/support/mod.rs"]
 mod support;
 #[path = "../tests/support/tls.rs"]
 mod tls;
 
 use std::env;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use guest::Guest;
 use ocm_policy_abi::Stage;
-use ocm_policy_server::{Bounds, Judge, Review, Reviewed, Server, Wanted};
+use ocm_policy_rules::Scope;
+use ocm_policy_server::{Bounds, Judge, Metrics, Review, Reviewed, Server, Source, Wanted};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use support::{Parts, names, review};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Reviews that an API server sends at once.
 const AT_ONCE: usize = 16;
@@ -32,6 +40,12 @@ const WHILE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
 /// With so many policies, so much of the lower bound.
 const TARGETS: [(usize, f64); 2] = [(1, 0.6), (10, 0.4)];
+/// At half of the rate that one policy allows, 99 of 100 reviews are answered within this.
+const QUICK: Duration = Duration::from_micros(1_500);
+/// The same beside a policy that never comes to an end.
+const BESIDE: Duration = Duration::from_millis(5);
+/// So many reviews at once are judged by that one.
+const HOSTILE: usize = 8;
 
 /// Reads a review and allows it.
 struct AllowAll;
@@ -77,12 +91,42 @@ fn main() -> ExitCode {
         println!("{policies:2} policies:      {rate:8.0} reviews/s, {:.2} of it (target {target})", rate / bound);
         met &= rate / bound >= *target;
     }
+    let rate = median(&mut rates[0]) / 2.0;
+    let quick = runtime.block_on(at_rate(&ours[0], rate));
+    println!("at {rate:.0} reviews/s:  p99 {quick:.2?} (target {QUICK:?})");
+    met &= quick <= QUICK;
+    let folder = tempfile::tempdir().unwrap();
+    let both = runtime.block_on(start_beside(folder.path()));
+    let stop = Arc::new(AtomicBool::new(false));
+    let (few, memory) = (500.0, resident());
+    let loud = runtime.block_on(async {
+        for _ in 0..HOSTILE {
+            // They are refused when their time has come.
+            tokio::spawn(client(both.connect().await, request("DELETE", "1s"), stop.clone(), |_| ()));
+        }
+        let loud = at_rate(&both, few).await;
+        stop.store(true, Ordering::Relaxed);
+        loud
+    });
+    let grown = resident().saturating_sub(memory) >> 20;
+    println!(
+        "at {few:.0} reviews/s beside {HOSTILE} endless ones: p99 {loud:.2?} (target {BESIDE:?}), {grown} MiB more"
+    );
+    met &= loud <= BESIDE;
     if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 struct Running {
     address: String,
     tls: TlsConnector,
+}
+
+impl Running {
+    async fn connect(&self) -> TlsStream<TcpStream> {
+        let stream = TcpStream::connect(&self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        self.tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap()
+    }
 }
 
 /// A server with so many policies; none: one that allows everything.
@@ -98,6 +142,31 @@ async fn start(policies: Option<usize>) -> Running {
             gate
         }
     };
+    serve(judge, metrics).await
+}
+
+/// A server with a quick policy for clusters that are created, and one for those that are deleted that never ends.
+async fn start_beside(folder: &Path) -> Running {
+    std::fs::write(folder.join("endless.wasm"), Guest::deciding("(loop $l (br $l))").module()).unwrap();
+    let Parts { gate, metrics, policies } = support::parts_in(folder.to_owned());
+    let module = std::fs::read(folder.join("endless.wasm")).unwrap();
+    let sha256 = Sha256::digest(&module).iter().map(|byte| format!("{byte:02x}")).collect();
+    let of = |operation: &str| {
+        Scope::from(&serde_json::from_value(json!({"module": {"path": "x"}, "operations": [operation]})).unwrap())
+    };
+    let endless = Wanted {
+        source: Source::Path("endless.wasm".to_owned()),
+        sha256: Some(sha256),
+        settings: "{}".to_owned(),
+        scope: of("delete"),
+        ..names("endless", "*")
+    };
+    policies.apply(&[endless, Wanted { scope: of("create"), ..names("quick", "prod-*") }]).await;
+    assert_eq!(policies.failed(), []);
+    serve(gate, metrics).await
+}
+
+async fn serve(judge: Arc<dyn Judge>, metrics: Arc<Metrics>) -> Running {
     let (config, tls) = tls::certificates();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -117,33 +186,14 @@ async fn start(policies: Option<usize>) -> Running {
 /// Reviews per second that clients get answered who send the next one when they have the answer.
 async fn load(running: &Running) -> f64 {
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let body = review("prod-1");
-    let head = format!(
-        "POST /v1/validate?timeout=10s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n",
-        body.len()
-    );
-    let request: Arc<[u8]> = (head + &body).into_bytes().into();
+    let request = request("CREATE", "10s");
     let mut clients = Vec::new();
     for _ in 0..AT_ONCE {
-        let stream = TcpStream::connect(&running.address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let mut stream = running.tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
-        let (stop, answered, request) = (stop.clone(), answered.clone(), request.clone());
-        clients.push(tokio::spawn(async move {
-            let mut buffer = vec![0; 64 << 10];
-            while !stop.load(Ordering::Relaxed) {
-                stream.write_all(&request).await.unwrap();
-                let mut read = 0;
-                while !is_whole(&buffer[..read]) {
-                    let more = stream.read(&mut buffer[read..]).await.unwrap();
-                    assert!(more > 0, "the server closed the connection");
-                    read += more;
-                }
-                assert!(buffer[..read].windows(14).any(|part| part == b"\"allowed\":true"), "it was refused");
-                answered.fetch_add(1, Ordering::Relaxed);
-            }
-        }));
+        let (stream, answered) = (running.connect().await, answered.clone());
+        clients.push(tokio::spawn(client(stream, request.clone(), stop.clone(), move |answer| {
+            assert!(is_allowed(answer), "it was refused");
+            answered.fetch_add(1, Ordering::Relaxed);
+        })));
     }
     tokio::time::sleep(WHILE / 4).await;
     let (before, begun) = (answered.load(Ordering::Relaxed), Instant::now());
@@ -156,6 +206,89 @@ async fn load(running: &Running) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "so many reviews are exact in a double")]
     let count = (after - before) as f64;
     count / took.as_secs_f64()
+}
+
+/// A review as it goes over the wire.
+fn request(operation: &str, timeout: &str) -> Arc<[u8]> {
+    let body = review("prod-1").replace("CREATE", operation);
+    // Of what is deleted the object is the former one.
+    let body = if operation == "DELETE" { body.replace("\"object\":", "\"oldObject\":") } else { body };
+    let head = format!(
+        "POST /v1/validate?timeout={timeout} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    (head + &body).into_bytes().into()
+}
+
+/// Sends the next one when it has the answer.
+async fn client(
+    mut stream: TlsStream<TcpStream>,
+    request: Arc<[u8]>,
+    stop: Arc<AtomicBool>,
+    mut each: impl FnMut(&[u8]),
+) {
+    let mut buffer = vec![0; 64 << 10];
+    while !stop.load(Ordering::Relaxed) {
+        let read = ask(&mut stream, &request, &mut buffer).await;
+        each(&buffer[..read]);
+    }
+}
+
+/// Sends one, and reads the answer. How long it is.
+async fn ask(stream: &mut TlsStream<TcpStream>, request: &[u8], buffer: &mut [u8]) -> usize {
+    stream.write_all(request).await.unwrap();
+    let mut read = 0;
+    while !is_whole(&buffer[..read]) {
+        let more = stream.read(&mut buffer[read..]).await.unwrap();
+        assert!(more > 0, "the server closed the connection");
+        read += more;
+    }
+    read
+}
+
+fn is_allowed(answer: &[u8]) -> bool {
+    answer.windows(14).any(|part| part == b"\"allowed\":true")
+}
+
+/// The 99th percentile of the time from when a review was to be sent, at a fixed rate, to its answer: whoever is late has the
+/// next ones wait, and their waiting counts.
+async fn at_rate(running: &Running, rate: f64) -> Duration {
+    let request = request("CREATE", "10s");
+    let every = Duration::from_secs_f64(AT_ONCE as f64 / rate);
+    let begun = tokio::time::Instant::now() + Duration::from_millis(50);
+    let mut clients = Vec::new();
+    for number in 0..AT_ONCE {
+        let (mut stream, request) = (running.connect().await, request.clone());
+        clients.push(tokio::spawn(async move {
+            let (mut took, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+            let mut due = begun + every.mul_f64(number as f64 / AT_ONCE as f64);
+            while due < begun + 2 * WHILE {
+                tokio::time::sleep_until(due).await;
+                // The timer is as exact as a millisecond: what was sent late for that reason counts from there.
+                let sent = tokio::time::Instant::now();
+                let from = if sent < due + Duration::from_millis(2) { sent } else { due };
+                let read = ask(&mut stream, &request, &mut buffer).await;
+                assert!(is_allowed(&buffer[..read]), "it was refused");
+                took.push(from.elapsed());
+                due += every;
+            }
+            took
+        }));
+    }
+    let mut took = Vec::new();
+    for client in clients {
+        took.extend(client.await.unwrap());
+    }
+    took.sort_unstable();
+    took[took.len() * 99 / 100]
+}
+
+/// The memory of this process, in bytes.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() << 10
 }
 
 /// Whether this is a whole answer, by its length.

@@ -1,6 +1,6 @@
 //! Vocabulary of Open Cluster Management: the objects, names and conditions that every other crate speaks of.
 //!
-//! Five kinds of words:
+//! Six kinds of words:
 //!
 //! * **Objects that we install**: [`ClusterManager`] and [`Klusterlet`], complete, because the API server drops every
 //!   field that their schema does not name. [`crds`] holds their CustomResourceDefinitions.
@@ -9,6 +9,7 @@
 //! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
 //!   [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub owns the schema, so unknown fields
 //!   are ignored; write them with patches, never with a replace.
+//! * **Objects of others**: [`cert_manager`].
 //! * **Names**: [`names`] and [`conditions`].
 //! * **One object of a plan**: [`Manifest`].
 //!
@@ -22,6 +23,7 @@ mod object;
 
 pub mod addon;
 pub mod approval;
+pub mod cert_manager;
 pub mod cluster;
 pub mod conditions;
 pub mod crds;

@@ -95,11 +95,16 @@ pub fn claimant<'a, S: AsRef<str>>(
     counts.then_some(Claimant { key, state })
 }
 
+/// Nothing is granted to a cluster that is being removed, nor is it accepted.
+pub fn detaching(deleting: bool) -> Option<Violation> {
+    deleting.then(|| Violation::new(Code::Detaching, "metadata.name", "it is being removed from the hub"))
+}
+
 /// Whether the cluster itself lets a request for its name be granted.
 pub fn standing(holder: Option<&Holder>) -> Option<Violation> {
     let (code, detail) = match holder {
         None => (Code::NoManagedCluster, "the hub has no managed cluster of this name"),
-        Some(holder) if holder.deleting => (Code::Detaching, "it is being removed from the hub"),
+        Some(holder) if holder.deleting => return detaching(true),
         Some(holder) if holder.accepted_before && !holder.accepted => (Code::DeniedBefore, "it was denied"),
         Some(_) => return None,
     };

@@ -1,7 +1,8 @@
-//! A new cluster is what it should be: name, set, labels, annotations, lease. The rules are those of `ocm-rules`.
+//! A new cluster is what it should be: name, set, labels, annotations, lease; and one that is accepted still has its name to
+//! itself. The rules are those of `ocm-rules`.
 
 use ocm_policy_sdk::rules::cluster::{self, Settings};
-use ocm_policy_sdk::rules::{Code, claim, identity};
+use ocm_policy_sdk::rules::{Code, Violation, claim, identity};
 use ocm_policy_sdk::serde_json::Value;
 use ocm_policy_sdk::{
     Answer, Cluster, EvidenceSource, ManifestBuilder, Operation, Policy, Request, Stage, Text, allow, deny, glob, hold,
@@ -30,8 +31,9 @@ pub struct ClusterHygiene {
 const NAMESPACES: &str = "namespaces";
 
 /// What the rules may find.
-const CODES: [Code; 13] = [
+const CODES: [Code; 14] = [
     Code::ClusterMissing,
+    Code::Detaching,
     Code::NameForm,
     Code::NameReserved,
     Code::NamespaceTaken,
@@ -51,8 +53,8 @@ impl Policy for ClusterHygiene {
 
     fn manifest() -> ManifestBuilder {
         let label = "/metadata/labels/open-cluster-management.io~1cluster-name";
-        manifest("cluster-hygiene", env!("CARGO_PKG_VERSION"), "Lets in new clusters that are as they should be")
-            .judges([Operation::Create])
+        manifest("cluster-hygiene", env!("CARGO_PKG_VERSION"), "Lets in clusters that are as they should be")
+            .judges([Operation::Create, Operation::Accept])
             .needs_of_cluster(NAMESPACES, EvidenceSource::Namespaces, "/metadata/name", &[label])
             .gives_codes(CODES)
             .settings_schema(include_str!("../settings.schema.json"))
@@ -77,15 +79,16 @@ impl Policy for ClusterHygiene {
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
-        self.judge(request)
+        match request.cluster() {
+            None => deny(Code::ClusterMissing.word(), "there is no cluster"),
+            Some(cluster) if request.operation() == Operation::Accept => accepted(request, cluster),
+            Some(cluster) => self.created(request, cluster),
+        }
     }
 }
 
 impl ClusterHygiene {
-    fn judge(&self, request: &Request<'_>) -> Answer {
-        let Some(cluster) = request.cluster() else {
-            return deny(Code::ClusterMissing.word(), "there is no cluster");
-        };
+    fn created(&self, request: &Request<'_>, cluster: &Cluster<'_>) -> Answer {
         let user = &*request.requester().username;
         let registers = identity::registers_by_name(user, &self.requesters);
         let found = hub::with_cluster_facts(cluster, |facts| {
@@ -98,27 +101,56 @@ impl ClusterHygiene {
             }
             found
         });
-        let table = request.evidence(NAMESPACES);
-        let row = table.and_then(|table| table.rows.iter().find(|row| row.name == *cluster.name));
-        let namespace = match row {
-            Some(row) if row.values.first().and_then(Value::as_str) == Some(&*cluster.name) => {
-                claim::Namespace::Own { created: None }
-            }
-            Some(_) => claim::Namespace::Foreign,
-            None => claim::Namespace::Absent,
-        };
-        if let Some(denied) = hub::violated_by(found.into_iter().chain(claim::namespace(&cluster.name, namespace))) {
+        let named = Named::of(request, cluster);
+        if let Some(denied) = hub::violated_by(found.into_iter().chain(named.taken(cluster))) {
             return denied;
         }
         if registers && cluster.truncated.iter().any(|member| *member == "labels" || *member == "annotations") {
             return deny(Code::Annotations.word(), "there are more labels or annotations than can be judged")
                 .at("metadata");
         }
-        // Last, because it may be asked again, and what is wrong stays wrong.
-        if row.is_none() && !table.is_some_and(|table| table.complete) {
-            return hold(Code::EvidenceIncomplete.word(), "the namespaces could not be read to the end").again_in(60);
+        named.allowed()
+    }
+}
+
+/// Whether a cluster may be accepted: what it brought was judged when it was created, but somebody may have made a
+/// namespace of its name since, and the hub gives its agent rights there.
+fn accepted(request: &Request<'_>, cluster: &Cluster<'_>) -> Answer {
+    let named = Named::of(request, cluster);
+    let detaching = claim::detaching(cluster.deleting);
+    hub::violated_by(detaching.into_iter().chain(named.taken(cluster))).unwrap_or_else(|| named.allowed())
+}
+
+/// What the hub has under the name of a cluster.
+struct Named {
+    /// None where it was not found among namespaces that were not all read.
+    namespace: Option<claim::Namespace>,
+}
+
+impl Named {
+    fn of(request: &Request<'_>, cluster: &Cluster<'_>) -> Self {
+        let table = request.evidence(NAMESPACES);
+        let row = table.and_then(|table| table.rows.iter().find(|row| row.name == *cluster.name));
+        let namespace = match row {
+            Some(row) if row.values.first().and_then(Value::as_str) == Some(&*cluster.name) => {
+                Some(claim::Namespace::Own { created: None })
+            }
+            Some(_) => Some(claim::Namespace::Foreign),
+            None => table.is_some_and(|table| table.complete).then_some(claim::Namespace::Absent),
+        };
+        Self { namespace }
+    }
+
+    fn taken(&self, cluster: &Cluster<'_>) -> Option<Violation> {
+        claim::namespace(&cluster.name, self.namespace?)
+    }
+
+    /// Asked last, because what is held may be asked again, and what is wrong stays wrong.
+    fn allowed(&self) -> Answer {
+        match self.namespace {
+            Some(_) => allow(),
+            None => hold(Code::EvidenceIncomplete.word(), "the namespaces could not be read to the end").again_in(60),
         }
-        allow()
     }
 }
 

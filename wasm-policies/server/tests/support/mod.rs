@@ -1,5 +1,6 @@
 //! A server with nobody behind it: what tests and benchmarks share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kube::{Client, Config};
@@ -21,15 +22,29 @@ pub struct Parts {
 
 /// Makes them. No hub is there, so policies that ask for evidence answer with an error.
 pub fn parts() -> Parts {
-    parts_of(Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap())
+    parts_of(nobody())
+}
+
+/// The same with the modules of a directory.
+#[allow(dead_code, reason = "not every program of tests has some")]
+pub fn parts_in(folder: PathBuf) -> Parts {
+    made(nobody(), Some(folder))
 }
 
 /// The same with a hub that answers like this.
 pub fn parts_of(client: Client) -> Parts {
+    made(client, None)
+}
+
+fn nobody() -> Client {
+    Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()
+}
+
+fn made(client: Client, folder: Option<PathBuf>) -> Parts {
     let (knowledge, metrics) = (Arc::new(Knowledge::new(client.clone())), Arc::new(Metrics::default()));
     let engine = Engine::new(&EngineSettings::default()).unwrap();
     let policies = Policies::new(client, engine, Compiler::Here, None, knowledge.clone(), metrics.clone());
-    let policies = Arc::new(policies);
+    let policies = Arc::new(policies.with_modules_of(folder));
     let log = Arc::new(DecisionLog::new(4096));
     let lines = log.clone();
     std::thread::spawn(move || lines.write(|_| ()));

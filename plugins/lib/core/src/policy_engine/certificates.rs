@@ -1,10 +1,14 @@
-//! The certificates by which the API server knows the webhook.
+//! The certificates by which the API server knows the webhook: of an authority of our own, or of cert-manager.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ocm_api::Manifest;
+use ocm_api::cert_manager::{Certificate, CertificateSpec, Issuer, PrivateKey, SecretTemplate};
 use serde_json::{Value, json};
+
+use super::{MARK, SERVING_SECRET, WEBHOOK, within};
 
 /// The name of the webhook's Service as the API server calls it: what the serving certificate is valid for.
 pub const SERVER_NAME: &str = "ocm-policy-webhook.ocm-policy-engine.svc";
@@ -52,4 +56,110 @@ pub struct Certificates {
     /// The authorities that the API server is to trust, as PEM: the one that signs from now on, and those whose
     /// certificates may still be served.
     pub bundle: String,
+}
+
+/// Who tells the API server which authorities to trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// We do: these, as PEM.
+    Bundle(String),
+    /// cert-manager does: the authority of its [`certificate`].
+    Injected,
+}
+
+/// What cert-manager is asked for where it looks after the certificate: it issues it by this issuer, renews it, and puts it
+/// where the webhook takes it from.
+pub fn certificate(issuer: &Issuer) -> Manifest {
+    let (key, value) = MARK;
+    let spec = CertificateSpec {
+        secret_name: SERVING_SECRET.to_owned(),
+        // By its label a removal knows that the Secret is ours.
+        secret_template: SecretTemplate { labels: [(key.to_owned(), value.to_owned())].into() },
+        issuer_ref: issuer.clone(),
+        dns_names: vec![SERVER_NAME.to_owned()],
+        usages: ["digital signature", "server auth"].map(str::to_owned).into(),
+        duration: Some("2160h".to_owned()),
+        private_key: PrivateKey {
+            algorithm: Some("ECDSA".to_owned()),
+            size: Some(256),
+            rotation_policy: Some("Always".to_owned()),
+        },
+    };
+    Manifest::of(&Certificate { metadata: within(WEBHOOK), ..Certificate::new(WEBHOOK, spec) })
+}
+
+/// Who issues a live [`certificate`]; none where it is not of our make.
+pub fn issuer(live: &Value) -> Option<Issuer> {
+    let (key, value) = MARK;
+    let is_ours = live["metadata"]["labels"][key] == value;
+    is_ours.then(|| serde_json::from_value(live["spec"]["issuerRef"].clone()).ok())?
+}
+
+/// What cert-manager says that a live [`certificate`] waits for; none once it is issued, and before anything is said.
+pub fn waits_for(live: &Value) -> Option<String> {
+    let all = live.pointer("/status/conditions")?.as_array()?;
+    let ready = all.iter().find(|condition| condition["type"] == "Ready")?;
+    let text = |member: &str| ready[member].as_str().unwrap_or_default();
+    (ready["status"] != "True").then(|| format!("cert-manager says of the Certificate {WEBHOOK}: {}", text("message")))
+}
+
+/// An issuer as people write it, `KIND[.GROUP]/NAME`; none where it is something else.
+pub fn read_issuer(text: &str) -> Option<Issuer> {
+    let (kind, name) = text.split_once('/')?;
+    let (kind, group) = kind.split_once('.').map_or((kind, None), |(kind, group)| (kind, Some(group)));
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric());
+    let is_name = |name: &str| {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+        !name.is_empty() && name.chars().all(inner) && !name.starts_with(['-', '.']) && !name.ends_with(['-', '.'])
+    };
+    // Without a group there are two kinds, and a third one is a slip.
+    let is_known = group.map_or(matches!(kind, "Issuer" | "ClusterIssuer"), is_name);
+    (is_word(kind) && is_known && is_name(name)).then(|| Issuer {
+        group: group.map(str::to_owned),
+        kind: Some(kind.to_owned()),
+        name: name.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issuers_are_read_as_people_write_them_and_found_again() {
+        let issuer_of = |text: &str| read_issuer(text).unwrap_or_else(|| panic!("{text}"));
+        for text in ["Issuer/a", "ClusterIssuer/internal-ca.example", "AWSPCAClusterIssuer.awspca.cert-manager.io/x"] {
+            let wanted = issuer_of(text);
+            assert_eq!(issuer(certificate(&wanted).body()), Some(wanted), "{text}");
+        }
+        let other = issuer_of("StepIssuer.certmanager.step.sm/s");
+        assert_eq!((other.kind.as_deref(), other.group.as_deref()), (Some("StepIssuer"), Some("certmanager.step.sm")));
+        for wrong in [
+            "",
+            "a",
+            "/a",
+            "Issuer/",
+            "clusterissuer/a",
+            "Secret/a",
+            "Issuer/A",
+            "Issuer/a/b",
+            "Issuer.x/-",
+            "Is suer.x/a",
+        ] {
+            assert_eq!(read_issuer(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_has_made_says_nothing_and_what_waits_says_why() {
+        let mut live = certificate(&Issuer { name: "a".to_owned(), ..Issuer::default() }).body().clone();
+        assert_eq!(waits_for(&live), None);
+        live["status"] = json!({"conditions": [{"type": "Ready", "status": "False", "message": "no such issuer"}]});
+        let said = waits_for(&live).unwrap_or_default();
+        assert_eq!(said, "cert-manager says of the Certificate ocm-policy-webhook: no such issuer");
+        live["status"]["conditions"][0]["status"] = "True".into();
+        assert_eq!(waits_for(&live), None);
+        live["metadata"]["labels"] = json!({});
+        assert_eq!(issuer(&live), None);
+    }
 }

@@ -19,13 +19,14 @@ mod workload;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ocm_api::cert_manager::Issuer;
 use ocm_api::{ManagedCluster, Manifest, crds};
 use serde_json::{Value, json};
 
 use crate::operator::PullCredentials;
 use crate::plan::{Plan, Stage};
 
-pub use certificates::{Certificates, Pair, SERVER_NAME};
+pub use certificates::{Certificates, Pair, SERVER_NAME, Trust, certificate, issuer, read_issuer, waits_for};
 pub use emergency::{EMERGENCY, Mark};
 pub use policies::NAMES as POLICIES;
 pub use removal::{Removal, removal};
@@ -79,6 +80,8 @@ pub struct Options {
     pub audit: bool,
     /// Leave the HubPolicies alone.
     pub without_policies: bool,
+    /// By which cert-manager issues the certificate; none: as it is, by an authority of our own at first.
+    pub issuer: Option<Issuer>,
 }
 
 /// Why options cannot be used.
@@ -101,6 +104,8 @@ pub struct Running<'a> {
     pub account: Option<&'a Value>,
     /// Whether there is a CronJob that renews its certificates.
     pub renews: bool,
+    /// What cert-manager is asked for.
+    pub certificate: Option<&'a Value>,
 }
 
 impl Running<'_> {
@@ -118,8 +123,8 @@ pub struct Engine {
     pub pods: Plan,
     /// How many pods of the webhook.
     pub replicas: i32,
-    /// The authorities that the API server is to trust, as PEM.
-    pub bundle: String,
+    /// What the API server is to trust.
+    pub trust: Trust,
 }
 
 /// The plan of a policy engine, where there is so much of one.
@@ -148,7 +153,10 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
     accounts.extend(rbac::webhook());
     accounts.extend(rbac::controller());
     accounts.extend(rbac::certificates());
-    accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
+    let issuer = options.issuer.clone().or_else(|| there.certificate.and_then(issuer));
+    if issuer.is_none() {
+        accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
+    }
     let policies = if options.without_policies { Vec::new() } else { policies::manifests(options.audit) };
     let pods = Plan::new([
         Stage::new("the namespace and the definitions of our kinds", definitions()),
@@ -157,7 +165,7 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
         Stage::new(
             "the webhook",
             vec![
-                tls_secret(SERVING_SECRET, &certificates.serving),
+                issuer.as_ref().map_or_else(|| tls_secret(SERVING_SECRET, &certificates.serving), certificate),
                 workload::service(),
                 workload::network_policy(),
                 workload::disruption_budget(),
@@ -170,7 +178,8 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
         ),
         Stage::new("what renews certificates", vec![workload::certificates(image)]),
     ]);
-    Ok(Engine { pods, replicas, bundle: certificates.bundle.clone() })
+    let trust = if issuer.is_some() { Trust::Injected } else { Trust::Bundle(certificates.bundle.clone()) };
+    Ok(Engine { pods, replicas, trust })
 }
 
 /// The objects without what only the hub and its certificates tell: to ask for rights on them, and to find them again.
@@ -191,14 +200,21 @@ impl Engine {
         for stage in &mut self.pods.stages {
             stage.objects.retain(|one| one.kind() != "Secret" || !secrets.contains(&one.name()));
         }
-        bundle.clone_into(&mut self.bundle);
+        if let Trust::Bundle(ours) = &mut self.trust {
+            bundle.clone_into(ours);
+        }
         self
+    }
+
+    /// What has the API server ask the webhook.
+    pub fn configurations(&self, failure: FailurePolicy) -> Plan {
+        configurations(&self.trust, failure)
     }
 
     /// Everything, with the configurations as they are in the end.
     pub fn whole(&self, failure: FailurePolicy) -> Plan {
         let mut stages = self.pods.stages.clone();
-        stages.extend(configurations(&self.bundle, failure).stages);
+        stages.extend(self.configurations(failure).stages);
         Plan::new(stages)
     }
 }
@@ -310,6 +326,32 @@ mod tests {
         };
         assert_eq!(of(None, false), Err(OptionsError::FormerImage));
         assert_eq!((of(None, true), of(Some("new"), false)), (Ok(2), Ok(2)));
+    }
+
+    #[test]
+    fn what_cert_manager_looks_after_is_asked_for_and_stays_with_it() {
+        let issuer = read_issuer("ClusterIssuer/internal");
+        let options = Options { image: Some("i".to_owned()), issuer: issuer.clone(), ..Options::default() };
+        let engine = plan(&options, &Running::default(), &certificates()).unwrap();
+        let whole = engine.whole(FailurePolicy::Fail);
+        assert!(!whole.objects().any(|one| one.kind() == "Secret"), "keys are cert-manager's");
+        let asked = whole.objects().find(|one| one.kind() == "Certificate").unwrap();
+        assert_eq!(asked.body()["spec"]["issuerRef"], json!({"kind": "ClusterIssuer", "name": "internal"}));
+        assert_eq!((&asked.body()["spec"]["dnsNames"], asked.namespace()), (&json!([SERVER_NAME]), Some(NAMESPACE)));
+        for configuration in whole.objects().filter(|one| one.kind().ends_with("WebhookConfiguration")) {
+            let body = configuration.body();
+            assert_eq!(
+                body["metadata"]["annotations"]["cert-manager.io/inject-ca-from"],
+                "ocm-policy-engine/ocm-policy-webhook"
+            );
+            for entry in body["webhooks"].as_array().unwrap() {
+                assert_eq!(entry["clientConfig"].get("caBundle"), None, "nobody else writes it");
+            }
+        }
+        let again = Options { issuer: None, ..options };
+        let there = Running { certificate: Some(asked.body()), ..Running::default() };
+        assert_eq!(plan(&again, &there, &certificates()).unwrap().trust, Trust::Injected);
+        assert_eq!(plan(&again, &Running::default(), &certificates()).unwrap().trust, Trust::Bundle("b".to_owned()));
     }
 
     #[test]

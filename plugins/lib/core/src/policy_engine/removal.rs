@@ -2,9 +2,10 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use ocm_api::Manifest;
+use ocm_api::cert_manager::Issuer;
 use serde_json::json;
 
-use super::{FailurePolicy, MARK, Options, PULL_SECRET, outline, within};
+use super::{FailurePolicy, MARK, Options, PULL_SECRET, Trust, certificate, outline, within};
 use crate::plan::{Plan, Stage};
 
 /// What is deleted, in this order.
@@ -19,9 +20,9 @@ pub struct Removal {
 }
 
 /// What [`super::plan`] has made. HubPolicies, Registrations, their definitions and the namespace, with all that is in it,
-/// only where `purge` says so: people have written policies, too.
-pub fn removal(purge: bool) -> Removal {
-    let configurations = super::configurations("", FailurePolicy::Ignore);
+/// only where `purge` says so: people have written policies, too. `certified`: cert-manager is asked for a certificate.
+pub fn removal(purge: bool, certified: bool) -> Removal {
+    let configurations = super::configurations(&Trust::Injected, FailurePolicy::Ignore);
     let asks = |object: &&Manifest| configurations.objects().any(|other| other.reference() == object.reference());
     let outline = outline(&Options { without_policies: true, ..Options::default() });
     let pull_secret = Manifest::of(&Secret { metadata: within(PULL_SECRET), ..Secret::default() });
@@ -35,6 +36,8 @@ pub fn removal(purge: bool) -> Removal {
             _ => first.insert(0, object),
         }
     }
+    // As long as it is there, cert-manager makes the Secret again.
+    renews.extend(certified.then(|| marked(&certificate(&Issuer::default()))));
     // The definition takes the policies along, and the namespace all that is in it.
     last.reverse();
     Removal {
@@ -74,7 +77,7 @@ mod tests {
         };
         let made = plan(&options, &super::super::Running::default(), &certificates).unwrap().whole(FailurePolicy::Fail);
         let mut made = names(&[&made]);
-        let purged = removal(true);
+        let purged = removal(true, false);
         made.retain(|name| !name.starts_with("hubpolicy."));
         assert_eq!(made, names(&[&purged.certificates, &purged.configurations, &purged.engine]));
         let kinds = |plan: &Plan| plan.objects().map(|object| object.kind().to_owned()).collect::<Vec<_>>();
@@ -82,9 +85,10 @@ mod tests {
         assert_eq!(kinds(&purged.configurations), configurations);
         assert_eq!(kinds(&purged.engine).last().map(String::as_str), Some("Namespace"));
         assert_eq!(kinds(&purged.certificates), ["CronJob"]);
-        let kept = removal(false);
+        let kept = removal(false, false);
         made.retain(|name| !name.starts_with("namespace/") && !name.starts_with("customresourcedefinition."));
         assert_eq!(made, names(&[&kept.certificates, &kept.configurations, &kept.engine]));
+        assert_eq!(kinds(&removal(false, true).certificates), ["CronJob", "Certificate"]);
         for object in
             purged.engine.objects().chain(purged.configurations.objects()).chain(purged.certificates.objects())
         {

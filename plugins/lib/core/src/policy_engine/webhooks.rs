@@ -17,13 +17,14 @@
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use ocm_api::Manifest;
+use ocm_api::cert_manager::INJECT_CA_FROM;
 use ocm_api::names::{namespaces, signers};
 use ocm_rules::cluster::ACCEPTED_BY_HUB;
 use ocm_rules::csr::CLUSTER_NAME;
 use ocm_rules::identity::GRPC_SERVER_USER;
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, WEBHOOK, meta, with};
+use super::{NAMESPACE, Trust, WEBHOOK, meta, with};
 use crate::baseline::cel::{list, text};
 use crate::baseline::certificate_requests::KUBELET_SIGNERS;
 use crate::baseline::identities;
@@ -48,11 +49,16 @@ pub enum FailurePolicy {
 }
 
 /// Both configurations. The mutating one sorts behind that of Open Cluster Management, which fills in what policies read.
-pub fn configurations(bundle: &str, failure: FailurePolicy) -> Plan {
-    let validating = Manifest::of(&ValidatingWebhookConfiguration { metadata: meta(WEBHOOK), ..Default::default() });
-    let mutating = Manifest::of(&MutatingWebhookConfiguration { metadata: meta(WEBHOOK), ..Default::default() });
-    let judge: Vec<Value> = entries().iter().map(|entry| entry.object(bundle, "/v1/validate", failure)).collect();
-    let mut change = change().object(bundle, "/v1/mutate", failure);
+pub fn configurations(trust: &Trust, failure: FailurePolicy) -> Plan {
+    let mut metadata = meta(WEBHOOK);
+    if *trust == Trust::Injected {
+        metadata.annotations = Some([(INJECT_CA_FROM.to_owned(), format!("{NAMESPACE}/{WEBHOOK}"))].into());
+    }
+    let mutating = MutatingWebhookConfiguration { metadata: metadata.clone(), ..Default::default() };
+    let validating = ValidatingWebhookConfiguration { metadata, ..Default::default() };
+    let (mutating, validating) = (Manifest::of(&mutating), Manifest::of(&validating));
+    let judge: Vec<Value> = entries().iter().map(|entry| entry.object(trust, "/v1/validate", failure)).collect();
+    let mut change = change().object(trust, "/v1/mutate", failure);
     change["reinvocationPolicy"] = "Never".into();
     Plan::new([
         Stage::new("what the webhook changes", vec![with(mutating, json!({"webhooks": [change]}))]),
@@ -152,14 +158,13 @@ struct Entry {
 }
 
 impl Entry {
-    fn object(&self, bundle: &str, path: &str, failure: FailurePolicy) -> Value {
+    fn object(&self, trust: &Trust, path: &str, failure: FailurePolicy) -> Value {
         let fails = self.waits && failure == FailurePolicy::Fail;
         let conditions =
             self.conditions.iter().map(|(name, expression)| json!({"name": name, "expression": expression}));
         let mut entry = json!({
             "name": self.name,
             "clientConfig": {
-                "caBundle": to_base64(bundle.as_bytes()),
                 "service": {"namespace": NAMESPACE, "name": WEBHOOK, "path": path, "port": 443},
             },
             "rules": [{
@@ -173,6 +178,9 @@ impl Entry {
             // Whoever does not have to wait for an answer does not wait long.
             "timeoutSeconds": if self.waits { 5 } else { 2 },
         });
+        if let Trust::Bundle(bundle) = trust {
+            entry["clientConfig"]["caBundle"] = to_base64(bundle.as_bytes()).into();
+        }
         if !self.conditions.is_empty() {
             entry["matchConditions"] = conditions.collect();
         }
@@ -291,7 +299,7 @@ mod tests {
     use super::*;
 
     fn live(bundle: &str) -> Vec<Value> {
-        let plan = configurations(bundle, FailurePolicy::Fail);
+        let plan = configurations(&Trust::Bundle(bundle.to_owned()), FailurePolicy::Fail);
         let mut all: Vec<Value> = plan.objects().map(|object| object.body().clone()).collect();
         for object in &mut all {
             object["metadata"]["uid"] = "u".into();
@@ -344,7 +352,7 @@ mod tests {
 
     #[test]
     fn entries_that_are_missing_are_named() {
-        for (planned, live) in configurations("a", FailurePolicy::Fail).objects().zip(live("b")) {
+        for (planned, live) in configurations(&Trust::Injected, FailurePolicy::Fail).objects().zip(live("b")) {
             assert_eq!(lacking(planned.body(), &live), Vec::<String>::new());
             let mut live = live;
             let last = live["webhooks"].as_array_mut().unwrap().pop().unwrap();

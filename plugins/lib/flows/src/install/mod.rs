@@ -15,4 +15,5 @@ mod survey;
 
 pub use baseline::{BaselineInstalled, BaselineRequest, install_baseline, new_baseline};
 pub use carry_out::{InstallError, Installed, Request, install, new_hub};
+pub(crate) use policy_engine::asked_for;
 pub use policy_engine::{EngineError, EngineInstalled, EngineRequest, install_policy_engine, new_policy_engine};

@@ -11,9 +11,12 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use ocm_api::cert_manager::Issuer;
 use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
 use ocm_core::plan::{Applied, Mode, Plan};
-use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError, Running};
+use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError, Running, Trust};
 use ocm_core::workload::Health;
 use ocm_core::{DryRun, Event, Failure, Narrator, Reason, Remedy, Stage, baseline};
 use ocm_kube::access::Right;
@@ -119,7 +122,8 @@ pub async fn install_policy_engine(
     let live = survey(cluster, &outline).await?;
     let certificates = renew(&live.certificates, now)?;
     let planned = engine::plan(options, &live.running(), &certificates)?;
-    let others = live.others.as_ref().zip(live.certificates.bundles.first());
+    let injected = planned.trust == Trust::Injected;
+    let others = live.others.as_ref().zip(live.certificates.bundles.first()).filter(|_| !injected);
     let is_others = others.is_some();
     let planned = match others {
         Some((whose, bundle)) => {
@@ -137,7 +141,7 @@ pub async fn install_policy_engine(
     // What refuses already goes on doing so, unless it is to stop.
     let failure = if live.fails { end } else { FailurePolicy::Ignore };
     let Some(timeout) = request.wait else {
-        let configurations = engine::configurations(&planned.bundle, failure);
+        let configurations = planned.configurations(failure);
         applied.extend(apply::plan(cluster, &configurations, dry_run, narrator, each).await?);
         ended(cluster, narrator).await?;
         return Ok(EngineInstalled { applied, fails_closed: failure == FailurePolicy::Fail, in_force: None });
@@ -150,15 +154,18 @@ pub async fn install_policy_engine(
     let mut fails_closed = live.fails;
     let in_force = async {
         ready(cluster, deadline, narrator).await?;
-        step(&engine::configurations(&planned.bundle, failure)).await?;
+        step(&planned.configurations(failure)).await?;
         fails_closed = failure == FailurePolicy::Fail;
         asked(cluster, deadline, narrator).await?;
         ended(cluster, narrator).await?;
         if failure != end {
-            step(&engine::configurations(&planned.bundle, end)).await?;
+            step(&planned.configurations(end)).await?;
             fails_closed = end == FailurePolicy::Fail;
         }
-        if !is_others && let Some(secret) = next_serving(live.certificates, &certificates, now)? {
+        if !is_others
+            && !injected
+            && let Some(secret) = next_serving(live.certificates, &certificates, now)?
+        {
             narrator.tell(Event::now("waiting until every API server knows the new authority"));
             tokio::time::sleep(LEARNS).await;
             step(&secret).await?;
@@ -201,6 +208,9 @@ async fn preflight(
             .hint(Remedy::NameHub));
         }
         return Err(cluster.explain("ask what the cluster serves", error));
+    }
+    if let Some(issuer) = &request.options.issuer {
+        can_issue(cluster, issuer).await?;
     }
     if request.mode.changes() {
         narrator.tell(Event::now("checking your rights"));
@@ -254,6 +264,8 @@ struct Live {
     deployment: Option<Value>,
     account: Option<Value>,
     renewal: Option<Value>,
+    /// What cert-manager is asked for.
+    certificate: Option<Value>,
     /// Whose the certificates are, in words; none: ours.
     others: Option<String>,
     certificates: Found,
@@ -263,8 +275,13 @@ struct Live {
 
 impl Live {
     fn running(&self) -> Running<'_> {
-        let Self { deployment, account, renewal, .. } = self;
-        Running { deployment: deployment.as_ref(), account: account.as_ref(), renews: renewal.is_some() }
+        let Self { deployment, account, renewal, certificate, .. } = self;
+        Running {
+            deployment: deployment.as_ref(),
+            account: account.as_ref(),
+            renews: renewal.is_some(),
+            certificate: certificate.as_ref(),
+        }
     }
 }
 
@@ -277,9 +294,65 @@ async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
     let deployment = find("Deployment", engine::WEBHOOK).await?;
     let account = find("ServiceAccount", engine::WEBHOOK).await?;
     let renewal = find("CronJob", engine::CERTIFICATES).await?;
+    let certificate = asked_for(cluster).await?;
     let seen = look(cluster).await?;
     let others = seen.foreign();
-    Ok(Live { deployment, account, renewal, others, certificates: seen.found, fails: seen.fails })
+    Ok(Live { deployment, account, renewal, certificate, others, certificates: seen.found, fails: seen.fails })
+}
+
+/// What cert-manager is asked for; none where nothing is, nobody serves the kind, or we may not know: whoever does not use
+/// it needs no right on it.
+///
+/// # Errors
+/// Every other failure of the request.
+pub(crate) async fn asked_for(cluster: &Cluster) -> Result<Option<Value>, Failure> {
+    match apply::read(cluster, &engine::certificate(&Issuer::default())).await {
+        Err(failure) if failure.reason == Reason::Forbidden => Ok(None),
+        found => Ok(found?.filter(|live| engine::issuer(live).is_some())),
+    }
+}
+
+/// Refuses an issuer that cannot issue anything here.
+async fn can_issue(cluster: &Cluster, issuer: &Issuer) -> Result<(), Failure> {
+    const GROUP: &str = "cert-manager.io/v1";
+    let resources = match cluster.client.list_api_group_resources(GROUP).await {
+        Ok(resources) => resources,
+        Err(error) if matches!(explain(&error).reason, Reason::NotFound | Reason::KindNotServed) => {
+            let sentence = format!("the cluster serves no {GROUP} ({})", cluster.label());
+            return Err(Failure::refused(sentence)
+                .hint("install cert-manager there, or let the webhook have an authority of its own"));
+        }
+        Err(error) => return Err(cluster.explain("ask what the cluster serves", error)),
+    };
+    let kind = issuer.kind.as_deref().unwrap_or("Issuer");
+    // Those of other groups are whoever's who serves them.
+    let Some(resource) = resources.resources.iter().find(|one| issuer.group.is_none() && one.kind == kind) else {
+        return Ok(());
+    };
+    let kind = ApiResource {
+        group: "cert-manager.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: GROUP.to_owned(),
+        kind: kind.to_owned(),
+        plural: resource.name.clone(),
+    };
+    let api: Api<DynamicObject> = if resource.namespaced {
+        Api::namespaced_with(cluster.client.clone(), engine::NAMESPACE, &kind)
+    } else {
+        Api::all_with(cluster.client.clone(), &kind)
+    };
+    let place = if resource.namespaced { format!(" in the namespace {}", engine::NAMESPACE) } else { String::new() };
+    match api.get_metadata_opt(&issuer.name).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err(Failure::new(
+            Reason::NotFound,
+            format!("there is no {} {}{place} ({})", kind.kind, issuer.name, cluster.label()),
+        )
+        .hint(format!("see which there are: kubectl get {} -A", resource.name))),
+        // Whoever may not look at issuers may ask them all the same.
+        Err(error) if explain(&error).reason == Reason::Forbidden => Ok(()),
+        Err(error) => Err(cluster.explain(format_args!("read {} {}", kind.kind, issuer.name), error)),
+    }
 }
 
 /// Waits until every pod answers.
@@ -289,7 +362,11 @@ async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) ->
         for name in [engine::WEBHOOK, engine::CONTROLLER] {
             match workload::deployment(cluster, engine::NAMESPACE, name).await? {
                 Health::Ready => {}
-                Health::NotYet { because } | Health::Stuck { because } => return Ok(Check::Unwatched(because)),
+                Health::NotYet { because } | Health::Stuck { because } => {
+                    // A pod that has no certificate yet says only that it does not start.
+                    let waits = asked_for(cluster).await?.as_ref().and_then(engine::waits_for);
+                    return Ok(Check::Unwatched(waits.unwrap_or(because)));
+                }
             }
         }
         Ok(Check::Ready(()))

@@ -35,7 +35,7 @@ impl Asking {
 /// # Errors
 /// When a right is missing, or somebody else made an object of such a name; the failure of a request.
 pub async fn find_asking(hub: &Cluster, dry_run: DryRun, narrator: &dyn Narrator) -> Result<Asking, Failure> {
-    let configurations = engine::removal(false).configurations;
+    let configurations = engine::removal(false, false).configurations;
     if dry_run == DryRun::No {
         narrator.tell(Event::now("checking your rights"));
         let mut rights = access::to_remove(&configurations);

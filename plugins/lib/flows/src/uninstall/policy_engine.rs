@@ -17,7 +17,10 @@ use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
 use ocm_kube::access::Right;
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply, remove};
+use ocm_policy_certificates::look;
 use ocm_rules::cluster::{ACCEPTED_BY_HUB, HELD};
+
+use crate::install::asked_for;
 
 /// What the rights are needed for.
 const PURPOSE: &str = "uninstall the policy engine";
@@ -76,7 +79,9 @@ pub async fn find_policy_engine(
     request: EngineRequest,
     narrator: &dyn Narrator,
 ) -> Result<EngineFound, Failure> {
-    let Removal { certificates, configurations, engine } = engine::removal(request.purge);
+    // Who may not see what cert-manager is asked for is told of the right that is missing.
+    let certified = asked_for(cluster).await?.is_some() || look(cluster).await.is_ok_and(|seen| seen.is_injected());
+    let Removal { certificates, configurations, engine } = engine::removal(request.purge, certified);
     let policies = Right::new("list", "policy.kubectl-ocm.dev", "hubpolicies");
     if request.dry_run == DryRun::No {
         narrator.tell(Event::now("checking your rights"));
@@ -172,7 +177,7 @@ async fn tell_held(cluster: &Cluster, narrator: &dyn Narrator) {
 async fn gone(cluster: &Cluster, purge: bool, timeout: Duration, narrator: &dyn Narrator) -> Result<(), Failure> {
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), engine::NAMESPACE);
     let pause = Duration::from_millis(500);
-    let last = if purge { engine::removal(true).engine } else { Plan::default() };
+    let last = if purge { engine::removal(true, false).engine } else { Plan::default() };
     until("waiting until the pods are gone", Instant::now() + timeout, pause, narrator, async || {
         let ours = ListParams::default().labels(engine::PODS);
         let left = pods.list_metadata(&ours).await.map_err(|error| cluster.explain("list pods", error))?.items.len();
