@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -50,6 +51,40 @@ impl Manifest {
             plural: K::plural(&dynamic).into_owned(),
             namespace: object.meta().namespace.clone(),
             name: object.meta().name.clone().unwrap_or_default(),
+            body,
+            exact: false,
+        }
+    }
+
+    /// The manifest of an object of this kind with these members besides its metadata, `null` for none. Unlike [`of`](Self::of) it does not
+    /// bring the code for all that the kind can hold.
+    ///
+    /// # Panics
+    ///
+    /// If the metadata does not serialise to JSON, which it does.
+    pub fn with<K>(metadata: &ObjectMeta, members: Value) -> Self
+    where
+        K: Resource,
+        K::DynamicType: Default,
+    {
+        let dynamic = K::DynamicType::default();
+        let (api_version, kind) = (K::api_version(&dynamic).into_owned(), K::kind(&dynamic).into_owned());
+        let metadata_of = serde_json::to_value(metadata).expect("metadata is plain JSON");
+        let mut body = Map::new();
+        body.insert("apiVersion".to_owned(), Value::from(api_version.as_str()));
+        body.insert("kind".to_owned(), Value::from(kind.as_str()));
+        body.insert("metadata".to_owned(), metadata_of);
+        if let Value::Object(members) = members {
+            body.extend(members);
+        }
+        let mut body = Value::Object(body);
+        tidy(&mut body);
+        Self {
+            api_version,
+            kind,
+            plural: K::plural(&dynamic).into_owned(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone().unwrap_or_default(),
             body,
             exact: false,
         }

@@ -249,21 +249,13 @@ fn within(name: &str) -> ObjectMeta {
     ObjectMeta { namespace: Some(NAMESPACE.to_owned()), ..meta(name) }
 }
 
-/// An object with these members besides its metadata. Typed, each would bring the code for all that its kind can hold.
-fn with(mut manifest: Manifest, members: Value) -> Manifest {
-    if let (Some(body), Value::Object(members)) = (manifest.body_mut().as_object_mut(), members) {
-        body.extend(members);
-    }
-    manifest
-}
-
 /// Pods here get no rights on their nodes.
 fn namespace() -> Manifest {
     let mut metadata = meta(NAMESPACE);
     let levels = ["enforce", "audit", "warn"];
     let labels = levels.map(|level| (format!("pod-security.kubernetes.io/{level}"), "restricted".to_owned()));
     metadata.labels.get_or_insert_default().extend(labels);
-    Manifest::of(&Namespace { metadata, ..Namespace::default() })
+    Manifest::with::<Namespace>(&metadata, Value::Null)
 }
 
 fn definitions() -> Vec<Manifest> {
@@ -276,12 +268,9 @@ fn definitions() -> Vec<Manifest> {
 }
 
 fn service_account(name: &str, pulls: &[String]) -> Manifest {
-    let account = Manifest::of(&ServiceAccount { metadata: within(name), ..ServiceAccount::default() });
-    if pulls.is_empty() {
-        return account;
-    }
     let secrets: Vec<Value> = pulls.iter().map(|name| json!({ "name": name })).collect();
-    with(account, json!({ "imagePullSecrets": secrets }))
+    let pulls = if pulls.is_empty() { Value::Null } else { json!({ "imagePullSecrets": secrets }) };
+    Manifest::with::<ServiceAccount>(&within(name), pulls)
 }
 
 fn pull_secret(credentials: &PullCredentials) -> Manifest {
@@ -290,8 +279,7 @@ fn pull_secret(credentials: &PullCredentials) -> Manifest {
 }
 
 fn tls_secret(name: &str, pair: &Pair) -> Manifest {
-    let secret = Manifest::of(&Secret { metadata: within(name), ..Secret::default() });
-    with(secret, json!({"type": "kubernetes.io/tls", "data": pair.to_data()}))
+    Manifest::with::<Secret>(&within(name), json!({"type": "kubernetes.io/tls", "data": pair.to_data()}))
 }
 
 #[cfg(test)]

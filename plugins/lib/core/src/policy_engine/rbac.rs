@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{CERTIFICATES, CONTROLLER, NAMESPACE, WEBHOOK, with};
+use super::{CERTIFICATES, CONTROLLER, NAMESPACE, WEBHOOK};
 
 /// The files of the documentation.
 const ROLES: &str = include_str!("../../../../../docs/rbac/policy-webhook.yaml");
@@ -35,24 +35,21 @@ fn bound(file: &str, account: &str) -> Vec<Manifest> {
 
 fn both(role: &Value, account: &str) -> [Manifest; 2] {
     let text = |member: &str| role["metadata"][member].as_str().map(str::to_owned);
-    let metadata = || {
-        let mut metadata = super::meta(&text("name").unwrap_or_default());
-        metadata.namespace = text("namespace");
-        metadata
-    };
-    let (own, binding) = match metadata().namespace {
-        None => (
-            Manifest::of(&ClusterRole { metadata: metadata(), ..ClusterRole::default() }),
-            Manifest::of(&ClusterRoleBinding { metadata: metadata(), ..ClusterRoleBinding::default() }),
-        ),
-        Some(_) => (
-            Manifest::of(&Role { metadata: metadata(), ..Role::default() }),
-            Manifest::of(&RoleBinding { metadata: metadata(), ..RoleBinding::default() }),
-        ),
+    let mut metadata = super::meta(&text("name").unwrap_or_default());
+    metadata.namespace = text("namespace");
+    let rules = json!({"rules": role["rules"]});
+    let own = match metadata.namespace {
+        None => Manifest::with::<ClusterRole>(&metadata, rules),
+        Some(_) => Manifest::with::<Role>(&metadata, rules),
     };
     let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": own.kind(), "name": own.name()});
     let subjects = json!([{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": account}]);
-    [with(own, json!({"rules": role["rules"]})), with(binding, json!({"roleRef": reference, "subjects": subjects}))]
+    let bound = json!({"roleRef": reference, "subjects": subjects});
+    let binding = match metadata.namespace {
+        None => Manifest::with::<ClusterRoleBinding>(&metadata, bound),
+        Some(_) => Manifest::with::<RoleBinding>(&metadata, bound),
+    };
+    [own, binding]
 }
 
 #[cfg(test)]

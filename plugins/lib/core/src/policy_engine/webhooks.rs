@@ -24,7 +24,7 @@ use ocm_rules::csr::CLUSTER_NAME;
 use ocm_rules::identity::GRPC_SERVER_USER;
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, Trust, WEBHOOK, meta, with};
+use super::{NAMESPACE, Trust, WEBHOOK, meta};
 use crate::baseline::cel::{list, text};
 use crate::baseline::certificate_requests::KUBELET_SIGNERS;
 use crate::baseline::identities;
@@ -54,15 +54,14 @@ pub fn configurations(trust: &Trust, failure: FailurePolicy) -> Plan {
     if *trust == Trust::Injected {
         metadata.annotations = Some([(INJECT_CA_FROM.to_owned(), format!("{NAMESPACE}/{WEBHOOK}"))].into());
     }
-    let mutating = MutatingWebhookConfiguration { metadata: metadata.clone(), ..Default::default() };
-    let validating = ValidatingWebhookConfiguration { metadata, ..Default::default() };
-    let (mutating, validating) = (Manifest::of(&mutating), Manifest::of(&validating));
     let judge: Vec<Value> = entries().iter().map(|entry| entry.object(trust, "/v1/validate", failure)).collect();
     let mut change = change().object(trust, "/v1/mutate", failure);
     change["reinvocationPolicy"] = "Never".into();
+    let mutating = Manifest::with::<MutatingWebhookConfiguration>(&metadata, json!({"webhooks": [change]}));
+    let validating = Manifest::with::<ValidatingWebhookConfiguration>(&metadata, json!({"webhooks": judge}));
     Plan::new([
-        Stage::new("what the webhook changes", vec![with(mutating, json!({"webhooks": [change]}))]),
-        Stage::new("what the webhook judges", vec![with(validating, json!({"webhooks": judge}))]),
+        Stage::new("what the webhook changes", vec![mutating]),
+        Stage::new("what the webhook judges", vec![validating]),
     ])
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{CERTIFICATES, CONTROLLER, MARK, SERVING_SECRET, WEBHOOK, meta, with, within};
+use super::{CERTIFICATES, CONTROLLER, MARK, SERVING_SECRET, WEBHOOK, meta, within};
 
 /// Names of the containers, which are the roles of the program.
 const CONTAINER: &str = "webhook";
@@ -50,15 +50,13 @@ fn selector(name: &str) -> Value {
 /// Clusters wait for these pods, so they go before ordinary ones. The classes of Kubernetes itself are for what a cluster
 /// cannot work without, which it can, and quotas keep them to kube-system on many clusters.
 pub(super) fn priority_class() -> Manifest {
-    let class = Manifest::of(&PriorityClass { metadata: meta(WEBHOOK), ..PriorityClass::default() });
     let description = "The policy engine of a hub: registrations wait while it has no pod.";
-    with(class, json!({"value": 1_000_000, "description": description}))
+    Manifest::with::<PriorityClass>(&meta(WEBHOOK), json!({"value": 1_000_000, "description": description}))
 }
 
 pub(super) fn service() -> Manifest {
-    let service = Manifest::of(&Service { metadata: within(WEBHOOK), ..Service::default() });
     let ports = json!([{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "reviews"}]);
-    with(service, json!({"spec": {"selector": selector(WEBHOOK), "ports": ports}}))
+    Manifest::with::<Service>(&within(WEBHOOK), json!({"spec": {"selector": selector(WEBHOOK), "ports": ports}}))
 }
 
 /// Reviews and probes come in, and nothing else. API servers are no pods, and where they come from differs from cluster to
@@ -73,25 +71,23 @@ pub(super) fn controller_network_policy() -> Manifest {
 }
 
 fn ingress(name: &str, ports: &[u16]) -> Manifest {
-    let policy = Manifest::of(&NetworkPolicy { metadata: within(name), ..NetworkPolicy::default() });
     let ports: Vec<Value> = ports.iter().map(|number| json!({"port": number, "protocol": "TCP"})).collect();
     let spec = json!({
         "podSelector": {"matchLabels": selector(name)},
         "policyTypes": ["Ingress"],
         "ingress": [{"ports": ports}],
     });
-    with(policy, json!({"spec": spec}))
+    Manifest::with::<NetworkPolicy>(&within(name), json!({"spec": spec}))
 }
 
 /// One pod at a time, and those that do not work do not keep a node from being drained.
 pub(super) fn disruption_budget() -> Manifest {
-    let budget = Manifest::of(&PodDisruptionBudget { metadata: within(WEBHOOK), ..PodDisruptionBudget::default() });
     let spec = json!({
         "maxUnavailable": 1,
         "selector": {"matchLabels": selector(WEBHOOK)},
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     });
-    with(budget, json!({"spec": spec}))
+    Manifest::with::<PodDisruptionBudget>(&within(WEBHOOK), json!({"spec": spec}))
 }
 
 pub(super) fn webhook(image: &str, replicas: i32) -> Manifest {
@@ -118,7 +114,6 @@ pub(super) fn controller(image: &str, replicas: i32) -> Manifest {
 
 /// Renews certificates in runs of its own. It listens to nobody, and holds rights that what listens must not have.
 pub(super) fn certificates(image: &str) -> Manifest {
-    let job = Manifest::of(&CronJob { metadata: within(CERTIFICATES), ..CronJob::default() });
     let pod = json!({
         "serviceAccountName": CERTIFICATES,
         "priorityClassName": WEBHOOK,
@@ -150,7 +145,7 @@ pub(super) fn certificates(image: &str) -> Manifest {
             },
         },
     });
-    with(job, json!({"spec": spec}))
+    Manifest::with::<CronJob>(&within(CERTIFICATES), json!({"spec": spec}))
 }
 
 /// What tells the pods, and that they are ours.
@@ -161,14 +156,13 @@ fn labels(name: &str) -> Value {
 }
 
 fn deployment(name: &str, replicas: i32, pod: &Value) -> Manifest {
-    let deployment = Manifest::of(&Deployment { metadata: within(name), ..Deployment::default() });
     let spec = json!({
         "replicas": replicas,
         "selector": {"matchLabels": selector(name)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
         "template": {"metadata": {"labels": labels(name)}, "spec": pod},
     });
-    with(deployment, json!({"spec": spec}))
+    Manifest::with::<Deployment>(&within(name), json!({"spec": spec}))
 }
 
 fn pod(name: &str, grace_seconds: u16, container: &Value, volumes: &[Value]) -> Value {
