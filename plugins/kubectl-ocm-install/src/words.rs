@@ -15,7 +15,7 @@ pub(crate) fn failure(error: InstallError) -> Failure {
 
 /// Why a policy engine could not be installed, for people.
 pub(crate) fn engine_failure(error: EngineError) -> Failure {
-    use policy_engine::OptionsError::{FormerImage, NoImage, NoReplicas};
+    use policy_engine::OptionsError::{FormerImage, NoImage, NoIssuer, NoReplicas};
     match error {
         EngineError::Failed(failure) => failure,
         EngineError::Options(NoImage) => Failure::usage("no image is named, and the hub runs none yet")
@@ -24,6 +24,15 @@ pub(crate) fn engine_failure(error: EngineError) -> Failure {
         EngineError::Options(NoReplicas) => {
             Failure::usage("--replicas must be at least 1: without a pod nobody registers")
         }
+        EngineError::Options(NoIssuer) => {
+            Failure::usage("the webhook serves a certificate of cert-manager, and nothing tells who issues it")
+                .hint("name the issuer: --certificate-issuer KIND/NAME; or, if it is known, get the right to read the Certificate")
+        }
+        EngineError::NeedsWait => Failure::usage(
+            "--certificate-issuer replaces an authority that the API server trusts, and without --wait registrations would \
+             be refused meanwhile",
+        )
+        .hint("add --wait"),
         EngineError::Options(FormerImage) => {
             Failure::usage("no image is named, and the one that runs is of a release that renews no certificates")
                 .hint("name one of this release: --image REGISTRY/ocm-policy-webhook:VERSION")

@@ -1,6 +1,6 @@
 //! What cert-manager does with one Certificate: it issues it by an authority of its own, keeps the Secret as long as the
-//! Certificate is there, and has the configurations that name it trust the authority. What is tested is what the API server
-//! makes of it.
+//! Certificate is there, and has the configurations that name it trust the authority and no other. What is tested is what the
+//! API server makes of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use control_plane::Cluster;
 use ocm_api::cert_manager::INJECT_CA_FROM;
+use ocm_core::certificate::to_base64;
 use ocm_core::policy_engine::{Pair, webhooks};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
@@ -44,8 +45,11 @@ pub fn define(cluster: &Cluster) {
     cluster
         .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
         .expect("they are served");
-    let issuer = json!({"apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer", "metadata": {"name": "internal"}});
-    apply(cluster, "issuer", &json!({"spec": {"ca": {"secretName": "ca"}}, ..issuer}));
+    let issuer = json!({
+        "apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer", "metadata": {"name": "internal"},
+        "spec": {"ca": {"secretName": "ca"}},
+    });
+    apply(cluster, "issuer", &issuer);
 }
 
 /// Does something while it works.
@@ -106,6 +110,13 @@ impl Authority {
         if !is_issued {
             self.issue(cluster, name, spec);
         }
+        let generation = &certificate["metadata"]["generation"];
+        if certificate.pointer("/status/conditions/0/observedGeneration") != Some(generation) {
+            let ready = json!({"type": "Ready", "status": "True", "observedGeneration": generation});
+            let patch = format!("--patch={}", json!({"status": {"conditions": [ready]}}));
+            let how = ["--subresource=status", "--type=merge", &patch];
+            let _ = cluster.kubectl(&[&["patch"], &CERTIFICATE[..], &how].concat());
+        }
         for kind in CONFIGURATIONS {
             let Some(live) = get(&[kind, CERTIFICATE[1]]) else { continue };
             if live["metadata"]["annotations"][INJECT_CA_FROM] != "ocm-policy-engine/ocm-policy-webhook" {
@@ -126,8 +137,10 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate").pem();
         let pair = Pair { certificate, key: key.serialize_pem() };
         let namespace = CERTIFICATE[2].trim_start_matches("--namespace=");
+        let mut data = pair.to_data();
+        data["ca.crt"] = to_base64(self.pem.as_bytes()).into();
         let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": pair.to_data(),
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": data,
             "metadata": {"name": name, "namespace": namespace, "labels": spec["secretTemplate"]["labels"],
                 "annotations": {ISSUED: "internal"}},
         });

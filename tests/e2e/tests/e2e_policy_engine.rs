@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use control_plane::Spec;
@@ -17,6 +18,7 @@ use e2e_tests::{Said, cert_manager, kubectl_ocm, run, until_within};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
+use ocm_core::policy_engine::webhooks;
 use serde_json::{Value, json};
 
 /// Kinds of which the engine has objects.
@@ -485,14 +487,24 @@ fn what_was_installed_is_taken_away_and_what_people_made_stays_until_they_say_so
     let said = uninstall(&remover, &["--yes"], 0);
     assert!(said.stdout.is_empty() && said.stderr.contains("there is no policy engine"), "{said:?}");
 
-    // Installed again over what was left, with certificates of cert-manager, and taken away with all of it.
-    with_cert_manager(&hub, &keeper, &remover);
+    // Installed again over what was left, handed over to cert-manager, and taken away with all of it.
+    install(&keeper, &["--image", IMAGE, "--wait", "--replicas=1"], 0);
+    assert_eq!(policies(&hub), closed());
+    hand_over(&hub, &keeper);
+    let said = run(&mut command(&remover, "uninstall", &["--yes"]));
+    assert!(said.code == Some(1) && said.stderr.contains("delete certificates.cert-manager.io"), "{said:?}");
+    assert_eq!(policies(&hub), closed());
+    let said = uninstall(hub.cluster.kubeconfig(), &["--yes", "--wait", "--purge", "-o", "json"], 0);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&document["gone"], &document["changed"]), (&json!(true), &json!(true)), "{said:?}");
+    assert!(said.stdout.contains("ocm-policy-webhook-issued"), "{said:?}");
     assert!(engine(&hub).is_empty(), "{:?}", engine(&hub));
 }
 
-fn with_cert_manager(hub: &Hub, keeper: &Path, remover: &Path) {
+/// Has cert-manager look after the certificate of an engine for which registrations wait; none of them is refused meanwhile.
+fn hand_over(hub: &Hub, keeper: &Path) {
     let admin = hub.cluster.kubeconfig();
-    let by = |issuer: &'static str| ["--image", IMAGE, "--wait", "--replicas=1", "--certificate-issuer", issuer];
+    let by = |issuer: &'static str| ["--wait", "--certificate-issuer", issuer];
     let before = engine(hub);
     let said = install(admin, &by("ClusterIssuer/internal"), 3);
     assert!(said.stderr.contains("the cluster serves no cert-manager.io/v1"), "{said:?}");
@@ -501,35 +513,71 @@ fn with_cert_manager(hub: &Hub, keeper: &Path, remover: &Path) {
     assert!(said.stderr.contains("there is no ClusterIssuer other"), "{said:?}");
     let said = install(keeper, &by("ClusterIssuer/internal"), 1);
     assert!(said.stderr.contains("create certificates.cert-manager.io"), "{said:?}");
+    let said = install(admin, &["--certificate-issuer", "ClusterIssuer/internal"], 2);
+    assert!(said.stderr.contains("add --wait"), "{said:?}");
     assert_eq!(engine(hub), before);
-    let secrets = || -> Vec<String> {
-        let all = list(hub, &["secrets", "--namespace=ocm-policy-engine"]);
-        all.iter().map(|secret| text(secret, "/metadata/name")).collect()
-    };
-    // Nobody issues it yet, and the reason is told.
+
+    // Nobody issues it: that is told, and the hub goes on with what it has.
     let said = run(command(admin, "install", &by("ClusterIssuer/internal")).arg("--timeout=4s"));
-    assert_eq!((said.code, secrets()), (Some(124), Vec::new()), "{said:?}");
+    let why = "cert-manager has said nothing of the Certificate ocm-policy-webhook yet";
+    assert!(said.code == Some(124) && said.stderr.contains(why), "{said:?}");
+    assert_eq!((policies(hub), create(hub, Who::Bootstrap, |_| ())), (closed(), Answer::Passed));
+    let serves = || -> String {
+        let path = "--output=jsonpath={.spec.template.spec.volumes[?(@.name==\"tls\")].secret.secretName}";
+        let of = ["get", "deployment", "ocm-policy-webhook", "--namespace=ocm-policy-engine", path];
+        hub.cluster.kubectl(&of).expect("it is read")
+    };
+    assert_eq!(serves(), "ocm-policy-webhook-tls");
+
     cert_manager::beside(&hub.cluster, || {
-        let said = install(admin, &by("ClusterIssuer/internal"), 0);
-        assert_eq!((policies(hub), secrets()), (closed(), vec!["ocm-policy-webhook-tls".to_owned()]), "{said:?}");
-        assert!(matches!(
-            create(hub, Who::Bootstrap, |one| one.spec.hub_accepts_client = Some(true)),
-            Answer::Refused(_)
-        ));
-        // Whoever does not say it again does not change it, and renders no key.
+        let (ended, mut tries, mut refused) = (AtomicBool::new(false), 0, Vec::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    tries += 1;
+                    match create(hub, Who::Bootstrap, |_| ()) {
+                        Answer::Passed => std::thread::sleep(Duration::from_millis(50)),
+                        Answer::Refused(why) => refused.push(why),
+                    }
+                }
+            });
+            let said = run(command(admin, "install", &by("ClusterIssuer/internal")).arg("--timeout=180s"));
+            // The authority that is injected replaces all others.
+            until_within(
+                PODS,
+                "it is injected",
+                || bundles(hub).join("\n"),
+                || {
+                    let all = bundles(hub);
+                    all.len() == 9 && all.iter().all(|bundle| *bundle == all[0] && bundle.matches("BEGIN").count() == 1)
+                },
+            );
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(said.code, Some(0), "{said:?}");
+        });
+        assert!(tries > 100 && refused.is_empty(), "{tries}: {refused:?}");
+        assert_eq!((policies(hub), serves()), (closed(), "ocm-policy-webhook-issued".to_owned()));
+        let probe = create(hub, Who::Admin, |one| one.metadata.name = Some("ocm-policy-engine-probe".to_owned()));
+        assert!(matches!(&probe, Answer::Refused(why) if why.contains("keeps this name to itself")), "{probe:?}");
+        // Whoever does not say it again does not change it, and what renews our own leaves it alone.
         let said = install(admin, &[], 0);
         let changed: Vec<&str> = said.stdout.lines().filter(|line| !line.ends_with(" unchanged")).collect();
         assert_eq!((changed, policies(hub)), (Vec::new(), closed()));
-        // A renewal by somebody else's run is left to cert-manager, too.
-        let said = run(&mut command(remover, "uninstall", &["--yes"]));
-        assert_eq!(said.code, Some(1), "{said:?}");
-        assert!(said.stderr.contains("delete certificates.cert-manager.io"), "{said:?}");
-        assert_eq!(policies(hub), closed());
-        let said = uninstall(admin, &["--yes", "--wait", "--purge", "-o", "json"], 0);
-        let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
-        assert_eq!((&document["gone"], &document["changed"]), (&json!(true), &json!(true)), "{said:?}");
-        assert!(said.stdout.contains("certificate.cert-manager.io"), "{said:?}");
+        let place = "--namespace=ocm-policy-engine";
+        let job = ["create", "job", "try", "--from=cronjob/ocm-policy-certificates", place];
+        assert_eq!(kubectl(hub, &job), Answer::Passed);
+        let wait = ["wait", "--for=condition=complete", "job/try", "--timeout=60s", place];
+        assert_eq!(kubectl(hub, &wait), Answer::Passed);
+        let rendered = install(admin, &["--image", IMAGE, "--render", "--certificate-issuer", "Issuer/x"], 0);
+        assert!(rendered.stdout.contains("kind: Certificate") && !rendered.stdout.contains("kind: Secret"));
     });
+}
+
+/// What each entry has the API server trust, as PEM.
+fn bundles(hub: &Hub) -> Vec<String> {
+    let all = list(hub, &["validatingwebhookconfigurations,mutatingwebhookconfigurations"]);
+    let ours = all.iter().filter(|one| text(one, "/metadata/name") == "ocm-policy-webhook");
+    ours.flat_map(webhooks::bundles).map(|bundle| String::from_utf8_lossy(&bundle).into_owned()).collect()
 }
 
 #[test]

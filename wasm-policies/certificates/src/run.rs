@@ -5,7 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use ocm_api::Manifest;
-use ocm_core::policy_engine::{AUTHORITY_SECRET, Options, Pair, SERVING_SECRET, outline, webhooks};
+use ocm_api::cert_manager::INJECT_CA_FROM;
+use ocm_core::certificate::{from_pem, to_pem};
+use ocm_core::policy_engine::{AUTHORITY_SECRET, NAMESPACE, Options, Pair, SERVING_SECRET, WEBHOOK, outline, webhooks};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::apply::{FIELD_MANAGER, api, read};
 use ocm_kube::{Cluster, access, explain};
@@ -86,6 +88,14 @@ impl Seen {
         self.injected().is_some()
     }
 
+    /// Whether it does so for the certificate that an installation has asked it for, which is served from another Secret.
+    fn is_issued(&self) -> bool {
+        let own = format!("{NAMESPACE}/{WEBHOOK}");
+        let from =
+            |(_, live): &Live| live.as_ref().is_some_and(|live| live["metadata"]["annotations"][INJECT_CA_FROM] == own);
+        self.configurations.iter().any(from)
+    }
+
     fn injected(&self) -> Option<&Live> {
         self.configurations.iter().find(|(_, live)| {
             let annotations = live.as_ref().and_then(|live| live.pointer("/metadata/annotations")?.as_object());
@@ -120,6 +130,10 @@ pub async fn run(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> 
         let seen = look(hub).await?;
         // What a machine with a wrong clock makes, nobody else would take for valid.
         let now = access::clock(hub).await?;
+        if seen.is_issued() {
+            narrator.tell(Event::note("cert-manager looks after the certificate: nothing was changed"));
+            return Ok(());
+        }
         if let Some(whose) = seen.foreign() {
             ends_soon(&seen.found, now).map_or(Ok(()), Err)?;
             narrator.tell(Event::note(format!("{whose}: nothing was changed")));
@@ -162,6 +176,37 @@ pub async fn run(hub: &Cluster, narrator: &dyn Narrator) -> Result<(), Failure> 
         }
     }
     let sentence = "somebody else changes the webhook's certificates or configurations all the time";
+    Err(Failure::new(Reason::Conflict, sentence).hint("see in the audit log of the hub who it is"))
+}
+
+/// Has the API server trust these authorities (PEM) besides those that it trusts now. Whether it did not yet.
+///
+/// # Errors
+/// The failure of a request; [`Reason::Conflict`] where others change the same all the time.
+pub async fn trust_also(hub: &Cluster, authorities: &str, narrator: &dyn Narrator) -> Result<bool, Failure> {
+    let wanted = from_pem(authorities.as_bytes()).unwrap_or_default();
+    let mut changed = false;
+    for _ in 0..LOOKS {
+        let seen = look(hub).await?;
+        let lacks = |bundle: &Vec<u8>| {
+            let trusted = from_pem(bundle).unwrap_or_default();
+            wanted.iter().any(|one| !trusted.contains(one))
+        };
+        let Some(present) = seen.found.bundles.iter().find(|bundle| lacks(bundle)) else { return Ok(changed) };
+        let mut all = from_pem(present).unwrap_or_default();
+        all.extend(wanted.iter().filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
+        let pem = to_pem(&all);
+        for (manifest, live) in &seen.configurations {
+            if let Some(patch) = live.as_ref().and_then(|live| webhooks::trust(live, &pem))
+                && trust(hub, manifest, patch).await?
+            {
+                changed = true;
+                let what = format!("{} has the API server trust one more authority", name(manifest));
+                narrator.tell(Event::note(what));
+            }
+        }
+    }
+    let sentence = "somebody else changes the webhook's configurations all the time";
     Err(Failure::new(Reason::Conflict, sentence).hint("see in the audit log of the hub who it is"))
 }
 

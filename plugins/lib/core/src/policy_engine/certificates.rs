@@ -4,11 +4,13 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
 use ocm_api::Manifest;
 use ocm_api::cert_manager::{Certificate, CertificateSpec, Issuer, PrivateKey, SecretTemplate};
 use serde_json::{Value, json};
 
-use super::{MARK, SERVING_SECRET, WEBHOOK, within};
+use super::{ISSUED_SECRET, MARK, WEBHOOK, within};
+use crate::certificate::from_pem;
 
 /// The name of the webhook's Service as the API server calls it: what the serving certificate is valid for.
 pub const SERVER_NAME: &str = "ocm-policy-webhook.ocm-policy-engine.svc";
@@ -72,7 +74,7 @@ pub enum Trust {
 pub fn certificate(issuer: &Issuer) -> Manifest {
     let (key, value) = MARK;
     let spec = CertificateSpec {
-        secret_name: SERVING_SECRET.to_owned(),
+        secret_name: ISSUED_SECRET.to_owned(),
         // By its label a removal knows that the Secret is ours.
         secret_template: SecretTemplate { labels: [(key.to_owned(), value.to_owned())].into() },
         issuer_ref: issuer.clone(),
@@ -88,6 +90,11 @@ pub fn certificate(issuer: &Issuer) -> Manifest {
     Manifest::of(&Certificate { metadata: within(WEBHOOK), ..Certificate::new(WEBHOOK, spec) })
 }
 
+/// The Secret that it is put into, without what it holds.
+pub fn issued_secret() -> Manifest {
+    Manifest::with::<Secret>(&within(ISSUED_SECRET), Value::Null)
+}
+
 /// Who issues a live [`certificate`]; none where it is not of our make.
 pub fn issuer(live: &Value) -> Option<Issuer> {
     let (key, value) = MARK;
@@ -95,12 +102,35 @@ pub fn issuer(live: &Value) -> Option<Issuer> {
     is_ours.then(|| serde_json::from_value(live["spec"]["issuerRef"].clone()).ok())?
 }
 
-/// What cert-manager says that a live [`certificate`] waits for; none once it is issued, and before anything is said.
-pub fn waits_for(live: &Value) -> Option<String> {
-    let all = live.pointer("/status/conditions")?.as_array()?;
-    let ready = all.iter().find(|condition| condition["type"] == "Ready")?;
-    let text = |member: &str| ready[member].as_str().unwrap_or_default();
-    (ready["status"] != "True").then(|| format!("cert-manager says of the Certificate {WEBHOOK}: {}", text("message")))
+/// What a live [`certificate`] and the Secret that it is put into lack; none once it is issued with its authority.
+pub fn lacks(live: &Value, secret: Option<&Value>) -> Option<String> {
+    let all = live.pointer("/status/conditions").and_then(Value::as_array);
+    let ready = all.into_iter().flatten().find(|condition| condition["type"] == "Ready");
+    let Some(ready) = ready.filter(|ready| is_of(ready, live)) else {
+        return Some(format!("cert-manager has said nothing of the Certificate {WEBHOOK} yet"));
+    };
+    if ready["status"] != "True" {
+        let said = ready["message"].as_str().unwrap_or_default();
+        return Some(format!("cert-manager says of the Certificate {WEBHOOK}: {said}"));
+    }
+    let Some(secret) = secret else { return Some(format!("there is no Secret {ISSUED_SECRET} yet")) };
+    authority(secret).is_none().then(|| {
+        format!(
+            "the issuer puts no authority into ca.crt of the Secret {ISSUED_SECRET}, so nobody can verify the webhook"
+        )
+    })
+}
+
+/// Whether a condition is about what the object asks for now.
+fn is_of(condition: &Value, object: &Value) -> bool {
+    let of = |value: &Value| value.as_i64();
+    of(&condition["observedGeneration"]).is_none_or(|seen| Some(seen) >= of(&object["metadata"]["generation"]))
+}
+
+/// The authorities that cert-manager has put beside a certificate, as PEM; none where there are none.
+pub fn authority(secret: &Value) -> Option<String> {
+    let text = String::from_utf8(STANDARD.decode(secret["data"]["ca.crt"].as_str()?).ok()?).ok()?;
+    from_pem(text.as_bytes()).is_some_and(|all| !all.is_empty()).then_some(text)
 }
 
 /// An issuer as people write it, `KIND[.GROUP]/NAME`; none where it is something else.
@@ -153,12 +183,25 @@ mod tests {
     #[test]
     fn what_somebody_else_has_made_says_nothing_and_what_waits_says_why() {
         let mut live = certificate(&Issuer { name: "a".to_owned(), ..Issuer::default() }).body().clone();
-        assert_eq!(waits_for(&live), None);
+        let pem = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap().cert.pem();
+        let secret = |ca: &str| json!({"data": {"ca.crt": STANDARD.encode(ca)}});
+        let said = |live: &Value, secret: Option<Value>| lacks(live, secret.as_ref()).unwrap_or_default();
+        assert_eq!(said(&live, None), "cert-manager has said nothing of the Certificate ocm-policy-webhook yet");
+        live["metadata"]["generation"] = 2.into();
         live["status"] = json!({"conditions": [{"type": "Ready", "status": "False", "message": "no such issuer"}]});
-        let said = waits_for(&live).unwrap_or_default();
-        assert_eq!(said, "cert-manager says of the Certificate ocm-policy-webhook: no such issuer");
+        assert_eq!(said(&live, None), "cert-manager says of the Certificate ocm-policy-webhook: no such issuer");
         live["status"]["conditions"][0]["status"] = "True".into();
-        assert_eq!(waits_for(&live), None);
+        assert_eq!(said(&live, None), "there is no Secret ocm-policy-webhook-issued yet");
+        for empty in ["", "no PEM"] {
+            assert!(
+                said(&live, Some(secret(empty))).starts_with("the issuer puts no authority into ca.crt"),
+                "{empty}"
+            );
+        }
+        assert_eq!((said(&live, Some(secret(&pem))), authority(&secret(&pem))), (String::new(), Some(pem.clone())));
+        // Of what was asked for before.
+        live["status"]["conditions"][0]["observedGeneration"] = 1.into();
+        assert!(said(&live, Some(secret(&pem))).contains("nothing"));
         live["metadata"]["labels"] = json!({});
         assert_eq!(issuer(&live), None);
     }

@@ -26,7 +26,9 @@ use serde_json::{Value, json};
 use crate::operator::PullCredentials;
 use crate::plan::{Plan, Stage};
 
-pub use certificates::{Certificates, Pair, SERVER_NAME, Trust, certificate, issuer, read_issuer, waits_for};
+pub use certificates::{
+    Certificates, Pair, SERVER_NAME, Trust, authority, certificate, issued_secret, issuer, lacks, read_issuer,
+};
 pub use emergency::{EMERGENCY, Mark};
 pub use policies::NAMES as POLICIES;
 pub use removal::{Removal, removal};
@@ -47,6 +49,9 @@ pub const CERTIFICATES: &str = "ocm-policy-certificates";
 pub const AUTHORITY_SECRET: &str = "ocm-policy-webhook-ca";
 /// Secret of the webhook's serving certificate.
 pub const SERVING_SECRET: &str = "ocm-policy-webhook-tls";
+/// Secret of the webhook's serving certificate where cert-manager issues it. It is another one, so that nothing is served by
+/// it before the API server trusts it.
+pub const ISSUED_SECRET: &str = "ocm-policy-webhook-issued";
 /// Secret with the credentials to pull the image.
 pub const PULL_SECRET: &str = "ocm-policy-engine-image-pull-credentials";
 /// All pods, as a label selector.
@@ -93,6 +98,8 @@ pub enum OptionsError {
     NoReplicas,
     /// None was named, and the one that runs is of a release that renews no certificates.
     FormerImage,
+    /// The webhook serves a certificate of cert-manager, and nothing tells who issues it.
+    NoIssuer,
 }
 
 /// What there is of a policy engine.
@@ -109,6 +116,11 @@ pub struct Running<'a> {
 }
 
 impl Running<'_> {
+    /// Whether the webhook serves what cert-manager has issued.
+    pub fn is_issued(&self) -> bool {
+        self.deployment.and_then(workload::serving_secret) == Some(ISSUED_SECRET)
+    }
+
     /// Names of the Secrets with which its image is pulled.
     fn pull_secrets(&self) -> Vec<String> {
         let all = self.account.and_then(|account| account["imagePullSecrets"].as_array());
@@ -154,6 +166,9 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
     accounts.extend(rbac::controller());
     accounts.extend(rbac::certificates());
     let issuer = options.issuer.clone().or_else(|| there.certificate.and_then(issuer));
+    if issuer.is_none() && there.is_issued() {
+        return Err(OptionsError::NoIssuer);
+    }
     if issuer.is_none() {
         accounts.push(tls_secret(AUTHORITY_SECRET, &certificates.authority));
     }
@@ -163,13 +178,16 @@ pub fn plan(options: &Options, there: &Running<'_>, certificates: &Certificates)
         Stage::new("accounts, roles and the certificates' authority", accounts),
         Stage::new("policies", policies),
         Stage::new(
+            "the webhook's certificate",
+            vec![issuer.as_ref().map_or_else(|| tls_secret(SERVING_SECRET, &certificates.serving), certificate)],
+        ),
+        Stage::new(
             "the webhook",
             vec![
-                issuer.as_ref().map_or_else(|| tls_secret(SERVING_SECRET, &certificates.serving), certificate),
                 workload::service(),
                 workload::network_policy(),
                 workload::disruption_budget(),
-                workload::webhook(image, replicas),
+                workload::webhook(image, replicas, if issuer.is_some() { ISSUED_SECRET } else { SERVING_SECRET }),
             ],
         ),
         Stage::new(
@@ -204,6 +222,14 @@ impl Engine {
             bundle.clone_into(ours);
         }
         self
+    }
+
+    /// The pods' plan in two: what comes before the webhook, its certificate included, and the rest.
+    pub fn halves(&self) -> [Plan; 2] {
+        let is_pods = |stage: &Stage| stage.objects.iter().any(|one| one.kind() == "Deployment");
+        let at = self.pods.stages.iter().position(is_pods).unwrap_or(self.pods.stages.len());
+        let (first, rest) = self.pods.stages.split_at(at);
+        [first, rest].map(|stages| Plan::new(stages.iter().cloned()))
     }
 
     /// What has the API server ask the webhook.
@@ -306,7 +332,7 @@ mod tests {
 
     #[test]
     fn an_image_that_renews_no_certificates_is_not_taken_on() {
-        let live = workload::webhook("former", 2);
+        let live = workload::webhook("former", 2, SERVING_SECRET);
         let there = |renews| Running { deployment: Some(live.body()), renews, ..Running::default() };
         let of = |image: Option<&str>, renews| {
             let options = Options { image: image.map(str::to_owned), ..Options::default() };
@@ -336,8 +362,15 @@ mod tests {
                 assert_eq!(entry["clientConfig"].get("caBundle"), None, "nobody else writes it");
             }
         }
+        let [first, rest] = engine.halves();
+        assert!(first.objects().any(|one| one.kind() == "Certificate"));
+        let deployment = rest.objects().find(|one| one.kind() == "Deployment").unwrap();
         let again = Options { issuer: None, ..options };
-        let there = Running { certificate: Some(asked.body()), ..Running::default() };
+        let running = Running { deployment: Some(deployment.body()), renews: true, ..Running::default() };
+        assert!(running.is_issued());
+        let unknown = plan(&again, &running, &certificates()).map(|engine| engine.replicas);
+        assert_eq!(unknown, Err(OptionsError::NoIssuer), "our own would be served before anybody trusts it");
+        let there = Running { certificate: Some(asked.body()), ..running };
         assert_eq!(plan(&again, &there, &certificates()).unwrap().trust, Trust::Injected);
         assert_eq!(plan(&again, &Running::default(), &certificates()).unwrap().trust, Trust::Bundle("b".to_owned()));
     }

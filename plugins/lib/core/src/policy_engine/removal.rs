@@ -5,7 +5,7 @@ use ocm_api::Manifest;
 use ocm_api::cert_manager::Issuer;
 use serde_json::json;
 
-use super::{FailurePolicy, MARK, Options, PULL_SECRET, Trust, certificate, outline, within};
+use super::{FailurePolicy, MARK, Options, PULL_SECRET, Trust, certificate, issued_secret, outline, within};
 use crate::plan::{Plan, Stage};
 
 /// What is deleted, in this order.
@@ -25,7 +25,7 @@ pub fn removal(purge: bool, certified: bool) -> Removal {
     let configurations = super::configurations(&Trust::Injected, FailurePolicy::Ignore);
     let asks = |object: &&Manifest| configurations.objects().any(|other| other.reference() == object.reference());
     let outline = outline(&Options { without_policies: true, ..Options::default() });
-    let pull_secret = Manifest::of(&Secret { metadata: within(PULL_SECRET), ..Secret::default() });
+    let pull_secret = Manifest::with::<Secret>(&within(PULL_SECRET), json!(null));
     let kept = ["Namespace", "CustomResourceDefinition"];
     let (mut last, mut first, mut renews) = (Vec::new(), Vec::new(), Vec::new());
     // Back to front: nobody loses what he still works with.
@@ -37,7 +37,10 @@ pub fn removal(purge: bool, certified: bool) -> Removal {
         }
     }
     // As long as it is there, cert-manager makes the Secret again.
-    renews.extend(certified.then(|| marked(&certificate(&Issuer::default()))));
+    if certified {
+        renews.push(marked(&certificate(&Issuer::default())));
+        first.push(marked(&issued_secret()));
+    }
     // The definition takes the policies along, and the namespace all that is in it.
     last.reverse();
     Removal {

@@ -9,7 +9,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use ocm_api::Manifest;
 use serde_json::{Value, json};
 
-use super::{CERTIFICATES, CONTROLLER, MARK, SERVING_SECRET, WEBHOOK, meta, within};
+use super::{CERTIFICATES, CONTROLLER, MARK, WEBHOOK, meta, within};
 
 /// Names of the containers, which are the roles of the program.
 const CONTAINER: &str = "webhook";
@@ -40,6 +40,12 @@ pub(super) fn image(deployment: &Value) -> Option<&str> {
 /// How many pods a Deployment has.
 pub(super) fn replicas(deployment: &Value) -> Option<i32> {
     deployment.pointer("/spec/replicas")?.as_i64()?.try_into().ok()
+}
+
+/// The Secret that a Deployment serves by.
+pub(super) fn serving_secret(deployment: &Value) -> Option<&str> {
+    let volumes = deployment.pointer("/spec/template/spec/volumes")?.as_array()?;
+    volumes.iter().find(|volume| volume["name"] == "tls")?["secret"]["secretName"].as_str()
 }
 
 /// What tells the pods.
@@ -90,8 +96,8 @@ pub(super) fn disruption_budget() -> Manifest {
     Manifest::with::<PodDisruptionBudget>(&within(WEBHOOK), json!({"spec": spec}))
 }
 
-pub(super) fn webhook(image: &str, replicas: i32) -> Manifest {
-    let tls = json!({"name": "tls", "secret": {"secretName": SERVING_SECRET}});
+pub(super) fn webhook(image: &str, replicas: i32, secret: &str) -> Manifest {
+    let tls = json!({"name": "tls", "secret": {"secretName": secret}});
     let pod = pod(WEBHOOK, GRACE_SECONDS, &container(image), &[tls]);
     // No pod goes before the next one answers.
     deployment(WEBHOOK, replicas, &pod)

@@ -7,6 +7,7 @@
 
 mod baseline;
 mod carry_out;
+mod cert_manager;
 mod health;
 mod policy_engine;
 mod preflight;
@@ -15,5 +16,5 @@ mod survey;
 
 pub use baseline::{BaselineInstalled, BaselineRequest, install_baseline, new_baseline};
 pub use carry_out::{InstallError, Installed, Request, install, new_hub};
-pub(crate) use policy_engine::asked_for;
+pub(crate) use cert_manager::asked_for;
 pub use policy_engine::{EngineError, EngineInstalled, EngineRequest, install_policy_engine, new_policy_engine};

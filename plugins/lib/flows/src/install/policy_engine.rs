@@ -11,9 +11,6 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject};
-use ocm_api::cert_manager::Issuer;
 use ocm_api::names::hub::DEFAULT_CLUSTER_SET;
 use ocm_core::plan::{Applied, Mode, Plan};
 use ocm_core::policy_engine::{self as engine, Certificates, FailurePolicy, Options, OptionsError, Running, Trust};
@@ -23,10 +20,11 @@ use ocm_kube::access::Right;
 use ocm_kube::admission::Answer;
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply, explain};
-use ocm_policy_certificates::{Found, LEARNS, look, renew};
+use ocm_policy_certificates::{Found, LEARNS, look, renew, trust_also};
 use serde_json::Value;
 
 use super::baseline::{self as first, BaselineRequest};
+use super::cert_manager::{asked_for, can_issue, issued};
 use super::preflight;
 use super::probe::{self, PAUSE, Seen};
 use crate::policies::ended;
@@ -66,6 +64,8 @@ pub struct EngineInstalled {
 pub enum EngineError {
     /// The options cannot be used with what is there; nothing was changed.
     Options(OptionsError),
+    /// Another authority is brought in only by whoever waits until it is trusted; nothing was changed.
+    NeedsWait,
     /// It failed.
     Failed(Failure),
 }
@@ -105,12 +105,19 @@ pub async fn install_policy_engine(
     mut each: impl FnMut(&Applied),
 ) -> Result<EngineInstalled, EngineError> {
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
-    let (options, outline) = (&request.options, engine::outline(&request.options));
+    let mut request = request.clone();
+    if request.options.issuer.is_none() {
+        request.options.issuer = asked_for(cluster).await?.as_ref().and_then(engine::issuer);
+    }
+    let (request, options, outline) = (&request, &request.options, engine::outline(&request.options));
     preflight(cluster, request, &outline, narrator).await?;
     let now = access::clock(cluster).await?;
     let live = survey(cluster, &outline).await?;
     // What cannot be used is told before anything is changed.
-    engine::plan(options, &live.running(), &renew(&live.certificates, now)?)?;
+    let planned = engine::plan(options, &live.running(), &renew(&live.certificates, now)?)?;
+    if planned.trust == Trust::Injected && live.is_ours() && request.mode.changes() && request.wait.is_none() {
+        return Err(EngineError::NeedsWait);
+    }
 
     let mut applied = Vec::new();
     if let Some(request) = before(cluster, request, narrator).await? {
@@ -137,16 +144,32 @@ pub async fn install_policy_engine(
         applied.extend(apply::plan(cluster, &planned.whole(end), dry_run, narrator, each).await?);
         return Ok(EngineInstalled { applied, fails_closed: live.fails, in_force: None });
     }
-    applied.extend(apply::plan(cluster, &planned.pods, dry_run, narrator, &mut each).await?);
+    let [before_pods, pods] = planned.halves();
+    applied.extend(apply::plan(cluster, &before_pods, dry_run, narrator, &mut each).await?);
+    let deadline = request.wait.map(|timeout| Instant::now() + timeout);
+    if injected && let Some(deadline) = deadline {
+        let authority = match issued(cluster, deadline, narrator).await {
+            Ok(authority) => authority,
+            Err(failure) => {
+                let in_force = Some(Err(with_hint(failure)));
+                return Ok(EngineInstalled { applied, fails_closed: live.fails, in_force });
+            }
+        };
+        // Until the pods serve by it, the API server goes on trusting what they serve by now.
+        if live.is_ours() && trust_also(cluster, &authority, narrator).await? {
+            narrator.tell(Event::now("waiting until every API server knows cert-manager's authority"));
+            tokio::time::sleep(LEARNS).await;
+        }
+    }
+    applied.extend(apply::plan(cluster, &pods, dry_run, narrator, &mut each).await?);
     // What refuses already goes on doing so, unless it is to stop.
     let failure = if live.fails { end } else { FailurePolicy::Ignore };
-    let Some(timeout) = request.wait else {
+    let Some(deadline) = deadline else {
         let configurations = planned.configurations(failure);
         applied.extend(apply::plan(cluster, &configurations, dry_run, narrator, each).await?);
         ended(cluster, narrator).await?;
         return Ok(EngineInstalled { applied, fails_closed: failure == FailurePolicy::Fail, in_force: None });
     };
-    let deadline = Instant::now() + timeout;
     let mut step = async |plan: &Plan| -> Result<(), Failure> {
         applied.extend(apply::plan(cluster, plan, dry_run, narrator, &mut each).await?);
         Ok(())
@@ -222,6 +245,13 @@ async fn preflight(
 /// Every right that it takes.
 fn rights(request: &EngineRequest, outline: &Plan) -> Vec<Right> {
     let mut rights = access::to_apply(outline);
+    // What is served now.
+    for secret in [engine::AUTHORITY_SECRET, engine::SERVING_SECRET] {
+        rights.push(Right::new("get", "", "secrets").on(secret).within(engine::NAMESPACE));
+    }
+    if request.options.issuer.is_some() {
+        rights.push(Right::new("get", "", "secrets").on(engine::ISSUED_SECRET).within(engine::NAMESPACE));
+    }
     // Nobody can grant what they do not hold, unless they may escalate.
     for role in outline.objects().filter(|object| matches!(object.kind(), "ClusterRole" | "Role")) {
         for verb in ["escalate", "bind"] {
@@ -274,6 +304,11 @@ struct Live {
 }
 
 impl Live {
+    /// Whether the API server asks a webhook that serves by an authority of our own.
+    fn is_ours(&self) -> bool {
+        self.deployment.is_some() && !self.running().is_issued() && !self.certificates.bundles.is_empty()
+    }
+
     fn running(&self) -> Running<'_> {
         let Self { deployment, account, renewal, certificate, .. } = self;
         Running {
@@ -300,61 +335,6 @@ async fn survey(cluster: &Cluster, outline: &Plan) -> Result<Live, Failure> {
     Ok(Live { deployment, account, renewal, certificate, others, certificates: seen.found, fails: seen.fails })
 }
 
-/// What cert-manager is asked for; none where nothing is, nobody serves the kind, or we may not know: whoever does not use
-/// it needs no right on it.
-///
-/// # Errors
-/// Every other failure of the request.
-pub(crate) async fn asked_for(cluster: &Cluster) -> Result<Option<Value>, Failure> {
-    match apply::read(cluster, &engine::certificate(&Issuer::default())).await {
-        Err(failure) if failure.reason == Reason::Forbidden => Ok(None),
-        found => Ok(found?.filter(|live| engine::issuer(live).is_some())),
-    }
-}
-
-/// Refuses an issuer that cannot issue anything here.
-async fn can_issue(cluster: &Cluster, issuer: &Issuer) -> Result<(), Failure> {
-    const GROUP: &str = "cert-manager.io/v1";
-    let resources = match cluster.client.list_api_group_resources(GROUP).await {
-        Ok(resources) => resources,
-        Err(error) if matches!(explain(&error).reason, Reason::NotFound | Reason::KindNotServed) => {
-            let sentence = format!("the cluster serves no {GROUP} ({})", cluster.label());
-            return Err(Failure::refused(sentence)
-                .hint("install cert-manager there, or let the webhook have an authority of its own"));
-        }
-        Err(error) => return Err(cluster.explain("ask what the cluster serves", error)),
-    };
-    let kind = issuer.kind.as_deref().unwrap_or("Issuer");
-    // Those of other groups are whoever's who serves them.
-    let Some(resource) = resources.resources.iter().find(|one| issuer.group.is_none() && one.kind == kind) else {
-        return Ok(());
-    };
-    let kind = ApiResource {
-        group: "cert-manager.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: GROUP.to_owned(),
-        kind: kind.to_owned(),
-        plural: resource.name.clone(),
-    };
-    let api: Api<DynamicObject> = if resource.namespaced {
-        Api::namespaced_with(cluster.client.clone(), engine::NAMESPACE, &kind)
-    } else {
-        Api::all_with(cluster.client.clone(), &kind)
-    };
-    let place = if resource.namespaced { format!(" in the namespace {}", engine::NAMESPACE) } else { String::new() };
-    match api.get_metadata_opt(&issuer.name).await {
-        Ok(Some(_)) => Ok(()),
-        Ok(None) => Err(Failure::new(
-            Reason::NotFound,
-            format!("there is no {} {}{place} ({})", kind.kind, issuer.name, cluster.label()),
-        )
-        .hint(format!("see which there are: kubectl get {} -A", resource.name))),
-        // Whoever may not look at issuers may ask them all the same.
-        Err(error) if explain(&error).reason == Reason::Forbidden => Ok(()),
-        Err(error) => Err(cluster.explain(format_args!("read {} {}", kind.kind, issuer.name), error)),
-    }
-}
-
 /// Waits until every pod answers.
 async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) -> Result<(), Failure> {
     let pause = Duration::from_millis(500);
@@ -362,11 +342,7 @@ async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) ->
         for name in [engine::WEBHOOK, engine::CONTROLLER] {
             match workload::deployment(cluster, engine::NAMESPACE, name).await? {
                 Health::Ready => {}
-                Health::NotYet { because } | Health::Stuck { because } => {
-                    // A pod that has no certificate yet says only that it does not start.
-                    let waits = asked_for(cluster).await?.as_ref().and_then(engine::waits_for);
-                    return Ok(Check::Unwatched(waits.unwrap_or(because)));
-                }
+                Health::NotYet { because } | Health::Stuck { because } => return Ok(Check::Unwatched(because)),
             }
         }
         Ok(Check::Ready(()))
