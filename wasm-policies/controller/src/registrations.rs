@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use ocm_api::Registration;
 use ocm_api::registration::{RegistrationSpec, RegistrationStatus};
+use ocm_policy_server::Packed;
 
 use crate::effects::{Effects, Failed};
 use crate::status::is_same;
@@ -16,16 +17,26 @@ const PAGE: u32 = 200;
 
 /// What was read when this controller began to lead, and what it has written since.
 #[derive(Default)]
-pub(crate) struct Registrations(Mutex<HashMap<String, Registration>>);
+pub(crate) struct Registrations(Mutex<HashMap<String, Kept>>);
 
-/// Without what is larger than all the rest: the API server keeps it where whoever writes says nothing about it.
-fn slim(mut registration: Registration) -> Registration {
-    registration.metadata.managed_fields = None;
-    registration
+/// A Registration as it is kept: there are as many as clusters, and few are looked at at the same time.
+struct Kept(Packed);
+
+impl Kept {
+    /// Without what is larger than all the rest: the API server keeps it where whoever writes says nothing about it.
+    fn new(mut registration: Registration) -> Self {
+        registration.metadata.managed_fields = None;
+        // An API object is plain JSON.
+        Self(Packed::new(&serde_json::to_value(registration).unwrap_or_default()))
+    }
+
+    fn read(&self) -> Option<Registration> {
+        serde_json::from_value(self.0.read()).ok()
+    }
 }
 
 impl Registrations {
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Registration>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -36,7 +47,7 @@ impl Registrations {
         let mut known = HashMap::new();
         loop {
             let page = effects.send(api.list(&params)).await?;
-            let named = page.items.into_iter().filter_map(|item| Some((item.metadata.name.clone()?, slim(item))));
+            let named = page.items.into_iter().filter_map(|item| Some((item.metadata.name.clone()?, Kept::new(item))));
             known.extend(named);
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
@@ -49,16 +60,20 @@ impl Registrations {
         self.known().keys().cloned().collect()
     }
 
+    fn object(&self, name: &str) -> Option<Registration> {
+        self.known().get(name)?.read()
+    }
+
     /// What is written of a cluster.
     pub(crate) fn get(&self, name: &str) -> Option<RegistrationStatus> {
-        Some(self.known().get(name)?.status.clone().unwrap_or_default())
+        Some(self.object(name)?.status.unwrap_or_default())
     }
 
     /// Writes what is to be said of a cluster, unless it says so already. Whoever else has written it wins: it is read
     /// again then, and nothing is done that the intent was to announce.
     pub(crate) async fn write(&self, effects: &Effects, name: &str, status: RegistrationStatus) -> Result<(), Failed> {
         let api: Api<Registration> = Api::all(effects.client().clone());
-        let known = self.known().get(name).cloned();
+        let known = self.object(name);
         if known.as_ref().and_then(|known| known.status.as_ref()).is_some_and(|before| is_same(before, &status)) {
             return Ok(());
         }
@@ -76,7 +91,7 @@ impl Registrations {
         let answer = written.await;
         match answer {
             Ok(now) => {
-                self.known().insert(name.to_owned(), slim(now));
+                self.known().insert(name.to_owned(), Kept::new(now));
                 Ok(())
             }
             Err(failed) => {
@@ -84,7 +99,7 @@ impl Registrations {
                 let there = effects.send(api.get_opt(name)).await;
                 let mut known = self.known();
                 match there {
-                    Ok(Some(there)) => drop(known.insert(name.to_owned(), slim(there))),
+                    Ok(Some(there)) => drop(known.insert(name.to_owned(), Kept::new(there))),
                     Ok(None) => drop(known.remove(name)),
                     Err(_) => {}
                 }
@@ -96,7 +111,7 @@ impl Registrations {
 
     /// Forgets a name that may be used again.
     pub(crate) async fn delete(&self, effects: &Effects, name: &str) -> Result<(), Failed> {
-        let Some(uid) = self.known().get(name).and_then(|known| known.metadata.uid.clone()) else { return Ok(()) };
+        let Some(uid) = self.object(name).and_then(|known| known.metadata.uid) else { return Ok(()) };
         let api: Api<Registration> = Api::all(effects.client().clone());
         let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
         let params = DeleteParams { preconditions, ..DeleteParams::default() };

@@ -130,7 +130,7 @@ fn is_of(condition: &Value, object: &Value) -> bool {
 /// The authorities that cert-manager has put beside a certificate, as PEM; none where there are none.
 pub fn authority(secret: &Value) -> Option<String> {
     let text = String::from_utf8(STANDARD.decode(secret["data"]["ca.crt"].as_str()?).ok()?).ok()?;
-    from_pem(text.as_bytes()).is_some_and(|all| !all.is_empty()).then_some(text)
+    from_pem(text.as_bytes()).is_ok_and(|all| !all.is_empty()).then_some(text)
 }
 
 /// An issuer as people write it, `KIND[.GROUP]/NAME`; none where it is something else.
