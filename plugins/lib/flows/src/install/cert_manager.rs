@@ -59,7 +59,7 @@ pub(super) async fn can_issue(cluster: &Cluster, issuer: &Issuer) -> Result<(), 
         Ok(Some(_)) => Ok(()),
         Ok(None) => {
             let sentence = format!("there is no {} {}{place} ({})", kind.kind, issuer.name, cluster.label());
-            let hint = format!("see which there are: kubectl get {}.cert-manager.io --all-namespaces", resource.name);
+            let hint = format!("see which there are: kubectl get {}.cert-manager.io -A", resource.name);
             Err(Failure::new(Reason::NotFound, sentence).hint(hint))
         }
         // Whoever may not look at issuers may ask them all the same.

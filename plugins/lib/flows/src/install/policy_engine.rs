@@ -105,12 +105,19 @@ pub async fn install_policy_engine(
     mut each: impl FnMut(&Applied),
 ) -> Result<EngineInstalled, EngineError> {
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
+    is_suited(cluster).await?;
     let mut request = request.clone();
     if request.options.issuer.is_none() {
         request.options.issuer = asked_for(cluster).await?.as_ref().and_then(engine::issuer);
     }
     let (request, options, outline) = (&request, &request.options, engine::outline(&request.options));
-    preflight(cluster, request, &outline, narrator).await?;
+    if let Some(issuer) = &options.issuer {
+        can_issue(cluster, issuer).await?;
+    }
+    if request.mode.changes() {
+        narrator.tell(Event::now("checking your rights"));
+        access::require(cluster, PURPOSE, &rights(request, &outline)).await?;
+    }
     let now = access::clock(cluster).await?;
     let live = survey(cluster, &outline).await?;
     // What cannot be used is told before anything is changed.
@@ -204,13 +211,8 @@ fn in_the_end(options: &Options) -> FailurePolicy {
     if options.audit { FailurePolicy::Ignore } else { FailurePolicy::Fail }
 }
 
-/// Checks what can be checked before anything is changed.
-async fn preflight(
-    cluster: &Cluster,
-    request: &EngineRequest,
-    outline: &Plan,
-    narrator: &dyn Narrator,
-) -> Result<(), Failure> {
+/// Refuses a cluster that is too old, or no hub.
+async fn is_suited(cluster: &Cluster) -> Result<(), Failure> {
     let version = preflight::server_version(cluster).await?;
     if version.number < (1, engine::FIRST_MINOR) {
         let sentence = format!(
@@ -231,13 +233,6 @@ async fn preflight(
             .hint(Remedy::NameHub));
         }
         return Err(cluster.explain("ask what the cluster serves", error));
-    }
-    if let Some(issuer) = &request.options.issuer {
-        can_issue(cluster, issuer).await?;
-    }
-    if request.mode.changes() {
-        narrator.tell(Event::now("checking your rights"));
-        access::require(cluster, PURPOSE, &rights(request, outline)).await?;
     }
     Ok(())
 }
