@@ -243,6 +243,7 @@ async fn client(
 /// Sends one, and reads the answer. How long it is.
 async fn ask(stream: &mut TlsStream<TcpStream>, request: &[u8], buffer: &mut [u8]) -> usize {
     stream.write_all(request).await.unwrap();
+    stream.flush().await.unwrap();
     let mut read = 0;
     while !is_whole(&buffer[..read]) {
         let more = stream.read(&mut buffer[read..]).await.unwrap();

@@ -62,6 +62,8 @@ impl Running {
         stream.write_all((head + &length).as_bytes()).await.unwrap();
         // A server that answers early closes while the rest is on its way.
         let _ = stream.write_all(body).await;
+        // What the TLS connection still holds is not sent by whoever only reads.
+        let _ = stream.flush().await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8(answer).unwrap()
