@@ -93,6 +93,9 @@ fn what_was_refused_passes_again_and_nothing_else_is_deleted() {
     let file = hub.cluster.dir().expect("a folder").join("other.json");
     std::fs::write(&file, other.to_string()).expect("written");
     hub.cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("made");
+    // The hub itself writes its status, once, as soon as it comes to it.
+    let seen = ["wait", "--for=jsonpath={.status.observedGeneration}=1", "validatingadmissionpolicy/other.example.com"];
+    hub.cluster.kubectl(&[&seen[..], &["--timeout=60s"]].concat()).expect("it is looked at");
     let nothing = objects(&hub);
     assert_eq!(refuses(&hub), [false; 2]);
     install(&hub, &["--wait"]);

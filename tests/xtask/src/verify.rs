@@ -56,7 +56,8 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         }
         report.deny();
         if !programs.is_empty() {
-            report.tests("tests on real clusters", &with_clusters, LANES);
+            let lanes = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
+            report.tests("tests on real clusters", &with_clusters, lanes);
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
     }
@@ -72,8 +73,8 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 
 /// The packages whose tests start clusters.
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
-/// How many programs with clusters run at once: they wait for clusters more than they work.
-const LANES: usize = 2;
+/// How many processors the clusters of one program keep busy.
+const PROCESSORS: usize = 2;
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
