@@ -46,7 +46,7 @@ fn command(kubeconfig: &Path, verb: &str, flags: &[&str]) -> Command {
 
 #[track_caller]
 fn install(kubeconfig: &Path, flags: &[&str], code: i32) -> Said {
-    let said = run(command(kubeconfig, "install", flags).arg("--timeout=90s"));
+    let said = run(command(kubeconfig, "install", flags).arg("--timeout=180s"));
     assert_eq!(said.code, Some(code), "{flags:?}: {}\n{}", said.stdout, said.stderr);
     for secret in ["PRIVATE KEY", "LS0tLS1CRUdJTiBQUklW"] {
         assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{flags:?}: a key is told");
