@@ -56,8 +56,8 @@ impl Manifest {
         }
     }
 
-    /// The manifest of an object of this kind with these members besides its metadata, `null` for none. Unlike [`of`](Self::of) it does not
-    /// bring the code for all that the kind can hold.
+    /// The manifest of an object of this kind with these members besides its metadata, `null` for none. Unlike
+    /// [`of`](Self::of) it does not bring the code for all that the kind can hold.
     ///
     /// # Panics
     ///
