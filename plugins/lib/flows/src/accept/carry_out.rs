@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{PartialObjectMeta, Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
 use ocm_core::accept::{Decision, Help, Refusal};
 use ocm_core::csr::{Code, Request};
@@ -87,6 +87,9 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
 /// How often a decision is taken anew when the hub changed under it.
 pub(super) const TRIES: usize = 5;
+
+/// Asks for an answer that holds an object's metadata alone (Kubernetes API concepts, "Metadata-only fetches").
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 pub(super) async fn one(
     hub: &Cluster,
@@ -241,9 +244,14 @@ pub(super) async fn decide_request(
         ..CertificateSigningRequestCondition::default()
     });
     let params = PostParams { dry_run: dry_run == DryRun::Server, field_manager: Some(FIELD_MANAGER.to_owned()) };
-    api.replace_subresource("approval", &name, &params, &object)
-        .await
-        .map_err(|error| hub.explain(format_args!("decide about request {name}"), error))?;
+    let explained = |error| hub.explain(format_args!("decide about request {name}"), error);
+    let body = serde_json::to_vec(&object).map_err(|error| explained(kube::Error::SerdeError(error)))?;
+    let mut put = kube::core::Request::new(api.resource_url())
+        .replace_subresource("approval", &name, &params, body)
+        .map_err(|error| explained(kube::Error::BuildRequest(error)))?;
+    // Of a thousand answers nothing but that they came is needed.
+    put.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(METADATA));
+    hub.client.request::<PartialObjectMeta<CertificateSigningRequest>>(put).await.map_err(explained)?;
     Ok(())
 }
 
@@ -267,7 +275,7 @@ pub(super) async fn set_accepted(
         ..PatchParams::default()
     };
     let verb = if accepted { "accept" } else { "deny" };
-    api.patch(&name, &params, &Patch::Merge(patch))
+    api.patch_metadata(&name, &params, &Patch::Merge(patch))
         .await
         .map_err(|error| hub.explain(format_args!("{verb} managed cluster {name:?}"), error))?;
     Ok(())
