@@ -35,7 +35,7 @@ struct Rule {
     not_itself: &'static [&'static str],
 }
 
-const LIBRARIES: &[&str] = &["ocm-api", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "ocm-rules"];
+const LIBRARIES: &[&str] = &["ocm-api", "ocm-checks", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "ocm-rules"];
 const TOOLS: &[&str] = &[
     "cli-tests",
     "control-plane",
@@ -68,6 +68,13 @@ const RULES: &[Rule] = &[
         not_itself: &["serde", "serde_json"],
     },
     Rule { name: "ocm-core", layer: Layer::Rules, ours: &["ocm-api", "ocm-rules"], never: WORLD, not_itself: &[] },
+    Rule {
+        name: "ocm-checks",
+        layer: Layer::Rules,
+        ours: &["ocm-api", "ocm-core", "ocm-rules"],
+        never: WORLD,
+        not_itself: &[],
+    },
     Rule { name: "ocm-policy-abi", layer: Layer::Vocabulary, ours: &[], never: WORLD, not_itself: &[] },
     Rule {
         name: "ocm-policy-rules",
@@ -175,7 +182,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "ocm-flows",
         layer: Layer::Use,
-        ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net", "ocm-policy-certificates", "ocm-rules"],
+        ours: &["ocm-api", "ocm-checks", "ocm-core", "ocm-kube", "ocm-net", "ocm-policy-certificates", "ocm-rules"],
         never: &["comfy-table", "indicatif"],
         not_itself: &["clap"],
     },

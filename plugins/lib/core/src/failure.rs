@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Hint;
 
 /// Exit codes of every command of the suite. Documented in `docs/reference/exit-codes.md`; a test keeps both equal.
@@ -49,7 +51,7 @@ impl Exit {
 }
 
 /// What went wrong, as a word that programs can match and flows can branch on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reason {
     /// A flag, an argument or a file of the user's cannot be used.
     Usage,

@@ -1,7 +1,10 @@
 //! How a Deployment is.
 
+use serde::{Deserialize, Serialize};
+
 /// How a Deployment is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Health {
     /// Its latest generation is rolled out and every pod is available.
     Ready,

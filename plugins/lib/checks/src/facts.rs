@@ -1,0 +1,218 @@
+//! A snapshot in which everything is found by the cluster that it belongs to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
+use ocm_core::csr::Request;
+use ocm_core::duration::human;
+use ocm_core::phase::{Phase, Standing, standing};
+
+use crate::snapshot::{
+    AgentSide, Credential, HubSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, Probe, Snapshot, WorkFacts,
+};
+
+/// A snapshot, and where in it each cluster is.
+pub struct Facts<'a> {
+    /// What was observed.
+    pub snapshot: &'a Snapshot,
+    /// When it was observed.
+    pub now: Timestamp,
+    /// Every cluster that is looked at.
+    pub clusters: BTreeMap<&'a str, Cluster<'a>>,
+}
+
+/// What a snapshot has of one cluster.
+#[derive(Default)]
+pub struct Cluster<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// It on the hub.
+    pub object: Option<&'a ManagedCluster>,
+    /// Requests for the certificate of its agent, the newest first.
+    pub requests: Vec<Request>,
+    /// Requests of its add-ons, the newest first.
+    pub addon_requests: Vec<Request>,
+    /// The lease that its agent renews.
+    pub lease: Option<&'a LeaseFacts>,
+    /// Its namespace on the hub, if that is being removed.
+    pub terminating: Option<&'a NamespaceFacts>,
+    /// Its works.
+    pub works: Vec<&'a WorkFacts>,
+    /// Its add-ons.
+    pub addons: Vec<&'a ManagedClusterAddOn>,
+    /// What the policy controller has written of it.
+    pub registration: Option<&'a Registration>,
+    /// Its agent; none: the managed cluster was not looked at, or has no agent of this name.
+    pub agent: Option<Agent<'a>>,
+}
+
+/// What a snapshot has of the agent of a cluster.
+#[derive(Clone, Copy)]
+pub struct Agent<'a> {
+    /// Its Klusterlet.
+    pub klusterlet: &'a Klusterlet,
+    /// What the Klusterlet has made.
+    pub side: &'a AgentSide,
+    /// What the hub answered to what it registers with.
+    pub bootstrap_probe: Option<&'a Probe>,
+    /// What the hub answered to what it was let in with.
+    pub identity_probe: Option<&'a Probe>,
+}
+
+/// What a list holds, or nothing.
+fn all<T>(list: &Observed<Vec<T>>) -> &[T] {
+    list.read().map(Vec::as_slice).unwrap_or_default()
+}
+
+impl<'a> Facts<'a> {
+    /// Puts the parts of a snapshot together.
+    pub fn of(snapshot: &'a Snapshot) -> Self {
+        let now = snapshot.observed.0;
+        let mut clusters: BTreeMap<&str, Cluster<'_>> = BTreeMap::new();
+        let asked: BTreeSet<&str> = snapshot.clusters.iter().map(String::as_str).collect();
+        let wanted = |name: &str| asked.is_empty() || asked.contains(name);
+        for name in &asked {
+            clusters.entry(name).or_default();
+        }
+        if let Some(hub) = &snapshot.hub {
+            for object in all(&hub.clusters) {
+                let name = object.metadata.name.as_deref().unwrap_or_default();
+                if wanted(name) {
+                    clusters.entry(name).or_default().object = Some(object);
+                }
+            }
+        }
+        if let Some(managed) = &snapshot.managed {
+            for (name, agent) in agents(managed, &snapshot.probes) {
+                if wanted(name) {
+                    clusters.entry(name).or_default().agent = Some(agent);
+                }
+            }
+        }
+        if let Some(hub) = &snapshot.hub {
+            belongings(hub, &mut clusters);
+        }
+        for (name, cluster) in &mut clusters {
+            cluster.name = name;
+            cluster.requests.sort_by_key(|request| std::cmp::Reverse(request.created));
+            cluster.addon_requests.sort_by_key(|request| std::cmp::Reverse(request.created));
+        }
+        Self { snapshot, now, clusters }
+    }
+
+    /// How long ago a time was, in words; `a time that is not known` if there is none.
+    pub fn ago(&self, time: Option<Timestamp>) -> String {
+        match time {
+            Some(time) => human(self.now.duration_since(time).try_into().unwrap_or_default()),
+            None => "an unknown time".to_owned(),
+        }
+    }
+}
+
+/// Gives every cluster what the hub has of it.
+fn belongings<'a>(hub: &'a HubSide, clusters: &mut BTreeMap<&'a str, Cluster<'a>>) {
+    for object in all(&hub.requests) {
+        let request = Request::read(object);
+        let label = request.cluster_label.clone().unwrap_or_default();
+        let Some(cluster) = clusters.get_mut(label.as_str()) else { continue };
+        let list = if request.is_addons() { &mut cluster.addon_requests } else { &mut cluster.requests };
+        list.push(request);
+    }
+    for lease in all(&hub.leases) {
+        if let Some(cluster) = clusters.get_mut(lease.namespace.as_str()) {
+            cluster.lease = Some(lease);
+        }
+    }
+    for namespace in all(&hub.terminating) {
+        if let Some(cluster) = clusters.get_mut(namespace.name.as_str()) {
+            cluster.terminating = Some(namespace);
+        }
+    }
+    for work in all(&hub.works) {
+        if let Some(cluster) = clusters.get_mut(work.namespace.as_str()) {
+            cluster.works.push(work);
+        }
+    }
+    for addon in all(&hub.addons) {
+        let namespace = addon.metadata.namespace.as_deref().unwrap_or_default();
+        if let Some(cluster) = clusters.get_mut(namespace) {
+            cluster.addons.push(addon);
+        }
+    }
+    for registration in all(&hub.registrations) {
+        let name = registration.metadata.name.as_deref().unwrap_or_default();
+        if let Some(cluster) = clusters.get_mut(name) {
+            cluster.registration = Some(registration);
+        }
+    }
+}
+
+/// The agents of a managed cluster, by the name that each registers under.
+fn agents<'a>(managed: &'a ManagedSide, probes: &'a [Probe]) -> impl Iterator<Item = (&'a str, Agent<'a>)> {
+    managed.agents.iter().filter_map(|side| {
+        let found = |klusterlet: &&Klusterlet| klusterlet.metadata.name.as_deref() == Some(&side.klusterlet);
+        let klusterlet = all(&managed.klusterlets).iter().find(found)?;
+        let probe = |credential: Credential| {
+            probes.iter().find(|probe| probe.klusterlet == side.klusterlet && probe.credential == credential)
+        };
+        let agent = Agent {
+            klusterlet,
+            side,
+            bootstrap_probe: probe(Credential::Bootstrap),
+            identity_probe: probe(Credential::Identity),
+        };
+        Some((registers_as(klusterlet, side)?, agent))
+    })
+}
+
+/// The name that an agent registers its cluster under.
+fn registers_as<'a>(klusterlet: &'a Klusterlet, side: &'a AgentSide) -> Option<&'a str> {
+    let wanted = klusterlet.spec.cluster_name.as_deref().filter(|name| !name.is_empty());
+    let noted = || side.identity.read()?.as_ref()?.cluster.as_deref();
+    wanted.or_else(noted)
+}
+
+impl Cluster<'_> {
+    /// Where it stands on the hub.
+    pub fn standing(&self) -> Option<Standing> {
+        self.object.map(standing)
+    }
+
+    /// Where it stands on the hub, as a word.
+    pub fn phase(&self) -> Option<Phase> {
+        self.standing().map(|standing| standing.phase)
+    }
+
+    /// Whether the hub has let it in.
+    pub fn is_accepted(&self) -> bool {
+        self.object.is_some_and(|object| object.spec.hub_accepts_client.unwrap_or_default())
+    }
+
+    /// Whether it is being removed from the hub.
+    pub fn is_leaving(&self) -> bool {
+        self.object.is_some_and(|object| object.metadata.deletion_timestamp.is_some())
+    }
+
+    /// Time between two renewals of the lease.
+    pub fn lease_period(&self) -> SignedDuration {
+        let seconds = self.object.and_then(|object| object.spec.lease_duration_seconds);
+        SignedDuration::from_secs(i64::from(seconds.filter(|seconds| *seconds > 0).unwrap_or(60)))
+    }
+
+    /// When the agent last renewed its lease.
+    pub fn renewed(&self) -> Option<Timestamp> {
+        Some(self.lease?.renewed.as_ref()?.0)
+    }
+
+    /// Whether the agent has renewed its lease of late: two periods, because one may be on its way and clocks differ.
+    /// None: there is no lease, or it was never renewed.
+    pub fn is_fresh(&self, now: Timestamp) -> Option<bool> {
+        Some(now.duration_since(self.renewed()?) < self.lease_period() * 2)
+    }
+
+    /// Whether the hub hears from the agent and calls the cluster available: what else says otherwise is behind.
+    pub fn is_well(&self, now: Timestamp) -> bool {
+        self.phase() == Some(Phase::Available) && self.is_fresh(now).unwrap_or(true)
+    }
+}

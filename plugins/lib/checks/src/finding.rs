@@ -1,0 +1,215 @@
+//! What a check comes to, and what it has found.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::snapshot::{Side, Trouble};
+
+/// The id of a check: `OCM` and four digits. An id is never used again for something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u16);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("OCM{:04}", self.0))
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Why a text is no id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not the id of a check: that is OCM and four digits")]
+pub struct NotAnId {
+    text: String,
+}
+
+impl FromStr for Id {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let wrong = || NotAnId { text: text.to_owned() };
+        let upper = text.to_ascii_uppercase();
+        let digits = upper.strip_prefix("OCM").filter(|digits| digits.len() == 4).ok_or_else(wrong)?;
+        digits.parse().map(Self).map_err(|_| wrong())
+    }
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// It works, and will not for ever, or not as it should.
+    Warning,
+    /// It does not work.
+    Error,
+}
+
+/// What a check comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// All is well.
+    Pass,
+    /// Something is not: at least one finding.
+    Found(Vec<Finding>),
+    /// It does not apply, and why.
+    Skip(String),
+    /// It could not be checked.
+    Unknown(Trouble),
+}
+
+impl Outcome {
+    /// The findings; well if there are none.
+    pub fn of(findings: Vec<Finding>) -> Self {
+        if findings.is_empty() { Self::Pass } else { Self::Found(findings) }
+    }
+
+    /// A reason to leave it out.
+    pub fn skip(why: impl Into<String>) -> Self {
+        Self::Skip(why.into())
+    }
+}
+
+impl From<Option<Finding>> for Outcome {
+    fn from(finding: Option<Finding>) -> Self {
+        Self::of(finding.into_iter().collect())
+    }
+}
+
+/// An object that a finding is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// Where it is.
+    pub side: Side,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Hub => "hub",
+            Side::Managed => "managed cluster",
+        };
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{} ({side})", self.kind, self.name),
+            None => write!(f, "{} {} ({side})", self.kind, self.name),
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Next {
+    /// A command to paste, against the cluster of this side: whoever shows it names the context.
+    Command {
+        /// Which cluster it is for.
+        side: Side,
+        /// The line, from `kubectl` on and without a context.
+        line: String,
+    },
+    /// In words.
+    Text(String),
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The check that has found it.
+    pub id: Id,
+    /// How much it matters.
+    pub severity: Severity,
+    /// The cluster that it is about; none: the hub as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// One sentence without a final stop, that may stand after "stopped at step 5 of 9:".
+    pub summary: String,
+    /// The objects that show it.
+    pub objects: Vec<ObjectRef>,
+    /// What was seen, a line each.
+    pub evidence: Vec<String>,
+    /// Why it is so, as far as that is known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cause: String,
+    /// What to do next.
+    pub next: Vec<Next>,
+    /// What follows from it and needs nothing done of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub consequences: Vec<Self>,
+}
+
+impl Finding {
+    /// A finding with its sentence. Check and cluster are filled in by whoever runs the check.
+    pub fn new(severity: Severity, summary: impl Into<String>) -> Self {
+        Self {
+            id: Id(0),
+            severity,
+            cluster: None,
+            summary: summary.into(),
+            objects: Vec::new(),
+            evidence: Vec::new(),
+            cause: String::new(),
+            next: Vec::new(),
+            consequences: Vec::new(),
+        }
+    }
+
+    /// Something that does not work.
+    pub fn error(summary: impl Into<String>) -> Self {
+        Self::new(Severity::Error, summary)
+    }
+
+    /// Something that works, but not as it should.
+    pub fn warning(summary: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, summary)
+    }
+
+    /// Adds an object that shows it.
+    #[must_use]
+    pub fn on(mut self, side: Side, kind: &'static str, namespace: Option<&str>, name: &str) -> Self {
+        self.objects.push(ObjectRef { side, kind, namespace: namespace.map(str::to_owned), name: name.to_owned() });
+        self
+    }
+
+    /// Adds what was seen.
+    #[must_use]
+    pub fn seen(mut self, line: impl Into<String>) -> Self {
+        self.evidence.push(line.into());
+        self
+    }
+
+    /// Says why it is so.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<String>) -> Self {
+        self.cause = cause.into();
+        self
+    }
+
+    /// Adds a command for one of the two clusters.
+    #[must_use]
+    pub fn run(mut self, side: Side, line: impl Into<String>) -> Self {
+        self.next.push(Next::Command { side, line: line.into() });
+        self
+    }
+
+    /// Adds what to do, in words.
+    #[must_use]
+    pub fn advise(mut self, text: impl Into<String>) -> Self {
+        self.next.push(Next::Text(text.into()));
+        self
+    }
+}

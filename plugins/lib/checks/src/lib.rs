@@ -1,0 +1,12 @@
+//! Why a cluster is not joined, and whether it stays joined: facts in, findings out.
+//!
+//! ```text
+//! Snapshot ─▶ Facts ─▶ checks of the registry ─▶ Outcomes ─▶ Report: a headline, findings, what follows from them
+//! (observed,  (found    (pure functions)                       │
+//!  or a file)  by name)                                        └─ suppressions
+//! ```
+
+pub mod facts;
+pub mod finding;
+pub mod registry;
+pub mod snapshot;

@@ -1,0 +1,120 @@
+//! What a hub shows.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::{ClusterManager, Condition, HubPolicy, ManagedCluster, ManagedClusterAddOn, Registration};
+use ocm_core::workload::Health;
+use serde::{Deserialize, Serialize};
+
+use super::Observed;
+use super::observed::Workload;
+
+/// What a hub shows. Lists are of the clusters that were asked about where the API can select them, else of all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HubSide {
+    /// Address of its API server.
+    pub server: String,
+    /// The context of the kubeconfig that names it.
+    pub context: Option<String>,
+    /// UID of its namespace `kube-system`, which no other cluster has; none where it is not known.
+    pub uid: Option<String>,
+    /// The authorities that its API server publishes: DER. Empty where they are not known.
+    pub authorities: Vec<ByteString>,
+    /// The operator's Deployment.
+    pub operator: Observed<Health>,
+    /// The pod that is gone and holds the operator's leader lease.
+    pub gone_leader: Observed<Option<String>>,
+    /// The ClusterManagers.
+    pub managers: Observed<Vec<ClusterManager>>,
+    /// The Deployments of the hub's namespace.
+    pub deployments: Observed<Vec<Workload>>,
+    /// The webhook configurations of Open Cluster Management and of the policy engine that a hub has to have.
+    pub webhooks: Observed<Vec<WebhookFacts>>,
+    /// The authorities that the hub's webhooks and its gRPC server are verified with: DER. None: there is no such ConfigMap.
+    pub ca_bundle: Observed<Option<Vec<ByteString>>>,
+    /// Managed clusters.
+    pub clusters: Observed<Vec<ManagedCluster>>,
+    /// Certificate requests that carry the label of a cluster.
+    pub requests: Observed<Vec<CertificateSigningRequest>>,
+    /// The leases that agents renew.
+    pub leases: Observed<Vec<LeaseFacts>>,
+    /// The namespaces that are being removed.
+    pub terminating: Observed<Vec<NamespaceFacts>>,
+    /// Works.
+    pub works: Observed<Vec<WorkFacts>>,
+    /// Add-ons.
+    pub addons: Observed<Vec<ManagedClusterAddOn>>,
+    /// The policies of the policy engine; empty without one.
+    pub policies: Observed<Vec<HubPolicy>>,
+    /// What the policy controller has written of clusters; empty without one.
+    pub registrations: Observed<Vec<Registration>>,
+    /// The Deployments of the policy engine; empty without one.
+    pub policy_engine: Observed<Vec<Workload>>,
+}
+
+/// A webhook configuration, and whether something is behind it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WebhookFacts {
+    /// Its name.
+    pub name: String,
+    /// The Service that it names, as namespace/name.
+    pub service: String,
+    /// Whether it is there.
+    pub exists: bool,
+    /// The authorities in it: DER. Empty: none, or they cannot be read.
+    pub authorities: Vec<ByteString>,
+    /// Whether the Service has a ready endpoint.
+    pub has_endpoint: bool,
+}
+
+/// A lease.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LeaseFacts {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// When it was last renewed.
+    pub renewed: Option<Time>,
+    /// Who holds it.
+    pub holder: Option<String>,
+    /// The holder's pod, if it is known to be gone.
+    pub gone: Option<String>,
+}
+
+/// A namespace that is being removed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceFacts {
+    /// Its name.
+    pub name: String,
+    /// Since when.
+    pub since: Option<Time>,
+    /// What the API server says about it.
+    #[serde(default)]
+    pub messages: Vec<String>,
+}
+
+/// A work without what it applies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkFacts {
+    /// The namespace, which is its cluster's name.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// When it was created.
+    pub created: Option<Time>,
+    /// Since when it is being removed.
+    pub deleting: Option<Time>,
+    /// What has to be done before it is gone.
+    pub finalizers: Vec<String>,
+    /// Its conditions; empty where only metadata was read.
+    pub conditions: Vec<Condition>,
+    /// The objects that could not be applied: what, and why.
+    pub failed: Vec<String>,
+}

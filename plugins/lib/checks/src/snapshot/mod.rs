@@ -1,0 +1,54 @@
+//! What was observed of a hub, a managed cluster and the way between them, as one value: checks judge it, a bundle holds
+//! it, and a report from either is the same.
+//!
+//! Secrets are in it as names of keys, sizes and digests, and what of them is public: [`SecretFacts`].
+
+mod hub;
+mod managed;
+mod observed;
+mod secret;
+mod wire;
+
+pub use hub::{HubSide, LeaseFacts, NamespaceFacts, WebhookFacts, WorkFacts};
+pub use managed::{AgentSide, ManagedSide};
+pub use observed::{Observed, PolicyRule, Trouble, Workload};
+pub use secret::{KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
+pub use wire::{Answer, Credential, Probe};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::{Deserialize, Serialize};
+
+/// The format of a snapshot that this code writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// What was observed at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// [`FORMAT`] of whoever wrote it.
+    pub format: u32,
+    /// When: checks go by this time and not by that of their own run.
+    pub observed: Time,
+    /// The clusters that were asked about; empty: all.
+    #[serde(default)]
+    pub clusters: Vec<String>,
+    /// The hub; none: nobody looked at one.
+    #[serde(default)]
+    pub hub: Option<HubSide>,
+    /// The managed cluster; none: nobody looked at one.
+    #[serde(default)]
+    pub managed: Option<ManagedSide>,
+    /// What the hub answered to the credentials of the agents.
+    #[serde(default)]
+    pub probes: Vec<Probe>,
+}
+
+/// One of the two sides of a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Side {
+    /// The hub.
+    Hub,
+    /// The managed cluster.
+    Managed,
+}

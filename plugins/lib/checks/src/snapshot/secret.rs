@@ -1,0 +1,78 @@
+//! A Secret without its secrets.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::{Deserialize, Serialize};
+
+/// A Secret without its secrets: which keys it has, how large they are, and what of their content is public.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SecretFacts {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub type_: String,
+    /// Its keys.
+    pub keys: BTreeMap<String, KeyFacts>,
+    /// The certificates in its keys: DER, in their order.
+    pub certificates: BTreeMap<String, Vec<ByteString>>,
+    /// What its key `kubeconfig` says; none: there is no such key, or it is no kubeconfig.
+    pub kubeconfig: Option<KubeconfigFacts>,
+    /// The cluster that an agent noted.
+    pub cluster: Option<String>,
+    /// The name that an agent noted of itself.
+    pub agent: Option<String>,
+    /// Annotations of ours.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// The value of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyFacts {
+    /// How many bytes it has.
+    pub bytes: usize,
+    /// SHA-256 of it, as `sha256:` and hex digits.
+    pub sha256: String,
+}
+
+/// A kubeconfig with one hub, without its credentials.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KubeconfigFacts {
+    /// The address of the hub.
+    pub server: String,
+    /// The authorities that vouch for it: DER. Empty: the system's.
+    pub authorities: Vec<ByteString>,
+    /// The proxy on the way, without credentials.
+    pub proxy: Option<String>,
+    /// What its token says of itself.
+    pub token: Option<TokenFacts>,
+}
+
+/// What a token says of itself; nothing of it is verified.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TokenFacts {
+    /// A service account's token.
+    #[serde(rename_all = "camelCase")]
+    ServiceAccount {
+        /// Who it is for.
+        subject: Option<String>,
+        /// Until when it is valid.
+        expires: Option<Time>,
+        /// Its own id.
+        id: Option<String>,
+    },
+    /// A bootstrap token.
+    Bootstrap {
+        /// Its public half.
+        id: String,
+    },
+    /// Some other word.
+    Opaque,
+}

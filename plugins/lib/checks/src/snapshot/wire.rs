@@ -1,0 +1,42 @@
+//! What the hub answers to the credentials of agents, as seen from where the command runs.
+
+use serde::{Deserialize, Serialize};
+
+use super::observed::Trouble;
+
+/// A question to the hub with a credential of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Probe {
+    /// The Klusterlet whose agents have the credential.
+    pub klusterlet: String,
+    /// Which credential.
+    pub credential: Credential,
+    /// The address that was dialled.
+    pub server: String,
+    /// The proxy on the way, without credentials.
+    #[serde(default)]
+    pub proxy: Option<String>,
+    /// What came of it.
+    pub answer: Answer,
+}
+
+/// A credential of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Credential {
+    /// What it registers with.
+    Bootstrap,
+    /// What it was let in with.
+    Identity,
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Answer {
+    /// The hub knows who asks.
+    Known,
+    /// No connection, no trust, or the hub does not know who asks: the reason tells which.
+    Refused(Trouble),
+}
