@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use ocm_api::names::secrets;
 use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
+use ocm_core::certificate::Certificate;
 use ocm_core::csr::Request;
 use ocm_core::duration::human;
 use ocm_core::phase::{Phase, Standing, standing};
@@ -72,7 +74,7 @@ impl<'a> Facts<'a> {
         let mut clusters: BTreeMap<&str, Cluster<'_>> = BTreeMap::new();
         let asked: BTreeSet<&str> = snapshot.clusters.iter().map(String::as_str).collect();
         let wanted = |name: &str| asked.is_empty() || asked.contains(name);
-        for name in &asked {
+        for name in asked.iter().copied() {
             clusters.entry(name).or_default();
         }
         if let Some(hub) = &snapshot.hub {
@@ -94,7 +96,7 @@ impl<'a> Facts<'a> {
             belongings(hub, &mut clusters);
         }
         for (name, cluster) in &mut clusters {
-            cluster.name = name;
+            cluster.name = *name;
             cluster.requests.sort_by_key(|request| std::cmp::Reverse(request.created));
             cluster.addon_requests.sort_by_key(|request| std::cmp::Reverse(request.created));
         }
@@ -151,7 +153,7 @@ fn belongings<'a>(hub: &'a HubSide, clusters: &mut BTreeMap<&'a str, Cluster<'a>
 /// The agents of a managed cluster, by the name that each registers under.
 fn agents<'a>(managed: &'a ManagedSide, probes: &'a [Probe]) -> impl Iterator<Item = (&'a str, Agent<'a>)> {
     managed.agents.iter().filter_map(|side| {
-        let found = |klusterlet: &&Klusterlet| klusterlet.metadata.name.as_deref() == Some(&side.klusterlet);
+        let found = |klusterlet: &&Klusterlet| klusterlet.metadata.name.as_deref() == Some(side.klusterlet.as_str());
         let klusterlet = all(&managed.klusterlets).iter().find(found)?;
         let probe = |credential: Credential| {
             probes.iter().find(|probe| probe.klusterlet == side.klusterlet && probe.credential == credential)
@@ -166,11 +168,22 @@ fn agents<'a>(managed: &'a ManagedSide, probes: &'a [Probe]) -> impl Iterator<It
     })
 }
 
-/// The name that an agent registers its cluster under.
-fn registers_as<'a>(klusterlet: &'a Klusterlet, side: &'a AgentSide) -> Option<&'a str> {
+/// The name that an agent registers its cluster under: the Klusterlet's, or the one that it noted.
+pub fn registers_as<'a>(klusterlet: &'a Klusterlet, side: &'a AgentSide) -> Option<&'a str> {
     let wanted = klusterlet.spec.cluster_name.as_deref().filter(|name| !name.is_empty());
     let noted = || side.identity.read()?.as_ref()?.cluster.as_deref();
     wanted.or_else(noted)
+}
+
+/// The certificate that an agent was let in with.
+pub fn certificate(side: &AgentSide) -> Option<Certificate> {
+    let secret = side.identity.read()?.as_ref()?;
+    Certificate::read(&secret.certificates.get(secrets::TLS_CERT_KEY)?.first()?.0)
+}
+
+/// Whether an agent needs what it registers with: it has no certificate that is valid.
+pub fn is_registering(side: &AgentSide, now: Timestamp) -> bool {
+    certificate(side).is_none_or(|certificate| !certificate.is_valid(now))
 }
 
 impl Cluster<'_> {

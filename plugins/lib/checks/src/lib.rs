@@ -2,11 +2,16 @@
 //!
 //! ```text
 //! Snapshot ─▶ Facts ─▶ checks of the registry ─▶ Outcomes ─▶ Report: a headline, findings, what follows from them
-//! (observed,  (found    (pure functions)                       │
+//! (observed,  (found    (pure functions)                       ▲
 //!  or a file)  by name)                                        └─ suppressions
 //! ```
 
+pub mod chain;
 pub mod facts;
 pub mod finding;
+pub mod judge;
+pub mod page;
 pub mod registry;
 pub mod snapshot;
+pub mod suppress;
+mod text;

@@ -57,6 +57,12 @@ impl Bundle {
         Version::parse(self.tag.strip_prefix('v')?).ok()
     }
 
+    /// Whether it is of an earlier minor release than `other`, as far as both are releases.
+    pub fn is_minor_before(&self, other: &Self) -> bool {
+        let minor = |version: Version| (version.major, version.minor);
+        self.version().map(minor).zip(other.version().map(minor)).is_some_and(|(own, other)| own < other)
+    }
+
     /// Whether it lacks the fix of CVE-2026-4740, with which a joined cluster can pass for another one.
     pub fn is_vulnerable(&self) -> bool {
         let Some(version) = self.version() else { return false };

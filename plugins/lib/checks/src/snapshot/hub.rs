@@ -4,7 +4,6 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::{ClusterManager, Condition, HubPolicy, ManagedCluster, ManagedClusterAddOn, Registration};
-use ocm_core::workload::Health;
 use serde::{Deserialize, Serialize};
 
 use super::Observed;
@@ -23,7 +22,7 @@ pub struct HubSide {
     /// The authorities that its API server publishes: DER. Empty where they are not known.
     pub authorities: Vec<ByteString>,
     /// The operator's Deployment.
-    pub operator: Observed<Health>,
+    pub operator: Observed<Workload>,
     /// The pod that is gone and holds the operator's leader lease.
     pub gone_leader: Observed<Option<String>>,
     /// The ClusterManagers.
@@ -113,7 +112,9 @@ pub struct WorkFacts {
     pub deleting: Option<Time>,
     /// What has to be done before it is gone.
     pub finalizers: Vec<String>,
-    /// Its conditions; empty where only metadata was read.
+    /// Whether its status was read, and not only its metadata.
+    pub has_status: bool,
+    /// Its conditions.
     pub conditions: Vec<Condition>,
     /// The objects that could not be applied: what, and why.
     pub failed: Vec<String>,

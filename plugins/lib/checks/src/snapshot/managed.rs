@@ -1,7 +1,6 @@
 //! What a managed cluster shows.
 
 use ocm_api::Klusterlet;
-use ocm_core::workload::Health;
 use serde::{Deserialize, Serialize};
 
 use super::Observed;
@@ -20,9 +19,7 @@ pub struct ManagedSide {
     /// UID of its namespace `kube-system`; none where it is not known.
     pub uid: Option<String>,
     /// The operator's Deployment.
-    pub operator: Observed<Health>,
-    /// The images of the operator.
-    pub operator_images: Vec<String>,
+    pub operator: Observed<Workload>,
     /// The operator's leader lease.
     pub leases: Observed<Vec<LeaseFacts>>,
     /// The Klusterlets; empty where the kind is not served.

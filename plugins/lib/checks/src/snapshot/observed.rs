@@ -100,6 +100,8 @@ pub struct Workload {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// How many pods it is to have.
+    pub replicas: i32,
     /// How it is.
     pub health: Health,
     /// The images of its containers.

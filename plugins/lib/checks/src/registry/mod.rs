@@ -1,8 +1,37 @@
 //! The registry: every check as data. What explains what, what is documented and what is run stand here once.
 
+mod agent;
+mod hub;
+mod joining;
+mod leaving;
+mod life;
+mod policies;
+mod safety;
+mod works;
+
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Id, Outcome, Severity};
 use crate::snapshot::{HubSide, ManagedSide};
+
+/// Every check, by id.
+pub fn checks() -> impl Iterator<Item = &'static Check> {
+    let all = [
+        hub::CHECKS,
+        agent::CHECKS,
+        joining::CHECKS,
+        life::CHECKS,
+        works::CHECKS,
+        leaving::CHECKS,
+        safety::CHECKS,
+        policies::CHECKS,
+    ];
+    all.into_iter().flatten()
+}
+
+/// The check of an id.
+pub fn check(id: Id) -> Option<&'static Check> {
+    checks().find(|check| check.id == id)
+}
 
 /// One check.
 #[derive(Debug)]
@@ -84,16 +113,8 @@ pub enum Category {
 
 impl Category {
     /// Every category.
-    pub const ALL: [Self; 8] = [
-        Self::Hub,
-        Self::Join,
-        Self::Life,
-        Self::Tls,
-        Self::Works,
-        Self::Leaving,
-        Self::Safety,
-        Self::Policies,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Hub, Self::Join, Self::Life, Self::Tls, Self::Works, Self::Leaving, Self::Safety, Self::Policies];
 
     /// The category of an id.
     pub fn of(id: Id) -> Option<Self> {
@@ -120,6 +141,8 @@ impl Category {
 pub enum Input {
     /// The hub's operator.
     HubOperator,
+    /// The leader lease of the hub's operator.
+    HubLeader,
     /// ClusterManagers.
     ClusterManagers,
     /// The Deployments of the hub.

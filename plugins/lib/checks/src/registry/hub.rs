@@ -1,0 +1,412 @@
+//! 1xxx: the hub's control plane.
+
+use ocm_api::conditions::{self, cluster_manager};
+use ocm_api::names::{namespaces, operators};
+use ocm_core::certificate::Certificate;
+use ocm_core::workload::Health;
+
+use super::{Category, Check, Input, Page, Rule};
+use crate::facts::Facts;
+use crate::finding::{Finding, Id, Outcome, Severity};
+use crate::snapshot::{HubSide, Side, Workload};
+
+/// The checks of the hub's control plane.
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: Id(1101),
+        slug: "cluster-manager-exists",
+        title: "the hub has a ClusterManager",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::ClusterManagers],
+        after: &[],
+        rule: Rule::Hub(cluster_manager_exists),
+        page: Page {
+            means: "No ClusterManager is on the cluster that was named as the hub, so nothing makes or keeps it a hub.",
+            happens: "The hub was never installed, the ClusterManager was deleted, or the context is that of another cluster.",
+            mend: "Name the hub's context. To make this cluster a hub: `kubectl ocm install hub --wait`.",
+            mended: "`kubectl get clustermanagers` lists one.",
+        },
+    },
+    Check {
+        id: Id(1102),
+        slug: "hub-operator-runs",
+        title: "the hub's operator runs",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::HubOperator],
+        after: &[Id(1101)],
+        rule: Rule::Hub(hub_operator_runs),
+        page: Page {
+            means: "The Deployment open-cluster-management/cluster-manager is missing or not ready: changes of the ClusterManager \
+                    are not carried out, certificates of the webhooks are not rotated, and what is deleted stays deleted.",
+            happens: "Its image cannot be pulled, no node takes its pod, a quota or admission refuses it, somebody scaled it to 0, \
+                      or the operator crashes.",
+            mend: "Do what the evidence says: the image, the node, the quota. A missing Deployment comes back with \
+                   `kubectl ocm install hub`.",
+            mended: "`kubectl rollout status deployment/cluster-manager -n open-cluster-management` ends.",
+        },
+    },
+    Check {
+        id: Id(1103),
+        slug: "hub-operator-leads",
+        title: "the hub's operator holds its leader lease",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::HubLeader, Input::ClusterManagers],
+        after: &[Id(1102)],
+        rule: Rule::Hub(hub_operator_leads),
+        page: Page {
+            means: "The operator's pod is ready and does nothing: its leader lease is held by a pod that is gone.",
+            happens: "The former pod was killed and did not release the lease, which lasts for 137 seconds.",
+            mend: "Wait up to three minutes, or delete the lease.",
+            mended: "The lease names a pod that exists, and the ClusterManager has conditions.",
+        },
+    },
+    Check {
+        id: Id(1104),
+        slug: "cluster-manager-applied",
+        title: "the operator has applied the ClusterManager",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::ClusterManagers],
+        after: &[Id(1102), Id(1103), Id(1105), Id(1111)],
+        rule: Rule::Hub(cluster_manager_applied),
+        page: Page {
+            means: "The operator reports that it could not apply something, or has not seen the latest change.",
+            happens: "The operator's ClusterRole is of an older release than its image, a namespace was deleted, or the API server \
+                      refuses an object.",
+            mend: "Read the message. `kubectl ocm install hub` brings operator, roles and definitions to one release.",
+            mended: "The condition Applied of the ClusterManager is True for its latest generation.",
+        },
+    },
+    Check {
+        id: Id(1105),
+        slug: "hub-feature-gates",
+        title: "every feature gate of the hub is known",
+        category: Category::Hub,
+        severity: Severity::Warning,
+        inputs: &[Input::ClusterManagers],
+        after: &[],
+        rule: Rule::Hub(hub_feature_gates),
+        page: Page {
+            means: "The ClusterManager sets a feature gate that this release does not know. It has no effect.",
+            happens: "A misspelt name, or a gate of another release.",
+            mend: "Correct the name in spec, or set gates with `kubectl ocm install hub --feature-gates`.",
+            mended: "The condition ValidFeatureGates is True.",
+        },
+    },
+    Check {
+        id: Id(1106),
+        slug: "hub-components-run",
+        title: "the hub's components run",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::HubDeployments, Input::ClusterManagers],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1111)],
+        rule: Rule::Hub(hub_components_run),
+        page: Page {
+            means: "A Deployment of the namespace open-cluster-management-hub is missing, scaled to 0 or not ready. Without the \
+                    registration controller nobody is accepted or heard of; without the webhooks no managed cluster can be written.",
+            happens: "An image that cannot be pulled, no room on the nodes, a quota, PodSecurity or SCC, a crash, or somebody's \
+                      `kubectl scale`.",
+            mend: "Do what the evidence says. The operator restores Deployments that were changed or deleted, while it runs.",
+            mended: "`kubectl get deployments -n open-cluster-management-hub` shows all of them ready.",
+        },
+    },
+    Check {
+        id: Id(1107),
+        slug: "webhooks-exist",
+        title: "the hub's webhook configurations exist",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::Webhooks],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1106), Id(1111)],
+        rule: Rule::Hub(webhooks_exist),
+        page: Page {
+            means: "A webhook configuration of Open Cluster Management is missing: managed clusters are written unchecked, and get \
+                    no cluster set.",
+            happens: "The operator makes them last, after everything runs; or somebody deleted one.",
+            mend: "Let the operator run: it makes them again.",
+            mended: "`kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations` lists them.",
+        },
+    },
+    Check {
+        id: Id(1108),
+        slug: "webhooks-have-endpoints",
+        title: "a server is behind every webhook of the hub",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::Webhooks],
+        after: &[Id(1102), Id(1106), Id(1107)],
+        rule: Rule::Hub(webhooks_have_endpoints),
+        page: Page {
+            means: "A webhook's Service has no ready endpoint. What it is asked about is refused: managed clusters or works cannot \
+                    be written.",
+            happens: "Its Deployment is not ready, or the Service's selector was changed.",
+            mend: "Bring the webhook's Deployment up; compare the Service's selector with the pods' labels.",
+            mended: "`kubectl get endpointslices -n open-cluster-management-hub` lists a ready address for each webhook.",
+        },
+    },
+    Check {
+        id: Id(1109),
+        slug: "webhooks-trusted",
+        title: "the API server trusts the webhooks of the hub",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::Webhooks, Input::CaBundle],
+        after: &[Id(1102), Id(1103), Id(1107)],
+        rule: Rule::Hub(webhooks_trusted),
+        page: Page {
+            means: "The CA in a webhook configuration is missing, broken, or none of those that the hub's certificates come from: \
+                    every question to the webhook ends with `x509: certificate signed by unknown authority`.",
+            happens: "Another tool wrote the configuration, or the bundle was rotated while the operator was down.",
+            mend: "Restart the operator: it writes the bundle of ConfigMap ca-bundle-configmap into every configuration.",
+            mended: "The caBundle of each configuration has a certificate of the ConfigMap.",
+        },
+    },
+    Check {
+        id: Id(1110),
+        slug: "hub-authority-valid",
+        title: "the CA of the hub's webhooks is valid",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::CaBundle],
+        after: &[Id(1102), Id(1103)],
+        rule: Rule::Hub(hub_authority_valid),
+        page: Page {
+            means: "Every certificate of ConfigMap ca-bundle-configmap has expired, so nothing trusts webhooks and gRPC server.",
+            happens: "The operator, which rotates them, was down for months.",
+            mend: "Bring the operator up.",
+            mended: "The ConfigMap has a certificate that is valid now.",
+        },
+    },
+    Check {
+        id: Id(1111),
+        slug: "hub-stays",
+        title: "the hub is not being removed",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::ClusterManagers],
+        after: &[],
+        rule: Rule::Hub(hub_stays),
+        page: Page {
+            means: "The ClusterManager is being deleted. While managed clusters are left it waits.",
+            happens: "Somebody deleted it.",
+            mend: "A deletion cannot be taken back. Remove the managed clusters and let it end; then install the hub again.",
+            mended: "There is no ClusterManager, or a new one.",
+        },
+    },
+];
+
+/// The next look at a Deployment.
+fn look(finding: Finding, side: Side, namespace: &str, name: &str) -> Finding {
+    finding.run(side, format!("kubectl describe deployment {name} -n {namespace}"))
+}
+
+/// What is wrong with a Deployment, as a finding.
+pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
+    let Workload { namespace, name, health, replicas, .. } = workload;
+    let finding = |text: String| Finding::error(text).on(side, "Deployment", Some(namespace), name);
+    if *replicas == 0 {
+        return Some(
+            finding(format!("Deployment {namespace}/{name} is scaled to 0"))
+                .because("somebody has scaled it down, or what scales it up does not run")
+                .run(side, format!("kubectl scale deployment {name} -n {namespace} --replicas=1")),
+        );
+    }
+    match health {
+        Health::Ready => None,
+        Health::NotYet { because } | Health::Stuck { because } => {
+            let first = because.split("; ").next().unwrap_or(because);
+            let found = finding(format!("Deployment {namespace}/{name} is not ready: {first}"));
+            let found = because.split("; ").skip(1).fold(found, Finding::seen);
+            Some(look(found, side, namespace, name))
+        }
+    }
+}
+
+fn managers(hub: &HubSide) -> &[ocm_api::ClusterManager] {
+    hub.managers.read().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn cluster_manager_exists(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    if !managers(hub).is_empty() {
+        return Outcome::Pass;
+    }
+    let finding = Finding::error("the cluster that was named as the hub has no ClusterManager")
+        .seen(format!("{} has no ClusterManager", hub.server))
+        .because("the hub was never installed there, or this is another cluster")
+        .run(Side::Hub, "kubectl ocm install hub --wait");
+    Outcome::Found(vec![finding])
+}
+
+fn hub_operator_runs(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    hub.operator.read().and_then(|operator| unwell(Side::Hub, operator)).into()
+}
+
+fn hub_operator_leads(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let unreported = managers(hub).iter().any(|manager| {
+        let seen = manager.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default();
+        seen < manager.metadata.generation.unwrap_or_default()
+    });
+    let Some(pod) = hub.gone_leader.read().cloned().flatten().filter(|_| unreported) else { return Outcome::Pass };
+    let (namespace, lease) = (namespaces::OPERATOR, operators::CLUSTER_MANAGER_LOCK);
+    let finding = Finding::error("the hub's operator waits for a leader lease whose holder is gone")
+        .on(Side::Hub, "Lease", Some(namespace), lease)
+        .seen(format!("pod {pod} holds the lease and does not exist"))
+        .because("the pod was killed before it released the lease, which lasts for 137 seconds")
+        .run(Side::Hub, format!("kubectl delete lease {lease} -n {namespace}"));
+    Outcome::Found(vec![finding])
+}
+
+fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let mut findings = Vec::new();
+    for manager in managers(hub) {
+        let name = manager.metadata.name.as_deref().unwrap_or_default();
+        let about = |text: String| Finding::error(text).on(Side::Hub, "ClusterManager", None, name);
+        let Some(status) = &manager.status else {
+            findings.push(about(format!("the operator has reported nothing about ClusterManager {name}")));
+            continue;
+        };
+        let wanted = [
+            (cluster_manager::APPLIED, conditions::TRUE),
+            (cluster_manager::HUB_REGISTRATION_DEGRADED, conditions::FALSE),
+            (cluster_manager::HUB_PLACEMENT_DEGRADED, conditions::FALSE),
+        ];
+        for (kind, wanted) in wanted {
+            let Some(condition) = conditions::find(&status.conditions, kind) else { continue };
+            if condition.status != wanted {
+                let text = format!("the hub's operator reports {}", condition.reason);
+                findings.push(about(text).seen(format!("{kind}={}: {}", condition.status, condition.message)));
+            }
+        }
+        let (seen, latest) =
+            (status.observed_generation.unwrap_or_default(), manager.metadata.generation.unwrap_or_default());
+        if findings.is_empty() && seen < latest {
+            let text = format!("the operator has not observed the latest change of ClusterManager {name}");
+            findings.push(about(text).seen(format!("generation {latest}, observed {seen}")));
+        }
+    }
+    let logs = format!("kubectl logs deployment/cluster-manager -n {} --tail=50", namespaces::OPERATOR);
+    Outcome::of(findings.into_iter().map(|finding| finding.run(Side::Hub, logs.clone())).collect())
+}
+
+fn hub_feature_gates(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let wrong = managers(hub).iter().filter_map(|manager| {
+        let name = manager.metadata.name.as_deref().unwrap_or_default();
+        let conditions = manager.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let condition = conditions::find(conditions, cluster_manager::VALID_FEATURE_GATES)?;
+        (condition.status == conditions::FALSE).then(|| {
+            Finding::warning("the hub does not know one of its feature gates")
+                .on(Side::Hub, "ClusterManager", None, name)
+                .seen(format!("{}: {}", condition.reason, condition.message))
+                .run(Side::Hub, format!("kubectl edit clustermanager {name}"))
+        })
+    });
+    Outcome::of(wrong.collect())
+}
+
+fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let deployments = hub.deployments.read().map(Vec::as_slice).unwrap_or_default();
+    let mut findings: Vec<Finding> = deployments.iter().filter_map(|workload| unwell(Side::Hub, workload)).collect();
+    for manager in managers(hub) {
+        let applied = manager.status.iter().flat_map(|status| &status.generations);
+        let applied = applied.filter(|applied| applied.resource == "deployments");
+        let missing = applied.filter(|applied| !deployments.iter().any(|known| known.name == applied.name));
+        findings.extend(missing.map(|applied| {
+            Finding::error(format!("Deployment {} of the hub is missing", applied.name))
+                .on(Side::Hub, "Deployment", applied.namespace.as_deref(), &applied.name)
+                .because("somebody has deleted it, and the operator has not made it again")
+                .run(
+                    Side::Hub,
+                    format!("kubectl get deployments -n {}", applied.namespace.as_deref().unwrap_or("default")),
+                )
+        }));
+    }
+    Outcome::of(findings)
+}
+
+fn webhooks_exist(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let webhooks = hub.webhooks.read().map(Vec::as_slice).unwrap_or_default();
+    let missing = webhooks.iter().filter(|webhook| !webhook.exists).map(|webhook| {
+        Finding::error(format!("webhook configuration {} is missing", webhook.name))
+            .on(Side::Hub, "WebhookConfiguration", None, &webhook.name)
+            .because("the operator makes it last, or somebody has deleted it")
+            .run(Side::Hub, format!("kubectl rollout restart deployment/cluster-manager -n {}", namespaces::OPERATOR))
+    });
+    Outcome::of(missing.collect())
+}
+
+fn webhooks_have_endpoints(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let webhooks = hub.webhooks.read().map(Vec::as_slice).unwrap_or_default();
+    let mut services: Vec<&str> = Vec::new();
+    for webhook in webhooks.iter().filter(|webhook| webhook.exists && !webhook.has_endpoint) {
+        if !services.contains(&webhook.service.as_str()) {
+            services.push(&webhook.service);
+        }
+    }
+    let silent = services.into_iter().map(|service| {
+        let (namespace, name) = service.split_once('/').unwrap_or(("", service));
+        Finding::error(format!("nothing is behind Service {service}, which webhooks of the hub are asked at"))
+            .on(Side::Hub, "Service", Some(namespace), name)
+            .because("no pod that the Service selects is ready")
+            .run(Side::Hub, format!("kubectl get pods,endpointslices -n {namespace}"))
+    });
+    Outcome::of(silent.collect())
+}
+
+fn webhooks_trusted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let Some(Some(bundle)) = hub.ca_bundle.read() else {
+        return Outcome::skip("there is no ConfigMap with the hub's CA");
+    };
+    let webhooks = hub.webhooks.read().map(Vec::as_slice).unwrap_or_default();
+    let strange = webhooks.iter().filter(|webhook| webhook.exists);
+    let strange = strange.filter(|webhook| !webhook.authorities.iter().any(|authority| bundle.contains(authority)));
+    let findings = strange.map(|webhook| {
+        let seen = match webhook.authorities.len() {
+            0 => "its caBundle is empty or cannot be read".to_owned(),
+            count => format!("none of the {count} certificates of its caBundle is in ConfigMap ca-bundle-configmap"),
+        };
+        Finding::error(format!("the API server cannot trust the server of webhook configuration {}", webhook.name))
+            .on(Side::Hub, "WebhookConfiguration", None, &webhook.name)
+            .seen(seen)
+            .because("the configuration was written by something else than the operator, or before a rotation")
+            .run(Side::Hub, format!("kubectl rollout restart deployment/cluster-manager -n {}", namespaces::OPERATOR))
+    });
+    Outcome::of(findings.collect())
+}
+
+fn hub_authority_valid(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let Some(Some(bundle)) = hub.ca_bundle.read() else {
+        return Outcome::skip("there is no ConfigMap with the hub's CA");
+    };
+    let certificates: Vec<Certificate> = bundle.iter().filter_map(|der| Certificate::read(&der.0)).collect();
+    if certificates.iter().any(|certificate| certificate.is_valid(facts.now)) || certificates.is_empty() {
+        return Outcome::Pass;
+    }
+    let ends = certificates.iter().map(|certificate| certificate.not_after).max();
+    let finding = Finding::error("the CA of the hub's webhooks has expired")
+        .on(Side::Hub, "ConfigMap", Some(namespaces::HUB), "ca-bundle-configmap")
+        .seen(format!("its last certificate expired {} ago", facts.ago(ends)))
+        .because("the operator, which rotates it, did not run")
+        .run(Side::Hub, format!("kubectl rollout restart deployment/cluster-manager -n {}", namespaces::OPERATOR));
+    Outcome::Found(vec![finding])
+}
+
+fn hub_stays(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let leaving = managers(hub).iter().filter_map(|manager| {
+        let since = manager.metadata.deletion_timestamp.as_ref()?;
+        let name = manager.metadata.name.as_deref().unwrap_or_default();
+        let left = facts.clusters.len();
+        Some(
+            Finding::error(format!("the hub is being removed since {}", facts.ago(Some(since.0))))
+                .on(Side::Hub, "ClusterManager", None, name)
+                .seen(format!("finalizers: {}", manager.metadata.finalizers.clone().unwrap_or_default().join(", ")))
+                .seen(format!("{left} managed clusters are left"))
+                .because("somebody has deleted the ClusterManager; it waits for managed clusters and definitions")
+                .run(Side::Hub, "kubectl get managedclusters"),
+        )
+    });
+    Outcome::of(leaving.collect())
+}

@@ -1,0 +1,584 @@
+//! 22xx: the hub's half of a join: registration, acceptance, certificate.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use ocm_api::conditions::{self, managed_cluster};
+use ocm_api::names::labels;
+use ocm_core::csr::{Request, State};
+use ocm_core::phase::Phase;
+
+use super::agent::agent;
+use super::{Category, Check, Input, Page, Rule};
+use crate::facts::{Cluster, Facts};
+use crate::finding::{Finding, Id, Outcome, Severity};
+use crate::snapshot::Side;
+use crate::text;
+
+/// How long the hub's controllers may take for what they do by themselves.
+const GRACE: SignedDuration = SignedDuration::from_secs(60);
+/// After so many requests without a certificate the agent stops asking. Upstream: `clientCertHalted`.
+const TOO_MANY: usize = 10;
+
+/// What keeps an agent from running or from reaching the hub.
+const AGENT_SIDE: &[Id] = &[
+    Id(2101),
+    Id(2102),
+    Id(2103),
+    Id(2104),
+    Id(2105),
+    Id(2107),
+    Id(2108),
+    Id(2110),
+    Id(2109),
+    Id(2111),
+    Id(2112),
+    Id(2113),
+    Id(2114),
+    Id(2115),
+    Id(2106),
+    Id(2116),
+    Id(2117),
+    Id(2118),
+    Id(2119),
+    Id(1101),
+    Id(1107),
+    Id(1108),
+    Id(1109),
+    Id(6102),
+];
+
+/// The checks of the hub's half of a join.
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: Id(2201),
+        slug: "registered",
+        title: "the hub knows the cluster",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters],
+        after: AGENT_SIDE,
+        rule: Rule::Cluster(registered),
+        page: Page {
+            means: "The hub has no ManagedCluster of this name: no agent has registered it yet, or it was removed.",
+            happens: "The agent does not run, cannot reach the hub, or has a token that does not work; or the name is misspelt.",
+            mend: "Look at the managed cluster too: `kubectl ocm troubleshoot NAME --context MANAGED --hub-context HUB`.",
+            mended: "`kubectl ocm get clusters NAME` lists it.",
+        },
+    },
+    Check {
+        id: Id(2202),
+        slug: "asked",
+        title: "the agent has asked for a certificate",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters, Input::Requests],
+        after: &[
+            Id(2101),
+            Id(2102),
+            Id(2103),
+            Id(2105),
+            Id(2106),
+            Id(2107),
+            Id(2108),
+            Id(2109),
+            Id(2110),
+            Id(2111),
+            Id(2112),
+            Id(2113),
+            Id(2114),
+            Id(2115),
+            Id(2116),
+            Id(2117),
+            Id(2118),
+            Id(2201),
+        ],
+        rule: Rule::Cluster(asked),
+        page: Page {
+            means: "The ManagedCluster is there, and no certificate request carries its label.",
+            happens: "The ManagedCluster was made by hand before the cluster joined; the agent came no further; requests were \
+                      deleted, or ended: the API server removes pending ones after a day.",
+            mend: "Bring the agent up, or restart it: it asks again.",
+            mended: "`kubectl ocm get csr NAME` lists a request.",
+        },
+    },
+    Check {
+        id: Id(2203),
+        slug: "one-requester",
+        title: "one agent asks for the cluster's name",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters, Input::Requests],
+        after: &[Id(2104)],
+        rule: Rule::Cluster(one_requester),
+        page: Page {
+            means: "Requests with different keys wait for a certificate of one cluster name. One of them may be somebody else's.",
+            happens: "Two clusters join under one name, an agent was made anew, or somebody with a token tries to take the name.",
+            mend: "Compare the fingerprints with the agent's, accept that one by `--fingerprint`, and delete the others.",
+            mended: "One request of the name is pending, or none.",
+        },
+    },
+    Check {
+        id: Id(2204),
+        slug: "not-denied",
+        title: "the hub has not denied the cluster",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters],
+        after: &[],
+        rule: Rule::Cluster(not_denied),
+        page: Page {
+            means: "hubAcceptsClient was set to false after the hub had accepted the cluster, or its request was denied with it: \
+                    the agent's rights on the hub are gone.",
+            happens: "An administrator, or a policy, denied it.",
+            mend: "Accept it again, or detach it.",
+            mended: "`kubectl ocm get clusters NAME` no longer says Denied.",
+        },
+    },
+    Check {
+        id: Id(2205),
+        slug: "accepted",
+        title: "the hub has accepted the cluster",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters],
+        after: &[Id(2202), Id(2203), Id(2208), Id(6102), Id(8101), Id(8102), Id(8103), Id(1107), Id(1108), Id(1109)],
+        rule: Rule::Cluster(accepted),
+        page: Page {
+            means: "The cluster has registered and waits for an administrator of the hub.",
+            happens: "That is the way of a join: nobody is let in by default.",
+            mend: "Verify that the request is the cluster's, then accept it.",
+            mended: "`kubectl ocm get clusters NAME` says Accepted, Joined or Available.",
+        },
+    },
+    Check {
+        id: Id(2206),
+        slug: "request-approved",
+        title: "no request of an accepted cluster waits for approval",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters, Input::Requests],
+        after: &[Id(2203), Id(2204), Id(1106), Id(8102)],
+        rule: Rule::Cluster(request_approved),
+        page: Page {
+            means: "The cluster is accepted and its agent waits for a certificate: accepting a cluster and approving its request \
+                    are two things. An agent whose proxy, hub address or CA was changed registers anew while everything says \
+                    Available; a renewal that waits means that the hub's registration controller does not approve.",
+            happens: "hubAcceptsClient was set by hand; the agent registers anew; the controller that approves renewals is down.",
+            mend: "`kubectl ocm accept NAME` approves the request after checking it.",
+            mended: "`kubectl ocm get csr NAME --pending` lists none.",
+        },
+    },
+    Check {
+        id: Id(2207),
+        slug: "certificate-issued",
+        title: "the hub's signer issues what was approved",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters, Input::Requests],
+        after: &[Id(1106), Id(2118)],
+        rule: Rule::Cluster(certificate_issued),
+        page: Page {
+            means: "A request is approved, and no certificate follows, or the signer refuses it.",
+            happens: "The controller manager has no signing key, or the platform does not sign client certificates (EKS); for the \
+                      signer of gRPC, the driver grpc is off or the signer's Secret is missing.",
+            mend: "Use a driver that the hub's platform supports, or give the controller manager its key.",
+            mended: "The request says Approved,Issued.",
+        },
+    },
+    Check {
+        id: Id(2208),
+        slug: "request-not-denied",
+        title: "the agent's request was not denied",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters, Input::Requests],
+        after: &[Id(2204)],
+        rule: Rule::Cluster(request_not_denied),
+        page: Page {
+            means: "The newest request of the agent was denied. The agent keeps waiting on it.",
+            happens: "A person or a policy denied it.",
+            mend: "Delete the request: the agent makes a new one, which can be accepted.",
+            mended: "A newer request is there.",
+        },
+    },
+    Check {
+        id: Id(2209),
+        slug: "few-requests",
+        title: "the agent does not ask again and again",
+        category: Category::Join,
+        severity: Severity::Warning,
+        inputs: &[Input::ManagedClusters, Input::Requests],
+        after: &[Id(2104), Id(2106), Id(2203), Id(2205), Id(2206), Id(2207), Id(2208), Id(8102)],
+        rule: Rule::Cluster(few_requests),
+        page: Page {
+            means: "Ten or more requests of the cluster have no certificate. With ten an agent stops asking \
+                    (ClientCertificateCreationHalted).",
+            happens: "The agent restarts before its request is decided, or renewals are not approved.",
+            mend: "Find out why the agent restarts; delete the old requests.",
+            mended: "`kubectl ocm get csr NAME --pending` lists one or none.",
+        },
+    },
+    Check {
+        id: Id(2210),
+        slug: "hub-rights",
+        title: "the hub has set up the cluster's rights",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters],
+        after: &[Id(6102), Id(1106)],
+        rule: Rule::Cluster(hub_rights),
+        page: Page {
+            means: "The hub's registration controller could not make the namespace, roles or bindings of the cluster.",
+            happens: "The namespace of the name is being removed, a quota or admission refuses an object, or the controller lacks a \
+                      right.",
+            mend: "Read the message.",
+            mended: "The condition HubAcceptedManagedCluster is True.",
+        },
+    },
+    Check {
+        id: Id(2211),
+        slug: "joined",
+        title: "the agent has joined with its certificate",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::ManagedClusters, Input::Requests],
+        after: &[
+            Id(2101),
+            Id(2102),
+            Id(2103),
+            Id(2104),
+            Id(2105),
+            Id(2106),
+            Id(2111),
+            Id(2112),
+            Id(2115),
+            Id(2116),
+            Id(2202),
+            Id(2203),
+            Id(2206),
+            Id(2207),
+            Id(2208),
+            Id(2210),
+            Id(2212),
+            Id(1106),
+            Id(3106),
+        ],
+        rule: Rule::Cluster(joined),
+        page: Page {
+            means: "The cluster is accepted and its certificate is there to be fetched, and the agent has not used it.",
+            happens: "The agent was restarted between request and certificate and has lost the key; it waits for its leader lease; \
+                      it does not run.",
+            mend: "Restart the agent; it asks again where it has lost its key.",
+            mended: "`kubectl ocm get clusters NAME` says Joined or Available.",
+        },
+    },
+    Check {
+        id: Id(2212),
+        slug: "names-agree",
+        title: "Klusterlet and agent name the same cluster",
+        category: Category::Join,
+        severity: Severity::Error,
+        inputs: &[Input::Identity],
+        after: &[Id(2104)],
+        rule: Rule::Cluster(names_agree),
+        page: Page {
+            means: "The Klusterlet names one cluster, and the agent holds the identity of another.",
+            happens: "clusterName of the Klusterlet was edited, or the Secret was copied from another cluster.",
+            mend: "Set clusterName back, or delete the agent's Secret: it registers anew under the new name.",
+            mended: "clusterName and the Secret's cluster-name are the same.",
+        },
+    },
+];
+
+/// The next look at a cluster's requests.
+fn requests(finding: Finding, name: &str) -> Finding {
+    finding.run(Side::Hub, format!("kubectl ocm get csr {name} -o wide"))
+}
+
+fn seen(facts: &Facts<'_>, request: &Request) -> String {
+    let key = request.fingerprint().unwrap_or_else(|| "an unreadable key".to_owned());
+    format!(
+        "request {}: {}, {} old, asked by {}, key {key}",
+        request.name,
+        request.state,
+        facts.ago(request.created),
+        request.asked_by()
+    )
+}
+
+/// The cluster on the hub; one that is not there or is leaving is for other checks.
+macro_rules! staying {
+    ($cluster:expr) => {
+        match $cluster.object {
+            None => return Outcome::skip("the hub does not know the cluster"),
+            Some(_) if $cluster.is_leaving() => return Outcome::skip("the cluster is being removed from the hub"),
+            Some(object) => object,
+        }
+    };
+}
+pub(super) use staying;
+
+fn registered(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    if cluster.object.is_some() {
+        return Outcome::Pass;
+    }
+    let name = cluster.name;
+    let finding = Finding::error(format!("the hub has no managed cluster {name:?}"));
+    let finding = match cluster.agent {
+        Some(_) => finding
+            .seen("the managed cluster has a Klusterlet of this name")
+            .because("its agent has not registered it, or the hub has removed it since"),
+        None => finding
+            .because("no agent has registered it: look at the managed cluster, too; or the name is misspelt")
+            .advise(format!("look at both: kubectl ocm troubleshoot {name} --context MANAGED --hub-context HUB")),
+    };
+    Outcome::Found(vec![finding.run(Side::Hub, "kubectl ocm get clusters")])
+}
+
+fn asked(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let object = staying!(cluster);
+    if !cluster.requests.is_empty() || cluster.phase() >= Some(Phase::Joined) {
+        return Outcome::Pass;
+    }
+    if cluster.agent.is_some_and(|agent| !agent.registers(facts.now)) {
+        return Outcome::Pass;
+    }
+    let since = facts.ago(object.metadata.creation_timestamp.as_ref().map(|time| time.0));
+    let finding = Finding::error("the hub knows the cluster, but its agent has not asked for a certificate")
+        .on(Side::Hub, "ManagedCluster", None, cluster.name)
+        .seen(format!("created {since} ago, no request carries its label"))
+        .because("the ManagedCluster was made by hand, the agent came no further, or its request has ended")
+        .advise(format!(
+            "look at the managed cluster, too: kubectl ocm troubleshoot {} --context MANAGED --hub-context HUB",
+            cluster.name
+        ));
+    Outcome::Found(vec![requests(finding, cluster.name)])
+}
+
+fn one_requester(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let _ = staying!(cluster);
+    let pending: Vec<&Request> = cluster.requests.iter().filter(|request| request.state == State::Pending).collect();
+    let names = |request: &&Request| {
+        let content = request.content.as_ref().ok();
+        content.map(|content| content.common_names.join(",")).unwrap_or_else(|| request.name.clone())
+    };
+    let askers: BTreeSet<String> = pending.iter().map(names).collect();
+    if askers.len() < 2 {
+        return Outcome::Pass;
+    }
+    let finding = Finding::error(format!("{} agents ask for the name {:?}", askers.len(), cluster.name));
+    let finding = pending.iter().fold(finding, |finding, request| {
+        finding.on(Side::Hub, "CertificateSigningRequest", None, &request.name).seen(seen(facts, request))
+    });
+    let finding = finding
+        .because("two clusters join under one name, an agent was made anew, or somebody tries to take the name")
+        .run(Side::Hub, format!("kubectl ocm get csr {} -o wide", cluster.name))
+        .run(Side::Hub, format!("kubectl ocm accept {} --fingerprint sha256:KEY_OF_THE_AGENT", cluster.name));
+    Outcome::Found(vec![finding])
+}
+
+fn not_denied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let object = staying!(cluster);
+    let Some(standing) = cluster.standing().filter(|standing| standing.phase == Phase::Denied) else {
+        return Outcome::Pass;
+    };
+    // The hub reports a failure of its own in the same condition.
+    if standing.reason == managed_cluster::reasons::ERROR {
+        return Outcome::Pass;
+    }
+    let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let finding = Finding::error("the hub has denied the cluster")
+        .on(Side::Hub, "ManagedCluster", None, cluster.name)
+        .seen(format!("hubAcceptsClient is false; {}: {}", standing.reason, standing.message));
+    let finding = if conditions::is_true(conditions, managed_cluster::AVAILABLE) {
+        finding.seen("the condition Available is still True: it stays so until the agent's lease is five periods old")
+    } else {
+        finding
+    };
+    let finding = finding
+        .because("an administrator of the hub, or a policy, has said no")
+        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+    Outcome::Found(vec![finding])
+}
+
+fn accepted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let object = staying!(cluster);
+    if cluster.phase() != Some(Phase::Pending) {
+        return Outcome::Pass;
+    }
+    let pending = cluster.requests.iter().find(|request| request.state == State::Pending);
+    let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let since = pending.and_then(|request| request.created).or(created);
+    let summary = format!("waits for acceptance on the hub since {}", facts.ago(since));
+    let finding = Finding::error(summary).on(Side::Hub, "ManagedCluster", None, cluster.name);
+    let finding = match pending {
+        Some(request) => finding.seen(seen(facts, request)),
+        None => finding,
+    };
+    let finding = finding
+        .because("nobody is let in by default: an administrator of the hub decides")
+        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+    Outcome::Found(vec![finding])
+}
+
+fn request_approved(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let _ = staying!(cluster);
+    if !cluster.is_accepted() {
+        return Outcome::skip("the cluster is not accepted");
+    }
+    let Some(request) = cluster.requests.iter().find(|request| request.state == State::Pending) else {
+        return Outcome::Pass;
+    };
+    // A newer certificate makes a request that was left behind irrelevant.
+    let newer = |other: &Request| other.state == State::Issued && other.created > request.created;
+    if cluster.requests.iter().any(newer) {
+        return Outcome::Pass;
+    }
+    let age = request.created.map(|created| facts.now.duration_since(created)).unwrap_or_default();
+    let renews = request.is_renewal(cluster.name);
+    if renews && age < GRACE {
+        return Outcome::Pass;
+    }
+    let has_joined = cluster.phase() > Some(Phase::Accepted);
+    let (summary, cause) = match () {
+        () if renews => (
+            "the renewal of the agent's certificate is not approved",
+            "the hub's registration controller approves renewals, and has not",
+        ),
+        () if has_joined => (
+            "the agent of the accepted cluster registers anew and waits for approval",
+            "its hub address, CA or proxy was changed, or its Secret was deleted: that needs another acceptance",
+        ),
+        () => (
+            "the cluster is accepted, but its certificate request waits for approval",
+            "hubAcceptsClient was set alone",
+        ),
+    };
+    let summary = format!("{summary} since {}", facts.ago(request.created));
+    let finding = if cluster.is_well(facts.now) { Finding::warning(summary) } else { Finding::error(summary) };
+    let finding = finding
+        .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
+        .seen(seen(facts, request))
+        .because(cause)
+        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+    Outcome::Found(vec![finding])
+}
+
+fn certificate_issued(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let _ = staying!(cluster);
+    let Some(request) = cluster.requests.first() else { return Outcome::skip("there is no request") };
+    let (summary, cause) = match request.state {
+        State::Failed => ("the hub's signer refuses the agent's request", "the signer does not sign such a request"),
+        State::Approved => {
+            let since = request.decided.map(|decided| facts.now.duration_since(decided));
+            if since.is_some_and(|since| since < GRACE) {
+                return Outcome::Pass;
+            }
+            ("the agent's request is approved, but the hub's signer has not issued the certificate", SIGNER)
+        }
+        _ => return Outcome::Pass,
+    };
+    let finding = Finding::error(summary)
+        .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
+        .seen(seen(facts, request))
+        .seen(format!("signer {}", request.signer))
+        .because(cause)
+        .run(Side::Hub, format!("kubectl get csr {} -o yaml", request.name));
+    Outcome::Found(vec![finding])
+}
+
+const SIGNER: &str = "the controller manager has no signing key, or the platform does not sign client certificates; for gRPC, \
+                      the driver is off";
+
+fn request_not_denied(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let _ = staying!(cluster);
+    if cluster.phase() >= Some(Phase::Joined) {
+        return Outcome::Pass;
+    }
+    let Some(request) = cluster.requests.first().filter(|request| request.state == State::Denied) else {
+        return Outcome::Pass;
+    };
+    let finding = Finding::error("the agent's certificate request was denied")
+        .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
+        .seen(seen(facts, request))
+        .because("a person or a policy denied it; the agent waits on it and does not ask again")
+        .run(Side::Hub, format!("kubectl delete csr {}", request.name))
+        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+    Outcome::Found(vec![finding])
+}
+
+fn few_requests(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let _ = staying!(cluster);
+    let open =
+        cluster.requests.iter().filter(|request| matches!(request.state, State::Pending | State::Approved)).count();
+    if open < TOO_MANY {
+        return Outcome::Pass;
+    }
+    let finding = Finding::warning(format!("{open} requests of the agent have no certificate"))
+        .on(Side::Hub, "ManagedCluster", None, cluster.name)
+        .seen(format!("with {TOO_MANY} the agent stops asking: ClientCertificateCreationHalted"))
+        .because("the agent restarts before its request is decided, or renewals are not approved")
+        .run(Side::Hub, format!("kubectl delete csr -l {}={}", labels::CLUSTER_NAME, cluster.name));
+    Outcome::Found(vec![requests(finding, cluster.name)])
+}
+
+fn hub_rights(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let object = staying!(cluster);
+    let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let condition = conditions::find(conditions, managed_cluster::HUB_ACCEPTED);
+    let Some(condition) = condition.filter(|condition| {
+        condition.status == conditions::FALSE && condition.reason == managed_cluster::reasons::ERROR
+    }) else {
+        return Outcome::Pass;
+    };
+    let finding = Finding::error("the hub could not set up the cluster's rights")
+        .on(Side::Hub, "ManagedCluster", None, cluster.name)
+        .seen(text::tail(&condition.message, 240))
+        .because("the namespace of its name is being removed, or an object is refused")
+        .run(Side::Hub, format!("kubectl get namespace {}", cluster.name));
+    Outcome::Found(vec![finding])
+}
+
+fn joined(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let _ = staying!(cluster);
+    if cluster.phase() != Some(Phase::Accepted) {
+        return Outcome::Pass;
+    }
+    let Some(request) = cluster.requests.iter().find(|request| request.state == State::Issued) else {
+        return Outcome::skip("there is no certificate to join with");
+    };
+    // The agent fetches it within seconds.
+    if request.decided.is_some_and(|decided| facts.now.duration_since(decided) < GRACE) {
+        return Outcome::Pass;
+    }
+    let finding = Finding::error(format!(
+        "the agent's certificate was issued {} ago, and the agent has not joined with it",
+        facts.ago(request.decided.or(request.created))
+    ))
+    .on(Side::Hub, "ManagedCluster", None, cluster.name)
+    .seen(seen(facts, request))
+    .because("the agent does not run, waits for its leader lease, or was restarted and has lost the key")
+    .advise(format!(
+        "look at the managed cluster, too: kubectl ocm troubleshoot {} --context MANAGED --hub-context HUB",
+        cluster.name
+    ));
+    Outcome::Found(vec![finding])
+}
+
+fn names_agree(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+    let agent = agent!(cluster);
+    let wanted = agent.klusterlet.spec.cluster_name.as_deref().filter(|name| !name.is_empty());
+    let noted = agent.side.identity.read().and_then(Option::as_ref).and_then(|secret| secret.cluster.as_deref());
+    let (Some(wanted), Some(noted)) = (wanted, noted) else { return Outcome::Pass };
+    if wanted == noted {
+        return Outcome::Pass;
+    }
+    let finding =
+        Finding::error(format!("the Klusterlet names {wanted:?}, and its agent holds the identity of {noted:?}"))
+            .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
+            .because("clusterName was edited, or the Secret comes from another cluster")
+            .run(Side::Managed, format!("kubectl edit klusterlet {}", agent.side.klusterlet))
+            .advise("or delete Secret hub-kubeconfig-secret of the agent: it registers anew under the new name");
+    Outcome::Found(vec![finding])
+}

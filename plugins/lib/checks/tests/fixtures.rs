@@ -1,0 +1,634 @@
+//! Every check has a snapshot in which it finds something and one in which it does not; and where it finds something, that
+//! is the one cause.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{FRESH, OLD, agent, certificate, condition, healthy, on_hub, on_managed, request, workload};
+use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::ManagedCluster;
+use ocm_api::operator::{KlusterletSpec, OperatorStatus};
+use ocm_checks::facts::Facts;
+use ocm_checks::finding::{Id, Outcome, Severity};
+use ocm_checks::judge::{explainers, judge, outcomes};
+use ocm_checks::registry::{Category, check, checks};
+use ocm_checks::snapshot::{
+    Answer, Credential, LeaseFacts, NamespaceFacts, Observed, PolicyRule, Probe, Snapshot, TokenFacts, Trouble,
+};
+use ocm_core::Reason;
+use ocm_core::workload::Health;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn parse<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("it is there")
+}
+
+fn old() -> Time {
+    parse(json!(OLD))
+}
+
+fn stuck() -> Health {
+    Health::Stuck { because: "0 of 1 pods are ready; pod p: it cannot be scheduled: no nodes".to_owned() }
+}
+
+fn read<T>(observed: &mut Observed<T>) -> &mut T {
+    match observed {
+        Observed::Read(value) => value,
+        _ => panic!("it was read"),
+    }
+}
+
+/// The managed cluster on the hub.
+fn cluster(snapshot: &mut Snapshot) -> &mut ManagedCluster {
+    &mut read(&mut on_hub(snapshot).clusters)[0]
+}
+
+fn conditions(snapshot: &mut Snapshot, conditions: &[Value]) {
+    cluster(snapshot).status.as_mut().expect("it is there").conditions =
+        conditions.iter().cloned().map(parse).collect();
+}
+
+/// The status of the hub's or the managed cluster's operator object.
+fn manager(snapshot: &mut Snapshot) -> &mut OperatorStatus {
+    read(&mut on_hub(snapshot).managers)[0].status.as_mut().expect("it is there")
+}
+
+fn klusterlet(snapshot: &mut Snapshot) -> &mut OperatorStatus {
+    read(&mut on_managed(snapshot).klusterlets)[0].status.as_mut().expect("it is there")
+}
+
+fn klusterlet_spec(snapshot: &mut Snapshot) -> &mut KlusterletSpec {
+    &mut read(&mut on_managed(snapshot).klusterlets)[0].spec
+}
+
+fn requests(snapshot: &mut Snapshot, requests: &[Value]) {
+    on_hub(snapshot).requests = Observed::Read(requests.iter().cloned().map(parse).collect());
+}
+
+/// The cluster has never registered.
+fn unregistered(snapshot: &mut Snapshot) {
+    let hub = on_hub(snapshot);
+    (hub.clusters, hub.requests) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    (hub.leases, hub.works) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    hub.addons = Observed::Read(Vec::new());
+    agent(snapshot).identity = Observed::Read(None);
+}
+
+/// The cluster has registered, and waits for acceptance.
+fn pending(snapshot: &mut Snapshot) {
+    unregistered(snapshot);
+    let mut fresh = healthy();
+    on_hub(snapshot).clusters = on_hub(&mut fresh).clusters.clone();
+    cluster(snapshot).spec.hub_accepts_client = Some(false);
+    conditions(snapshot, &[]);
+    requests(snapshot, &[request("c1-a", "a1", &[], OLD)]);
+}
+
+/// The hub has accepted the cluster, which has not joined.
+fn accepted(snapshot: &mut Snapshot, request_conditions: &[&str]) {
+    pending(snapshot);
+    cluster(snapshot).spec.hub_accepts_client = Some(true);
+    conditions(snapshot, &[condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted")]);
+    requests(snapshot, &[request("c1-a", "a1", request_conditions, OLD)]);
+}
+
+fn silent(snapshot: &mut Snapshot) {
+    read(&mut on_hub(snapshot).leases)[0].renewed = Some(old());
+}
+
+fn probe(snapshot: &mut Snapshot, reason: Reason) {
+    unregistered(snapshot);
+    let trouble = Trouble { reason, message: "words of the connection".to_owned(), rule: None };
+    snapshot.probes = vec![Probe {
+        klusterlet: "klusterlet".to_owned(),
+        credential: Credential::Bootstrap,
+        server: "https://hub:6443".to_owned(),
+        proxy: None,
+        answer: Answer::Refused(trouble),
+    }];
+}
+
+fn gone(namespace: &str, name: &str) -> LeaseFacts {
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    LeaseFacts { namespace, name, gone: Some("p-gone".to_owned()), ..LeaseFacts::default() }
+}
+
+fn terminating(name: &str) -> NamespaceFacts {
+    NamespaceFacts { name: name.to_owned(), since: Some(old()), messages: vec!["a finalizer".to_owned()] }
+}
+
+/// One check: what makes it find something, and the cause that is found; and what it has to pass.
+struct Case {
+    id: u16,
+    /// The id of the only cause; its own but where something explains it.
+    root: u16,
+    bad: fn(&mut Snapshot),
+    good: fn(&mut Snapshot),
+}
+
+const fn case(id: u16, bad: fn(&mut Snapshot)) -> Case {
+    Case { id, root: id, bad, good: |_| {} }
+}
+
+const CASES: &[Case] = &[
+    case(1101, |s| on_hub(s).managers = Observed::Read(Vec::new())),
+    case(1102, |s| read(&mut on_hub(s).operator).health = stuck()),
+    case(1103, |s| {
+        on_hub(s).gone_leader = Observed::Read(Some("p-gone".to_owned()));
+        manager(s).observed_generation = Some(0);
+    }),
+    case(1104, |s| manager(s).conditions[0] = parse(condition("Applied", "False", "HubResourceApplyFailed"))),
+    case(1105, |s| manager(s).conditions[4] = parse(condition("ValidFeatureGates", "False", "InvalidFeatureGates"))),
+    case(1106, |s| read(&mut on_hub(s).deployments)[0].replicas = 0),
+    case(1107, |s| read(&mut on_hub(s).webhooks)[0].exists = false),
+    case(1108, |s| read(&mut on_hub(s).webhooks)[0].has_endpoint = false),
+    case(1109, |s| read(&mut on_hub(s).webhooks)[0].authorities = vec![ByteString(certificate(2025, 2035))]),
+    case(1110, |s| {
+        let expired = vec![ByteString(certificate(2024, 2025))];
+        read(&mut on_hub(s).webhooks).iter_mut().for_each(|webhook| webhook.authorities = expired.clone());
+        on_hub(s).ca_bundle = Observed::Read(Some(expired));
+    }),
+    case(1111, |s| read(&mut on_hub(s).managers)[0].metadata.deletion_timestamp = Some(old())),
+    case(2101, |s| {
+        on_managed(s).klusterlets = Observed::Read(Vec::new());
+        on_managed(s).agents.clear();
+        read(&mut on_managed(s).operator).health = stuck();
+    }),
+    case(2102, |s| read(&mut on_managed(s).operator).replicas = 0),
+    case(2103, |s| {
+        on_managed(s).leases = Observed::Read(vec![gone("open-cluster-management", "klusterlet-lock")]);
+        klusterlet(s).observed_generation = Some(0);
+    }),
+    case(2104, |s| {
+        let mut second = read(&mut on_managed(s).klusterlets)[0].clone();
+        second.metadata.name = Some("second".to_owned());
+        read(&mut on_managed(s).klusterlets).push(second);
+    }),
+    case(2105, |s| klusterlet(s).conditions[0] = parse(condition("Applied", "False", "KlusterletApplyFailed"))),
+    case(2106, |s| {
+        read(&mut agent(s).deployments)[0].health = stuck();
+        silent(s);
+    }),
+    case(2107, |s| {
+        unregistered(s);
+        agent(s).bootstrap = Observed::Read(None);
+        read(&mut agent(s).deployments)[0].health = stuck();
+    }),
+    case(2108, |s| {
+        unregistered(s);
+        read(&mut agent(s).bootstrap).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there").server =
+            "https://127.0.0.1:6443".to_owned();
+        klusterlet(s).conditions[1] =
+            parse(condition("HubConnectionDegraded", "True", "BootstrapSecretError,HubKubeConfigSecretMissing"));
+    }),
+    case(2109, |s| {
+        // The hub says the same.
+        probe(s, Reason::Unauthorized);
+        let kubeconfig =
+            read(&mut agent(s).bootstrap).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there");
+        kubeconfig.token = Some(TokenFacts::ServiceAccount { subject: None, expires: Some(old()), id: None });
+    }),
+    case(2110, |s| {
+        unregistered(s);
+        let kubeconfig =
+            read(&mut agent(s).bootstrap).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there");
+        kubeconfig.server = "https://other:6443".to_owned();
+        kubeconfig.authorities = vec![ByteString(certificate(2025, 2035))];
+    }),
+    case(2111, |s| probe(s, Reason::Unreachable)),
+    case(2112, |s| probe(s, Reason::Tls)),
+    case(2113, |s| probe(s, Reason::Unauthorized)),
+    Case {
+        id: 2114,
+        root: 2114,
+        bad: |s| {
+            grpc_on_hub(s);
+            grpc(s);
+        },
+        good: grpc_with_configuration,
+    },
+    case(2115, |s| {
+        unregistered(s);
+        klusterlet(s).conditions[1] =
+            parse(condition("HubConnectionDegraded", "True", "BootstrapSecretError,HubKubeConfigSecretMissing"));
+    }),
+    case(2116, |s| {
+        unregistered(s);
+        agent(s).leases = Observed::Read(vec![gone("open-cluster-management-agent", "registration-agent-lock")]);
+    }),
+    case(2117, |s| probe(s, Reason::Forbidden)),
+    Case {
+        id: 2118,
+        root: 2118,
+        bad: |s| {
+            unregistered(s);
+            grpc_with_configuration(s);
+        },
+        good: |s| {
+            grpc_with_configuration(s);
+            read(&mut on_hub(s).managers)[0].spec.registration_configuration =
+                parse(json!({"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]}));
+        },
+    },
+    case(2119, |s| {
+        unregistered(s);
+        klusterlet_spec(s).deploy_option = parse(json!({"mode": "singleton"}));
+        agent(s).deployments = Observed::Read(Vec::new());
+    }),
+    case(2201, unregistered),
+    case(2202, |s| {
+        pending(s);
+        requests(s, &[]);
+    }),
+    case(2203, |s| {
+        pending(s);
+        requests(s, &[request("c1-a", "a1", &[], OLD), request("c1-b", "a2", &[], OLD)]);
+    }),
+    case(2204, |s| {
+        cluster(s).spec.hub_accepts_client = Some(false);
+        conditions(
+            s,
+            &[
+                condition("HubAcceptedManagedCluster", "False", "HubClusterAdminDenied"),
+                condition("ManagedClusterJoined", "True", "ManagedClusterJoined"),
+                condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable"),
+            ],
+        );
+        silent(s);
+    }),
+    case(2205, pending),
+    case(2206, |s| accepted(s, &[])),
+    case(2207, |s| accepted(s, &["Approved"])),
+    case(2208, |s| {
+        pending(s);
+        requests(s, &[request("c1-a", "a1", &["Denied"], OLD)]);
+    }),
+    Case {
+        id: 2209,
+        root: 2206,
+        bad: |s| {
+            accepted(s, &[]);
+            let all: Vec<Value> = (0..10).map(|n| request(&format!("c1-{n}"), "a1", &[], OLD)).collect();
+            requests(s, &all);
+        },
+        good: |_| {},
+    },
+    case(2210, |s| {
+        accepted(s, &["Approved", "Issued"]);
+        conditions(s, &[condition("HubAcceptedManagedCluster", "False", "Error")]);
+    }),
+    case(2211, |s| accepted(s, &["Approved", "Issued"])),
+    case(2212, |s| read(&mut agent(s).identity).as_mut().expect("it is there").cluster = Some("c2".to_owned())),
+    case(3101, silent),
+    case(3102, |s| {
+        let all = &mut cluster(s).status.as_mut().expect("it is there").conditions;
+        all[2] =
+            parse(condition("ManagedClusterConditionAvailable", "False", "ManagedClusterKubeAPIServerUnavailable"));
+    }),
+    case(3103, |s| {
+        let all = &mut cluster(s).status.as_mut().expect("it is there").conditions;
+        all[3] = parse(condition("ManagedClusterConditionClockSynced", "False", "ManagedClusterClockOutOfSync"));
+    }),
+    case(3104, |s| {
+        // The token has ended, too: nobody needs it as long as the certificate is valid.
+        let expired = vec![ByteString(certificate(2024, 2025))];
+        read(&mut agent(s).identity).as_mut().expect("it is there").certificates.insert("tls.crt".to_owned(), expired);
+        let kubeconfig =
+            read(&mut agent(s).bootstrap).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there");
+        kubeconfig.token = Some(TokenFacts::ServiceAccount { subject: None, expires: Some(old()), id: None });
+        silent(s);
+    }),
+    case(3105, |s| {
+        // Of two years little more than a week is left.
+        let (key, mut params) = (
+            rcgen::KeyPair::generate().expect("it is there"),
+            rcgen::CertificateParams::new(Vec::new()).expect("it is there"),
+        );
+        params.not_before = rcgen::date_time_ymd(2024, 3, 10);
+        params.not_after = rcgen::date_time_ymd(2026, 3, 10);
+        let certificate = params.self_signed(&key).expect("it is there").der().to_vec();
+        let certificates = &mut read(&mut agent(s).identity).as_mut().expect("it is there").certificates;
+        certificates.insert("tls.crt".to_owned(), vec![ByteString(certificate)]);
+    }),
+    case(3106, |s| agent(s).identity = Observed::Read(None)),
+    case(3107, |s| {
+        let kubeconfig =
+            read(&mut agent(s).identity).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there");
+        kubeconfig.server = "https://former:6443".to_owned();
+    }),
+    case(5101, |s| {
+        let work = &mut read(&mut on_hub(s).works)[0];
+        work.conditions = vec![parse(condition("Applied", "False", "AppliedManifestWorkFailed"))];
+        work.failed = vec!["ConfigMap default/x: forbidden".to_owned()];
+    }),
+    case(5102, |s| read(&mut on_hub(s).works)[0].conditions.clear()),
+    case(5103, |s| read(&mut on_hub(s).works)[0].deleting = Some(old())),
+    case(5201, |s| {
+        let mut asks = request("addon-c1", "a1", &[], OLD);
+        asks["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::addon("c1", "a").pem().into_bytes()));
+        asks["metadata"]["labels"]["open-cluster-management.io/addon-name"] = json!("a");
+        requests(s, &[request("c1-a", "a1", &["Approved", "Issued"], OLD), asks]);
+        read(&mut on_hub(s).addons)[0].status = None;
+    }),
+    case(5202, |s| {
+        let status = read(&mut on_hub(s).addons)[0].status.as_mut().expect("it is there");
+        status.conditions = vec![parse(condition("Available", "Unknown", "ManagedClusterAddOnLeaseNotFound"))];
+    }),
+    case(6101, |s| {
+        cluster(s).metadata.deletion_timestamp = Some(old());
+        read(&mut on_hub(s).works)[0].deleting = Some(old());
+        silent(s);
+    }),
+    case(6102, |s| {
+        pending(s);
+        on_hub(s).terminating = Observed::Read(vec![terminating("c1")]);
+    }),
+    case(6103, |s| read(&mut on_managed(s).klusterlets)[0].metadata.deletion_timestamp = Some(old())),
+    case(6104, |s| on_managed(s).terminating = Observed::Read(vec![terminating("open-cluster-management-agent")])),
+    case(7101, |s| {
+        let all = read(&mut on_hub(s).deployments);
+        all.iter_mut().for_each(|workload| workload.images = vec!["r/registration:v1.2.1".to_owned()]);
+    }),
+    case(7102, |s| {
+        let old =
+            |workload: &mut ocm_checks::snapshot::Workload| workload.images = vec!["r/registration:v1.2.0".to_owned()];
+        read(&mut on_hub(s).deployments).iter_mut().for_each(old);
+        read(&mut agent(s).deployments).iter_mut().for_each(old);
+    }),
+    Case {
+        id: 8101,
+        root: 8101,
+        bad: |s| {
+            engine(s);
+            read(&mut on_hub(s).policy_engine)[0].health = stuck();
+        },
+        good: engine,
+    },
+    Case { id: 8102, root: 8102, bad: |s| decided(s, "Hold"), good: |s| decided(s, "Allow") },
+    Case { id: 8103, root: 8103, bad: |s| policy(s, "False"), good: |s| policy(s, "True") },
+];
+
+fn grpc(snapshot: &mut Snapshot) {
+    klusterlet_spec(snapshot).registration_configuration = parse(json!({"registrationDriver": {"authType": "grpc"}}));
+}
+
+/// The hub has the driver.
+fn grpc_on_hub(snapshot: &mut Snapshot) {
+    read(&mut on_hub(snapshot).managers)[0].spec.registration_configuration =
+        parse(json!({"registrationDrivers": [{"authType": "grpc"}]}));
+}
+
+fn grpc_with_configuration(snapshot: &mut Snapshot) {
+    grpc(snapshot);
+    let secret = read(&mut agent(snapshot).bootstrap).as_mut().expect("it is there");
+    let key = secret.keys["kubeconfig"].clone();
+    secret.keys.insert("config.yaml".to_owned(), key);
+}
+
+fn engine(snapshot: &mut Snapshot) {
+    on_hub(snapshot).policy_engine =
+        Observed::Read(vec![parse(workload("ocm-policy-engine", "ocm-policy-webhook", "w"))]);
+}
+
+fn decided(snapshot: &mut Snapshot, verdict: &str) {
+    pending(snapshot);
+    let registration = json!({"apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration",
+        "metadata": {"name": "c1"}, "spec": {}, "status": {"verdict": verdict, "waitingFor": "a label env"}});
+    on_hub(snapshot).registrations = Observed::Read(vec![parse(registration)]);
+}
+
+fn policy(snapshot: &mut Snapshot, loaded: &str) {
+    let mut policy = ocm_api::HubPolicy::new("p", Default::default());
+    policy.status = Some(parse(json!({"conditions": [condition("Loaded", loaded, "R")]})));
+    on_hub(snapshot).policies = Observed::Read(vec![policy]);
+}
+
+#[test]
+fn every_check_has_its_two_fixtures() {
+    let known: Vec<u16> = checks().map(|check| check.id.0).collect();
+    let cased: Vec<u16> = CASES.iter().map(|case| case.id).collect();
+    assert_eq!(known, cased, "the registry and the table of cases");
+}
+
+#[test]
+fn what_is_broken_is_found_and_is_the_one_cause() {
+    for Case { id, root, bad, .. } in CASES {
+        let mut snapshot = healthy();
+        bad(&mut snapshot);
+        // A bundle says the same as a look.
+        let text = serde_json::to_string(&snapshot).expect("it is there");
+        assert_eq!(serde_json::from_str::<Snapshot>(&text).expect("it is there"), snapshot, "{id}");
+        let facts = Facts::of(&snapshot);
+        let own = check(Id(*id)).expect("it is there");
+        let found = outcomes(&facts, own).into_iter().any(|(_, outcome)| matches!(outcome, Outcome::Found(_)));
+        assert!(found, "{id} finds nothing: {:?}", outcomes(&facts, own));
+        let report = judge(&snapshot, &[]);
+        let worst = report.findings.iter().map(|finding| finding.severity).max();
+        let roots: BTreeSet<String> = report
+            .findings
+            .iter()
+            .filter(|finding| Some(finding.severity) == worst)
+            .map(|finding| finding.id.to_string())
+            .collect();
+        assert_eq!(roots, BTreeSet::from([Id(*root).to_string()]), "{id}: {:#?}", report.findings);
+        for finding in &report.findings {
+            assert!(!finding.next.is_empty(), "{} says nothing about what to do", finding.id);
+            let at_most = check(finding.id).expect("it is there").severity;
+            assert!(finding.severity <= at_most, "{} is worse than its registry says", finding.id);
+        }
+    }
+}
+
+#[test]
+fn what_is_well_passes() {
+    for Case { id, good, .. } in CASES {
+        let mut snapshot = healthy();
+        good(&mut snapshot);
+        let facts = Facts::of(&snapshot);
+        for (_, outcome) in outcomes(&facts, check(Id(*id)).expect("it is there")) {
+            // With another driver than gRPC, and without an engine, there is nothing to look at.
+            assert_eq!(outcome, Outcome::Pass, "{id}");
+        }
+    }
+    let report = judge(&healthy(), &[]);
+    assert_eq!(report.findings, [], "a healthy pair");
+    assert_eq!(report.clusters[0].headline, "joined and available, heard of 30s ago");
+}
+
+#[test]
+fn ids_stand_in_their_ranges_and_explanations_have_no_circles() {
+    let mut seen = BTreeSet::new();
+    let mut slugs = BTreeSet::new();
+    for one in checks() {
+        assert!(seen.insert(one.id), "{} twice", one.id);
+        assert!(slugs.insert(one.slug), "{} twice", one.slug);
+        assert_eq!(Category::of(one.id), Some(one.category), "{}", one.id);
+        for after in one.after {
+            assert!(check(*after).is_some(), "{} stands after {after}, which there is not", one.id);
+            assert!(
+                !explainers(*after).contains(&one.id) && *after != one.id,
+                "{} and {after} explain each other",
+                one.id
+            );
+        }
+        for text in [one.title, one.page.means, one.page.happens, one.page.mend, one.page.mended] {
+            assert!(!text.is_empty() && !text.contains("  "), "{}: {text:?}", one.id);
+        }
+        assert!(!one.title.ends_with('.'), "{}", one.id);
+    }
+}
+
+#[test]
+fn what_may_not_be_read_is_unknown_and_names_the_right() {
+    let mut snapshot = healthy();
+    let rule = PolicyRule::new("list", "coordination.k8s.io", "leases", None);
+    let trouble = Trouble { reason: Reason::Forbidden, message: "no".to_owned(), rule: Some(rule.clone()) };
+    on_hub(&mut snapshot).leases = Observed::Trouble(trouble);
+    let report = judge(&snapshot, &[]);
+    assert_eq!(report.findings, []);
+    assert_eq!(report.counts.unknown, 2, "both that look at leases");
+    assert_eq!(report.unknown.len(), 1);
+    assert_eq!(report.unknown[0].ids, [Id(3101), Id(3103)]);
+    assert_eq!(
+        report.unknown[0].trouble.rule.as_ref().map(ToString::to_string).as_deref(),
+        Some("list leases.coordination.k8s.io")
+    );
+}
+
+#[test]
+fn one_side_alone_is_judged_as_far_as_it_goes() {
+    let mut hub_only = healthy();
+    hub_only.managed = None;
+    assert_eq!(judge(&hub_only, &[]).findings, []);
+    let mut managed_only = healthy();
+    managed_only.hub = None;
+    let report = judge(&managed_only, &[]);
+    assert_eq!(report.findings, []);
+    assert!(report.clusters[0].headline.starts_with("steps 1 to 6 of 9 are done"), "{}", report.clusters[0].headline);
+    assert!(report.skipped.iter().any(|skipped| skipped.why == "the hub was not looked at"));
+}
+
+#[test]
+fn headlines_name_the_step_and_the_cause() {
+    let headline = |change: fn(&mut Snapshot)| {
+        let mut snapshot = healthy();
+        change(&mut snapshot);
+        judge(&snapshot, &[]).clusters[0].headline.clone()
+    };
+    assert_eq!(headline(pending), "stopped at step 5 of 9: waits for acceptance on the hub since 60m");
+    assert_eq!(
+        headline(|s| accepted(s, &["Approved"])),
+        "stopped at step 6 of 9: the agent's request is approved, but the \
+                hub's signer has not issued the certificate"
+    );
+    assert!(
+        headline(|s| accepted(s, &["Approved", "Issued"]))
+            .starts_with("stopped at step 7 of 9: the agent's certificate was issued")
+    );
+    assert_eq!(headline(silent), "stopped at step 8 of 9: the agent has not been heard of since 60m");
+    assert!(headline(|s| { silent(s); read(&mut agent(s).deployments)[0].health = stuck(); })
+        .starts_with("stopped at step 8 of 9: Deployment open-cluster-management-agent/klusterlet-registration-agent is not ready"));
+    assert!(
+        headline(|s| {
+            unregistered(s);
+            read(&mut on_managed(s).operator).replicas = 0;
+        })
+        .starts_with("stopped at step 1 of 9: Deployment open-cluster-management/klusterlet is scaled to 0")
+    );
+    assert!(headline(unregistered).starts_with("stopped at step 4 of 9: the hub has no managed cluster \"c1\""));
+    assert_eq!(
+        headline(|s| read(&mut on_hub(s).works)[0].conditions.clear()),
+        "stopped at step 9 of 9: the agent has not taken \
+                up work w since 60m"
+    );
+    // A finding about the hub as a whole counts for a cluster only if it explains something of it.
+    assert_eq!(
+        headline(|s| read(&mut on_hub(s).deployments)[0].replicas = 0),
+        "joined and available, heard of 30s ago"
+    );
+    assert!(
+        headline(|s| {
+            decided(s, "Hold");
+        })
+        .starts_with("stopped at step 5 of 9: the hub's policies hold the cluster: a label env")
+    );
+}
+
+#[test]
+fn the_hub_and_a_fresh_lease_win_over_conditions_of_the_klusterlet() {
+    let mut snapshot = healthy();
+    klusterlet(&mut snapshot).conditions[1] =
+        parse(condition("HubConnectionDegraded", "True", "BootstrapSecretFunctional,HubKubeConfigUnauthorized"));
+    assert_eq!(judge(&snapshot, &[]).findings, []);
+    silent(&mut snapshot);
+    let report = judge(&snapshot, &[]);
+    assert_eq!(report.findings[0].id, Id(2115));
+    let follows = &report.findings[0].consequences;
+    assert!(follows.iter().any(|one| one.id == Id(3101)), "{follows:?}");
+    assert!(follows[0].evidence.iter().any(|line| line.contains("still calls the cluster Available")), "{follows:?}");
+}
+
+#[test]
+fn an_agent_that_noted_no_hub_is_not_taken_for_that_of_another_one() {
+    let mut snapshot = healthy();
+    pending(&mut snapshot);
+    let secret = read(&mut agent(&mut snapshot).bootstrap).as_mut().expect("it is there");
+    secret.annotations.insert("kubectl-ocm/hub-uid".to_owned(), String::new());
+    let found = |snapshot: &Snapshot| judge(snapshot, &[]).findings[0].id;
+    assert_eq!(found(&snapshot), Id(2205));
+    let secret = read(&mut agent(&mut snapshot).bootstrap).as_mut().expect("it is there");
+    secret.annotations.insert("kubectl-ocm/hub-uid".to_owned(), "another".to_owned());
+    secret.kubeconfig.as_mut().expect("it is there").server = "https://other:6443".to_owned();
+    assert_eq!(found(&snapshot), Id(2110));
+}
+
+#[test]
+fn what_is_suppressed_is_named_apart_until_it_ends() {
+    let mut snapshot = healthy();
+    silent(&mut snapshot);
+    let with = |text: &str| judge(&snapshot, &[text.parse().expect("it is there")]);
+    let report = with("OCM3101:c1=2026-03-01,the site is off this week");
+    assert_eq!((report.findings.len(), report.suppressed.len()), (0, 1), "to the end of the day");
+    assert_eq!(report.suppressed[0].reason, "the site is off this week");
+    for other in ["OCM3101:c1=2026-02-28,ended", "OCM3101:c2=2026-12-31,other", "OCM3102=2026-12-31,other"] {
+        assert_eq!(with(other).findings.len(), 1, "{other}");
+    }
+    for (text, words) in [
+        ("OCM3101", "ID[:CLUSTER]"),
+        ("OCM3101=2026-12-31", "no reason"),
+        ("OCM3101=2026-12-31, ", "no reason"),
+        ("OCM3101=soon,x", "\"soon\""),
+        ("OCM9999=2026-12-31,x", "no check OCM9999"),
+        ("3101=2026-12-31,x", "is not the id"),
+    ] {
+        let error = text.parse::<ocm_checks::suppress::Suppression>().unwrap_err().to_string();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_thousand_clusters_are_judged_each_on_its_own() {
+    let mut snapshot = healthy();
+    snapshot.managed = None;
+    let (first, lease) = (cluster(&mut snapshot).clone(), read(&mut on_hub(&mut snapshot).leases)[0].clone());
+    let (mut clusters, mut leases) = (Vec::new(), Vec::new());
+    for number in 0..1000 {
+        let name = format!("c{number:04}");
+        let mut one = first.clone();
+        one.metadata.name = Some(name.clone());
+        clusters.push(one);
+        let renewed = parse(json!(if number % 50 == 0 { OLD } else { FRESH }));
+        leases.push(LeaseFacts { namespace: name, renewed: Some(renewed), ..lease.clone() });
+    }
+    let hub = on_hub(&mut snapshot);
+    (hub.clusters, hub.leases) = (Observed::Read(clusters), Observed::Read(leases));
+    (hub.works, hub.addons) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    hub.requests = Observed::Read(Vec::new());
+    let report = judge(&snapshot, &[]);
+    assert_eq!(report.clusters.len(), 1000);
+    assert_eq!(report.at_least(Severity::Warning).count(), 20);
+    assert!(report.findings.iter().all(|finding| finding.id == Id(3101)));
+}
