@@ -13,6 +13,7 @@ pub mod policies;
 pub mod registrations;
 pub mod registry;
 pub mod token;
+pub mod troubleshoot;
 pub mod uninstall;
 mod watch;
 pub mod workload;

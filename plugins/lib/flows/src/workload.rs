@@ -25,6 +25,33 @@ pub struct DeploymentSpec {
     /// Which pods are its own.
     #[serde(default)]
     pub selector: LabelSelector,
+    /// The pods that it makes.
+    #[serde(default)]
+    pub template: PodTemplate,
+}
+
+/// What of a pod template tells what runs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct PodTemplate {
+    /// What its pods are.
+    #[serde(default)]
+    pub spec: PodTemplateSpec,
+}
+
+/// What of a pod tells what runs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct PodTemplateSpec {
+    /// Its containers.
+    #[serde(default)]
+    pub containers: Vec<Container>,
+}
+
+/// What of a container tells what runs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Container {
+    /// Its image.
+    #[serde(default)]
+    pub image: Option<String>,
 }
 
 /// A pod with nothing of its spec but the node.

@@ -3,4 +3,5 @@
 pub mod hub;
 pub mod managed;
 pub mod registration;
+pub mod snapshot;
 pub mod tls;

@@ -1,0 +1,110 @@
+//! `troubleshoot`: a look at a hub, at a managed cluster, or at both, as one value.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::{ClusterManager, ManagedCluster};
+use ocm_checks::snapshot::{FORMAT, Snapshot};
+use ocm_core::{Event, Failure, Narrator, Reason, name};
+use ocm_kube::{Cluster, access, explain};
+
+use crate::observe::snapshot::{hub, managed, probes, questions, registered_names};
+
+/// Which clusters are looked at.
+#[derive(Clone)]
+pub struct Sides {
+    /// The hub.
+    pub hub: Option<Cluster>,
+    /// The managed cluster.
+    pub managed: Option<Cluster>,
+}
+
+/// Which of the two a cluster is that was named alone: a hub if it serves managed clusters or has a ClusterManager, which
+/// may be broken; a managed cluster otherwise.
+///
+/// # Errors
+/// When it cannot be asked.
+pub async fn side_of(cluster: Cluster) -> Result<Sides, Failure> {
+    let (serves, managers) = futures::join!(serves(&cluster), manages(&cluster));
+    // A hub that is broken is no hub of which one could say so otherwise.
+    if serves? || managers? {
+        return Ok(Sides { hub: Some(cluster), managed: None });
+    }
+    Ok(Sides { hub: None, managed: Some(cluster) })
+}
+
+async fn serves(cluster: &Cluster) -> Result<bool, Failure> {
+    use kube::Resource as _;
+    match cluster.client.list_api_group_resources(&ManagedCluster::api_version(&())).await {
+        Ok(found) => Ok(found.resources.iter().any(|resource| resource.name == ManagedCluster::plural(&()))),
+        Err(error) => match cluster.explain("ask whether it is a hub", error) {
+            failure if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) => Ok(false),
+            failure => Err(failure),
+        },
+    }
+}
+
+async fn manages(cluster: &Cluster) -> Result<bool, Failure> {
+    let managers: kube::Api<ClusterManager> = kube::Api::all(cluster.client.clone());
+    match managers.list_metadata(&kube::api::ListParams::default().limit(1)).await {
+        Ok(found) => Ok(!found.items.is_empty()),
+        Err(error) => match explain(&error).reason {
+            Reason::NotFound | Reason::KindNotServed | Reason::Forbidden => Ok(false),
+            _ => Err(cluster.explain("ask whether it is a hub", error)),
+        },
+    }
+}
+
+/// Looks at both sides. `names`: the clusters that were asked about; empty: those that the managed cluster registers, or
+/// all that the hub has.
+///
+/// # Errors
+/// A usage failure for a name that no cluster can have. What cannot be read is in the snapshot.
+pub async fn observe(
+    sides: &Sides,
+    names: &[String],
+    all: bool,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Snapshot, Failure> {
+    if let Some(wrong) = names.iter().find(|name| !name::is_cluster_name(name)) {
+        return Err(Failure::usage(format!("{wrong:?} cannot be the name of a cluster"))
+            .hint("names have lower-case letters, digits and dashes, and at most 63 of them"));
+    }
+    narrator.tell(Event::now("looking at the clusters"));
+    let now = async {
+        match &sides.hub {
+            // Leases and certificates go by the hub's clock, where it tells.
+            Some(hub) => access::clock(hub).await.unwrap_or_else(|_| Timestamp::now()),
+            None => Timestamp::now(),
+        }
+    };
+    let side = async {
+        match &sides.managed {
+            Some(cluster) => Some(managed(cluster).await),
+            None => None,
+        }
+    };
+    let (now, side) = futures::join!(now, side);
+    let mut clusters = names.to_vec();
+    if clusters.is_empty() && !all {
+        clusters.extend(side.as_ref().map(registered_names).unwrap_or_default());
+    }
+    clusters.sort();
+    clusters.dedup();
+    let named = (!clusters.is_empty()).then_some(clusters.as_slice());
+    let of_hub = async {
+        match &sides.hub {
+            Some(cluster) => Some(hub(cluster, named).await),
+            None => None,
+        }
+    };
+    let asked = async {
+        match (&sides.managed, &side) {
+            (Some(cluster), Some(side)) => probes(questions(cluster, side, now).await, narrator.clone()).await,
+            _ => Vec::new(),
+        }
+    };
+    let (hub, probes) = futures::join!(of_hub, asked);
+    Ok(Snapshot { format: FORMAT, observed: Time(now), clusters, hub, managed: side, probes })
+}
