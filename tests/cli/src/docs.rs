@@ -55,6 +55,27 @@ pub fn pages() -> Vec<Page> {
         .collect()
 }
 
+/// The pages of checks, and their index: all of it is in the registry.
+///
+/// # Panics
+/// When the command cannot be run.
+pub fn check_pages() -> Vec<Page> {
+    let run = |words: &[&str]| {
+        let run = Cli::new().run([&["troubleshoot"], words].concat());
+        assert_eq!(run.exit, 0, "{run}");
+        run.stdout
+    };
+    let page = |name: String, should_be: String| {
+        let file = root().join("docs/checks").join(name);
+        let is = fs::read_to_string(&file).unwrap_or_default();
+        Page { file, is, should_be }
+    };
+    let mut pages = vec![page("README.md".to_owned(), run(&["--list", "--output=markdown"]))];
+    let ids = run(&["--list", "--output=name"]);
+    pages.extend(ids.lines().map(|id| page(format!("{id}.md"), run(&["--explain", id]))));
+    pages
+}
+
 /// Puts the help of today between the markers.
 fn fill(text: &str) -> String {
     let mut out = String::new();

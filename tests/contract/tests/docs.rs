@@ -92,6 +92,20 @@ fn the_readme_says_how_to_try_and_how_to_verify() {
 }
 
 #[test]
+fn every_check_has_its_page_and_stands_in_the_index() {
+    let pages = docs::check_pages();
+    for page in &pages {
+        let name = page.file.strip_prefix(root()).unwrap_or(&page.file).display().to_string();
+        assert!(page.is == page.should_be, "{name} is not what the registry says: run `cargo xtask generate`");
+    }
+    let known: Vec<_> = pages.iter().map(|page| page.file.clone()).collect();
+    for entry in fs::read_dir(root().join("docs/checks")).expect("there are pages").flatten() {
+        assert!(known.contains(&entry.path()), "{} is the page of no check", entry.path().display());
+    }
+    assert!(pages.len() > 50, "the registry is not empty");
+}
+
+#[test]
 fn every_verb_has_a_page_with_its_help() {
     for page in docs::pages() {
         let name = page.file.strip_prefix(root()).unwrap_or(&page.file).display().to_string();

@@ -35,7 +35,8 @@ struct Rule {
     not_itself: &'static [&'static str],
 }
 
-const LIBRARIES: &[&str] = &["ocm-api", "ocm-checks", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "ocm-rules"];
+const LIBRARIES: &[&str] =
+    &["ocm-api", "ocm-checks", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "ocm-rules"];
 const TOOLS: &[&str] = &[
     "cli-tests",
     "control-plane",
@@ -198,6 +199,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-install"),
     binary("kubectl-ocm-join"),
     binary("kubectl-ocm-token"),
+    binary("kubectl-ocm-troubleshoot"),
     binary("kubectl-ocm-uninstall"),
     Rule {
         name: "kubectl-ocm-policy",

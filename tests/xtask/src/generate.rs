@@ -4,12 +4,12 @@ use std::fs;
 
 use cli_tests::docs;
 
-/// Writes the help of today into the pages of the commands.
+/// Writes the help of today into the pages of the commands, and the pages of checks.
 ///
 /// # Errors
 /// When a page cannot be written.
 pub fn run() -> Result<(), String> {
-    for page in docs::pages() {
+    for page in docs::pages().into_iter().chain(docs::check_pages()) {
         if page.is == page.should_be {
             continue;
         }

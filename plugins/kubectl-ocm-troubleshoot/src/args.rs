@@ -1,0 +1,135 @@
+//! The command line of `kubectl ocm troubleshoot`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ocm_kube::{ClientArgs, HubArgs};
+
+/// What the command is, for its help.
+pub(crate) fn about() -> clap::Command {
+    clap::Command::new("troubleshoot")
+        .about("Say why a cluster is not joined, and what to type next")
+        .long_about(
+            "Say why a cluster is not joined, or does not stay joined: where in the chain of nine steps it stands, what was \
+             seen, why, and the next command.\n\n\
+             It looks at the hub, at the managed cluster, or at both, and changes nothing. What follows from something else is \
+             listed under its cause: one cause is one finding.",
+        )
+        .after_help(EXAMPLES)
+}
+
+const EXAMPLES: &str = "Which clusters are looked at:
+  --context NAME                       a hub, or a managed cluster: what it is shows by itself
+  --context MANAGED --hub-context HUB  both, as with join: most is seen so
+
+Examples:
+  # Why is c1 not joined, as seen from the hub
+  kubectl ocm troubleshoot c1 --context hub
+
+  # With access to both clusters
+  kubectl ocm troubleshoot c1 --context c1 --hub-context hub
+
+  # On a managed cluster, without access to the hub
+  kubectl ocm troubleshoot --context c1
+
+  # All clusters of a hub, grouped by what is wrong
+  kubectl ocm troubleshoot --all-clusters --context hub
+
+  # What a finding means, and all checks
+  kubectl ocm troubleshoot --explain OCM2109
+  kubectl ocm troubleshoot --list
+
+  # Take it elsewhere: Secrets are reduced to names, sizes and digests
+  kubectl ocm troubleshoot c1 --context c1 --hub-context hub --bundle c1.json
+  kubectl ocm troubleshoot --from c1.json
+
+  # In a pipeline
+  kubectl ocm troubleshoot --all-clusters --context hub -o junit --fail-on warning > report.xml
+
+Exit codes: 0 nothing was found, 1 failed, 2 usage, 3 something was found, 4 nothing was found, but
+not everything could be checked, 124 --wait ended before all was well, 130 interrupted.";
+
+/// Arguments of `kubectl ocm troubleshoot`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TroubleshootArgs {
+    /// Names of clusters; none means the one that the managed cluster registers, or all of the hub
+    #[arg(value_name = "CLUSTER")]
+    pub(crate) clusters: Vec<String>,
+    /// All clusters that the hub has, also with --hub-context
+    #[arg(short = 'A', long, conflicts_with = "clusters")]
+    pub(crate) all_clusters: bool,
+
+    /// Least severity that makes the exit code 3
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t)]
+    pub(crate) fail_on: FailOn,
+    /// Leave out a known finding: ID[:CLUSTER]=UNTIL,REASON (repeatable)
+    #[arg(long, value_name = "SUPPRESSION")]
+    pub(crate) suppress: Vec<String>,
+    /// File of such lines; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppress_file: Option<PathBuf>,
+    /// Look again until nothing is found
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) wait: bool,
+    /// How long --wait may take
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(crate) timeout: String,
+
+    /// Write what was seen to a file that others can look at, without secrets
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Judge what a bundle holds instead of looking at clusters; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+
+    /// Print the table of all checks
+    #[arg(long, conflicts_with_all = ["explain", "from", "bundle", "clusters", "all_clusters"])]
+    pub(crate) list: bool,
+    /// Print the page of a check
+    #[arg(long, value_name = "ID", conflicts_with_all = ["from", "bundle", "clusters", "all_clusters"])]
+    pub(crate) explain: Option<String>,
+
+    /// Format of stdout
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", help_heading = "Output")]
+    pub(crate) output: ReportFormat,
+    #[command(flatten)]
+    pub(crate) hub: HubArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+/// Which findings make the exit code 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Errors and warnings
+    Warning,
+    /// Errors
+    #[default]
+    Error,
+    /// None: the exit code is 0 also where not everything could be checked
+    Never,
+}
+
+/// Formats of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Headlines and findings for people
+    #[default]
+    Table,
+    /// With what follows from each finding, what was left out and what could not be checked
+    Wide,
+    /// One JSON document
+    Json,
+    /// A JSON document per line: one for each finding, and the summary
+    Jsonl,
+    /// One YAML document
+    Yaml,
+    /// One ID:CLUSTER per line
+    Name,
+    /// JUnit's XML, one test case per check
+    Junit,
+    /// SARIF 2.1.0
+    Sarif,
+    /// Markdown, for an issue or a chat
+    Markdown,
+}

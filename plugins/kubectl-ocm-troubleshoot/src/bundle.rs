@@ -1,0 +1,74 @@
+//! Files with what was seen.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use ocm_checks::judge::Report;
+use ocm_checks::snapshot::{FORMAT, Snapshot};
+use ocm_core::Failure;
+use serde::{Deserialize, Serialize};
+
+/// The kind of document.
+const KIND: &str = "TroubleshootBundle";
+/// The most that is read.
+const LARGEST: u64 = 512 << 20;
+
+#[derive(Serialize)]
+struct Written<'a> {
+    kind: &'static str,
+    version: &'static str,
+    snapshot: &'a Snapshot,
+    report: &'a Report,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    kind: String,
+    snapshot: Snapshot,
+}
+
+/// Writes a bundle that only its owner may read. A file that is there stays as it is.
+pub(crate) fn write(path: &Path, snapshot: &Snapshot, report: &Report) -> Result<(), Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::other(format!("cannot write {}", path.display())).because(error);
+    let bundle = Written { kind: KIND, version: ocm_cli::VERSION, snapshot, report };
+    let text = serde_json::to_vec_pretty(&bundle).map_err(|error| failed(&error))?;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::usage(format!("{} exists, and bundles do not replace files", path.display()))
+        }
+        _ => failed(&error),
+    })?;
+    file.write_all(&text).map_err(|error| failed(&error))
+}
+
+/// Reads a bundle, from stdin if the file is called `-`.
+pub(crate) fn read(path: &Path) -> Result<Snapshot, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::usage(format!("cannot read {}", path.display())).because(error);
+    let mut text = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(LARGEST).read_to_end(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut text))
+    };
+    read.map_err(|error| failed(&error))?;
+    let not_ours = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("{} is not a bundle of kubectl ocm troubleshoot", path.display()))
+            .because(error)
+            .hint("write one with: kubectl ocm troubleshoot CLUSTER --bundle FILE")
+    };
+    let kept: Kept = serde_json::from_slice(&text).map_err(|error| not_ours(&error))?;
+    if kept.kind != KIND {
+        return Err(not_ours(&format!("its kind is {:?}", kept.kind)));
+    }
+    if kept.snapshot.format > FORMAT {
+        let newer = format!("it has format {}, and this program reads up to {FORMAT}", kept.snapshot.format);
+        return Err(not_ours(&newer));
+    }
+    Ok(kept.snapshot)
+}

@@ -1,0 +1,141 @@
+//! From arguments to a report.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ocm_checks::finding::{Id, Severity};
+use ocm_checks::judge::{Report, judge};
+use ocm_checks::registry::check;
+use ocm_checks::snapshot::Snapshot;
+use ocm_checks::suppress::Suppression;
+use ocm_cli::Ui;
+use ocm_core::{Event, Exit, Failure, Narrator, duration, nearest};
+use ocm_flows::troubleshoot::{Sides, observe, side_of};
+use ocm_kube::{Connection, HubArgs, connect};
+
+use crate::args::{FailOn, TroubleshootArgs};
+use crate::{bundle, view};
+
+/// Time between two looks of --wait.
+const PAUSE: Duration = Duration::from_secs(3);
+
+pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let TroubleshootArgs {
+        clusters,
+        all_clusters,
+        fail_on,
+        suppress,
+        suppress_file,
+        wait,
+        timeout,
+        bundle: file,
+        from,
+        list,
+        explain,
+        output,
+        hub,
+        client,
+    } = args;
+    if list {
+        view::list(&ui, output)?;
+        return Ok(Exit::Ok);
+    }
+    if let Some(id) = explain {
+        return view::explain(&ui, id_of(&id)?).map(|()| Exit::Ok);
+    }
+    let suppressions = suppressions(&suppress, suppress_file.as_deref())?;
+    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    if let Some(from) = from {
+        let mut snapshot = bundle::read(&from)?;
+        if !clusters.is_empty() {
+            snapshot.clusters = clusters;
+        }
+        let report = judge(&snapshot, &suppressions);
+        view::report(&ui, output, &snapshot, &report)?;
+        return Ok(exit(&report, fail_on));
+    }
+    let sides = sides(&client.connection()?, &hub, &ui).await?;
+    let until = Instant::now() + timeout;
+    let (snapshot, report, exit) = loop {
+        let snapshot: Snapshot = observe(&sides, &clusters, all_clusters, ui.clone()).await?;
+        let report = judge(&snapshot, &suppressions);
+        let exit = exit(&report, fail_on);
+        if !wait || exit == Exit::Ok {
+            break (snapshot, report, exit);
+        }
+        if Instant::now() + PAUSE > until {
+            break (snapshot, report, Exit::TimedOut);
+        }
+        ui.tell(Event::blocked("waiting for all to be well", view::headline(&report)));
+        tokio::time::sleep(PAUSE).await;
+    };
+    if let Some(file) = file {
+        bundle::write(&file, &snapshot, &report)?;
+        ui.tell(Event::note(format!("wrote {}; it holds no secrets, but names and addresses", file.display())));
+    }
+    view::report(&ui, output, &snapshot, &report)?;
+    Ok(exit)
+}
+
+/// How the command ends.
+fn exit(report: &Report, fail_on: FailOn) -> Exit {
+    let severity = match fail_on {
+        FailOn::Warning => Severity::Warning,
+        FailOn::Error => Severity::Error,
+        FailOn::Never => return Exit::Ok,
+    };
+    match report.at_least(severity).next() {
+        Some(_) => Exit::Findings,
+        None if !report.unknown.is_empty() => Exit::Inconclusive,
+        None => Exit::Ok,
+    }
+}
+
+/// Which clusters were named: with flags for the hub both, as with join.
+async fn sides(plain: &Connection, hub: &HubArgs, ui: &Arc<Ui>) -> Result<Sides, Failure> {
+    let target = connect(plain, ui.clone()).await?;
+    if hub.is_given() {
+        let hub = connect(&hub.connection(plain), ui.clone()).await?;
+        return Ok(Sides { hub: Some(hub), managed: Some(target) });
+    }
+    side_of(target).await
+}
+
+fn id_of(text: &str) -> Result<Id, Failure> {
+    let known = || ocm_checks::registry::checks().map(|check| check.id.to_string()).collect::<Vec<_>>();
+    let id: Id = text
+        .parse()
+        .map_err(|error| Failure::usage(format!("--explain: {error}")).hint("--list prints the table of all checks"))?;
+    if check(id).is_some() {
+        return Ok(id);
+    }
+    let names = known();
+    let failure = Failure::usage(format!("there is no check {id}"));
+    let near = nearest(&id.to_string(), names.iter().map(String::as_str)).map(str::to_owned);
+    Err(match near {
+        Some(near) => failure.hint(format!("did you mean {near}?")),
+        None => failure,
+    }
+    .hint("--list prints the table of all checks"))
+}
+
+fn suppressions(texts: &[String], file: Option<&Path>) -> Result<Vec<Suppression>, Failure> {
+    let mut all = Vec::new();
+    let one = |text: &str, origin: &str| {
+        text.parse::<Suppression>().map_err(|error| Failure::usage(format!("{origin} {text:?}")).because(error))
+    };
+    for text in texts {
+        all.push(one(text, "--suppress")?);
+    }
+    if let Some(file) = file {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!("cannot read {}, the file of --suppress-file", file.display())).because(error)
+        })?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for line in lines {
+            all.push(one(line, "--suppress-file")?);
+        }
+    }
+    Ok(all)
+}

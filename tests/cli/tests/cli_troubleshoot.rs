@@ -1,0 +1,236 @@
+//! Reports of a fleet, of bundles, and of what may not be read, against a server that does what a test says.
+
+use cli_tests::server::{Asked, Reply, Server};
+use cli_tests::{Cli, Run, kubeconfig};
+use serde_json::{Value, json};
+
+const CLUSTERS: usize = 1000;
+/// How many objects one page of the server's lists has at most, whatever is asked for.
+const PAGE: usize = 500;
+/// The time of the server.
+const NOW: &str = "2026-03-01T12:00:00Z";
+
+fn list(kind: &str, items: &[Value], next: Option<usize>) -> Reply {
+    let list = json!({"apiVersion": "v1", "kind": format!("{kind}List"),
+        "metadata": {"resourceVersion": "1", "continue": next.map(|next| next.to_string())}, "items": items});
+    Reply::Json(200, list.to_string())
+}
+
+fn forbidden(what: &str) -> Reply {
+    let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
+        "message": format!("{what} is forbidden: User \"x\" cannot list resource")});
+    Reply::Json(403, status.to_string())
+}
+
+fn condition(kind: &str, status: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+}
+
+fn cluster(number: usize) -> Value {
+    json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": format!("c{number:04}"), "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 60},
+        "status": {"conditions": [condition("HubAcceptedManagedCluster", "True"), condition("ManagedClusterJoined", "True"),
+            condition("ManagedClusterConditionAvailable", "True")]}})
+}
+
+/// Every hundredth cluster is silent.
+fn lease(number: usize) -> Value {
+    let renewed = if number % 100 == 7 { "2026-03-01T11:00:00.000000Z" } else { "2026-03-01T11:59:30.000000Z" };
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "managed-cluster-lease", "namespace": format!("c{number:04}")}, "spec": {"renewTime": renewed}})
+}
+
+fn deployment(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": namespace, "name": name, "generation": 1},
+        "spec": {"replicas": 1, "selector": {}, "template": {"spec": {"containers": [{"image": format!("r/{name}:v1.3.1")}]}}},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}})
+}
+
+/// A page of many objects.
+fn page(kind: &str, line: &str, of: fn(usize) -> Value) -> Reply {
+    let from = line.split("continue=").nth(1).and_then(|rest| rest.split('&').next()?.parse().ok()).unwrap_or(0);
+    let until = (from + PAGE).min(CLUSTERS);
+    let items: Vec<Value> = (from..until).map(of).collect();
+    list(kind, &items, (until < CLUSTERS).then_some(until))
+}
+
+/// A hub of a thousand clusters.
+fn hub(asked: &Asked) -> Reply {
+    const WEBHOOKS: [(&str, &str, &str); 4] = [
+        ("mutating", "managedclustermutators.admission.cluster.open-cluster-management.io", "registration"),
+        ("validating", "managedclustervalidators.admission.cluster.open-cluster-management.io", "registration"),
+        (
+            "validating",
+            "managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io",
+            "registration",
+        ),
+        ("validating", "manifestworkvalidators.admission.work.open-cluster-management.io", "work"),
+    ];
+    let line = asked.line.as_str();
+    let has = |part: &str| line.contains(part);
+    let webhooks = |kind: &str| {
+        let of = WEBHOOKS.iter().filter(|(own, ..)| *own == kind);
+        let items: Vec<Value> = of
+            .map(|(_, name, _)| {
+                json!({"metadata": {"name": name}, "webhooks": [{"name": name, "clientConfig": {},
+                "admissionReviewVersions": ["v1"], "sideEffects": "None"}]})
+            })
+            .collect();
+        list("WebhookConfiguration", &items, None)
+    };
+    match () {
+        () if line.starts_with("POST") => {
+            let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
+                "metadata": {"creationTimestamp": NOW}, "status": {"userInfo": {"username": "u"}}});
+            Reply::Json(201, review.to_string())
+        }
+        () if line.ends_with("/apis/cluster.open-cluster-management.io/v1") => {
+            let found = json!({"kind": "APIResourceList", "apiVersion": "v1",
+                "groupVersion": "cluster.open-cluster-management.io/v1", "resources": [{"name": "managedclusters",
+                "singularName": "", "namespaced": false, "kind": "ManagedCluster", "verbs": ["list"]}]});
+            Reply::Json(200, found.to_string())
+        }
+        () if has("/managedclusters") => page("ManagedCluster", line, cluster),
+        () if has("/leases?") => page("Lease", line, lease),
+        () if has("/clustermanagers") => list(
+            "ClusterManager",
+            &[json!({
+            "apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
+            "metadata": {"name": "cluster-manager", "generation": 1}, "spec": {},
+            "status": {"observedGeneration": 1, "conditions": [condition("Applied", "True")]}})],
+            None,
+        ),
+        () if has("/deployments/cluster-manager") => {
+            Reply::Json(200, deployment("open-cluster-management", "cluster-manager").to_string())
+        }
+        () if has("/namespaces/open-cluster-management-hub/deployments") => list(
+            "Deployment",
+            &[deployment("open-cluster-management-hub", "cluster-manager-registration-controller")],
+            None,
+        ),
+        () if has("/mutatingwebhookconfigurations") => webhooks("mutating"),
+        () if has("/validatingwebhookconfigurations") => webhooks("validating"),
+        () if has("/endpointslices") => {
+            let slice = |service: &str| {
+                json!({"addressType": "IPv4", "endpoints": [{"addresses": ["1.2.3.4"]}],
+                "metadata": {"name": service, "labels": {"kubernetes.io/service-name": service}}})
+            };
+            let services = ["cluster-manager-registration-webhook", "cluster-manager-work-webhook"];
+            list("EndpointSlice", &services.map(slice), None)
+        }
+        () if has("/configmaps/") || has("/leases/") || has("/namespaces/kube-system") => {
+            let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404,
+                "reason": "NotFound", "message": "not found"});
+            Reply::Json(404, status.to_string())
+        }
+        () => list("Thing", &[], None),
+    }
+}
+
+fn fleet() -> (Server, Cli) {
+    let server = Server::start(|_, asked| hub(asked));
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    (server, cli)
+}
+
+fn troubleshoot(cli: &Cli, words: &[&str]) -> Run {
+    cli.run([&["troubleshoot"], words].concat())
+}
+
+#[test]
+fn a_thousand_clusters_take_as_many_requests_as_there_are_kinds_and_are_grouped_by_cause() {
+    let (server, cli) = fleet();
+    let run = troubleshoot(&cli, &["--all-clusters", "--context", "hub"]);
+    assert_eq!(run.exit, 3, "{run}");
+    let requests = server.lines().len();
+    assert!(requests <= 32, "{requests} requests: {:#?}", server.lines());
+    let mut lines = run.stdout.lines();
+    assert_eq!(lines.next(), Some("1000 clusters: 990 joined and available, 10 not"), "{run}");
+    let found: Vec<&str> = run.stdout.lines().filter(|line| line.starts_with("OCM")).collect();
+    assert_eq!(found, ["OCM3101 error 10 clusters: the agent has not been heard of since 60m"], "{run}");
+    assert!(run.stdout.contains("  clusters: c0007, c0107, c0207, c0307, c0407 and 5 more\n"), "{run}");
+    assert!(run.stdout.contains("still calls the cluster Available"), "{run}");
+}
+
+#[test]
+fn a_bundle_gives_the_same_report_elsewhere_in_every_format() {
+    let (_server, cli) = fleet();
+    let file = cli.home().join("bundle.json");
+    let path = file.display().to_string();
+    let live = troubleshoot(&cli, &["--context", "hub", "--bundle", &path]);
+    assert_eq!(live.exit, 3, "{live}");
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(std::fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
+    let nobody = Cli::new();
+    let from = |words: &[&str]| troubleshoot(&nobody, &[&["--from", &path], words].concat());
+    assert_eq!(from(&[]).stdout, live.stdout);
+    let again = troubleshoot(&cli, &["--context", "hub", "--bundle", &path]);
+    assert!(again.exit == 2 && again.stderr.contains("bundles do not replace files"), "{again}");
+
+    let json: Value = serde_json::from_str(&from(&["-o", "json"]).stdout).expect("JSON");
+    assert_eq!(json["verdict"], "findings");
+    assert_eq!(json["findings"].as_array().map(Vec::len), Some(10));
+    assert_eq!(json["findings"][0]["id"], "OCM3101");
+    assert!(json["findings"][0]["next"].to_string().contains("kubectl"), "{}", json["findings"][0]);
+    let lines = from(&["-o", "jsonl"]).stdout;
+    assert_eq!(lines.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count(), 11);
+    assert!(from(&["-o", "yaml"]).stdout.contains("verdict: findings"));
+    assert_eq!(from(&["-o", "name"]).stdout.lines().next(), Some("OCM3101:c0007"));
+    let junit = from(&["-o", "junit"]).stdout;
+    assert!(junit.contains("failures=\"1\"") && junit.contains("<failure type=\"error\""), "{junit}");
+    let sarif: Value = serde_json::from_str(&from(&["-o", "sarif"]).stdout).expect("JSON");
+    assert_eq!(sarif["runs"][0]["results"].as_array().map(Vec::len), Some(10));
+    assert!(from(&["-o", "markdown"]).stdout.contains("### OCM3101 error: `the agent has not been heard of"));
+    let wide = from(&["-o", "wide"]).stdout;
+    assert!(wide.contains("left out, the managed cluster was not looked at: OCM2101"), "{wide}");
+
+    let one = from(&["c0001"]);
+    assert!(one.exit == 0 && one.stdout.starts_with("c0001: joined and available, heard of 30s ago\n"), "{one}");
+    let silent = ["OCM3101=2026-03-01,the site is off"];
+    let suppressed = from(&["--suppress", silent[0]]);
+    assert!(suppressed.exit == 0 && suppressed.stdout.contains("10 suppressed"), "{suppressed}");
+    assert_eq!(from(&["--fail-on", "never"]).exit, 0);
+    let known = cli.write("known", &format!("# known\n\n{}\n", silent[0])).display().to_string();
+    assert_eq!(from(&["--suppress-file", &known]).exit, 0);
+    assert_eq!(from(&["--suppress", "OCM3101=2026-02-28,ended"]).exit, 3);
+}
+
+#[test]
+fn what_may_not_be_read_makes_the_outcome_inconclusive_and_names_the_right() {
+    let server = Server::start(|_, asked| match asked.line.contains("/leases?") {
+        true => forbidden("leases.coordination.k8s.io"),
+        false => hub(asked),
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let run = troubleshoot(&cli, &["--context", "hub"]);
+    assert_eq!(run.exit, 4, "{run}");
+    assert!(run.stdout.contains("OCM3101, OCM3103 could not be checked"), "{run}");
+    assert!(run.stdout.contains("this right would allow it: list leases.coordination.k8s.io\n"), "{run}");
+    assert_eq!(troubleshoot(&cli, &["--context", "hub", "--fail-on", "never"]).exit, 0);
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_asked() {
+    let (server, cli) = fleet();
+    for (words, said) in [
+        (&["--explain", "OCM310"][..], "is not the id of a check"),
+        (&["--explain", "OCM3109"], "did you mean"),
+        (&["--from", "nowhere.json"], "cannot read nowhere.json"),
+        (&["--suppress", "OCM3101"], "ID[:CLUSTER]=UNTIL,REASON"),
+        (&["--timeout", "soon"], "--timeout"),
+        (&["--list", "-o", "sarif"], "--list has no such format"),
+        (&["c1", "--all-clusters"], "cannot be used with"),
+    ] {
+        let run = troubleshoot(&cli, words);
+        assert!(run.exit == 2 && run.stderr.contains(said), "{words:?}: {run}");
+    }
+    let other = cli.write("other.json", "{\"kind\": \"List\"}").display().to_string();
+    let run = troubleshoot(&cli, &["--from", &other]);
+    assert!(run.exit == 2 && run.stderr.contains("is not a bundle of kubectl ocm troubleshoot"), "{run}");
+    assert_eq!(server.lines(), Vec::<String>::new());
+    let run = troubleshoot(&cli, &["C_1", "--context", "hub"]);
+    assert!(run.exit == 2 && run.stderr.contains("cannot be the name of a cluster"), "{run}");
+    let page = troubleshoot(&cli, &["--explain", "ocm3101"]);
+    assert!(page.exit == 0 && page.stdout.starts_with("# OCM3101 heard-of\n"), "{page}");
+}
