@@ -32,6 +32,7 @@ pub mod pin;
 pub mod plan;
 pub mod policy_engine;
 pub mod reconcile;
+pub mod redact;
 pub mod registration;
 pub mod release;
 pub mod remedy;

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 use kube::core::{ApiResource, Object};
+use ocm_core::redact::redact;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
@@ -299,7 +300,7 @@ const WORDS: usize = 400;
 /// What a container left behind: its termination message or the end of its log.
 async fn last_words(cluster: &Cluster, namespace: &str, pod: &str, spoken: &Spoken) -> Option<String> {
     if let Some(message) = &spoken.message {
-        return Some(tail(message));
+        return Some(tail(&redact(message)));
     }
     let parameters = LogParams {
         container: Some(spoken.container.clone()),
@@ -310,7 +311,8 @@ async fn last_words(cluster: &Cluster, namespace: &str, pod: &str, spoken: &Spok
     // Logs are a courtesy: whoever may not read them, or comes too early, still hears the exit code.
     let pods: Api<core::Pod> = Api::namespaced(cluster.client.clone(), namespace);
     let log = pods.logs(pod, &parameters).await.ok()?;
-    Some(tail(&log)).filter(|words| !words.is_empty() && !is_excuse(words))
+    // Before it is cut: half a credential is not recognised any more.
+    Some(tail(&redact(&log))).filter(|words| !words.is_empty() && !is_excuse(words))
 }
 
 /// Whether a log is the kubelet's word that there is none any more: it says so in the log's place.
@@ -336,7 +338,8 @@ async fn last_warning(cluster: &Cluster, namespace: &str, pod: &str) -> Option<S
     events.retain(|event| event.reason.as_deref() != Some("FailedScheduling"));
     events.sort_by_key(|event| event.last_timestamp.clone().or_else(|| event.metadata.creation_timestamp.clone()));
     let event = events.pop()?;
-    Some(tail(&format!("{}: {}", event.reason.unwrap_or_default(), event.message.unwrap_or_default())))
+    let message = redact(&event.message.unwrap_or_default());
+    Some(tail(&format!("{}: {message}", event.reason.unwrap_or_default())))
 }
 
 #[cfg(test)]
