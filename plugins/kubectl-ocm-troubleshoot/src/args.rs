@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use ocm_checks::finding::Severity;
 use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the command is, for its help.
@@ -39,7 +40,7 @@ Examples:
   kubectl ocm troubleshoot --explain OCM2109
   kubectl ocm troubleshoot --list
 
-  # Take it elsewhere: Secrets are reduced to names, sizes and digests
+  # Take it elsewhere: Secrets are reduced to names and sizes; log lines may still tell more than others should know
   kubectl ocm troubleshoot c1 --context c1 --hub-context hub --bundle c1.json
   kubectl ocm troubleshoot --from c1.json
 
@@ -75,7 +76,7 @@ pub(crate) struct TroubleshootArgs {
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
 
-    /// Write what was seen to a file that others can look at, without secrets
+    /// Write what was seen to a file for others, without values of Secrets
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) bundle: Option<PathBuf>,
     /// Judge what a bundle holds instead of looking at clusters; - reads stdin
@@ -108,6 +109,17 @@ pub(crate) enum FailOn {
     Error,
     /// None: the exit code is 0 also where not everything could be checked
     Never,
+}
+
+impl FailOn {
+    /// The least severity that counts; none: nothing does.
+    pub(crate) const fn least(self) -> Option<Severity> {
+        match self {
+            Self::Warning => Some(Severity::Warning),
+            Self::Error => Some(Severity::Error),
+            Self::Never => None,
+        }
+    }
 }
 
 /// Formats of a report.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The kind of document.
 const KIND: &str = "TroubleshootBundle";
 /// The most that is read.
-const LARGEST: u64 = 512 << 20;
+const LARGEST: u64 = 64 << 20;
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -32,7 +32,6 @@ pub(crate) fn write(path: &Path, snapshot: &Snapshot, report: &Report) -> Result
     let failed =
         |error: &dyn std::fmt::Display| Failure::other(format!("cannot write {}", path.display())).because(error);
     let bundle = Written { kind: KIND, version: ocm_cli::VERSION, snapshot, report };
-    let text = serde_json::to_vec_pretty(&bundle).map_err(|error| failed(&error))?;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -43,7 +42,13 @@ pub(crate) fn write(path: &Path, snapshot: &Snapshot, report: &Report) -> Result
         }
         _ => failed(&error),
     })?;
-    file.write_all(&text).map_err(|error| failed(&error))
+    let mut buffered = std::io::BufWriter::new(&mut file);
+    let written = serde_json::to_writer(&mut buffered, &bundle).map_err(std::io::Error::from);
+    written.and_then(|()| buffered.flush()).map_err(|error| {
+        // Half a bundle is none, and would keep the next one from being written.
+        let _ = std::fs::remove_file(path);
+        failed(&error)
+    })
 }
 
 /// Reads a bundle, from stdin if the file is called `-`.
@@ -52,11 +57,15 @@ pub(crate) fn read(path: &Path) -> Result<Snapshot, Failure> {
         |error: &dyn std::fmt::Display| Failure::usage(format!("cannot read {}", path.display())).because(error);
     let mut text = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin().lock().take(LARGEST).read_to_end(&mut text)
+        std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut text)
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut text))
+        std::fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut text))
     };
     read.map_err(|error| failed(&error))?;
+    if text.len() as u64 > LARGEST {
+        return Err(failed(&format!("it is larger than {} MiB, the most that is read", LARGEST >> 20))
+            .hint("bundles of single clusters are small: kubectl ocm troubleshoot CLUSTER --bundle FILE"));
+    }
     let not_ours = |error: &dyn std::fmt::Display| {
         Failure::usage(format!("{} is not a bundle of kubectl ocm troubleshoot", path.display()))
             .because(error)

@@ -6,6 +6,7 @@ use ocm_checks::registry::{Check, checks};
 use ocm_cli::clean;
 use serde_json::{Value, json};
 
+use crate::args::FailOn;
 use crate::view::name;
 
 /// A text within XML. Control characters cannot stand in it in any way.
@@ -13,21 +14,27 @@ fn xml(text: &str) -> String {
     clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// One test case per check. What could not be checked is an error, and what was left out is skipped.
-pub(crate) fn junit(report: &Report) -> String {
+/// One test case per check. What counts for the exit code is a failure, and what could not be checked an error if that does;
+/// anything else that was found stands in the test case's output.
+pub(crate) fn junit(report: &Report, fail_on: FailOn) -> String {
     let mut cases = String::new();
     let (mut failures, mut errors, mut skipped) = (0, 0, 0);
     for check in checks() {
         let found: Vec<&Finding> = report.findings.iter().filter(|finding| finding.id == check.id).collect();
         let unknown = report.unknown.iter().find(|unknown| unknown.ids.contains(&check.id));
         let left_out = report.skipped.iter().find(|skipped| skipped.ids.contains(&check.id));
-        let inner = if let Some(first) = found.first() {
-            failures += 1;
+        let worst = found.iter().max_by_key(|finding| finding.severity);
+        let inner = if let Some(worst) = worst {
             let lines: Vec<String> =
                 found.iter().map(|finding| format!("{}: {}", name(finding), finding.summary)).collect();
-            let kind = severity(first.severity);
-            format!(r#"<failure type="{kind}" message="{}">{}</failure>"#, xml(&first.summary), lines_of(&lines))
-        } else if let Some(unknown) = unknown {
+            let kind = severity(worst.severity);
+            if fail_on.least().is_some_and(|least| worst.severity >= least) {
+                failures += 1;
+                format!(r#"<failure type="{kind}" message="{}">{}</failure>"#, xml(&worst.summary), lines_of(&lines))
+            } else {
+                format!("<system-out>{kind}: {}</system-out>", lines_of(&lines))
+            }
+        } else if let Some(unknown) = unknown.filter(|_| fail_on != FailOn::Never) {
             errors += 1;
             format!(r#"<error message="{}"/>"#, xml(&unknown.trouble.message))
         } else if let Some(left_out) = left_out {

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ocm_checks::finding::{Id, Severity};
+use ocm_checks::facts::Facts;
+use ocm_checks::finding::Id;
 use ocm_checks::judge::{Report, judge};
 use ocm_checks::registry::check;
 use ocm_checks::snapshot::Snapshot;
 use ocm_checks::suppress::Suppression;
 use ocm_cli::Ui;
+use ocm_core::name::is_cluster_name;
 use ocm_core::{Event, Exit, Failure, Narrator, duration, nearest};
 use ocm_flows::troubleshoot::{Sides, observe, side_of};
 use ocm_kube::{Connection, HubArgs, connect};
@@ -49,14 +51,16 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     if let Some(from) = from {
         let mut snapshot = bundle::read(&from)?;
         if !clusters.is_empty() {
+            within(&snapshot, &clusters)?;
             snapshot.clusters = clusters;
         }
         let report = judge(&snapshot, &suppressions);
-        view::report(&ui, output, &snapshot, &report)?;
+        view::report(&ui, output, fail_on, &snapshot, &report)?;
         return Ok(exit(&report, fail_on));
     }
     let sides = sides(&client.connection()?, &hub, &ui).await?;
-    let until = Instant::now() + timeout;
+    // None: later than any time that can be told.
+    let until = Instant::now().checked_add(timeout);
     let (snapshot, report, exit) = loop {
         let snapshot: Snapshot = observe(&sides, &clusters, all_clusters, ui.clone()).await?;
         let report = judge(&snapshot, &suppressions);
@@ -64,27 +68,48 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
         if !wait || exit == Exit::Ok {
             break (snapshot, report, exit);
         }
-        if Instant::now() + PAUSE > until {
+        if until.is_some_and(|until| until.saturating_duration_since(Instant::now()) < PAUSE) {
             break (snapshot, report, Exit::TimedOut);
         }
         ui.tell(Event::blocked("waiting for all to be well", view::headline(&report)));
         tokio::time::sleep(PAUSE).await;
     };
+    // The report first: a file that cannot be written takes nothing away from it.
+    view::report(&ui, output, fail_on, &snapshot, &report)?;
     if let Some(file) = file {
         bundle::write(&file, &snapshot, &report)?;
-        ui.tell(Event::note(format!("wrote {}; it holds no secrets, but names and addresses", file.display())));
+        ui.tell(Event::note(format!(
+            "wrote {}: without values of Secrets and without what looks like a credential, but with names, addresses and \
+             last log lines; read it before you pass it on",
+            file.display()
+        )));
     }
-    view::report(&ui, output, &snapshot, &report)?;
     Ok(exit)
+}
+
+/// Whether a bundle tells of these clusters.
+fn within(snapshot: &Snapshot, names: &[String]) -> Result<(), Failure> {
+    let facts = Facts::of(snapshot);
+    // One of all clusters tells that a name is none of them, too, if it has the hub's list.
+    let listed = snapshot.hub.as_ref().is_some_and(|hub| hub.clusters.read().is_some());
+    let is_whole = snapshot.clusters.is_empty() && listed;
+    let Some(other) = names.iter().find(|name| match is_whole {
+        true => !is_cluster_name(name),
+        false => !facts.clusters.contains_key(name.as_str()),
+    }) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = facts.clusters.keys().take(5).copied().collect();
+    let failure = Failure::usage(format!("the bundle does not tell of cluster {other:?}"));
+    Err(match known.as_slice() {
+        [] => failure,
+        known => failure.hint(format!("it tells of: {}", known.join(", "))),
+    })
 }
 
 /// How the command ends.
 fn exit(report: &Report, fail_on: FailOn) -> Exit {
-    let severity = match fail_on {
-        FailOn::Warning => Severity::Warning,
-        FailOn::Error => Severity::Error,
-        FailOn::Never => return Exit::Ok,
-    };
+    let Some(severity) = fail_on.least() else { return Exit::Ok };
     match report.at_least(severity).next() {
         Some(_) => Exit::Findings,
         None if !report.unknown.is_empty() => Exit::Inconclusive,

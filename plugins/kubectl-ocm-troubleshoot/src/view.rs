@@ -12,7 +12,7 @@ use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::{Event, Failure, Narrator};
 use serde_json::{Value, json};
 
-use crate::args::ReportFormat;
+use crate::args::{FailOn, ReportFormat};
 use crate::ci;
 
 /// How many clusters of a group are named.
@@ -63,7 +63,13 @@ pub(crate) fn headline(report: &Report) -> String {
 }
 
 /// Prints a report.
-pub(crate) fn report(ui: &Ui, format: ReportFormat, snapshot: &Snapshot, report: &Report) -> Result<(), Failure> {
+pub(crate) fn report(
+    ui: &Ui,
+    format: ReportFormat,
+    fail_on: FailOn,
+    snapshot: &Snapshot,
+    report: &Report,
+) -> Result<(), Failure> {
     match format {
         ReportFormat::Table => people(ui, snapshot, report, false),
         ReportFormat::Wide => people(ui, snapshot, report, true),
@@ -74,7 +80,7 @@ pub(crate) fn report(ui: &Ui, format: ReportFormat, snapshot: &Snapshot, report:
             ui.line(&summary(snapshot, report).to_string());
         }
         ReportFormat::Name => report.findings.iter().for_each(|finding| ui.line(&name(finding))),
-        ReportFormat::Junit => ui.out(&ci::junit(report)),
+        ReportFormat::Junit => ui.out(&ci::junit(report, fail_on)),
         ReportFormat::Sarif => ui.out(&document(Format::Json, &ci::sarif(report))?),
         ReportFormat::Markdown => ui.out(&markdown(snapshot, report)),
     }
@@ -276,7 +282,7 @@ fn markdown(snapshot: &Snapshot, report: &Report) -> String {
     let quoted = |text: &str| clean(text).replace('`', "'");
     let mut text = String::new();
     for line in headlines(report) {
-        text += &format!("**{}**\n\n", quoted(&line).replace('*', r"\*"));
+        text += &format!("**`{}`**\n\n", quoted(&line));
     }
     for Group { first, clusters } in groups(&report.findings) {
         text += &format!("### {} {}: `{}`\n\n", first.id, page::severity(first.severity), quoted(&first.summary));

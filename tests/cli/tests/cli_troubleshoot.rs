@@ -179,14 +179,22 @@ fn a_bundle_gives_the_same_report_elsewhere_in_every_format() {
     assert_eq!(from(&["-o", "name"]).stdout.lines().next(), Some("OCM3101:c0007"));
     let junit = from(&["-o", "junit"]).stdout;
     assert!(junit.contains("failures=\"1\"") && junit.contains("<failure type=\"error\""), "{junit}");
+    // What does not count for the exit code is no failure either.
+    let junit = from(&["-o", "junit", "--fail-on", "never"]);
+    assert!(junit.exit == 0 && junit.stdout.contains("failures=\"0\" errors=\"0\""), "{junit}");
+    assert!(junit.stdout.contains("<system-out>error: OCM3101:c0007: the agent has not been heard of"), "{junit}");
     let sarif: Value = serde_json::from_str(&from(&["-o", "sarif"]).stdout).expect("JSON");
     assert_eq!(sarif["runs"][0]["results"].as_array().map(Vec::len), Some(10));
-    assert!(from(&["-o", "markdown"]).stdout.contains("### OCM3101 error: `the agent has not been heard of"));
+    let markdown = from(&["-o", "markdown"]).stdout;
+    assert!(markdown.contains("### OCM3101 error: `the agent has not been heard of"), "{markdown}");
+    assert!(markdown.starts_with("**`1000 clusters: 990 joined and available, 10 not`**\n"), "{markdown}");
     let wide = from(&["-o", "wide"]).stdout;
     assert!(wide.contains("left out, the managed cluster was not looked at: OCM2101"), "{wide}");
 
     let one = from(&["c0001"]);
     assert!(one.exit == 0 && one.stdout.starts_with("c0001: joined and available, heard of 30s ago\n"), "{one}");
+    let other = from(&["C_1"]);
+    assert!(other.exit == 2 && other.stderr.contains("does not tell of cluster \"C_1\""), "{other}");
     let silent = ["OCM3101=2026-03-01,the site is off"];
     let suppressed = from(&["--suppress", silent[0]]);
     assert!(suppressed.exit == 0 && suppressed.stdout.contains("10 suppressed"), "{suppressed}");
@@ -194,6 +202,63 @@ fn a_bundle_gives_the_same_report_elsewhere_in_every_format() {
     let known = cli.write("known", &format!("# known\n\n{}\n", silent[0])).display().to_string();
     assert_eq!(from(&["--suppress-file", &known]).exit, 0);
     assert_eq!(from(&["--suppress", "OCM3101=2026-02-28,ended"]).exit, 3);
+}
+
+#[test]
+fn a_bundle_tells_of_its_clusters_alone_and_never_in_the_reports_place() {
+    let (_server, cli) = fleet();
+    let file = cli.home().join("two.json").display().to_string();
+    // More names than are read one by one.
+    let names: Vec<String> = (1..=9).map(|number| format!("c000{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let live = troubleshoot(&cli, &[&names[..], &["--context", "hub", "--bundle", &file]].concat());
+    assert!(live.exit == 3 && live.stderr.contains("without values of Secrets"), "{live}");
+    assert_eq!(troubleshoot(&cli, &["--from", &file, "c0002"]).exit, 0);
+    let other = troubleshoot(&cli, &["--from", &file, "c0100"]);
+    assert!(other.exit == 2 && other.stderr.contains("it tells of: c0001, c0002"), "{other}");
+
+    let nowhere = cli.home().join("no/such/folder.json").display().to_string();
+    let run = troubleshoot(&cli, &["--context", "hub", "--bundle", &nowhere]);
+    assert!(run.exit == 1 && run.stderr.contains("cannot write"), "{run}");
+    assert!(run.stdout.starts_with("1000 clusters: 990 joined"), "{run}");
+    // A device that is full.
+    let full = troubleshoot(&cli, &["--context", "hub", "--bundle", "/dev/full"]);
+    assert!(full.exit == 2 && full.stderr.contains("bundles do not replace files"), "{full}");
+
+    let large = cli.home().join("large.json");
+    std::fs::File::create(&large).and_then(|file| file.set_len((64 << 20) + 1)).expect("a sparse file");
+    let run = troubleshoot(&cli, &["--from", &large.display().to_string()]);
+    assert!(run.exit == 2 && run.stderr.contains("larger than 64 MiB"), "{run}");
+    // Longer than any clock goes.
+    let run = troubleshoot(&cli, &["--context", "hub", "--timeout", "18446744073709551615"]);
+    assert_eq!(run.exit, 3, "{run}");
+}
+
+#[test]
+fn credentials_in_words_of_others_are_in_no_output_and_in_no_bundle() {
+    const WORDS: &str = "failed: Get \"https://me:s3cr3t@hub:6443\": Bearer s3cr3t.0 abcdef.0123456789s3cr3t";
+    // A container that crashes, and says why.
+    let pod = json!({"metadata": {"name": "p", "labels": {}}, "spec": {"nodeName": "n", "containers": []},
+        "status": {"containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 3,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 1, "message": WORDS}}}]}});
+    let server = Server::start(move |_, asked| {
+        if asked.line.contains("/pods?") {
+            return list("Pod", std::slice::from_ref(&pod), None);
+        }
+        let Reply::Json(code, text) = hub(asked) else { return hub(asked) };
+        let text = text.replace(r#""availableReplicas":1"#, r#""availableReplicas":0"#);
+        let text = text.replace(r#""message":"m""#, &format!(r#""message":{}"#, json!(WORDS)));
+        Reply::Json(code, text.replace(r#""status":"True","type":"Applied""#, r#""status":"False","type":"Applied""#))
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let file = cli.home().join("bundle.json");
+    let live = troubleshoot(&cli, &["--context", "hub", "-o", "json", "--bundle", &file.display().to_string()]);
+    let bundle = std::fs::read_to_string(&file).expect("it was written");
+    assert!(bundle.contains("its last log lines: failed: Get"), "the words are in it: {bundle}");
+    for text in [&live.stdout, &live.stderr, &bundle] {
+        assert!(!text.contains("s3cr3t"), "{live}");
+    }
 }
 
 #[test]

@@ -169,8 +169,8 @@ pub(crate) fn standing(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes
         }
         Way::Done => match cause {
             Some(cause) => format!("joined and available, but {}", cause.summary),
-            None => match cluster.renewed() {
-                Some(renewed) => format!("joined and available, heard of {} ago", facts.ago(Some(renewed))),
+            None => match cluster.heard() {
+                Some(heard) => format!("joined and available, heard of {} ago", facts.ago(Some(heard))),
                 None => "joined and available".to_owned(),
             },
         },
@@ -189,9 +189,9 @@ fn way(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes<'_>) -> Way {
         Some(Phase::Denied) => Way::StoppedAt(Step::Accepted),
         Some(Phase::Accepted) => {
             let issued = cluster.requests.iter().any(|request| request.state == State::Issued);
-            Way::StoppedAt(if issued { Step::Joined } else { Step::Certificate })
+            Way::StoppedAt(if issued || cluster.is_aws() { Step::Joined } else { Step::Certificate })
         }
-        Some(Phase::Pending) if !cluster.requests.is_empty() => Way::StoppedAt(Step::Accepted),
+        Some(Phase::Pending) if !cluster.requests.is_empty() || cluster.is_aws() => Way::StoppedAt(Step::Accepted),
         // The agent has not come so far, or the hub does not know it.
         Some(Phase::Pending) | None => before_the_hub(facts, cluster),
     }
@@ -202,7 +202,7 @@ fn before_the_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Way {
     let Some(managed) = &facts.snapshot.managed else { return Way::StoppedAt(Step::Registered) };
     let Some(agent) = cluster.agent else { return Way::StoppedAt(Step::Klusterlet) };
     let hub_was_read = facts.snapshot.hub.as_ref().is_some_and(|hub| hub.clusters.read().is_some());
-    if !hub_was_read && !agent.registers(facts.now) {
+    if !hub_was_read && agent.is_registered(facts.now) == Some(true) {
         return Way::SeenUpTo(Step::Certificate);
     }
     if managed.operator.read().is_some_and(|operator| operator.health != Health::Ready || operator.replicas == 0) {

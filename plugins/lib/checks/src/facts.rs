@@ -3,16 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use ocm_api::names::secrets;
+use ocm_api::names::{annotations, identity, secrets};
+use ocm_api::operator::RegistrationAuthType;
 use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
 use ocm_core::certificate::Certificate;
-use ocm_core::csr::Request;
+use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
+use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
 use ocm_core::phase::{Phase, Standing, standing};
 
 use crate::snapshot::{
-    AgentSide, Credential, HubSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, Probe, Snapshot, WorkFacts,
+    AgentSide, Credential, HubSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, Probe, SecretFacts, Snapshot,
+    WorkFacts,
 };
+
+/// How long a leader lease lasts where it does not say: seconds. Upstream: library-go's `LeaderElectionDefaulting`.
+const LEADER: i64 = 137;
+/// Time between two attempts to take one.
+const RETRY: SignedDuration = SignedDuration::from_secs(26);
 
 /// A snapshot, and where in it each cluster is.
 pub struct Facts<'a> {
@@ -103,6 +111,13 @@ impl<'a> Facts<'a> {
         Self { snapshot, now, clusters }
     }
 
+    /// The pod that is gone and holds a lease that still lasts: what has run out is taken over by whoever runs.
+    pub fn gone_holder<'l>(&self, lease: &'l LeaseFacts) -> Option<&'l str> {
+        let lasts = SignedDuration::from_secs(lease.seconds.map_or(LEADER, i64::from)) + RETRY;
+        let renewed = lease.renewed.as_ref()?.0;
+        lease.gone.as_deref().filter(|_| self.now.duration_since(renewed) < lasts)
+    }
+
     /// How long ago a time was, in words; `a time that is not known` if there is none.
     pub fn ago(&self, time: Option<Timestamp>) -> String {
         match time {
@@ -181,9 +196,35 @@ pub fn certificate(side: &AgentSide) -> Option<Certificate> {
     Certificate::read(&secret.certificates.get(secrets::TLS_CERT_KEY)?.first()?.0)
 }
 
-/// Whether an agent needs what it registers with: it has no certificate that is valid.
-pub fn is_registering(side: &AgentSide, now: Timestamp) -> bool {
-    certificate(side).is_none_or(|certificate| !certificate.is_valid(now))
+/// By which driver an agent registers.
+pub fn driver(klusterlet: &Klusterlet) -> RegistrationAuthType {
+    let registration = klusterlet.spec.registration_configuration.as_ref();
+    let driver = registration.and_then(|registration| registration.registration_driver.as_ref());
+    driver.map(|driver| driver.auth_type.clone()).unwrap_or_default()
+}
+
+/// Whether an agent has what it was let in with: a certificate that is valid, or with AWS IAM a kubeconfig. None: that could
+/// not be read.
+pub fn is_registered(klusterlet: &Klusterlet, side: &AgentSide, now: Timestamp) -> Option<bool> {
+    let identity = side.identity.read()?;
+    Some(match driver(klusterlet) {
+        RegistrationAuthType::AwsIrsa => identity.as_ref().is_some_and(|secret| secret.kubeconfig.is_some()),
+        _ => certificate(side).is_some_and(|certificate| certificate.is_valid(now)),
+    })
+}
+
+/// How the hub that an agent registers with compares with the one that was looked at. None: they cannot be compared, for
+/// neither UIDs nor authorities are known of both; an address may differ for good reasons, as load balancers and networks.
+pub fn likeness(hub: &HubSide, secret: &SecretFacts) -> Option<Likeness> {
+    let kubeconfig = secret.kubeconfig.as_ref()?;
+    let der = |list: &[k8s_openapi::ByteString]| -> Vec<Vec<u8>> { list.iter().map(|der| der.0.clone()).collect() };
+    let address = |server: &str, ca, uid| HubAddress { server: server.to_owned(), ca, proxy: None, uid };
+    // Who joined with a token did not know it, and noted nothing.
+    let noted = secret.annotations.get(HUB_UID).filter(|uid| !uid.is_empty()).cloned();
+    let own = address(&kubeconfig.server, der(&kubeconfig.authorities), noted);
+    let wanted = address(&hub.server, der(&hub.authorities), hub.uid.clone());
+    let comparable = (own.uid.is_some() && wanted.uid.is_some()) || (!own.ca.is_empty() && !wanted.ca.is_empty());
+    (comparable || own.is_at(&wanted.server)).then(|| own.likeness(&wanted))
 }
 
 impl Cluster<'_> {
@@ -213,15 +254,51 @@ impl Cluster<'_> {
         SignedDuration::from_secs(i64::from(seconds.filter(|seconds| *seconds > 0).unwrap_or(60)))
     }
 
-    /// When the agent last renewed its lease.
+    /// When the agent last renewed its lease, by its own clock.
     pub fn renewed(&self) -> Option<Timestamp> {
         Some(self.lease?.renewed.as_ref()?.0)
+    }
+
+    /// When the hub last heard from the agent: by the hub's clock where the lease tells, else by the agent's.
+    pub fn heard(&self) -> Option<Timestamp> {
+        let written = self.lease?.written.as_ref().map(|time| time.0);
+        self.renewed().map(|renewed| written.unwrap_or(renewed))
+    }
+
+    /// How far the agent's clock is ahead of the hub's; less than nothing if it is behind. None: the lease does not tell.
+    pub fn skew(&self) -> Option<SignedDuration> {
+        Some(self.renewed()?.duration_since(self.lease?.written.as_ref()?.0))
     }
 
     /// Whether the agent has renewed its lease of late: two periods, because one may be on its way and clocks differ.
     /// None: there is no lease, or it was never renewed.
     pub fn is_fresh(&self, now: Timestamp) -> Option<bool> {
-        Some(now.duration_since(self.renewed()?) < self.lease_period() * 2)
+        Some(now.duration_since(self.heard()?) < self.lease_period() * 2)
+    }
+
+    /// Whether it registers by AWS IAM, without certificates.
+    pub fn is_aws(&self) -> bool {
+        let arn = |object: &ManagedCluster| {
+            object.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotations::MANAGED_CLUSTER_ARN))
+        };
+        match self.agent {
+            Some(agent) => driver(agent.klusterlet) == RegistrationAuthType::AwsIrsa,
+            None => self.object.is_some_and(arn),
+        }
+    }
+
+    /// Whether the hub hears from the agent, whatever it looks like from elsewhere: the lease is fresh, or a request of the
+    /// agent is there. An agent that has noted no name yet may have sent any of them.
+    pub fn is_heard(&self, now: Timestamp) -> bool {
+        let noted = self.agent.and_then(|agent| agent.side.identity.read()?.as_ref()?.agent.as_deref());
+        let own = |request: &Request| {
+            let open = matches!(request.state, State::Pending | State::Approved | State::Issued);
+            let user = noted.map(|agent| format!("{}{}:{agent}", identity::PREFIX, self.name));
+            let named =
+                |user: &String| request.content.as_ref().is_ok_and(|content| content.common_names.contains(user));
+            open && user.as_ref().is_none_or(named)
+        };
+        self.is_fresh(now) == Some(true) || self.requests.iter().any(own)
     }
 
     /// Whether the hub hears from the agent and calls the cluster available: what else says otherwise is behind.

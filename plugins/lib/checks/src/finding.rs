@@ -3,9 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ocm_core::redact::redact;
 use serde::{Serialize, Serializer};
 
 use crate::snapshot::{Side, Trouble};
+use crate::text;
 
 /// The id of a check: `OCM` and four digits. An id is never used again for something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,13 +155,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding with its sentence. Check and cluster are filled in by whoever runs the check.
+    /// A finding with its sentence. Words of clusters go through [`redact`] wherever they enter. Check and cluster are filled in by whoever runs the check.
     pub fn new(severity: Severity, summary: impl Into<String>) -> Self {
         Self {
             id: Id(0),
             severity,
             cluster: None,
-            summary: summary.into(),
+            summary: redact(&summary.into()),
             objects: Vec::new(),
             evidence: Vec::new(),
             cause: String::new(),
@@ -188,28 +190,29 @@ impl Finding {
     /// Adds what was seen.
     #[must_use]
     pub fn seen(mut self, line: impl Into<String>) -> Self {
-        self.evidence.push(line.into());
+        self.evidence.push(redact(&line.into()));
         self
     }
 
     /// Says why it is so.
     #[must_use]
     pub fn because(mut self, cause: impl Into<String>) -> Self {
-        self.cause = cause.into();
+        self.cause = redact(&cause.into());
         self
     }
 
-    /// Adds a command for one of the two clusters.
+    /// Adds a command for one of the two clusters: words with a blank between, and `{}` for each of the values. Those come
+    /// from clusters and files, where names may hold whatever a shell acts upon: every word is quoted.
     #[must_use]
-    pub fn run(mut self, side: Side, line: impl Into<String>) -> Self {
-        self.next.push(Next::Command { side, line: line.into() });
+    pub fn run(mut self, side: Side, words: &'static str, values: &[&str]) -> Self {
+        self.next.push(Next::Command { side, line: text::command(words, values) });
         self
     }
 
     /// Adds what to do, in words.
     #[must_use]
     pub fn advise(mut self, text: impl Into<String>) -> Self {
-        self.next.push(Next::Text(text.into()));
+        self.next.push(Next::Text(redact(&text.into())));
         self
     }
 }

@@ -209,7 +209,7 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
     let managed = || snapshot.managed.as_ref();
     let hub_state = match input {
         Input::HubOperator => hub().map(|hub| observed(&hub.operator)),
-        Input::HubLeader => hub().map(|hub| observed(&hub.gone_leader)),
+        Input::HubLeader => hub().map(|hub| observed(&hub.leader)),
         Input::ClusterManagers => hub().map(|hub| observed(&hub.managers)),
         Input::HubDeployments => hub().map(|hub| observed(&hub.deployments)),
         Input::Webhooks => hub().map(|hub| observed(&hub.webhooks)),

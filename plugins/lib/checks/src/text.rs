@@ -1,4 +1,27 @@
-//! Words of others, made short.
+//! Words of others, made short and harmless.
+
+use ocm_core::token::shell;
+
+/// What stands for a value that no command can be given.
+const UNSAYABLE: &str = "NAME";
+
+/// A command of words with blanks between, of which each `{}` is one of the values. A value that would be taken for a flag
+/// is left to whoever types the command.
+pub(crate) fn command(words: &'static str, values: &[&str]) -> String {
+    let mut values = values.iter().copied();
+    let mut filled = |word: &str| {
+        let mut parts = word.split("{}");
+        let mut whole = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let value = values.next().unwrap_or_default();
+            let is_flag = whole.is_empty() && value.starts_with('-');
+            whole += if value.is_empty() || is_flag { UNSAYABLE } else { value };
+            whole += part;
+        }
+        shell(&whole)
+    };
+    words.split(' ').map(&mut filled).collect::<Vec<_>>().join(" ")
+}
 
 /// Names with commas between.
 pub(crate) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
@@ -73,6 +96,17 @@ pub(crate) fn connection(message: &str) -> (&'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_value_leaves_its_word_or_becomes_a_flag() {
+        let line = |value| command("kubectl delete csr/{} -n {}", &[value, value]);
+        assert_eq!(line("a"), "kubectl delete csr/a -n a");
+        assert_eq!(line("a; rm -rf $(b)|c"), "kubectl delete 'csr/a; rm -rf $(b)|c' -n 'a; rm -rf $(b)|c'");
+        assert_eq!(line("it's"), r"kubectl delete 'csr/it'\''s' -n 'it'\''s'");
+        assert_eq!(line("--all"), "kubectl delete csr/--all -n NAME");
+        assert_eq!(line(""), "kubectl delete csr/NAME -n NAME");
+        assert_eq!(command("kubectl delete csr -l {}={},!{}", &["k", "v w", "x"]), "kubectl delete csr -l 'k=v w,!x'");
+    }
 
     #[test]
     fn hosts_are_taken_out_of_urls() {

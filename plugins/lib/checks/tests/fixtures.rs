@@ -107,13 +107,15 @@ fn probe(snapshot: &mut Snapshot, reason: Reason) {
         credential: Credential::Bootstrap,
         server: "https://hub:6443".to_owned(),
         proxy: None,
+        is_own_proxy: false,
         answer: Answer::Refused(trouble),
     }];
 }
 
 fn gone(namespace: &str, name: &str) -> LeaseFacts {
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    LeaseFacts { namespace, name, gone: Some("p-gone".to_owned()), ..LeaseFacts::default() }
+    let renewed = Some(parse(json!(FRESH)));
+    LeaseFacts { namespace, name, renewed, gone: Some("p-gone".to_owned()), ..LeaseFacts::default() }
 }
 
 fn terminating(name: &str) -> NamespaceFacts {
@@ -134,10 +136,13 @@ const fn case(id: u16, bad: fn(&mut Snapshot)) -> Case {
 }
 
 const CASES: &[Case] = &[
-    case(1101, |s| on_hub(s).managers = Observed::Read(Vec::new())),
+    case(1101, |s| {
+        unregistered(s);
+        on_hub(s).managers = Observed::Read(Vec::new());
+    }),
     case(1102, |s| read(&mut on_hub(s).operator).health = stuck()),
     case(1103, |s| {
-        on_hub(s).gone_leader = Observed::Read(Some("p-gone".to_owned()));
+        on_hub(s).leader = Observed::Read(Some(gone("open-cluster-management", "cluster-manager-lock")));
         manager(s).observed_generation = Some(0);
     }),
     case(1104, |s| manager(s).conditions[0] = parse(condition("Applied", "False", "HubResourceApplyFailed"))),
@@ -455,6 +460,7 @@ fn what_is_well_passes() {
     }
     let report = judge(&healthy(), &[]);
     assert_eq!(report.findings, [], "a healthy pair");
+    assert_eq!(report.counts.unknown, 0);
     assert_eq!(report.clusters[0].headline, "joined and available, heard of 30s ago");
 }
 

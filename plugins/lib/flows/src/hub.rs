@@ -6,7 +6,7 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
-use kube::config::Kubeconfig;
+use kube::config::{AuthInfo, Cluster as ClusterEntry, Kubeconfig};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy, certificate};
 use ocm_kube::Cluster;
@@ -204,6 +204,20 @@ pub fn published(body: &[u8]) -> Vec<Vec<u8>> {
 /// Reads a kubeconfig with one hub in it, whoever wrote it: that of its current context, or its only cluster. The
 /// token is empty if it has none.
 pub fn parse(text: &str) -> Option<Bootstrap> {
+    let (cluster, user) = entries(text)?;
+    let token = user.and_then(|user| user.token).map(|token| token.expose_secret().to_owned());
+    let ca = cluster.certificate_authority_data.as_deref().and_then(|word| certificate::from_base64(word).ok());
+    let hub = HubAddress {
+        server: cluster.server?,
+        ca: ca.unwrap_or_default(),
+        proxy: cluster.proxy_url.filter(|proxy| !proxy.is_empty()),
+        uid: None,
+    };
+    Some(Bootstrap { hub, token: token.unwrap_or_default(), exclusive: false })
+}
+
+/// The entries of a kubeconfig with one hub in it, as [`parse`] chooses them, with all that they say of the way to it.
+pub fn entries(text: &str) -> Option<(ClusterEntry, Option<AuthInfo>)> {
     let kubeconfig = Kubeconfig::from_yaml(text).ok()?;
     let current = kubeconfig.current_context.as_deref().unwrap_or_default();
     let context = kubeconfig.contexts.iter().find(|context| context.name == current);
@@ -212,18 +226,10 @@ pub fn parse(text: &str) -> Option<Bootstrap> {
         Some(context) => kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster),
         None => kubeconfig.clusters.first(),
     }?;
-    let cluster = cluster.cluster.as_ref()?;
+    let cluster = cluster.cluster.clone()?;
     let user = context.and_then(|context| context.user.as_deref()).unwrap_or_default();
-    let user = kubeconfig.auth_infos.iter().find(|entry| entry.name == user).and_then(|entry| entry.auth_info.as_ref());
-    let token = user.and_then(|user| user.token.as_ref()).map(|token| token.expose_secret().to_owned());
-    let ca = cluster.certificate_authority_data.as_deref().and_then(|word| certificate::from_base64(word).ok());
-    let hub = HubAddress {
-        server: cluster.server.clone()?,
-        ca: ca.unwrap_or_default(),
-        proxy: cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty()),
-        uid: None,
-    };
-    Some(Bootstrap { hub, token: token.unwrap_or_default(), exclusive: false })
+    let user = kubeconfig.auth_infos.iter().find(|entry| entry.name == user).and_then(|entry| entry.auth_info.clone());
+    Some((cluster, user))
 }
 
 #[cfg(test)]

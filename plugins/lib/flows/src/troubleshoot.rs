@@ -74,9 +74,12 @@ pub async fn observe(
     narrator.tell(Event::now("looking at the clusters"));
     let now = async {
         match &sides.hub {
-            // Leases and certificates go by the hub's clock, where it tells.
-            Some(hub) => access::clock(hub).await.unwrap_or_else(|_| Timestamp::now()),
-            None => Timestamp::now(),
+            // Leases and certificates go by the hub's clock, where it tells; those of the managed cluster by its own.
+            Some(hub) => access::clock(hub).await.ok(),
+            None => match &sides.managed {
+                Some(managed) => access::clock(managed).await.ok(),
+                None => None,
+            },
         }
     };
     let side = async {
@@ -86,6 +89,7 @@ pub async fn observe(
         }
     };
     let (now, side) = futures::join!(now, side);
+    let now = now.unwrap_or_else(Timestamp::now);
     let mut clusters = names.to_vec();
     if clusters.is_empty() && !all {
         clusters.extend(side.as_ref().map(registered_names).unwrap_or_default());
@@ -93,18 +97,16 @@ pub async fn observe(
     clusters.sort();
     clusters.dedup();
     let named = (!clusters.is_empty()).then_some(clusters.as_slice());
-    let of_hub = async {
-        match &sides.hub {
-            Some(cluster) => Some(hub(cluster, named).await),
-            None => None,
-        }
+    let hub = match &sides.hub {
+        Some(cluster) => Some(hub(cluster, named).await),
+        None => None,
     };
-    let asked = async {
-        match (&sides.managed, &side) {
-            (Some(cluster), Some(side)) => probes(questions(cluster, side, now).await, narrator.clone()).await,
-            _ => Vec::new(),
+    // What the hub is has to be known before a token is sent to it.
+    let probes = match (&sides.managed, &side) {
+        (Some(cluster), Some(side)) => {
+            probes(questions(cluster, side, hub.as_ref(), named, now).await, narrator.clone()).await
         }
+        _ => Vec::new(),
     };
-    let (hub, probes) = futures::join!(of_hub, asked);
     Ok(Snapshot { format: FORMAT, observed: Time(now), clusters, hub, managed: side, probes })
 }

@@ -1,13 +1,14 @@
 //! 21xx: the managed cluster's half of a join: operator, Klusterlet, agents, and what they register with.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::{self, klusterlet};
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_api::operator::{KlusterletMode, RegistrationAuthType};
 use ocm_core::Reason;
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::State;
-use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
+use ocm_core::kubeconfig::{HUB_UID, Likeness};
+use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
 use super::hub::unwell;
@@ -16,6 +17,12 @@ use crate::facts::{self, Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{Answer, KubeconfigFacts, LeaseFacts, ManagedSide, SecretFacts, Side, TokenFacts};
 use crate::text;
+
+/// Signers date certificates back by so much: whoever gets one may have a clock that is behind. Upstream: `backdate` of the
+/// controller manager.
+pub(super) const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
+/// How long an operator may take to act on what has become of its agents.
+const OPERATOR: SignedDuration = SignedDuration::from_secs(60);
 
 /// The checks of the managed cluster's half of a join.
 pub(super) const CHECKS: &[Check] = &[
@@ -162,7 +169,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the hub's address is one that pods can dial",
         category: Category::Join,
         severity: Severity::Error,
-        inputs: &[Input::Bootstrap],
+        inputs: &[Input::Bootstrap, Input::Identity],
         after: &[Id(2107)],
         rule: Rule::Cluster(bootstrap_address),
         page: Page {
@@ -179,7 +186,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the token that the agent registers with is valid",
         category: Category::Join,
         severity: Severity::Error,
-        inputs: &[Input::Bootstrap],
+        inputs: &[Input::Bootstrap, Input::Identity],
         after: &[Id(2107), Id(3104)],
         rule: Rule::Cluster(bootstrap_token),
         page: Page {
@@ -212,7 +219,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the hub can be reached at the agent's address",
         category: Category::Join,
         severity: Severity::Error,
-        inputs: &[Input::Bootstrap],
+        inputs: &[Input::Bootstrap, Input::Identity],
         after: &[Id(2107), Id(2108)],
         rule: Rule::Cluster(hub_reachable),
         page: Page {
@@ -230,7 +237,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the agent's CA vouches for the hub",
         category: Category::Join,
         severity: Severity::Error,
-        inputs: &[Input::Bootstrap],
+        inputs: &[Input::Bootstrap, Input::Identity],
         after: &[Id(2107), Id(2110)],
         rule: Rule::Cluster(hub_trusted),
         page: Page {
@@ -248,7 +255,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the hub accepts the token that the agent registers with",
         category: Category::Join,
         severity: Severity::Error,
-        inputs: &[Input::Bootstrap],
+        inputs: &[Input::Bootstrap, Input::Identity],
         after: &[Id(2107), Id(2109), Id(2110), Id(3104)],
         rule: Rule::Cluster(hub_knows_token),
         page: Page {
@@ -317,7 +324,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the token that the agent registers with may register clusters",
         category: Category::Join,
         severity: Severity::Error,
-        inputs: &[Input::Bootstrap],
+        inputs: &[Input::Bootstrap, Input::Identity],
         after: &[Id(2107), Id(2109), Id(2110)],
         rule: Rule::Cluster(token_may_register),
         page: Page {
@@ -379,21 +386,44 @@ impl Agent<'_> {
         facts::certificate(self.side)
     }
 
-    /// Whether it needs what it registers with: it has no certificate that is valid.
+    /// Whether it has what it was let in with; none: that could not be read.
+    pub(crate) fn is_registered(&self, now: Timestamp) -> Option<bool> {
+        facts::is_registered(self.klusterlet, self.side, now)
+    }
+
+    /// Whether it is known to need what it registers with.
     pub(crate) fn registers(&self, now: Timestamp) -> bool {
-        facts::is_registering(self.side, now)
+        self.is_registered(now) == Some(false)
     }
 
     /// By which driver it registers.
     pub(super) fn driver(&self) -> RegistrationAuthType {
-        let registration = self.klusterlet.spec.registration_configuration.as_ref();
-        let driver = registration.and_then(|registration| registration.registration_driver.as_ref());
-        driver.map(|driver| driver.auth_type.clone()).unwrap_or_default()
+        facts::driver(self.klusterlet)
     }
 
     /// Whether it registers by gRPC.
     pub(super) fn is_grpc(&self) -> bool {
         self.driver() == RegistrationAuthType::Grpc
+    }
+
+    /// Whether it works with another hub address or proxy than it registers with: then it registers anew. None: there are no
+    /// two kubeconfigs to compare.
+    pub(super) fn has_moved(&self) -> Option<bool> {
+        let works = self.side.identity.read()?.as_ref()?.kubeconfig.as_ref()?;
+        let registers = self.kubeconfig()?;
+        Some(works.server != registers.server || works.proxy != registers.proxy)
+    }
+
+    /// Whether its operator may not have started the agent of works yet: it does once it has seen that the agent may use the
+    /// hub, which it looks at every 40 seconds. Upstream: `klusterletApplied`, the condition `HubConnectionDegraded`.
+    fn may_wait_for_operator(&self, now: Timestamp) -> bool {
+        let conditions = self.klusterlet.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let behind =
+            [klusterlet::reasons::HUB_KUBECONFIG_SECRET_MISSING, klusterlet::reasons::HUB_KUBECONFIG_UNAUTHORIZED];
+        let not_seen = conditions::find(conditions, klusterlet::HUB_CONNECTION_DEGRADED)
+            .is_none_or(|condition| condition.reason.split(',').any(|part| behind.contains(&part)));
+        let issued = |certificate: Certificate| now.duration_since(certificate.not_before) < BACKDATED + OPERATOR;
+        not_seen || self.certificate().is_some_and(issued)
     }
 
     /// The Secret that it registers with.
@@ -414,40 +444,61 @@ impl Agent<'_> {
 /// How a token is replaced: two lines.
 fn join_again(finding: Finding, name: &str) -> Finding {
     finding
-        .run(Side::Hub, "kubectl ocm token create")
+        .run(Side::Hub, "kubectl ocm token create", &[])
         .advise(format!("then paste its line against the managed cluster, with {name} for the name"))
 }
 
-fn klusterlet_exists(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
-    if managed.klusterlets.read().is_some_and(|klusterlets| !klusterlets.is_empty()) {
+/// Whether a managed cluster is known to have no Klusterlet, so that nothing is asked of an operator.
+fn has_none(managed: &ManagedSide) -> bool {
+    managed.klusterlets.read().is_some_and(Vec::is_empty)
+}
+
+fn klusterlet_exists(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
+    if !has_none(managed) {
         return Outcome::Pass;
     }
-    let finding = Finding::error("the managed cluster has no Klusterlet")
+    // The Klusterlet of a hosted agent is on another cluster, and nothing on the hub tells that it is hosted.
+    let mut asked =
+        facts.clusters.values().filter(|cluster| facts.snapshot.clusters.iter().any(|name| name == cluster.name));
+    if asked.clone().any(|cluster| cluster.is_well(facts.now)) {
+        return Outcome::skip("the hub hears from an agent that runs on another cluster, as hosted ones do");
+    }
+    let text = "the managed cluster has no Klusterlet";
+    let finding = match asked.any(|cluster| cluster.phase() >= Some(Phase::Joined)) {
+        true => {
+            Finding::warning(text).advise("if its agent is hosted, name the cluster on which that runs by --context")
+        }
+        false => Finding::error(text),
+    };
+    let finding = finding
         .seen(format!("{} has no Klusterlet", managed.server))
-        .because("it was never joined, was detached, or this is another cluster")
-        .run(Side::Hub, "kubectl ocm token create")
+        .because("it was never joined, was detached, this is another cluster, or its agent runs on another one")
+        .run(Side::Hub, "kubectl ocm token create", &[])
         .advise("then paste its line against the managed cluster");
     Outcome::Found(vec![finding])
 }
 
 fn operator_runs(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
+    if has_none(managed) {
+        return Outcome::skip("there is no Klusterlet that the operator would act on");
+    }
     managed.operator.read().and_then(|operator| unwell(Side::Managed, operator)).into()
 }
 
 /// A finding about a lease whose holder is gone.
-fn held_by_nobody(lease: &LeaseFacts, who: &str) -> Option<Finding> {
+fn held_by_nobody(facts: &Facts<'_>, lease: &LeaseFacts, who: &str) -> Option<Finding> {
     let (namespace, name) = (&lease.namespace, &lease.name);
-    let pod = lease.gone.as_ref()?;
+    let pod = facts.gone_holder(lease)?;
     Some(
         Finding::error(format!("{who} waits for leader lease {name}, whose holder is gone"))
             .on(Side::Managed, "Lease", Some(namespace), name)
             .seen(format!("pod {pod} holds the lease and does not exist"))
             .because("the pod ended without releasing the lease, which lasts for 137 seconds")
-            .run(Side::Managed, format!("kubectl delete lease {name} -n {namespace}")),
+            .run(Side::Managed, "kubectl delete lease/{} -n {}", &[name, namespace]),
     )
 }
 
-fn operator_leads(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
+fn operator_leads(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     let behind = managed.klusterlets.read().into_iter().flatten().any(|klusterlet| {
         let seen = klusterlet.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default();
         seen < klusterlet.metadata.generation.unwrap_or_default() || klusterlet.metadata.deletion_timestamp.is_some()
@@ -456,7 +507,7 @@ fn operator_leads(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
         return Outcome::Pass;
     }
     let stale = managed.leases.read().into_iter().flatten();
-    Outcome::of(stale.filter_map(|lease| held_by_nobody(lease, "the klusterlet operator")).collect())
+    Outcome::of(stale.filter_map(|lease| held_by_nobody(facts, lease, "the klusterlet operator")).collect())
 }
 
 fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
@@ -489,7 +540,7 @@ fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
                     .on(Side::Managed, "Klusterlet", None, &names[0])
                     .on(Side::Managed, "Klusterlet", None, &names[1])
                     .because("the cluster was joined twice, or a Klusterlet was copied")
-                    .run(Side::Managed, "kubectl get klusterlets")
+                    .run(Side::Managed, "kubectl get klusterlets", &[])
                     .advise(format!("delete the one that is not wanted, probably {extra}")),
             );
         }
@@ -505,8 +556,8 @@ fn klusterlet_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let (seen, latest) =
         (status.observed_generation.unwrap_or_default(), klusterlet.metadata.generation.unwrap_or_default());
     let about = |text: String| {
-        let logs = format!("kubectl logs deployment/klusterlet -n {} --tail=50", namespaces::OPERATOR);
-        Finding::error(text).on(Side::Managed, "Klusterlet", None, name).run(Side::Managed, logs)
+        let finding = Finding::error(text).on(Side::Managed, "Klusterlet", None, name);
+        finding.run(Side::Managed, "kubectl logs deployment/klusterlet -n {} --tail=50", &[namespaces::OPERATOR])
     };
     for kind in [klusterlet::READY_TO_APPLY, klusterlet::APPLIED] {
         let condition = conditions::find(&status.conditions, kind);
@@ -530,12 +581,12 @@ fn agents_run(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         let finding = Finding::error(format!("no agent has been created in namespace {namespace}"))
             .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
             .because("the operator has not acted on the Klusterlet")
-            .run(Side::Managed, format!("kubectl describe klusterlet {}", agent.side.klusterlet));
+            .run(Side::Managed, "kubectl describe klusterlet/{}", &[&agent.side.klusterlet]);
         return Outcome::Found(vec![finding]);
     }
-    let registers = agent.registers(facts.now);
     // The operator starts the agent of works when the cluster has registered; until then it cannot be ready either.
-    let early = |name: &str| registers && name.ends_with("-work-agent");
+    let waits = agent.registers(facts.now) || agent.may_wait_for_operator(facts.now);
+    let early = |name: &str| waits && name.ends_with("-work-agent");
     let found = deployments.iter().filter(|workload| !early(&workload.name));
     Outcome::of(found.filter_map(|workload| unwell(Side::Managed, workload)).collect())
 }
@@ -573,20 +624,21 @@ fn bootstrap_address(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let Some(kubeconfig) = agent.kubeconfig() else { return Outcome::skip("there is no kubeconfig to register with") };
     let host = text::host(&kubeconfig.server);
     let is_loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
-    if !is_loopback || !agent.registers(facts.now) {
+    if !is_loopback || !agent.registers(facts.now) || cluster.is_well(facts.now) {
         return Outcome::Pass;
     }
     let finding = Finding::error(format!("the agent dials {}, which to a pod is the pod itself", kubeconfig.server));
-    let finding = agent
-        .about_bootstrap(finding)
-        .because("the hub's own kubeconfig was taken as it is")
-        .run(Side::Hub, "kubectl ocm token create --hub-apiserver https://ADDRESS:6443");
+    let finding = agent.about_bootstrap(finding).because("the hub's own kubeconfig was taken as it is").run(
+        Side::Hub,
+        "kubectl ocm token create --hub-apiserver https://ADDRESS:6443",
+        &[],
+    );
     Outcome::Found(vec![finding.advise("name an address at which other machines reach the hub")])
 }
 
 fn bootstrap_token(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    if !agent.registers(facts.now) {
+    if !agent.registers(facts.now) || cluster.is_well(facts.now) {
         return Outcome::Pass;
     }
     let Some(TokenFacts::ServiceAccount { expires: Some(expires), subject, .. }) =
@@ -609,26 +661,23 @@ fn bootstrap_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     let Some(hub) = &facts.snapshot.hub else { return Outcome::skip("the hub was not looked at") };
     let Some(kubeconfig) = agent.kubeconfig() else { return Outcome::skip("there is no kubeconfig to register with") };
-    let der = |list: &[k8s_openapi::ByteString]| -> Vec<Vec<u8>> { list.iter().map(|der| der.0.clone()).collect() };
-    let address = |server: &str, ca, uid| HubAddress { server: server.to_owned(), ca, proxy: None, uid };
-    let noted = agent.bootstrap().and_then(|secret| secret.annotations.get(HUB_UID));
-    // Who joined with a token did not know it, and noted nothing.
-    let noted = noted.filter(|uid| !uid.is_empty()).cloned();
-    let own = address(&kubeconfig.server, der(&kubeconfig.authorities), noted);
-    let wanted = address(&hub.server, der(&hub.authorities), hub.uid.clone());
-    // Without a UID and without authorities on both sides an address may differ for good reasons: load balancers, networks.
-    let comparable = (own.uid.is_some() && wanted.uid.is_some()) || (!own.ca.is_empty() && !wanted.ca.is_empty());
-    if cluster.is_well(facts.now) || !comparable || own.likeness(&wanted) != Likeness::OtherHub {
+    let likeness = agent.bootstrap().and_then(|secret| facts::likeness(hub, secret));
+    // An agent without a name may have sent nothing of what this hub has: then its kubeconfig tells more.
+    let has_name =
+        agent.side.identity.read().is_some_and(|secret| secret.as_ref().is_some_and(|secret| secret.agent.is_some()));
+    let is_heard = cluster.is_fresh(facts.now) == Some(true) || (has_name && cluster.is_heard(facts.now));
+    if is_heard || likeness != Some(Likeness::OtherHub) {
         return Outcome::Pass;
     }
+    let noted = agent.bootstrap().and_then(|secret| secret.annotations.get(HUB_UID)).filter(|uid| !uid.is_empty());
     let finding = Finding::error(format!("the agent registers at another hub, {}", kubeconfig.server))
         .seen(format!("the hub that was looked at is {}", hub.server))
-        .seen(match (&own.uid, &wanted.uid) {
+        .seen(match (noted, &hub.uid) {
             (Some(own), Some(wanted)) => format!("its UID is {wanted}, the agent's hub has {own}"),
             _ => "neither address nor CA is the same".to_owned(),
         })
         .because("the line of another hub was pasted, or another hub's context was named")
-        .run(Side::Hub, "kubectl ocm token create")
+        .run(Side::Hub, "kubectl ocm token create", &[])
         .advise("detach the cluster from the other hub before it joins this one");
     Outcome::Found(vec![agent.about_bootstrap(finding)])
 }
@@ -643,20 +692,32 @@ enum Answered<'a> {
     NotAsked,
 }
 
-fn answered<'a>(facts: &Facts<'_>, agent: &Agent<'a>, reasons: &[Reason]) -> Answered<'a> {
+fn answered<'a>(facts: &Facts<'_>, cluster: &Cluster<'a>, agent: &Agent<'a>, reasons: &[Reason]) -> Answered<'a> {
+    // What the hub has from the agent tells more than what this machine sees of the way.
+    let is_heard = match reasons {
+        [Reason::Unreachable | Reason::Tls] => cluster.is_heard(facts.now),
+        _ => cluster.is_well(facts.now),
+    };
     match agent.bootstrap_probe.map(|probe| &probe.answer) {
-        _ if !agent.registers(facts.now) => Answered::Fine,
+        _ if is_heard || !agent.registers(facts.now) => Answered::Fine,
         None => Answered::NotAsked,
         Some(Answer::Refused(trouble)) if reasons.contains(&trouble.reason) => Answered::Refused(&trouble.message),
         Some(_) => Answered::Fine,
     }
 }
 
+/// The log of the agent that registers, in its namespace.
+pub(super) const AGENT_LOGS: &str = "kubectl logs -n {} -l app=klusterlet-registration-agent --tail=20";
+
 const NOT_ASKED: &str = "the hub was not asked with the agent's credential";
 
 fn probed(agent: &Agent<'_>, finding: Finding, said: &str) -> Finding {
     let finding = agent.about_bootstrap(finding).seen(said);
-    match agent.bootstrap_probe.and_then(|probe| probe.proxy.as_deref()) {
+    let Some(probe) = agent.bootstrap_probe else { return finding };
+    match &probe.proxy {
+        Some(proxy) if probe.is_own_proxy => finding.seen(format!(
+            "through the proxy {proxy}, which this machine's environment names: the agent does not go through it"
+        )),
         Some(proxy) => finding.seen(format!("through the proxy {proxy}")),
         None => finding,
     }
@@ -668,17 +729,15 @@ fn server<'a>(agent: &Agent<'a>) -> &'a str {
 
 fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    match answered(facts, &agent, &[Reason::Unreachable]) {
+    match answered(facts, cluster, &agent, &[Reason::Unreachable]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
         Answered::Refused(said) => {
             let finding =
                 Finding::error(format!("the hub cannot be reached at the agent's address {}", server(&agent)));
-            let logs =
-                format!("kubectl logs -n {} -l app=klusterlet-registration-agent --tail=20", agent.side.namespace);
             let finding = probed(&agent, finding, said)
                 .because("seen from here; DNS, firewall, proxy, or an API server that is down")
-                .run(Side::Managed, logs);
+                .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace]);
             Outcome::Found(vec![finding])
         }
     }
@@ -686,7 +745,7 @@ fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 
 fn hub_trusted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    match answered(facts, &agent, &[Reason::Tls]) {
+    match answered(facts, cluster, &agent, &[Reason::Tls]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
         Answered::Refused(said) => {
@@ -702,7 +761,7 @@ fn hub_trusted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 
 fn hub_knows_token(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    match answered(facts, &agent, &[Reason::Unauthorized]) {
+    match answered(facts, cluster, &agent, &[Reason::Unauthorized]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
         Answered::Refused(said) => {
@@ -727,7 +786,7 @@ fn grpc_configuration(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .seen(format!("its keys: {}", text::list(secret.keys.keys())))
         .because("authType of the Klusterlet was changed without a new join")
         .advise("join again with the address of the gRPC server, or set authType back to csr")
-        .run(Side::Managed, format!("kubectl edit klusterlet {}", agent.side.klusterlet));
+        .run(Side::Managed, "kubectl edit klusterlet/{}", &[&agent.side.klusterlet]);
     Outcome::Found(vec![agent.about_bootstrap(finding)])
 }
 
@@ -767,19 +826,19 @@ fn agents_lead(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         return Outcome::Pass;
     }
     let stale = agent.side.leases.read().into_iter().flatten();
-    Outcome::of(stale.filter_map(|lease| held_by_nobody(lease, "an agent")).collect())
+    Outcome::of(stale.filter_map(|lease| held_by_nobody(facts, lease, "an agent")).collect())
 }
 
 fn token_may_register(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    match answered(facts, &agent, &[Reason::Forbidden]) {
+    match answered(facts, cluster, &agent, &[Reason::Forbidden]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
         Answered::Refused(said) => {
             let finding = Finding::error("the token that the agent registers with may not register clusters");
             let finding = probed(&agent, finding, said)
                 .because("the bootstrap ClusterRoleBinding was deleted, or the token is one for something else")
-                .run(Side::Hub, "kubectl ocm install hub --diff");
+                .run(Side::Hub, "kubectl ocm install hub --diff", &[]);
             Outcome::Found(vec![join_again(finding, cluster.name)])
         }
     }
@@ -804,7 +863,7 @@ fn driver_enabled(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
         .seen(format!("the hub has: {known}"))
         .because("the hub was switched to another driver, or the Klusterlet was edited")
-        .run(Side::Hub, format!("kubectl ocm install hub --registration-drivers {driver} --diff"));
+        .run(Side::Hub, "kubectl ocm install hub --registration-drivers {} --diff", &[&driver.to_string()]);
     Outcome::Found(vec![finding])
 }
 
@@ -815,6 +874,6 @@ fn mode_known(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = Finding::error(format!("the Klusterlet's mode {mode:?} is not known"))
         .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
         .because("it was misspelt; the modes are Default, Singleton, Hosted and SingletonHosted")
-        .run(Side::Managed, format!("kubectl edit klusterlet {}", agent.side.klusterlet));
+        .run(Side::Managed, "kubectl edit klusterlet/{}", &[&agent.side.klusterlet]);
     Outcome::Found(vec![finding])
 }

@@ -199,9 +199,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
+/// What makes the operator act anew, in its namespace.
+const RESTART: &str = "kubectl rollout restart deployment/cluster-manager -n {}";
+
 /// The next look at a Deployment.
 fn look(finding: Finding, side: Side, namespace: &str, name: &str) -> Finding {
-    finding.run(side, format!("kubectl describe deployment {name} -n {namespace}"))
+    finding.run(side, "kubectl describe deployment/{} -n {}", &[name, namespace])
 }
 
 /// What is wrong with a Deployment, as a finding.
@@ -212,14 +215,17 @@ pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
         return Some(
             finding(format!("Deployment {namespace}/{name} is scaled to 0"))
                 .because("somebody has scaled it down, or what scales it up does not run")
-                .run(side, format!("kubectl scale deployment {name} -n {namespace} --replicas=1")),
+                .run(side, "kubectl scale deployment/{} -n {} --replicas=1", &[name, namespace]),
         );
     }
     match health {
         Health::Ready => None,
         Health::NotYet { because } | Health::Stuck { because } => {
             let first = because.split("; ").next().unwrap_or(because);
+            // What is on its way may only need time.
+            let severity = if matches!(health, Health::Stuck { .. }) { Severity::Error } else { Severity::Warning };
             let found = finding(format!("Deployment {namespace}/{name} is not ready: {first}"));
+            let found = Finding { severity, ..found };
             let found = because.split("; ").skip(1).fold(found, Finding::seen);
             Some(look(found, side, namespace, name))
         }
@@ -230,33 +236,55 @@ fn managers(hub: &HubSide) -> &[ocm_api::ClusterManager] {
     hub.managers.read().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn cluster_manager_exists(_: &Facts<'_>, hub: &HubSide) -> Outcome {
-    if !managers(hub).is_empty() {
+/// Whether a hub is known to have no ClusterManager, so that nothing is asked of an operator there.
+fn has_none(hub: &HubSide) -> bool {
+    hub.managers.read().is_some_and(Vec::is_empty)
+}
+
+fn cluster_manager_exists(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
+    if !has_none(hub) {
         return Outcome::Pass;
     }
-    let finding = Finding::error("the cluster that was named as the hub has no ClusterManager")
+    // The ClusterManager of a hosted hub is on another cluster than the one that managed clusters register at.
+    if facts.clusters.values().any(|cluster| cluster.is_well(facts.now)) {
+        return Outcome::skip("the hub works, so its ClusterManager is on another cluster, as that of a hosted hub is");
+    }
+    let text = "the cluster that was named as the hub has no ClusterManager";
+    let finding = match hub.clusters.read().is_some_and(|clusters| !clusters.is_empty()) {
+        true => {
+            Finding::warning(text).advise("if the hub is hosted, look at the cluster on which its ClusterManager is")
+        }
+        false => Finding::error(text),
+    };
+    let finding = finding
         .seen(format!("{} has no ClusterManager", hub.server))
         .because("the hub was never installed there, or this is another cluster")
-        .run(Side::Hub, "kubectl ocm install hub --wait");
+        .run(Side::Hub, "kubectl ocm install hub --wait", &[]);
     Outcome::Found(vec![finding])
 }
 
 fn hub_operator_runs(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    if has_none(hub) {
+        return Outcome::skip("there is no ClusterManager that the operator would act on");
+    }
     hub.operator.read().and_then(|operator| unwell(Side::Hub, operator)).into()
 }
 
-fn hub_operator_leads(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+fn hub_operator_leads(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
     let unreported = managers(hub).iter().any(|manager| {
         let seen = manager.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default();
         seen < manager.metadata.generation.unwrap_or_default()
     });
-    let Some(pod) = hub.gone_leader.read().cloned().flatten().filter(|_| unreported) else { return Outcome::Pass };
+    let lease = hub.leader.read().and_then(Option::as_ref);
+    let Some(pod) = lease.and_then(|lease| facts.gone_holder(lease)).filter(|_| unreported) else {
+        return Outcome::Pass;
+    };
     let (namespace, lease) = (namespaces::OPERATOR, operators::CLUSTER_MANAGER_LOCK);
     let finding = Finding::error("the hub's operator waits for a leader lease whose holder is gone")
         .on(Side::Hub, "Lease", Some(namespace), lease)
         .seen(format!("pod {pod} holds the lease and does not exist"))
         .because("the pod was killed before it released the lease, which lasts for 137 seconds")
-        .run(Side::Hub, format!("kubectl delete lease {lease} -n {namespace}"));
+        .run(Side::Hub, "kubectl delete lease/{} -n {}", &[lease, namespace]);
     Outcome::Found(vec![finding])
 }
 
@@ -288,8 +316,8 @@ fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             findings.push(about(text).seen(format!("generation {latest}, observed {seen}")));
         }
     }
-    let logs = format!("kubectl logs deployment/cluster-manager -n {} --tail=50", namespaces::OPERATOR);
-    Outcome::of(findings.into_iter().map(|finding| finding.run(Side::Hub, logs.clone())).collect())
+    let logs = "kubectl logs deployment/cluster-manager -n {} --tail=50";
+    Outcome::of(findings.into_iter().map(|finding| finding.run(Side::Hub, logs, &[namespaces::OPERATOR])).collect())
 }
 
 fn hub_feature_gates(_: &Facts<'_>, hub: &HubSide) -> Outcome {
@@ -301,27 +329,36 @@ fn hub_feature_gates(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             Finding::warning("the hub does not know one of its feature gates")
                 .on(Side::Hub, "ClusterManager", None, name)
                 .seen(format!("{}: {}", condition.reason, condition.message))
-                .run(Side::Hub, format!("kubectl edit clustermanager {name}"))
+                .run(Side::Hub, "kubectl edit clustermanager/{}", &[name])
         })
     });
     Outcome::of(wrong.collect())
 }
+
+/// How the names of the Deployments end that every hub has. Upstream: `manifests/cluster-manager/management`.
+const ALWAYS: [&str; 4] =
+    ["-registration-controller", "-registration-webhook", "-placement-controller", "-work-webhook"];
 
 fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let deployments = hub.deployments.read().map(Vec::as_slice).unwrap_or_default();
     let mut findings: Vec<Finding> = deployments.iter().filter_map(|workload| unwell(Side::Hub, workload)).collect();
     for manager in managers(hub) {
         let applied = manager.status.iter().flat_map(|status| &status.generations);
-        let applied = applied.filter(|applied| applied.resource == "deployments");
+        // Generations are never taken away again; related objects are, when a feature is switched off.
+        let related = manager.status.iter().flat_map(|status| &status.related_resources);
+        let related: Vec<&str> =
+            related.filter(|related| related.resource == "deployments").map(|related| related.name.as_str()).collect();
+        let wanted = |name: &str| match related.is_empty() {
+            true => ALWAYS.iter().any(|always| name.ends_with(always)),
+            false => related.contains(&name),
+        };
+        let applied = applied.filter(|applied| applied.resource == "deployments" && wanted(&applied.name));
         let missing = applied.filter(|applied| !deployments.iter().any(|known| known.name == applied.name));
         findings.extend(missing.map(|applied| {
             Finding::error(format!("Deployment {} of the hub is missing", applied.name))
                 .on(Side::Hub, "Deployment", applied.namespace.as_deref(), &applied.name)
                 .because("somebody has deleted it, and the operator has not made it again")
-                .run(
-                    Side::Hub,
-                    format!("kubectl get deployments -n {}", applied.namespace.as_deref().unwrap_or("default")),
-                )
+                .run(Side::Hub, "kubectl get deployments -n {}", &[applied.namespace.as_deref().unwrap_or("default")])
         }));
     }
     Outcome::of(findings)
@@ -333,7 +370,7 @@ fn webhooks_exist(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         Finding::error(format!("webhook configuration {} is missing", webhook.name))
             .on(Side::Hub, "WebhookConfiguration", None, &webhook.name)
             .because("the operator makes it last, or somebody has deleted it")
-            .run(Side::Hub, format!("kubectl rollout restart deployment/cluster-manager -n {}", namespaces::OPERATOR))
+            .run(Side::Hub, RESTART, &[namespaces::OPERATOR])
     });
     Outcome::of(missing.collect())
 }
@@ -351,7 +388,7 @@ fn webhooks_have_endpoints(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         Finding::error(format!("nothing is behind Service {service}, which webhooks of the hub are asked at"))
             .on(Side::Hub, "Service", Some(namespace), name)
             .because("no pod that the Service selects is ready")
-            .run(Side::Hub, format!("kubectl get pods,endpointslices -n {namespace}"))
+            .run(Side::Hub, "kubectl get pods,endpointslices -n {}", &[namespace])
     });
     Outcome::of(silent.collect())
 }
@@ -372,7 +409,7 @@ fn webhooks_trusted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             .on(Side::Hub, "WebhookConfiguration", None, &webhook.name)
             .seen(seen)
             .because("the configuration was written by something else than the operator, or before a rotation")
-            .run(Side::Hub, format!("kubectl rollout restart deployment/cluster-manager -n {}", namespaces::OPERATOR))
+            .run(Side::Hub, RESTART, &[namespaces::OPERATOR])
     });
     Outcome::of(findings.collect())
 }
@@ -390,7 +427,7 @@ fn hub_authority_valid(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
         .on(Side::Hub, "ConfigMap", Some(namespaces::HUB), "ca-bundle-configmap")
         .seen(format!("its last certificate expired {} ago", facts.ago(ends)))
         .because("the operator, which rotates it, did not run")
-        .run(Side::Hub, format!("kubectl rollout restart deployment/cluster-manager -n {}", namespaces::OPERATOR));
+        .run(Side::Hub, RESTART, &[namespaces::OPERATOR]);
     Outcome::Found(vec![finding])
 }
 
@@ -405,7 +442,7 @@ fn hub_stays(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
                 .seen(format!("finalizers: {}", manager.metadata.finalizers.clone().unwrap_or_default().join(", ")))
                 .seen(format!("{left} managed clusters are left"))
                 .because("somebody has deleted the ClusterManager; it waits for managed clusters and definitions")
-                .run(Side::Hub, "kubectl get managedclusters"),
+                .run(Side::Hub, "kubectl get managedclusters", &[]),
         )
     });
     Outcome::of(leaving.collect())

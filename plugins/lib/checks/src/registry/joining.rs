@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::labels;
 use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
 
-use super::agent::agent;
-use super::{Category, Check, Input, Page, Rule};
-use crate::facts::{Cluster, Facts};
+use super::agent::{BACKDATED, agent};
+use super::{Category, Check, Input, Page, Rule, look_at_both};
+use crate::facts::{Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::Side;
 use crate::text;
@@ -163,9 +163,13 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "The cluster is accepted and its agent waits for a certificate: accepting a cluster and approving its request \
                     are two things. An agent whose proxy, hub address or CA was changed registers anew while everything says \
-                    Available; a renewal that waits means that the hub's registration controller does not approve.",
-            happens: "hubAcceptsClient was set by hand; the agent registers anew; the controller that approves renewals is down.",
-            mend: "`kubectl ocm accept NAME` approves the request after checking it.",
+                    Available; but anybody with a token can ask for the name, too, and a request may be left over from \
+                    before. A renewal that waits means that the hub's registration controller does not approve.",
+            happens: "hubAcceptsClient was set by hand; the agent registers anew; somebody else asks for the name; the \
+                      controller that approves renewals is down.",
+            mend: "Before the cluster has joined, `kubectl ocm accept NAME` approves the request after checking it. Afterwards \
+                   compare the fingerprint with the agent's first, and accept that key alone by `--fingerprint`; delete a \
+                   request that nobody can account for.",
             mended: "`kubectl ocm get csr NAME --pending` lists none.",
         },
     },
@@ -293,7 +297,12 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The next look at a cluster's requests.
 fn requests(finding: Finding, name: &str) -> Finding {
-    finding.run(Side::Hub, format!("kubectl ocm get csr {name} -o wide"))
+    finding.run(Side::Hub, "kubectl ocm get csr {} -o wide", &[name])
+}
+
+/// How one of several keys is accepted.
+fn by_fingerprint(finding: Finding, name: &str) -> Finding {
+    finding.run(Side::Hub, "kubectl ocm accept {} --fingerprint sha256:KEY_OF_THE_AGENT", &[name])
 }
 
 fn seen(facts: &Facts<'_>, request: &Request) -> String {
@@ -306,6 +315,9 @@ fn seen(facts: &Facts<'_>, request: &Request) -> String {
         request.asked_by()
     )
 }
+
+/// Why an agent that registers by AWS IAM has no requests.
+pub(super) const NO_CERTIFICATE: &str = "the agent registers by AWS IAM, without certificates";
 
 /// The cluster on the hub; one that is not there or is leaving is for other checks.
 macro_rules! staying {
@@ -331,17 +343,20 @@ fn registered(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             .because("its agent has not registered it, or the hub has removed it since"),
         None => finding
             .because("no agent has registered it: look at the managed cluster, too; or the name is misspelt")
-            .advise(format!("look at both: kubectl ocm troubleshoot {name} --context MANAGED --hub-context HUB")),
+            .advise(look_at_both(name)),
     };
-    Outcome::Found(vec![finding.run(Side::Hub, "kubectl ocm get clusters")])
+    Outcome::Found(vec![finding.run(Side::Hub, "kubectl ocm get clusters", &[])])
 }
 
 fn asked(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let object = staying!(cluster);
+    if cluster.is_aws() {
+        return Outcome::skip(NO_CERTIFICATE);
+    }
     if !cluster.requests.is_empty() || cluster.phase() >= Some(Phase::Joined) {
         return Outcome::Pass;
     }
-    if cluster.agent.is_some_and(|agent| !agent.registers(facts.now)) {
+    if cluster.agent.is_some_and(|agent| agent.is_registered(facts.now) == Some(true)) {
         return Outcome::Pass;
     }
     let since = facts.ago(object.metadata.creation_timestamp.as_ref().map(|time| time.0));
@@ -349,10 +364,7 @@ fn asked(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .on(Side::Hub, "ManagedCluster", None, cluster.name)
         .seen(format!("created {since} ago, no request carries its label"))
         .because("the ManagedCluster was made by hand, the agent came no further, or its request has ended")
-        .advise(format!(
-            "look at the managed cluster, too: kubectl ocm troubleshoot {} --context MANAGED --hub-context HUB",
-            cluster.name
-        ));
+        .advise(look_at_both(cluster.name));
     Outcome::Found(vec![requests(finding, cluster.name)])
 }
 
@@ -371,11 +383,9 @@ fn one_requester(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = pending.iter().fold(finding, |finding, request| {
         finding.on(Side::Hub, "CertificateSigningRequest", None, &request.name).seen(seen(facts, request))
     });
-    let finding = finding
-        .because("two clusters join under one name, an agent was made anew, or somebody tries to take the name")
-        .run(Side::Hub, format!("kubectl ocm get csr {} -o wide", cluster.name))
-        .run(Side::Hub, format!("kubectl ocm accept {} --fingerprint sha256:KEY_OF_THE_AGENT", cluster.name));
-    Outcome::Found(vec![finding])
+    let finding =
+        finding.because("two clusters join under one name, an agent was made anew, or somebody tries to take the name");
+    Outcome::Found(vec![by_fingerprint(requests(finding, cluster.name), cluster.name)])
 }
 
 fn not_denied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
@@ -396,9 +406,11 @@ fn not_denied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     } else {
         finding
     };
-    let finding = finding
-        .because("an administrator of the hub, or a policy, has said no")
-        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+    let finding = finding.because("an administrator of the hub, or a policy, has said no").run(
+        Side::Hub,
+        "kubectl ocm accept {}",
+        &[cluster.name],
+    );
     Outcome::Found(vec![finding])
 }
 
@@ -416,14 +428,29 @@ fn accepted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         Some(request) => finding.seen(seen(facts, request)),
         None => finding,
     };
-    let finding = finding
-        .because("nobody is let in by default: an administrator of the hub decides")
-        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+    let finding = finding.because("nobody is let in by default: an administrator of the hub decides").run(
+        Side::Hub,
+        "kubectl ocm accept {}",
+        &[cluster.name],
+    );
     Outcome::Found(vec![finding])
+}
+
+/// Whether an agent has a certificate that is younger than a request, and no reason to ask for another one: then somebody
+/// else asks, or the agent did before it got the certificate.
+fn needs_no_other(facts: &Facts<'_>, agent: &Agent<'_>, request: &Request) -> bool {
+    let Some(certificate) = agent.certificate().filter(|certificate| certificate.is_valid(facts.now)) else {
+        return false;
+    };
+    let younger = |created: Timestamp| created.duration_since(certificate.not_before) < BACKDATED;
+    request.created.is_some_and(younger) && agent.has_moved() != Some(true)
 }
 
 fn request_approved(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
+    if cluster.is_aws() {
+        return Outcome::skip(NO_CERTIFICATE);
+    }
     if !cluster.is_accepted() {
         return Outcome::skip("the cluster is not accepted");
     }
@@ -440,15 +467,28 @@ fn request_approved(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if renews && age < GRACE {
         return Outcome::Pass;
     }
-    let has_joined = cluster.phase() > Some(Phase::Accepted);
+    if !renews && cluster.agent.is_some_and(|agent| needs_no_other(facts, &agent, request)) {
+        return Outcome::Pass;
+    }
+    let (is_well, has_joined) = (cluster.is_well(facts.now), cluster.phase() > Some(Phase::Accepted));
+    let has_moved = cluster.agent.and_then(|agent| agent.has_moved()) == Some(true);
     let (summary, cause) = match () {
         () if renews => (
             "the renewal of the agent's certificate is not approved",
             "the hub's registration controller approves renewals, and has not",
         ),
+        () if has_moved => (
+            "the agent registers anew with another hub address or proxy, and its request waits for approval",
+            "a new join has changed them: that needs another acceptance",
+        ),
+        () if is_well => (
+            "a request with another key than the agent's waits for approval, and may be somebody else's",
+            "somebody with a token asks for the name, a request was left behind, or the agent registers anew",
+        ),
         () if has_joined => (
-            "the agent of the accepted cluster registers anew and waits for approval",
-            "its hub address, CA or proxy was changed, or its Secret was deleted: that needs another acceptance",
+            "a request of the accepted cluster waits for approval, of its agent or of somebody else",
+            "the agent registers anew: its Secret was deleted, or its hub address, CA or proxy was changed; or somebody \
+             with a token asks for the name",
         ),
         () => (
             "the cluster is accepted, but its certificate request waits for approval",
@@ -456,17 +496,24 @@ fn request_approved(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         ),
     };
     let summary = format!("{summary} since {}", facts.ago(request.created));
-    let finding = if cluster.is_well(facts.now) { Finding::warning(summary) } else { Finding::error(summary) };
+    let finding = if is_well { Finding::warning(summary) } else { Finding::error(summary) };
     let finding = finding
         .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
         .seen(seen(facts, request))
-        .because(cause)
-        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+        .because(cause);
+    // Whoever has joined is not made to take another key without having compared it.
+    let finding = match has_joined && !renews {
+        true => by_fingerprint(requests(finding, cluster.name), cluster.name),
+        false => finding.run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]),
+    };
     Outcome::Found(vec![finding])
 }
 
 fn certificate_issued(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
+    if cluster.is_aws() {
+        return Outcome::skip(NO_CERTIFICATE);
+    }
     let Some(request) = cluster.requests.first() else { return Outcome::skip("there is no request") };
     let (summary, cause) = match request.state {
         State::Failed => ("the hub's signer refuses the agent's request", "the signer does not sign such a request"),
@@ -484,7 +531,7 @@ fn certificate_issued(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .seen(seen(facts, request))
         .seen(format!("signer {}", request.signer))
         .because(cause)
-        .run(Side::Hub, format!("kubectl get csr {} -o yaml", request.name));
+        .run(Side::Hub, "kubectl get csr/{} -o yaml", &[&request.name]);
     Outcome::Found(vec![finding])
 }
 
@@ -503,8 +550,8 @@ fn request_not_denied(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
         .seen(seen(facts, request))
         .because("a person or a policy denied it; the agent waits on it and does not ask again")
-        .run(Side::Hub, format!("kubectl delete csr {}", request.name))
-        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+        .run(Side::Hub, "kubectl delete csr/{}", &[&request.name])
+        .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]);
     Outcome::Found(vec![finding])
 }
 
@@ -519,7 +566,7 @@ fn few_requests(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .on(Side::Hub, "ManagedCluster", None, cluster.name)
         .seen(format!("with {TOO_MANY} the agent stops asking: ClientCertificateCreationHalted"))
         .because("the agent restarts before its request is decided, or renewals are not approved")
-        .run(Side::Hub, format!("kubectl delete csr -l {}={}", labels::CLUSTER_NAME, cluster.name));
+        .run(Side::Hub, "kubectl delete csr -l {}={},!{}", &[labels::CLUSTER_NAME, cluster.name, labels::ADDON_NAME]);
     Outcome::Found(vec![requests(finding, cluster.name)])
 }
 
@@ -536,7 +583,7 @@ fn hub_rights(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .on(Side::Hub, "ManagedCluster", None, cluster.name)
         .seen(text::tail(&condition.message, 240))
         .because("the namespace of its name is being removed, or an object is refused")
-        .run(Side::Hub, format!("kubectl get namespace {}", cluster.name));
+        .run(Side::Hub, "kubectl get namespace/{}", &[cluster.name]);
     Outcome::Found(vec![finding])
 }
 
@@ -559,10 +606,7 @@ fn joined(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     .on(Side::Hub, "ManagedCluster", None, cluster.name)
     .seen(seen(facts, request))
     .because("the agent does not run, waits for its leader lease, or was restarted and has lost the key")
-    .advise(format!(
-        "look at the managed cluster, too: kubectl ocm troubleshoot {} --context MANAGED --hub-context HUB",
-        cluster.name
-    ));
+    .advise(look_at_both(cluster.name));
     Outcome::Found(vec![finding])
 }
 
@@ -578,7 +622,13 @@ fn names_agree(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         Finding::error(format!("the Klusterlet names {wanted:?}, and its agent holds the identity of {noted:?}"))
             .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
             .because("clusterName was edited, or the Secret comes from another cluster")
-            .run(Side::Managed, format!("kubectl edit klusterlet {}", agent.side.klusterlet))
-            .advise("or delete Secret hub-kubeconfig-secret of the agent: it registers anew under the new name");
+            .run(Side::Managed, "kubectl edit klusterlet/{}", &[&agent.side.klusterlet]);
+    // Without certificates the agent keeps what it has: it does not register anew.
+    let finding = match cluster.is_aws() {
+        true => finding,
+        false => {
+            finding.advise("or delete Secret hub-kubeconfig-secret of the agent: it registers anew under the new name")
+        }
+    };
     Outcome::Found(vec![finding])
 }

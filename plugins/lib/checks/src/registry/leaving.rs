@@ -112,23 +112,22 @@ fn cluster_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let silent = cluster.is_fresh(facts.now) != Some(true);
     let finding = match (left.is_empty(), silent) {
         (false, true) => finding
-            .seen(format!("the agent was heard of {} ago", facts.ago(cluster.renewed())))
+            .seen(format!("the agent was heard of {} ago", facts.ago(cluster.heard())))
             .because("the agent, which has to remove what was applied, is offline")
             .advise("bring the agent back; if the cluster is gone for good, its works can be let go:")
             .run(
                 Side::Hub,
-                format!(
-                    "kubectl patch manifestwork {} -n {} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
-                    left.first().copied().unwrap_or("NAME"),
-                    cluster.name
-                ),
+                "kubectl patch manifestwork/{} -n {} --type=merge -p {}",
+                &[left.first().copied().unwrap_or("NAME"), cluster.name, r#"{"metadata":{"finalizers":null}}"#],
             ),
         (false, false) => finding.because("the agent has not removed everything yet"),
         (true, _) => finding.because("add-ons are left, or the hub's registration controller does not act"),
     };
-    Outcome::Found(vec![
-        finding.run(Side::Hub, format!("kubectl get manifestworks,managedclusteraddons -n {}", cluster.name)),
-    ])
+    Outcome::Found(vec![finding.run(
+        Side::Hub,
+        "kubectl get manifestworks,managedclusteraddons -n {}",
+        &[cluster.name],
+    )])
 }
 
 fn namespace_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
@@ -143,9 +142,11 @@ fn namespace_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         &namespace.name,
     );
     let finding = namespace.messages.iter().fold(finding, Finding::seen);
-    let finding = finding
-        .because("an object in it has a finalizer whose owner does not act")
-        .run(Side::Hub, format!("kubectl get rolebindings,manifestworks,managedclusteraddons -n {}", namespace.name));
+    let finding = finding.because("an object in it has a finalizer whose owner does not act").run(
+        Side::Hub,
+        "kubectl get rolebindings,manifestworks,managedclusteraddons -n {}",
+        &[&namespace.name],
+    );
     Outcome::Found(vec![finding])
 }
 
@@ -160,8 +161,8 @@ fn klusterlet_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .because(
             "the operator has not cleaned up: it does not run, works are left, or it cannot reach the managed cluster",
         )
-        .run(Side::Managed, "kubectl get appliedmanifestworks")
-        .run(Side::Managed, "kubectl logs deployment/klusterlet -n open-cluster-management --tail=50");
+        .run(Side::Managed, "kubectl get appliedmanifestworks", &[])
+        .run(Side::Managed, "kubectl logs deployment/klusterlet -n open-cluster-management --tail=50", &[]);
     Outcome::Found(vec![finding])
 }
 
@@ -178,8 +179,8 @@ fn agent_namespace_removed(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome 
                 let finding = namespace.messages.iter().fold(finding, Finding::seen);
                 finding
                     .because("an object in it has a finalizer, or an API service does not answer")
-                    .run(Side::Managed, format!("kubectl get namespace {name} -o yaml"))
-                    .run(Side::Managed, "kubectl get apiservices")
+                    .run(Side::Managed, "kubectl get namespace/{} -o yaml", &[name])
+                    .run(Side::Managed, "kubectl get apiservices", &[])
             })
             .collect(),
     )

@@ -1,14 +1,15 @@
 //! 3xxx: life after the join.
 
 use jiff::SignedDuration;
+use ocm_api::Condition;
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::{hub, secrets};
+use ocm_api::names::{hub, namespaces, secrets};
 use ocm_core::duration::human;
 use ocm_core::phase::Phase;
 
-use super::agent::agent;
-use super::joining::staying;
-use super::{Category, Check, Input, Page, Rule};
+use super::agent::{AGENT_LOGS, agent};
+use super::joining::{NO_CERTIFICATE, staying};
+use super::{Category, Check, Input, Page, Rule, look_at_both};
 use crate::facts::{Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::Side;
@@ -79,8 +80,9 @@ pub(super) const CHECKS: &[Check] = &[
         after: &[],
         rule: Rule::Cluster(clocks_agree),
         page: Page {
-            means: "Hub and managed cluster tell times that differ by five lease periods or more. The agent stops updating the \
-                    cluster's status; certificates may look expired or not valid yet.",
+            means: "Hub and managed cluster tell times that differ by a lease period or more, a minute by default. From five \
+                    periods on the hub takes the agent for silent and the agent stops updating the cluster's status; \
+                    certificates may look expired or not valid yet.",
             happens: "A clock runs without NTP, or a virtual machine was suspended.",
             mend: "Synchronize the clocks.",
             mended: "The condition ManagedClusterConditionClockSynced is True.",
@@ -173,7 +175,7 @@ fn heard_of(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     };
     let finding = match cluster.is_fresh(facts.now) {
         Some(true) => return Outcome::Pass,
-        Some(false) => about(format!("the agent has not been heard of since {}", facts.ago(cluster.renewed()))),
+        Some(false) => about(format!("the agent has not been heard of since {}", facts.ago(cluster.heard()))),
         // Before the agent has renewed it once, the hub's word is all there is.
         None if cluster.phase() == Some(Phase::Available) => return Outcome::Pass,
         None => about("the agent has joined, and has never renewed its lease".to_owned()),
@@ -194,12 +196,10 @@ fn heard_of(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         if object.spec.taints.is_empty() { finding } else { finding.seen(format!("taints: {}", text::list(taints))) };
     let finding = match cluster.agent {
         Some(_) => finding,
-        None => {
-            finding.advise(format!("look at both: kubectl ocm troubleshoot {name} --context MANAGED --hub-context HUB"))
-        }
+        None => finding.advise(look_at_both(name)),
     };
-    let logs = "kubectl logs -n open-cluster-management-agent -l app=klusterlet-registration-agent --tail=20";
-    Outcome::Found(vec![finding.run(Side::Managed, logs)])
+    let namespace = cluster.agent.map_or(namespaces::AGENT, |agent| agent.side.namespace.as_str());
+    Outcome::Found(vec![finding.run(Side::Managed, AGENT_LOGS, &[namespace])])
 }
 
 fn api_server_well(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
@@ -210,12 +210,12 @@ fn api_server_well(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = Finding::error("the managed cluster's API server is not well")
         .on(Side::Hub, "ManagedCluster", None, cluster.name)
         .seen(format!("{}: {}", standing.reason, text::tail(&standing.message, 240)))
-        .seen(match cluster.renewed() {
-            Some(renewed) => format!("the agent itself was heard of {} ago", facts.ago(Some(renewed))),
+        .seen(match cluster.heard() {
+            Some(heard) => format!("the agent itself was heard of {} ago", facts.ago(Some(heard))),
             None => "the agent reports it".to_owned(),
         })
         .because("its API server or etcd does not answer; in Hosted mode perhaps only the way to it is cut")
-        .run(Side::Managed, "kubectl get --raw /livez?verbose");
+        .run(Side::Managed, "kubectl get --raw /livez?verbose", &[]);
     Outcome::Found(vec![finding])
 }
 
@@ -223,26 +223,41 @@ fn clocks_agree(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let object = staying!(cluster);
     let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let condition = conditions::find(conditions, managed_cluster::CLOCK_SYNCED);
-    let ahead = cluster.renewed().is_some_and(|renewed| renewed > facts.now + cluster.lease_period());
-    // A lease that nobody renews looks like a clock that is behind: then the silence is what counts.
+    let period = cluster.lease_period();
+    // Where the lease does not tell by which clock it was written, only one that was renewed in the future tells anything: one
+    // that nobody renews looks like a clock that is behind.
+    let ahead = || Some(cluster.renewed()?.duration_since(facts.now)).filter(|ahead| *ahead > SignedDuration::ZERO);
+    let skew = cluster.skew().or_else(ahead);
     let silent = cluster.is_fresh(facts.now) == Some(false);
-    let reported = condition.filter(|condition| condition.status == conditions::FALSE && !silent);
-    if reported.is_none() && !ahead {
+    let is_false = |condition: &&Condition| condition.status == conditions::FALSE;
+    // The hub judges by the age of the lease. What the lease itself tells is more.
+    let reported = condition.filter(is_false).filter(|_| !silent && cluster.skew().is_none());
+    let differ = skew.map(SignedDuration::abs).filter(|skew| *skew >= period);
+    if reported.is_none() && differ.is_none() {
         return Outcome::Pass;
     }
-    let finding = Finding::error("the clocks of hub and managed cluster differ").on(
-        Side::Hub,
-        "ManagedCluster",
-        None,
-        cluster.name,
-    );
-    let finding = match reported {
+    let text = match skew.filter(|_| differ.is_some()) {
+        Some(skew) => {
+            let by = human(skew.abs().try_into().unwrap_or_default());
+            let word = if skew.is_negative() { "behind" } else { "ahead of" };
+            format!("the managed cluster's clock is {by} {word} the hub's")
+        }
+        None => "the clocks of hub and managed cluster differ".to_owned(),
+    };
+    // From five periods on the hub no longer hears the agent, and the agent no longer reports.
+    let stops = reported.is_some() || differ.is_some_and(|skew| skew >= period * 5);
+    let finding = if stops { Finding::error(text) } else { Finding::warning(text) };
+    let finding = finding.on(Side::Hub, "ManagedCluster", None, cluster.name);
+    let finding = match condition.filter(is_false) {
         Some(condition) => finding.seen(format!("{}: {}", condition.reason, condition.message)),
         None => finding,
     };
-    let finding = match cluster.renewed() {
-        Some(renewed) => finding.seen(format!("the lease was renewed at {renewed}, it is {} here", facts.now)),
-        None => finding,
+    let finding = match (cluster.renewed(), cluster.lease.and_then(|lease| lease.written.as_ref())) {
+        (Some(renewed), Some(written)) => {
+            finding.seen(format!("the lease says {renewed}, and the hub wrote that at {}", written.0))
+        }
+        (Some(renewed), None) => finding.seen(format!("the lease was renewed at {renewed}, it is {} here", facts.now)),
+        (None, _) => finding,
     };
     let finding = finding
         .because("a clock runs without NTP, or a virtual machine was suspended")
@@ -256,6 +271,9 @@ fn about_identity(agent: &Agent<'_>, finding: Finding) -> Finding {
 
 fn certificate_valid(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
+    if cluster.is_aws() {
+        return Outcome::skip(NO_CERTIFICATE);
+    }
     let Some(certificate) = agent.certificate() else { return Outcome::skip("the agent has no certificate") };
     if certificate.is_valid(facts.now) {
         return Outcome::Pass;
@@ -269,13 +287,17 @@ fn certificate_valid(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = Finding::error(summary)
         .seen(format!("valid from {} until {}", certificate.not_before, certificate.not_after))
         .because(cause)
-        .run(Side::Hub, "kubectl ocm token create")
-        .advise(format!("paste its line against the managed cluster, then: kubectl ocm accept {}", cluster.name));
+        .run(Side::Hub, "kubectl ocm token create", &[])
+        .advise("then paste its line against the managed cluster, and accept the cluster:")
+        .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]);
     Outcome::Found(vec![about_identity(&agent, finding)])
 }
 
 fn certificate_renewed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
+    if cluster.is_aws() {
+        return Outcome::skip(NO_CERTIFICATE);
+    }
     let Some(certificate) = agent.certificate().filter(|certificate| certificate.is_valid(facts.now)) else {
         return Outcome::skip("the agent has no valid certificate");
     };
@@ -288,7 +310,7 @@ fn certificate_renewed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = Finding::warning(format!("the agent's certificate ends in {left} and has not been renewed"))
         .seen(format!("valid until {}", certificate.not_after))
         .because("renewals are not approved or not signed, or the agent does not run")
-        .run(Side::Hub, format!("kubectl ocm get csr {} --pending", cluster.name));
+        .run(Side::Hub, "kubectl ocm get csr {} --pending", &[cluster.name]);
     Outcome::Found(vec![about_identity(&agent, finding)])
 }
 
@@ -298,9 +320,10 @@ fn secret_complete(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if !has_joined(cluster) || !cluster.is_accepted() {
         return Outcome::skip("the cluster has not joined");
     }
-    let mut wanted =
-        vec![secrets::CLUSTER_NAME_KEY, secrets::AGENT_NAME_KEY, secrets::KUBECONFIG_KEY, secrets::TLS_CERT_KEY];
-    wanted.push(secrets::TLS_KEY_KEY);
+    let mut wanted = vec![secrets::CLUSTER_NAME_KEY, secrets::AGENT_NAME_KEY, secrets::KUBECONFIG_KEY];
+    if !cluster.is_aws() {
+        wanted.extend([secrets::TLS_CERT_KEY, secrets::TLS_KEY_KEY]);
+    }
     let secret = agent.side.identity.read().and_then(Option::as_ref);
     let what = match secret {
         None => "the Secret with the agent's identity is missing".to_owned(),
@@ -312,26 +335,36 @@ fn secret_complete(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             format!("the Secret with the agent's identity lacks {}", text::list(missing))
         }
     };
-    let finding = Finding::error(what)
-        .because("somebody deleted it, or restored it in part; the agent registers anew without it")
-        .run(
-            Side::Managed,
-            format!("kubectl delete secret {} -n {} --ignore-not-found", secrets::HUB_KUBECONFIG, agent.side.namespace),
-        )
-        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+    let namespace = agent.side.namespace.as_str();
+    let finding = Finding::error(what);
+    let finding = match cluster.is_aws() {
+        // It does not register anew: it makes its kubeconfig as it starts.
+        true => finding
+            .because("somebody deleted it, or restored it in part; the agent makes it as it starts")
+            .run(Side::Managed, "kubectl rollout restart deployment -n {}", &[namespace])
+            .run(Side::Managed, AGENT_LOGS, &[namespace]),
+        false => finding
+            .because("somebody deleted it, or restored it in part; the agent registers anew without it")
+            .run(
+                Side::Managed,
+                "kubectl delete secret/{} -n {} --ignore-not-found",
+                &[secrets::HUB_KUBECONFIG, namespace],
+            )
+            .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]),
+    };
     Outcome::Found(vec![about_identity(&agent, finding)])
 }
 
 fn addresses_agree(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     if agent.registers(facts.now) || agent.is_grpc() {
-        return Outcome::skip("the agent has no certificate that it could work with");
+        return Outcome::skip("the agent has nothing that it could work with at that address");
     }
     let identity = agent.side.identity.read().and_then(Option::as_ref).and_then(|secret| secret.kubeconfig.as_ref());
     let (Some(works), Some(registers)) = (identity, agent.kubeconfig()) else {
         return Outcome::skip("there are no two kubeconfigs to compare");
     };
-    if works.server == registers.server && works.proxy == registers.proxy {
+    if agent.has_moved() != Some(true) {
         return Outcome::Pass;
     }
     let proxy = |proxy: &Option<String>| proxy.clone().unwrap_or_else(|| "no proxy".to_owned());
@@ -339,6 +372,6 @@ fn addresses_agree(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .seen(format!("it works with {} through {}", works.server, proxy(&works.proxy)))
         .seen(format!("it registers with {} through {}", registers.server, proxy(&registers.proxy)))
         .because("a new join has changed them, and the agent's new request is not accepted yet")
-        .run(Side::Hub, format!("kubectl ocm accept {}", cluster.name));
+        .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]);
     Outcome::Found(vec![about_identity(&agent, finding)])
 }

@@ -12,6 +12,7 @@ mod works;
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Id, Outcome, Severity};
 use crate::snapshot::{HubSide, ManagedSide};
+use crate::text;
 
 /// Every check, by id.
 pub fn checks() -> impl Iterator<Item = &'static Check> {
@@ -31,6 +32,12 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
 /// The check of an id.
 pub fn check(id: Id) -> Option<&'static Check> {
     checks().find(|check| check.id == id)
+}
+
+/// What to do where one side alone does not tell enough.
+fn look_at_both(cluster: &str) -> String {
+    let line = text::command("kubectl ocm troubleshoot {} --context MANAGED --hub-context HUB", &[cluster]);
+    format!("look at both clusters: {line}")
 }
 
 /// One check.

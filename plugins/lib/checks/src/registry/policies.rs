@@ -94,7 +94,7 @@ fn policies_allow(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = Finding::error(summary)
         .on(Side::Hub, "Registration", None, cluster.name)
         .because("a policy wants something that is not there yet")
-        .run(Side::Hub, format!("kubectl ocm policy explain {}", cluster.name));
+        .run(Side::Hub, "kubectl ocm policy explain {}", &[cluster.name]);
     Outcome::Found(vec![finding])
 }
 
@@ -119,7 +119,7 @@ fn policies_in_force(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             finding
                 .on(Side::Hub, "HubPolicy", None, name)
                 .seen(format!("{}: {}", condition.reason, text::tail(&condition.message, 240)))
-                .run(Side::Hub, format!("kubectl ocm policy describe {name}")),
+                .run(Side::Hub, "kubectl ocm policy describe {}", &[name]),
         )
     });
     Outcome::of(unwell.collect())

@@ -67,7 +67,7 @@ fn agent_not_newer(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = Finding::warning(format!("the agent is of release {own}, the hub of {hub}"))
         .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
         .because("hubs are upgraded before their managed clusters")
-        .run(Side::Hub, format!("kubectl ocm install hub --bundle-version {own} --diff"));
+        .run(Side::Hub, "kubectl ocm install hub --bundle-version {} --diff", &[&own.to_string()]);
     Outcome::Found(vec![finding])
 }
 
@@ -85,6 +85,6 @@ fn renewals_safe(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             .on(Side::Hub, "Deployment", Some(&workload.namespace), &workload.name)
             .seen(format!("image {}", workload.images.join(", ")))
             .because("mended in 1.0.1, 1.1.3, 1.2.1 and 1.3.0")
-            .run(Side::Hub, "kubectl ocm install baseline --diff");
+            .run(Side::Hub, "kubectl ocm install baseline --diff", &[]);
     Outcome::Found(vec![finding])
 }

@@ -145,9 +145,11 @@ fn is_old(facts: &Facts<'_>, time: Option<&k8s_openapi::apimachinery::pkg::apis:
 }
 
 fn about(work: &WorkFacts, finding: Finding) -> Finding {
-    finding
-        .on(Side::Hub, "ManifestWork", Some(&work.namespace), &work.name)
-        .run(Side::Hub, format!("kubectl describe manifestwork {} -n {}", work.name, work.namespace))
+    finding.on(Side::Hub, "ManifestWork", Some(&work.namespace), &work.name).run(
+        Side::Hub,
+        "kubectl describe manifestwork/{} -n {}",
+        &[&work.name, &work.namespace],
+    )
 }
 
 fn works_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
@@ -224,7 +226,7 @@ fn addon_registers(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
                 Finding::error(format!("the certificate request of add-on {addon} waits since {since}"))
                     .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
                     .because("the manager of the add-on, which approves it, does not run or is of another release")
-                    .run(Side::Hub, format!("kubectl describe csr {}", request.name))
+                    .run(Side::Hub, "kubectl describe csr/{}", &[&request.name])
             })
             .collect(),
     )
@@ -252,7 +254,7 @@ fn addon_available(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
                 .on(Side::Hub, "ManagedClusterAddOn", Some(cluster.name), name)
                 .seen(seen)
                 .because("its pods do not run, or its registration is not complete")
-                .run(Side::Hub, format!("kubectl describe managedclusteraddon {name} -n {}", cluster.name)),
+                .run(Side::Hub, "kubectl describe managedclusteraddon/{} -n {}", &[name, cluster.name]),
         )
     });
     Outcome::of(unwell.collect())

@@ -23,8 +23,8 @@ pub struct HubSide {
     pub authorities: Vec<ByteString>,
     /// The operator's Deployment.
     pub operator: Observed<Workload>,
-    /// The pod that is gone and holds the operator's leader lease.
-    pub gone_leader: Observed<Option<String>>,
+    /// The operator's leader lease; none: there is no such lease.
+    pub leader: Observed<Option<LeaseFacts>>,
     /// The ClusterManagers.
     pub managers: Observed<Vec<ClusterManager>>,
     /// The Deployments of the hub's namespace.
@@ -77,11 +77,15 @@ pub struct LeaseFacts {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// When it was last renewed.
+    /// When it was last renewed, by the clock of its holder.
     pub renewed: Option<Time>,
+    /// When that was written, by the clock of the API server; none where that is not known.
+    pub written: Option<Time>,
+    /// How long it lasts: seconds.
+    pub seconds: Option<i32>,
     /// Who holds it.
     pub holder: Option<String>,
-    /// The holder's pod, if it is known to be gone.
+    /// The holder's pod, if it is known to be gone, while the Deployment that takes the lease is there.
     pub gone: Option<String>,
 }
 

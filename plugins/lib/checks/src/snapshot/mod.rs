@@ -1,7 +1,8 @@
 //! What was observed of a hub, a managed cluster and the way between them, as one value: checks judge it, a bundle holds
 //! it, and a report from either is the same.
 //!
-//! Secrets are in it as names of keys, sizes and digests, and what of them is public: [`SecretFacts`].
+//! Secrets are in it as names of keys, sizes and keyed digests, and what of them is public: [`SecretFacts`]. Words of others
+//! are in it as [`ocm_core::redact`] leaves them.
 
 mod hub;
 mod managed;

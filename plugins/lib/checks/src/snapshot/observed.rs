@@ -1,5 +1,6 @@
 //! A part of a snapshot: what was read, or why it could not be.
 
+use ocm_core::redact::redact;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,7 @@ impl Trouble {
     /// The trouble of a failed request; `rule` is the right that it needs.
     pub fn of(failure: &Failure, rule: Option<PolicyRule>) -> Self {
         let rule = rule.filter(|_| failure.reason == Reason::Forbidden);
-        Self { reason: failure.reason, message: failure.to_string(), rule }
+        Self { reason: failure.reason, message: redact(&failure.to_string()), rule }
     }
 }
 

@@ -36,8 +36,9 @@ pub struct SecretFacts {
 pub struct KeyFacts {
     /// How many bytes it has.
     pub bytes: usize,
-    /// SHA-256 of it, as `sha256:` and hex digits.
-    pub sha256: String,
+    /// HMAC-SHA256 of it, in hex, by a key that was made for this observation and is not kept: values of one snapshot can be
+    /// compared, and nobody can try what a short password may be.
+    pub digest: String,
 }
 
 /// A kubeconfig with one hub, without its credentials.

@@ -17,6 +17,9 @@ pub struct Probe {
     /// The proxy on the way, without credentials.
     #[serde(default)]
     pub proxy: Option<String>,
+    /// Whether that proxy is the one that this machine's environment names, and not the agent's.
+    #[serde(default)]
+    pub is_own_proxy: bool,
     /// What came of it.
     pub answer: Answer,
 }

@@ -57,7 +57,7 @@ fn hub(authority: &[u8]) -> Value {
     json!({
         "server": "https://hub:6443", "context": "hub", "uid": "hub-uid", "authorities": [der(authority)],
         "operator": {"read": workload("open-cluster-management", "cluster-manager", "registration-operator")},
-        "goneLeader": {"read": null},
+        "leader": {"read": null},
         "managers": {"read": [{
             "apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
             "metadata": {"name": "cluster-manager", "generation": 1}, "spec": {},
@@ -96,7 +96,7 @@ fn hub(authority: &[u8]) -> Value {
 fn managed(authority: &[u8]) -> Value {
     let ns = "open-cluster-management-agent";
     let kubeconfig = |token: Value| json!({"server": "https://hub:6443", "authorities": [der(authority)], "proxy": null, "token": token});
-    let key = json!({"bytes": 1, "sha256": "sha256:0"});
+    let key = json!({"bytes": 1, "digest": "0"});
     json!({
         "server": "https://c1:6443", "context": "c1", "uid": "c1-uid",
         "operator": {"read": workload("open-cluster-management", "klusterlet", "registration-operator")},

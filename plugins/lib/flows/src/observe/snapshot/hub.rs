@@ -1,9 +1,13 @@
 //! What a hub shows, for checks.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -14,13 +18,15 @@ use ocm_api::names::{annotations, hub as hub_names, labels, namespaces, operator
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
 use ocm_checks::snapshot::{HubSide, LeaseFacts, NamespaceFacts, Observed, WebhookFacts, WorkFacts};
+use ocm_core::csr::LONGEST;
 use ocm_core::install::health;
 use ocm_core::join::lease::stale_holder;
+use ocm_core::redact::redact;
 use ocm_core::{Failure, Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, LEASES, NAMESPACES, deployment, deployments, list, strip, time};
+use super::{Kind, LEASES, NAMESPACES, deployment, deployments, lease_facts, list, redact_all, strip, time};
 use crate::hub::{root_ca, uid};
 use crate::registry::{FEW, pages_of_requests, some};
 
@@ -34,19 +40,25 @@ const POLICIES: Kind = Kind::new("policy.kubectl-ocm.dev", "hubpolicies");
 const REGISTRATIONS: Kind = Kind::new("policy.kubectl-ocm.dev", "registrations");
 const CONFIG_MAPS: Kind = Kind::new("", "configmaps");
 
+/// How many requests of a cluster are kept, and of its add-ons: agents stop asking long before.
+const MOST_REQUESTS: usize = 50;
+/// Nobody has a longer name.
+const LONGEST_USER: usize = 1024;
+
 /// Reads a hub, for these clusters; none: for all. What cannot be read says why.
 pub async fn observe(hub: &Cluster, names: Option<&[String]>) -> HubSide {
     let managers = managers(hub).await;
     let hosted = managers.read().and_then(|managers| managers.iter().find(|manager| health::is_hosted(manager)));
     let hosted = hosted.and_then(|manager| manager.metadata.name.clone());
-    let namespace = hosted.clone().unwrap_or_else(|| namespaces::HUB.to_owned());
+    let elsewhere = hosted.is_some() || managers.read().is_some_and(Vec::is_empty);
+    let namespace = hosted.unwrap_or_else(|| namespaces::HUB.to_owned());
     let control_plane = async {
         futures::join!(
             deployment(hub, namespaces::OPERATOR, operators::CLUSTER_MANAGER),
-            gone_leader(hub),
+            leader(hub),
             deployments(hub, &namespace, |_| true),
-            // A hosted hub's webhooks are on another cluster than the hub's API.
-            async { if hosted.is_some() { Observed::NotAsked } else { webhook_facts(hub).await } },
+            // A hosted hub's webhooks are on another cluster than the hub's API, and its ClusterManager may be, too.
+            async { if elsewhere { Observed::NotAsked } else { webhook_facts(hub).await } },
             ca_bundle(hub, &namespace),
             deployments(hub, policy_engine::NAMESPACE, |_| true),
             hub_policies(hub),
@@ -65,19 +77,19 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>) -> HubSide {
     };
     let identity = async { futures::join!(uid(hub), root_ca(hub)) };
     let (control_plane, fleet, (uid, root)) = futures::join!(control_plane, fleet, identity);
-    let (operator, gone_leader, deployments, webhooks, ca_bundle, policy_engine, policies) = control_plane;
+    let (operator, leader, deployments, webhooks, ca_bundle, policy_engine, policies) = control_plane;
     let (clusters, requests, leases, terminating, works, addons, registrations) = fleet;
     let mut authorities = hub.ca.clone().unwrap_or_default();
     authorities.extend(root.unwrap_or_default());
     authorities.sort();
     authorities.dedup();
     HubSide {
-        server: hub.server.clone(),
+        server: redact(&hub.server),
         context: hub.context.clone(),
         uid,
         authorities: authorities.into_iter().map(ByteString).collect(),
         operator,
-        gone_leader,
+        leader,
         managers,
         deployments,
         webhooks,
@@ -98,13 +110,16 @@ async fn managers(hub: &Cluster) -> Observed<Vec<ClusterManager>> {
     let api: Api<ClusterManager> = Api::all(hub.client.clone());
     let listed = list(hub, MANAGERS, &api, ListParams::default(), |mut manager| {
         strip(&mut manager.metadata);
+        if let Some(status) = &mut manager.status {
+            redact_all(&mut status.conditions);
+        }
         Some(manager)
     });
     Observed::of(listed.await, MANAGERS.rule("list", None))
 }
 
-/// The pod that is gone and holds the operator's leader lease.
-async fn gone_leader(hub: &Cluster) -> Observed<Option<String>> {
+/// The operator's leader lease, and whether it is held by a pod that is gone.
+async fn leader(hub: &Cluster) -> Observed<Option<LeaseFacts>> {
     let leases: Api<Lease> = Api::namespaced(hub.client.clone(), namespaces::OPERATOR);
     let pods: Api<Pod> = Api::namespaced(hub.client.clone(), namespaces::OPERATOR);
     let read = async {
@@ -115,7 +130,8 @@ async fn gone_leader(hub: &Cluster) -> Observed<Option<String>> {
         // The pods are read after the lease: a holder that is not among them was gone by then.
         let pods = pods.list_metadata(&ListParams::default()).await.map_err(explained)?.items;
         let pods: Vec<String> = pods.into_iter().filter_map(|pod| pod.metadata.name).collect();
-        Ok(stale_holder(&lease, operators::CLUSTER_MANAGER, &pods))
+        let gone = stale_holder(&lease, operators::CLUSTER_MANAGER, &pods);
+        Ok(Some(LeaseFacts { gone, ..lease_facts(lease) }))
     };
     Observed::of(read.await, LEASES.rule("get", Some(namespaces::OPERATOR)))
 }
@@ -200,6 +216,9 @@ async fn hub_policies(hub: &Cluster) -> Observed<Vec<HubPolicy>> {
         strip(&mut policy.metadata);
         // Settings are the administrator's own affair.
         policy.spec = Default::default();
+        if let Some(status) = &mut policy.status {
+            redact_all(&mut status.conditions);
+        }
         Some(policy)
     });
     Observed::of(listed.await, POLICIES.rule("list", None))
@@ -215,11 +234,16 @@ fn alone(names: Option<&[String]>) -> Option<&str> {
 
 async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<ManagedCluster>> {
     let slim = |mut cluster: ManagedCluster| {
+        let arn =
+            cluster.metadata.annotations.take().and_then(|all| all.get(annotations::MANAGED_CLUSTER_ARN).cloned());
         strip(&mut cluster.metadata);
+        // It tells how the cluster registers.
+        cluster.metadata.annotations = arn.map(|arn| [(annotations::MANAGED_CLUSTER_ARN.to_owned(), arn)].into());
         cluster.spec.managed_cluster_client_configs.clear();
         if let Some(status) = &mut cluster.status {
             (status.capacity, status.allocatable) = Default::default();
             (status.cluster_claims, status.managed_namespaces) = Default::default();
+            redact_all(&mut status.conditions);
         }
         Some(cluster)
     };
@@ -236,21 +260,51 @@ async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Manag
     Observed::of(listed, CLUSTERS.rule(if alone(names).is_some() { "get" } else { "list" }, None))
 }
 
-async fn requests(
-    hub: &Cluster,
-    names: Option<&[String]>,
-) -> Observed<Vec<k8s_openapi::api::certificates::v1::CertificateSigningRequest>> {
+async fn requests(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<CertificateSigningRequest>> {
     let selector = match names.filter(|names| names.len() <= FEW) {
         Some(names) => format!("{} in ({})", labels::CLUSTER_NAME, names.join(",")),
         None => labels::CLUSTER_NAME.to_owned(),
     };
+    let newest = Newest::default();
     let listed = pages_of_requests(hub, ListParams::default().labels(&selector), |mut request| {
         let user = request.metadata.annotations.take().and_then(|all| all.get(annotations::CSR_USER).cloned());
         strip(&mut request.metadata);
+        let user = user.map(|user| redact(&user.chars().take(LONGEST_USER).collect::<String>()));
         request.metadata.annotations = user.map(|user| [(annotations::CSR_USER.to_owned(), user)].into());
-        Some(request)
+        request.spec.extra = None;
+        // Whoever may register clusters may create any number of these; longer ones are not read anyway.
+        if request.spec.request.0.len() > LONGEST {
+            request.spec.request = ByteString::default();
+        }
+        newest.take(request);
+        None::<()>
     });
-    Observed::of(listed.await, REQUESTS.rule("list", None))
+    let listed = listed.await.map(|_| newest.all());
+    Observed::of(listed, REQUESTS.rule("list", None))
+}
+
+/// The newest requests of each cluster, and of its add-ons.
+#[derive(Default)]
+struct Newest(RefCell<BTreeMap<(String, bool), Vec<CertificateSigningRequest>>>);
+
+impl Newest {
+    fn take(&self, request: CertificateSigningRequest) {
+        let label = |name: &str| request.metadata.labels.as_ref().and_then(|labels| labels.get(name)).cloned();
+        let of = (label(labels::CLUSTER_NAME).unwrap_or_default(), label(labels::ADDON_NAME).is_some());
+        let mut all = self.0.borrow_mut();
+        let kept = all.entry(of).or_default();
+        kept.push(request);
+        let age = |request: &&CertificateSigningRequest| request.metadata.creation_timestamp.clone();
+        if kept.len() > MOST_REQUESTS
+            && let Some(oldest) = kept.iter().min_by_key(age).and_then(|oldest| oldest.metadata.name.clone())
+        {
+            kept.retain(|request| request.metadata.name.as_ref() != Some(&oldest));
+        }
+    }
+
+    fn all(self) -> Vec<CertificateSigningRequest> {
+        self.0.into_inner().into_values().flatten().collect()
+    }
 }
 
 async fn leases(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<LeaseFacts>> {
@@ -259,16 +313,7 @@ async fn leases(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<LeaseFa
         None => Api::all(hub.client.clone()),
     };
     let params = ListParams::default().fields(&format!("metadata.name={}", hub_names::MANAGED_CLUSTER_LEASE));
-    let listed = list(hub, LEASES, &api, params, |lease| {
-        let spec = lease.spec.unwrap_or_default();
-        Some(LeaseFacts {
-            namespace: lease.metadata.namespace.unwrap_or_default(),
-            name: lease.metadata.name.unwrap_or_default(),
-            renewed: spec.renew_time.map(|time| k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time.0)),
-            holder: spec.holder_identity,
-            gone: None,
-        })
-    });
+    let listed = list(hub, LEASES, &api, params, |lease| Some(lease_facts(lease)));
     Observed::of(listed.await, LEASES.rule("list", alone(names)))
 }
 
@@ -281,7 +326,7 @@ pub(super) async fn terminating(cluster: &Cluster) -> Observed<Vec<NamespaceFact
         Some(NamespaceFacts {
             name: found.metadata.name.unwrap_or_default(),
             since: found.metadata.deletion_timestamp,
-            messages: messages.filter_map(|condition| condition.message).collect(),
+            messages: messages.filter_map(|condition| Some(redact(&condition.message?))).collect(),
         })
     });
     Observed::of(listed.await, NAMESPACES.rule("list", None))
@@ -340,8 +385,10 @@ fn work_facts(work: Work) -> WorkFacts {
         let condition = conditions::find(&manifest.conditions, conditions::manifest_work::APPLIED)?;
         let meta = &manifest.resource_meta;
         (condition.status == conditions::FALSE)
-            .then(|| format!("{} {}/{}: {}", meta.kind, meta.namespace, meta.name, condition.message))
+            .then(|| format!("{} {}/{}: {}", meta.kind, meta.namespace, meta.name, redact(&condition.message)))
     });
+    let mut conditions = status.conditions;
+    redact_all(&mut conditions);
     WorkFacts {
         namespace: work.metadata.namespace.clone().unwrap_or_default(),
         name: work.metadata.name.clone().unwrap_or_default(),
@@ -350,7 +397,7 @@ fn work_facts(work: Work) -> WorkFacts {
         finalizers: work.metadata.finalizers.clone().unwrap_or_default(),
         has_status: true,
         failed: failed.collect(),
-        conditions: status.conditions,
+        conditions,
     }
 }
 
@@ -364,6 +411,7 @@ async fn addons(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Managed
         if let Some(status) = &mut addon.status {
             (status.related_objects, status.config_references, status.supported_configs) = Default::default();
             (status.add_on_meta, status.add_on_configuration) = Default::default();
+            redact_all(&mut status.conditions);
         }
         Some(addon)
     });
@@ -376,6 +424,7 @@ async fn registrations(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<
         if let Some(status) = &mut registration.status {
             // Records are long, and hold what policies were asked.
             status.decision = None;
+            status.waiting_for = status.waiting_for.as_deref().map(redact);
         }
         Some(registration)
     };

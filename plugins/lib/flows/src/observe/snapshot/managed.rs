@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::Klusterlet;
@@ -11,16 +10,20 @@ use ocm_api::operator::KlusterletMode;
 use ocm_checks::facts::registers_as;
 use ocm_checks::snapshot::{AgentSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, SecretFacts};
 use ocm_core::join::lease::{self, Lock};
+use ocm_core::redact::redact;
 use ocm_kube::Cluster;
 
 use super::hub::terminating;
-use super::{Kind, LEASES, SECRETS, deployment, deployments, list, secret, strip};
+use super::secret::Digests;
+use super::{Kind, LEASES, SECRETS, deployment, deployments, lease_facts, list, redact_all, secret, strip};
 use crate::hub::uid;
 
 const KLUSTERLETS: Kind = Kind::new("operator.open-cluster-management.io", "klusterlets");
 
 /// Reads a managed cluster. What cannot be read says why.
 pub async fn observe(managed: &Cluster) -> ManagedSide {
+    // Values of this observation can be compared with each other, and with no others.
+    let digests = Digests::new();
     let (klusterlets, operator, leases, terminating, uid) = futures::join!(
         klusterlets(managed),
         deployment(managed, namespaces::OPERATOR, operators::KLUSTERLET),
@@ -29,7 +32,7 @@ pub async fn observe(managed: &Cluster) -> ManagedSide {
         uid(managed),
     );
     let found = klusterlets.read().map(Vec::as_slice).unwrap_or_default();
-    let agents = futures::future::join_all(found.iter().map(|klusterlet| agent(managed, klusterlet))).await;
+    let agents = futures::future::join_all(found.iter().map(|klusterlet| agent(managed, klusterlet, &digests))).await;
     let ours =
         |name: &str| name.starts_with(namespaces::OPERATOR) || agents.iter().any(|agent| agent.namespace == name);
     let terminating = match terminating {
@@ -39,7 +42,7 @@ pub async fn observe(managed: &Cluster) -> ManagedSide {
         other => other,
     };
     ManagedSide {
-        server: managed.server.clone(),
+        server: redact(&managed.server),
         context: managed.context.clone(),
         uid,
         operator,
@@ -67,12 +70,15 @@ async fn klusterlets(managed: &Cluster) -> Observed<Vec<Klusterlet>> {
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
     let listed = list(managed, KLUSTERLETS, &api, ListParams::default(), |mut klusterlet| {
         strip(&mut klusterlet.metadata);
+        if let Some(status) = &mut klusterlet.status {
+            redact_all(&mut status.conditions);
+        }
         Some(klusterlet)
     });
     Observed::of(listed.await, KLUSTERLETS.rule("list", None))
 }
 
-async fn agent(managed: &Cluster, klusterlet: &Klusterlet) -> AgentSide {
+async fn agent(managed: &Cluster, klusterlet: &Klusterlet, digests: &Digests) -> AgentSide {
     let name = klusterlet.metadata.name.clone().unwrap_or_default();
     let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
     let is_hosted = matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted));
@@ -80,12 +86,21 @@ async fn agent(managed: &Cluster, klusterlet: &Klusterlet) -> AgentSide {
     let namespace = given.unwrap_or_else(|| if is_hosted { name.clone() } else { namespaces::AGENT.to_owned() });
     // Two Klusterlets may share a namespace, by mistake.
     let own = |deployment: &str| deployment.strip_prefix(&format!("{name}-")).is_some_and(is_agent);
-    let (deployments, bootstrap, identity, leases) = futures::join!(
+    let locks = lease::of_agents(&name);
+    let (deployments, bootstrap, identity, mut leases) = futures::join!(
         deployments(managed, &namespace, own),
-        read_secret(managed, &namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG),
-        read_secret(managed, &namespace, secrets::HUB_KUBECONFIG),
-        leases(managed, &namespace, lease::of_agents(&name)),
+        read_secret(managed, &namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG, digests),
+        read_secret(managed, &namespace, secrets::HUB_KUBECONFIG, digests),
+        leases(managed, &namespace, locks.clone()),
     );
+    // A lease of agents that are no longer wanted holds nobody up.
+    if let (Observed::Read(leases), Some(deployments)) = (&mut leases, deployments.read()) {
+        let wanted = |lease: &LeaseFacts| {
+            let lock = locks.iter().find(|lock| lock.name == lease.name);
+            lock.is_some_and(|lock| deployments.iter().any(|workload| workload.name == lock.deployment))
+        };
+        leases.iter_mut().filter(|lease| !wanted(lease)).for_each(|lease| lease.gone = None);
+    }
     AgentSide { klusterlet: name, namespace, deployments, bootstrap, identity, leases }
 }
 
@@ -94,11 +109,17 @@ fn is_agent(rest: &str) -> bool {
     matches!(rest, "agent" | "registration-agent" | "work-agent")
 }
 
-async fn read_secret(managed: &Cluster, namespace: &str, name: &str) -> Observed<Option<SecretFacts>> {
+async fn read_secret(
+    managed: &Cluster,
+    namespace: &str,
+    name: &str,
+    digests: &Digests,
+) -> Observed<Option<SecretFacts>> {
     let api: Api<Secret> = Api::namespaced(managed.client.clone(), namespace);
     let found = api.get_opt(name).await;
     let found = found.map_err(|error| managed.explain(format_args!("read Secret {namespace}/{name}"), error));
-    Observed::of(found.map(|found| found.as_ref().map(secret::facts)), SECRETS.rule("get", Some(namespace)))
+    let facts = |found: Option<Secret>| found.map(|found| secret::facts(&found, digests));
+    Observed::of(found.map(facts), SECRETS.rule("get", Some(namespace)))
 }
 
 /// Leader leases, and which of them are held by pods that are gone.
@@ -119,11 +140,8 @@ async fn leases(managed: &Cluster, namespace: &str, locks: Vec<Lock>) -> Observe
         let pods = pods.map_err(|error| managed.explain(format_args!("list the pods of {namespace}"), error))?;
         let pods: Vec<String> = pods.items.into_iter().filter_map(|pod| pod.metadata.name).collect();
         let facts = |(lock, lease): (&Lock, Lease)| LeaseFacts {
-            namespace: namespace.to_owned(),
-            name: lock.name.to_owned(),
             gone: lease::stale_holder(&lease, &lock.deployment, &pods),
-            renewed: lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| Time(time.0)),
-            holder: lease.spec.and_then(|spec| spec.holder_identity),
+            ..lease_facts(lease)
         };
         Ok(found.into_iter().map(facts).collect())
     };

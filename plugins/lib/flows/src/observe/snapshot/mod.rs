@@ -6,8 +6,11 @@ mod managed;
 mod probe;
 mod secret;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use ocm_checks::snapshot::{Observed, PolicyRule, Workload};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time};
+use ocm_api::Condition;
+use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, Workload};
+use ocm_core::redact::redact;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
@@ -71,6 +74,31 @@ fn strip(metadata: &mut ObjectMeta) {
     metadata.annotations = None;
 }
 
+/// Takes out of conditions what may be a credential.
+fn redact_all(conditions: &mut [Condition]) {
+    conditions.iter_mut().for_each(|condition| condition.message = redact(&condition.message));
+}
+
+/// A lease, of which it is not known whether its holder is gone.
+fn lease_facts(lease: Lease) -> LeaseFacts {
+    // The API server notes when somebody last changed each of the fields, by its own clock.
+    let renews = |entry: &&ManagedFieldsEntry| {
+        entry.fields_v1.as_ref().is_some_and(|fields| fields.0.pointer("/f:spec/f:renewTime").is_some())
+    };
+    let entries = lease.metadata.managed_fields.iter().flatten();
+    let written = entries.filter(renews).filter_map(|entry| entry.time.clone()).max_by_key(|time| time.0);
+    let spec = lease.spec.unwrap_or_default();
+    LeaseFacts {
+        namespace: lease.metadata.namespace.unwrap_or_default(),
+        name: lease.metadata.name.unwrap_or_default(),
+        renewed: spec.renew_time.map(|time| Time(time.0)),
+        written,
+        seconds: spec.lease_duration_seconds,
+        holder: spec.holder_identity,
+        gone: None,
+    }
+}
+
 /// A time as snapshots have it.
 fn time(time: Option<&Time>) -> Option<Time> {
     time.cloned()
@@ -112,7 +140,11 @@ async fn facts(cluster: &Cluster, deployment: &Deployment) -> Result<Workload, F
         namespace: deployment.metadata.namespace.clone().unwrap_or_default(),
         name: deployment.metadata.name.clone().unwrap_or_default(),
         replicas: deployment.spec.replicas.unwrap_or(1),
-        health: workload::of(cluster, deployment).await?,
+        health: match workload::of(cluster, deployment).await? {
+            Health::Ready => Health::Ready,
+            Health::NotYet { because } => Health::NotYet { because: redact(&because) },
+            Health::Stuck { because } => Health::Stuck { because: redact(&because) },
+        },
         images: containers.filter_map(|container| container.image.clone()).collect(),
     })
 }

@@ -3,69 +3,123 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::config::{AuthInfo, Cluster as ClusterEntry};
+use ocm_api::Klusterlet;
 use ocm_api::names::secrets;
-use ocm_checks::facts::is_registering;
-use ocm_checks::snapshot::{Answer, Credential, ManagedSide, Probe, Trouble};
-use ocm_core::kubeconfig::HubAddress;
-use ocm_core::{Failure, Narrator, Reason, Role, certificate};
+use ocm_api::operator::RegistrationAuthType;
+use ocm_checks::facts::{driver, is_registered, likeness, registers_as};
+use ocm_checks::snapshot::{AgentSide, Answer, Credential, HubSide, ManagedSide, Probe, Trouble};
+use ocm_core::kubeconfig::Likeness;
+use ocm_core::redact::redact;
+use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_kube::access::{Right, missing, myself};
 use ocm_kube::{Cluster, Connection, connect_to};
-use ocm_net::proxy::{Origin, Proxy};
-use secrecy::SecretString;
+use ocm_net::Endpoint;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::hub;
 
 /// How long the hub may take to answer.
 const REQUEST: Duration = Duration::from_secs(8);
 
+/// How many questions are asked at once.
+const AT_ONCE: usize = 4;
+
 /// A question that is to be asked.
 pub struct Question {
     klusterlet: String,
-    address: HubAddress,
+    entry: ClusterEntry,
     token: SecretString,
 }
 
-/// The questions that tell something: those of agents that have to register, because they have no certificate that is
-/// valid.
-pub async fn questions(managed: &Cluster, side: &ManagedSide, now: Timestamp) -> Vec<Question> {
+/// The questions that tell something and that a token may be sent for: those of agents of the clusters that were asked about
+/// (none: of all) which have to register. A token goes to no other hub than the one that is looked at, if one is.
+pub async fn questions(
+    managed: &Cluster,
+    side: &ManagedSide,
+    hub: Option<&HubSide>,
+    names: Option<&[String]>,
+    now: Timestamp,
+) -> Vec<Question> {
+    let klusterlets = side.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
     let mut questions = Vec::new();
-    for agent in side.agents.iter().filter(|agent| is_registering(agent, now)) {
+    for agent in &side.agents {
+        let found = |klusterlet: &&Klusterlet| klusterlet.metadata.name.as_deref() == Some(agent.klusterlet.as_str());
+        let Some(klusterlet) = klusterlets.iter().find(found) else { continue };
+        if !is_wanted(klusterlet, agent, hub, names, now) {
+            continue;
+        }
         let api: Api<Secret> = Api::namespaced(managed.client.clone(), &agent.namespace);
         // What cannot be read has been told already.
         let Ok(Some(secret)) = api.get_opt(secrets::BOOTSTRAP_HUB_KUBECONFIG).await else { continue };
         let text = secret.data.as_ref().and_then(|data| data.get(secrets::KUBECONFIG_KEY));
         let text = text.and_then(|text| String::from_utf8(text.0.clone()).ok());
-        let Some(bootstrap) = text.as_deref().and_then(hub::parse) else { continue };
-        if !bootstrap.token.is_empty() {
-            let (address, token) = (bootstrap.hub, SecretString::from(bootstrap.token));
-            questions.push(Question { klusterlet: agent.klusterlet.clone(), address, token });
+        let Some((entry, Some(AuthInfo { token: Some(token), .. }))) = text.as_deref().and_then(hub::entries) else {
+            continue;
+        };
+        // It may have changed since the facts were read.
+        let server = agent.bootstrap.read().and_then(|secret| secret.as_ref()?.kubeconfig.as_ref());
+        let is_known = server.zip(entry.server.as_ref()).is_some_and(|(known, server)| known.server == *server);
+        if is_known && !token.expose_secret().is_empty() {
+            questions.push(Question { klusterlet: agent.klusterlet.clone(), entry, token });
         }
     }
     questions
 }
 
+/// Whether an agent's token may be sent to the address that the agent has, and whether that tells anything.
+fn is_wanted(
+    klusterlet: &Klusterlet,
+    agent: &AgentSide,
+    hub: Option<&HubSide>,
+    names: Option<&[String]>,
+    now: Timestamp,
+) -> bool {
+    let is_asked = names.is_none_or(|names| {
+        registers_as(klusterlet, agent).is_some_and(|name| names.iter().any(|asked| asked == name))
+    });
+    let Some(Some(secret)) = agent.bootstrap.read() else { return false };
+    let Some(kubeconfig) = &secret.kubeconfig else { return false };
+    // A loopback address is another machine's, and a token goes nowhere in the clear.
+    let is_remote = Endpoint::parse(&kubeconfig.server, None).is_ok_and(|endpoint| !endpoint.is_loopback());
+    let is_this_hub = |hub: &HubSide| !matches!(likeness(hub, secret), None | Some(Likeness::OtherHub));
+    is_asked
+        && is_remote
+        && driver(klusterlet) != RegistrationAuthType::Grpc
+        && is_registered(klusterlet, agent, now) == Some(false)
+        && hub.is_none_or(is_this_hub)
+}
+
 /// Asks the hub who it takes the agents for.
 pub async fn probes(questions: Vec<Question>, narrator: Arc<dyn Narrator>) -> Vec<Probe> {
-    futures::future::join_all(questions.into_iter().map(|question| probe(question, narrator.clone()))).await
+    let asked = questions.into_iter().map(|question| probe(question, narrator.clone()));
+    futures::stream::iter(asked).buffered(AT_ONCE).collect().await
 }
 
 async fn probe(question: Question, narrator: Arc<dyn Narrator>) -> Probe {
-    let Question { klusterlet, address, token } = question;
+    let Question { klusterlet, entry, token } = question;
+    let server = redact(entry.server.as_deref().unwrap_or_default());
+    // Of the agent's kubeconfig nothing counts but the way to its hub.
     let entry = ClusterEntry {
-        server: Some(address.server.clone()),
-        certificate_authority_data: (!address.ca.is_empty()).then(|| certificate::to_pem_base64(&address.ca)),
-        proxy_url: address.proxy.clone(),
+        server: entry.server,
+        certificate_authority_data: entry.certificate_authority_data,
+        proxy_url: entry.proxy_url.filter(|proxy| !proxy.is_empty()),
+        tls_server_name: entry.tls_server_name,
+        insecure_skip_tls_verify: entry.insecure_skip_tls_verify,
         ..ClusterEntry::default()
     };
+    let has_proxy = entry.proxy_url.is_some();
     let user = AuthInfo { token: Some(token), ..AuthInfo::default() };
     let connection =
         Connection { request_timeout: Some(REQUEST), sends_once: true, role: Role::Hub, ..Connection::default() };
+    let mut proxy = None;
     let asked = async {
         let hub = connect_to(entry, user, &connection, narrator).await?;
+        proxy.clone_from(&hub.proxy);
         myself(&hub).await?;
         // What an agent has to do first.
         let rights = [
@@ -81,12 +135,41 @@ async fn probe(question: Question, narrator: Arc<dyn Narrator>) -> Probe {
         Ok(()) => Answer::Known,
         Err(failure) => Answer::Refused(Trouble::of(&failure, None)),
     };
-    let proxy = address.proxy.as_deref().and_then(|url| Proxy::parse(url, Origin::Kubeconfig).ok());
-    Probe {
-        klusterlet,
-        credential: Credential::Bootstrap,
-        server: address.server,
-        proxy: proxy.map(|proxy| proxy.to_string()),
-        answer,
+    let is_own_proxy = !has_proxy && proxy.is_some();
+    Probe { klusterlet, credential: Credential::Bootstrap, server, proxy, is_own_proxy, answer }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_checks::snapshot::{KubeconfigFacts, Observed, SecretFacts};
+
+    use super::*;
+
+    fn agent(server: &str) -> AgentSide {
+        let kubeconfig = KubeconfigFacts { server: server.to_owned(), ..KubeconfigFacts::default() };
+        let secret = SecretFacts { kubeconfig: Some(kubeconfig), ..SecretFacts::default() };
+        AgentSide { bootstrap: Observed::Read(Some(secret)), identity: Observed::Read(None), ..AgentSide::default() }
+    }
+
+    #[test]
+    fn a_token_is_sent_only_where_its_agent_would_and_somebody_asked() {
+        let mut klusterlet = Klusterlet::default();
+        klusterlet.spec.cluster_name = Some("c1".to_owned());
+        let hub = HubSide { server: "https://hub:6443".to_owned(), ..HubSide::default() };
+        let (mine, other) = (["c1".to_owned()], ["c2".to_owned()]);
+        let wanted = |agent: &AgentSide, hub, names| is_wanted(&klusterlet, agent, hub, names, Timestamp::UNIX_EPOCH);
+        let here = agent("https://hub:6443");
+        assert!(wanted(&here, Some(&hub), Some(&mine)));
+        assert!(wanted(&here, Some(&hub), None));
+        assert!(wanted(&agent("https://elsewhere:6443"), None, None), "without a hub the agent's is all there is");
+        assert!(!wanted(&here, Some(&hub), Some(&other)), "nobody asked about that cluster");
+        for server in ["https://other:6443", "http://hub:6443", "https://127.0.0.1:6443", "https://localhost", "hub"] {
+            assert!(!wanted(&agent(server), Some(&hub), Some(&mine)), "{server}");
+        }
+        for server in ["http://hub:6443", "https://[::1]:6443", "https://me:word@hub:6443"] {
+            assert!(!wanted(&agent(server), None, None), "{server}");
+        }
+        // What could not be read is not taken for missing.
+        assert!(!wanted(&AgentSide { identity: Observed::NotAsked, ..here }, Some(&hub), Some(&mine)));
     }
 }

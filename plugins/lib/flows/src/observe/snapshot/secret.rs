@@ -5,20 +5,36 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::names::secrets;
 use ocm_checks::snapshot::{KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
-use ocm_core::pin::Pin;
+use ocm_core::redact::redact;
 use ocm_core::{certificate, token};
 use ocm_net::proxy::{Origin, Proxy};
+use ring::hmac;
+use ring::rand::SystemRandom;
 
 use crate::hub;
 
+/// Digests by a key that nobody else has: of a short password a plain one is as good as the password.
+pub(super) struct Digests(Option<hmac::Key>);
+
+impl Digests {
+    /// With a key of its own.
+    pub(super) fn new() -> Self {
+        Self(hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok())
+    }
+
+    /// Of a value, in hex; empty on a machine without random numbers.
+    fn of(&self, value: &[u8]) -> String {
+        let digest = self.0.as_ref().map(|key| hmac::sign(key, value));
+        digest.iter().flat_map(|digest| digest.as_ref()).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// What may be known of a Secret.
-pub(super) fn facts(secret: &Secret) -> SecretFacts {
+pub(super) fn facts(secret: &Secret, digests: &Digests) -> SecretFacts {
     let data = secret.data.clone().unwrap_or_default();
     let text = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
-    // The digest of a pin is SHA-256 of whatever bytes it is given.
-    let keys = data.iter().map(|(key, value)| {
-        (key.clone(), KeyFacts { bytes: value.0.len(), sha256: Pin::of_key(&value.0).to_string() })
-    });
+    let keys =
+        data.iter().map(|(key, value)| (key.clone(), KeyFacts { bytes: value.0.len(), digest: digests.of(&value.0) }));
     let certificates = data.iter().filter_map(|(key, value)| {
         let chain = certificate::from_pem(&value.0).ok()?;
         Some((key.clone(), chain.into_iter().map(ByteString).collect()))
@@ -44,7 +60,7 @@ fn kubeconfig(text: &str) -> Option<KubeconfigFacts> {
         Err(_) => "a proxy whose address cannot be read".to_owned(),
     });
     Some(KubeconfigFacts {
-        server: read.hub.server,
+        server: redact(&read.hub.server),
         authorities: read.hub.ca.into_iter().map(ByteString).collect(),
         proxy,
         token: (!read.token.is_empty()).then(|| match token::read(&read.token) {
@@ -64,7 +80,7 @@ mod tests {
     #[test]
     fn no_secret_is_among_the_facts() {
         let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {server: \
-                          'https://hub:6443', proxy-url: 'http://someone:canary-one@proxy:3128'}\nusers:\n- name: u\n  \
+                          'https://me:canary-zero@hub:6443', proxy-url: 'http://someone:canary-one@proxy:3128'}\nusers:\n- name: u\n  \
                           user: {token: canary-two}\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\n";
         let mut secret = Secret::default();
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
@@ -74,12 +90,20 @@ mod tests {
                 .into(),
         );
         secret.metadata.annotations = Some([("other/annotation".to_owned(), "canary-four".to_owned())].into());
-        let facts = facts(&secret);
+        let digests = Digests::new();
+        let facts = facts(&secret, &digests);
         let text = serde_json::to_string(&facts).unwrap();
         assert!(!text.contains("canary"), "{text}");
         let kubeconfig = facts.kubeconfig.unwrap();
-        assert_eq!((kubeconfig.server.as_str(), kubeconfig.token), ("https://hub:6443", Some(TokenFacts::Opaque)));
+        let server = "https://[redacted]@hub:6443";
+        assert_eq!((kubeconfig.server.as_str(), kubeconfig.token), (server, Some(TokenFacts::Opaque)));
         assert!(kubeconfig.proxy.unwrap().contains("proxy:3128"));
         assert_eq!((facts.cluster.as_deref(), facts.keys["tls.key"].bytes), (Some("c1"), 12));
+        // Equal values have equal digests, and only within one observation.
+        let digest = |digests: &Digests| digests.of(b"canary-three");
+        assert_eq!(facts.keys["tls.key"].digest, digest(&digests));
+        assert_eq!(digest(&digests).len(), 64);
+        assert_ne!(digest(&digests), digests.of(b"canary-two"));
+        assert_ne!(digest(&digests), digest(&Digests::new()));
     }
 }

@@ -1,0 +1,458 @@
+//! Snapshots that somebody has prepared, and clusters of which not all is what it seems: nothing is claimed that is not so,
+//! and nothing that is typed next does what it does not say.
+
+mod common;
+
+use common::{FRESH, NOW, OLD, agent, condition, healthy, on_hub, on_managed, request};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_checks::finding::{Finding, Id, Next, Severity};
+use ocm_checks::judge::{Report, judge};
+use ocm_checks::snapshot::{
+    Answer, Credential, KubeconfigFacts, LeaseFacts, Observed, Probe, SecretFacts, Snapshot, Trouble,
+};
+use ocm_core::Reason;
+use ocm_core::workload::Health;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn parse<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("it is there")
+}
+
+fn read<T>(observed: &mut Observed<T>) -> &mut T {
+    match observed {
+        Observed::Read(value) => value,
+        _ => panic!("it was read"),
+    }
+}
+
+fn identity(snapshot: &mut Snapshot) -> &mut SecretFacts {
+    read(&mut agent(snapshot).identity).as_mut().expect("it is there")
+}
+
+fn bootstrap(snapshot: &mut Snapshot) -> &mut KubeconfigFacts {
+    let secret = read(&mut agent(snapshot).bootstrap).as_mut().expect("it is there");
+    secret.kubeconfig.as_mut().expect("it is there")
+}
+
+fn requests(snapshot: &mut Snapshot, requests: &[Value]) {
+    on_hub(snapshot).requests = Observed::Read(requests.iter().cloned().map(parse).collect());
+}
+
+/// The agent has a certificate since that day.
+fn certified(snapshot: &mut Snapshot, day: u8) {
+    let (key, mut params) = (rcgen::KeyPair::generate(), rcgen::CertificateParams::new(Vec::new()));
+    let (key, params) = (key.as_ref().expect("it is there"), params.as_mut().expect("it is there"));
+    params.not_before = rcgen::date_time_ymd(2026, 2, day);
+    params.not_after = rcgen::date_time_ymd(2027, 2, day);
+    let certificate = params.self_signed(key).expect("it is there").der().to_vec();
+    identity(snapshot).certificates.insert("tls.crt".to_owned(), vec![ByteString(certificate)]);
+}
+
+fn forbidden() -> Trouble {
+    Trouble { reason: Reason::Forbidden, message: "no".to_owned(), rule: None }
+}
+
+fn refused(reason: Reason) -> Probe {
+    Probe {
+        klusterlet: "klusterlet".to_owned(),
+        credential: Credential::Bootstrap,
+        server: "https://hub:6443".to_owned(),
+        proxy: None,
+        is_own_proxy: false,
+        answer: Answer::Refused(Trouble { reason, message: "words".to_owned(), rule: None }),
+    }
+}
+
+/// The cluster waits for acceptance, with this request; none: the hub does not know it.
+fn waiting(snapshot: &mut Snapshot, asked: Option<Value>) {
+    let hub = on_hub(snapshot);
+    match &asked {
+        Some(_) => {
+            let cluster = &mut read(&mut hub.clusters)[0];
+            cluster.spec.hub_accepts_client = Some(false);
+            cluster.status = None;
+        }
+        None => hub.clusters = Observed::Read(Vec::new()),
+    }
+    (hub.leases, hub.works) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    hub.addons = Observed::Read(Vec::new());
+    requests(snapshot, &asked.into_iter().collect::<Vec<_>>());
+    agent(snapshot).identity = Observed::Read(None);
+}
+
+fn ids(report: &Report) -> Vec<u16> {
+    let all = report.findings.iter().flat_map(|finding| std::iter::once(finding).chain(&finding.consequences));
+    all.map(|finding| finding.id.0).collect()
+}
+
+fn found(snapshot: &Snapshot, id: u16) -> Option<Finding> {
+    let report = judge(snapshot, &[]);
+    let all = report.findings.iter().flat_map(|finding| std::iter::once(finding).chain(&finding.consequences));
+    all.into_iter().find(|finding| finding.id == Id(id)).cloned()
+}
+
+fn lines(finding: &Finding) -> Vec<String> {
+    let of = |next: &Next| match next {
+        Next::Command { line, .. } => line.clone(),
+        Next::Text(text) => text.clone(),
+    };
+    finding.next.iter().map(of).collect()
+}
+
+/// What a shell acts upon: everything outside of quotes.
+fn unquoted(line: &str) -> String {
+    let mut inside = false;
+    let mut shown = String::new();
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\'' => inside = !inside,
+            // Stands for the next character.
+            '\\' if !inside => drop(characters.next()),
+            c if !inside => shown.push(c),
+            _ => {}
+        }
+    }
+    assert!(!inside, "{line}");
+    shown
+}
+
+#[test]
+fn no_name_becomes_a_command_or_a_flag() {
+    const NAME: &str = "x'; touch $(id)`w` | -f & #";
+    let broken: [fn(&mut Snapshot); 8] = [
+        |s| requests(s, &[request(NAME, "a1", &["Failed"], OLD)]),
+        |s| waiting(s, Some(request(NAME, "a1", &["Denied"], OLD))),
+        |s| {
+            let mut asks = request(NAME, "a1", &[], OLD);
+            asks["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::addon("c1", "a").pem().into_bytes()));
+            asks["metadata"]["labels"]["open-cluster-management.io/addon-name"] = json!("a");
+            requests(s, &[asks]);
+        },
+        |s| {
+            let work = &mut read(&mut on_hub(s).works)[0];
+            work.name = NAME.to_owned();
+            work.deleting = Some(parse(json!(OLD)));
+        },
+        |s| {
+            let status = read(&mut on_hub(s).addons)[0].status.as_mut().expect("it is there");
+            status.conditions = vec![parse(condition("Available", "Unknown", "R"))];
+            read(&mut on_hub(s).addons)[0].metadata.name = Some(NAME.to_owned());
+        },
+        |s| {
+            let workload = &mut read(&mut on_hub(s).deployments)[0];
+            (workload.name, workload.replicas) = (NAME.to_owned(), 0);
+        },
+        |s| {
+            let klusterlet = &mut read(&mut on_managed(s).klusterlets)[0];
+            klusterlet.spec.deploy_option = parse(json!({"mode": "none"}));
+            klusterlet.metadata.name = Some(NAME.to_owned());
+            agent(s).klusterlet = NAME.to_owned();
+        },
+        |s| {
+            waiting(s, None);
+            (s.managed, s.clusters) = (None, vec![NAME.to_owned()]);
+        },
+    ];
+    for (index, broken) in broken.into_iter().enumerate() {
+        let mut snapshot = healthy();
+        broken(&mut snapshot);
+        let report = judge(&snapshot, &[]);
+        let all = report.findings.iter().flat_map(|finding| std::iter::once(finding).chain(&finding.consequences));
+        let commands: Vec<String> =
+            all.flat_map(lines).filter(|line| line.contains("touch") && line.contains("kubectl")).collect();
+        assert!(!commands.is_empty(), "{index}: {:#?}", report.findings);
+        for command in commands {
+            let from = command.find("kubectl").unwrap_or_default();
+            let left = unquoted(&command[from..]);
+            assert!(!left.contains(|c| "'\"`$;|&<>(){}*?[]!#~\\".contains(c)), "{command}");
+            assert!(!left.contains(" -f"), "{command}");
+        }
+    }
+}
+
+#[test]
+fn a_request_of_somebody_else_is_not_called_the_agents() {
+    let planted = |created: &str| request("c1-b", "a2", &[], created);
+    // Seen from the hub alone.
+    let mut snapshot = healthy();
+    snapshot.managed = None;
+    requests(&mut snapshot, &[planted(FRESH)]);
+    let report = judge(&snapshot, &[]);
+    assert_eq!(ids(&report), [2206]);
+    let finding = &report.findings[0];
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(finding.summary.contains("may be somebody else's"), "{}", finding.summary);
+    let next = lines(finding);
+    assert!(next.iter().any(|line| line == "kubectl ocm get csr c1 -o wide"), "{next:?}");
+    assert!(next.iter().all(|line| !line.contains("accept") || line.contains("--fingerprint sha256:")), "{next:?}");
+    // The agent has got its certificate since.
+    let mut snapshot = healthy();
+    certified(&mut snapshot, 28);
+    requests(&mut snapshot, &[planted("2026-02-27T12:00:00Z")]);
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    // One that is younger than the certificate is told of.
+    requests(&mut snapshot, &[planted(OLD)]);
+    assert_eq!(ids(&judge(&snapshot, &[])), [2206]);
+    // An agent whose address was changed does ask anew.
+    requests(&mut snapshot, &[planted("2026-02-27T12:00:00Z")]);
+    bootstrap(&mut snapshot).server = "https://new:6443".to_owned();
+    let finding = found(&snapshot, 2206).expect("it is found");
+    assert!(finding.summary.contains("another hub address"), "{}", finding.summary);
+}
+
+#[test]
+fn agents_that_register_by_aws_need_no_certificate() {
+    let mut snapshot = healthy();
+    let driver = json!({"registrationDriver": {"authType": "awsirsa"}});
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration = parse(driver);
+    read(&mut on_hub(&mut snapshot).managers)[0].spec.registration_configuration =
+        parse(json!({"registrationDrivers": [{"authType": "awsirsa"}]}));
+    requests(&mut snapshot, &[]);
+    identity(&mut snapshot).certificates.clear();
+    identity(&mut snapshot).keys.retain(|key, _| !key.starts_with("tls."));
+    assert_eq!(judge(&snapshot, &[]).findings, []);
+    // Its token has ended, and nobody needs it.
+    snapshot.probes = vec![refused(Reason::Unauthorized)];
+    read(&mut on_hub(&mut snapshot).leases)[0].renewed = Some(parse(json!(OLD)));
+    assert_eq!(ids(&judge(&snapshot, &[])), [3101]);
+    let mut incomplete = snapshot.clone();
+    identity(&mut incomplete).keys.remove("agent-name");
+    let finding = found(&incomplete, 3106).expect("it is found");
+    assert!(lines(&finding).iter().all(|line| !line.contains("delete")), "{finding:?}");
+    // Without a kubeconfig it registers.
+    identity(&mut snapshot).kubeconfig = None;
+    assert!(ids(&judge(&snapshot, &[])).contains(&2113), "{:?}", judge(&snapshot, &[]).findings);
+    // The hub alone tells by the annotation, and no certificate is missing before the acceptance either.
+    let mut pending = healthy();
+    waiting(&mut pending, Some(request("c1-a", "a1", &[], OLD)));
+    (pending.managed, on_hub(&mut pending).requests) = (None, Observed::Read(Vec::new()));
+    assert_eq!(ids(&judge(&pending, &[])), [2202, 2205]);
+    let metadata = &mut read(&mut on_hub(&mut pending).clusters)[0].metadata;
+    metadata.annotations =
+        Some([("agent.open-cluster-management.io/managed-cluster-arn".to_owned(), "arn".to_owned())].into());
+    assert_eq!(ids(&judge(&pending, &[])), [2205]);
+    assert!(judge(&pending, &[]).clusters[0].headline.starts_with("stopped at step 5"));
+}
+
+#[test]
+fn what_may_not_be_read_is_not_taken_for_missing() {
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, None);
+    agent(&mut snapshot).identity = Observed::Trouble(forbidden());
+    bootstrap(&mut snapshot).server = "https://127.0.0.1:6443".to_owned();
+    for reason in [Reason::Unreachable, Reason::Tls, Reason::Unauthorized, Reason::Forbidden] {
+        snapshot.probes = vec![refused(reason)];
+        let report = judge(&snapshot, &[]);
+        assert_eq!(ids(&report), [2201], "{reason}");
+        for id in [2108, 2109, 2111, 2112, 2113, 2117] {
+            assert!(report.unknown.iter().any(|unknown| unknown.ids.contains(&Id(id))), "{id}");
+        }
+    }
+    snapshot.hub = None;
+    let headline = judge(&snapshot, &[]).clusters[0].headline.clone();
+    assert!(headline.starts_with("steps 1 to 3 of 9"), "{headline}");
+    // A cluster that is well is, whatever its token says.
+    let mut snapshot = healthy();
+    agent(&mut snapshot).identity = Observed::Read(None);
+    bootstrap(&mut snapshot).server = "https://127.0.0.1:6443".to_owned();
+    snapshot.probes = vec![refused(Reason::Unauthorized)];
+    assert_eq!(ids(&judge(&snapshot, &[])), [3106]);
+}
+
+#[test]
+fn the_hub_tells_more_than_what_is_seen_of_the_way_to_it() {
+    for reason in [Reason::Unreachable, Reason::Tls] {
+        let mut snapshot = healthy();
+        waiting(&mut snapshot, Some(request("c1-a", "a1", &[], OLD)));
+        snapshot.probes = vec![refused(reason)];
+        assert_eq!(ids(&judge(&snapshot, &[])), [2205], "{reason}");
+        // The agent that has noted its name did not send that one.
+        let noted = SecretFacts { agent: Some("a9".to_owned()), ..SecretFacts::default() };
+        agent(&mut snapshot).identity = Observed::Read(Some(noted));
+        assert!(ids(&judge(&snapshot, &[])).iter().any(|id| [2111, 2112].contains(id)), "{reason}");
+    }
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, None);
+    snapshot.probes =
+        vec![Probe { proxy: Some("p:3128".to_owned()), is_own_proxy: true, ..refused(Reason::Unreachable) }];
+    let finding = found(&snapshot, 2111).expect("it is found");
+    assert!(finding.evidence.iter().any(|line| line.contains("p:3128, which this machine's")), "{finding:?}");
+}
+
+#[test]
+fn a_cluster_that_was_only_just_accepted_is_well() {
+    let work_agent = |snapshot: &mut Snapshot| read(&mut agent(snapshot).deployments)[1].replicas = 0;
+    let connection = |snapshot: &mut Snapshot, reason: Option<&str>| {
+        let status = read(&mut on_managed(snapshot).klusterlets)[0].status.as_mut().expect("it is there");
+        status.conditions.truncate(1);
+        status.conditions.extend(reason.map(|reason| parse(condition("HubConnectionDegraded", "True", reason))));
+    };
+    let mut snapshot = healthy();
+    work_agent(&mut snapshot);
+    assert_eq!(ids(&judge(&snapshot, &[])), [2106], "the operator has seen that the agent may use the hub");
+    let reasons =
+        [None, Some("BootstrapSecretFunctional,HubKubeConfigSecretMissing"), Some("X,HubKubeConfigUnauthorized")];
+    for reason in reasons {
+        connection(&mut snapshot, reason);
+        assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new(), "{reason:?}");
+    }
+    let mut snapshot = healthy();
+    work_agent(&mut snapshot);
+    certified(&mut snapshot, 28);
+    snapshot.observed = parse(json!("2026-02-28T00:05:30Z"));
+    read(&mut on_hub(&mut snapshot).leases)[0].renewed = Some(parse(json!("2026-02-28T00:05:00Z")));
+    assert!(!ids(&judge(&snapshot, &[])).contains(&2106), "the certificate is that of a moment ago");
+    snapshot.observed = parse(json!("2026-02-28T00:06:30Z"));
+    assert!(ids(&judge(&snapshot, &[])).contains(&2106));
+    // What is on its way is no error, on the hub neither.
+    let coming = || Health::NotYet { because: "0 of 1 pods are ready".to_owned() };
+    let mut snapshot = healthy();
+    read(&mut on_hub(&mut snapshot).deployments)[0].health = coming();
+    read(&mut agent(&mut snapshot).deployments)[0].health = coming();
+    let report = judge(&snapshot, &[]);
+    assert_eq!(ids(&report), [1106, 2106]);
+    assert_eq!(report.at_least(Severity::Error).count(), 0);
+}
+
+#[test]
+fn clocks_that_differ_are_told_from_silence() {
+    let with = |renewed: &str, written: Option<&str>, synced: bool| {
+        let mut snapshot = healthy();
+        let lease = &mut read(&mut on_hub(&mut snapshot).leases)[0];
+        lease.renewed = Some(parse(json!(renewed)));
+        lease.written = written.map(|written| parse(json!(written)));
+        if !synced {
+            let status = read(&mut on_hub(&mut snapshot).clusters)[0].status.as_mut().expect("it is there");
+            status.conditions[3] = parse(condition("ManagedClusterConditionClockSynced", "False", "R"));
+        }
+        let report = judge(&snapshot, &[]);
+        let worst = report.findings.first().map(|finding| finding.severity);
+        (ids(&report), worst)
+    };
+    let (error, warning) = (Some(Severity::Error), Some(Severity::Warning));
+    // Renewed half a minute ago, as the hub has it, by a clock that is an hour behind.
+    assert_eq!(with(OLD, Some(FRESH), false), (vec![3103], error));
+    assert_eq!(with("2026-03-01T11:57:30Z", Some(FRESH), true), (vec![3103], warning));
+    assert_eq!(with("2026-03-01T11:59:00Z", Some(FRESH), true), (vec![], None));
+    // Nobody has renewed it for an hour.
+    assert_eq!(with(OLD, Some(OLD), false), (vec![3101], error));
+    assert_eq!(with(OLD, None, false), (vec![3101], error));
+    // A clock that is ahead hides the silence, unless the hub tells when it was.
+    assert_eq!(with("2026-03-01T12:10:00Z", Some(FRESH), true), (vec![3103], error));
+    assert_eq!(with("2026-03-01T12:10:00Z", None, true), (vec![3103], error));
+    assert_eq!(with("2026-03-01T12:02:00Z", None, true), (vec![3103], warning));
+    assert!(with("2026-03-01T12:10:00Z", Some(OLD), true).0.contains(&3101));
+    // The condition is behind what the lease tells.
+    assert_eq!(with(FRESH, Some(FRESH), false), (vec![], None));
+}
+
+#[test]
+fn hosted_agents_and_hubs_are_elsewhere() {
+    let mut snapshot = healthy();
+    snapshot.clusters = vec!["c1".to_owned()];
+    let managed = on_managed(&mut snapshot);
+    (managed.klusterlets, managed.leases) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    managed.agents.clear();
+    read(&mut managed.operator).health = Health::Stuck { because: "it does not exist".to_owned() };
+    let report = judge(&snapshot, &[]);
+    assert_eq!(report.findings, []);
+    assert!(report.clusters[0].headline.starts_with("joined and available"), "{}", report.clusters[0].headline);
+    // Where the agent is silent, that is what is wrong.
+    read(&mut on_hub(&mut snapshot).leases)[0].renewed = Some(parse(json!(OLD)));
+    let report = judge(&snapshot, &[]);
+    let errors: Vec<Id> = report.at_least(Severity::Error).map(|finding| finding.id).collect();
+    assert_eq!(errors, [Id(3101)]);
+
+    let mut snapshot = healthy();
+    let hub = on_hub(&mut snapshot);
+    (hub.managers, hub.deployments) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    (hub.webhooks, hub.ca_bundle) = (Observed::NotAsked, Observed::Read(None));
+    read(&mut hub.operator).health = Health::Stuck { because: "it does not exist".to_owned() };
+    assert_eq!(judge(&snapshot, &[]).findings, []);
+    read(&mut on_hub(&mut snapshot).leases)[0].renewed = Some(parse(json!(OLD)));
+    let report = judge(&snapshot, &[]);
+    let errors: Vec<Id> = report.at_least(Severity::Error).map(|finding| finding.id).collect();
+    assert_eq!(errors, [Id(3101)], "{:#?}", report.findings);
+}
+
+#[test]
+fn what_is_left_of_former_times_is_not_missed() {
+    let with = |related: &[&str]| {
+        let mut snapshot = healthy();
+        let status = read(&mut on_hub(&mut snapshot).managers)[0].status.as_mut().expect("it is there");
+        for name in ["cluster-manager-grpc-server", "cluster-manager-work-webhook"] {
+            let mut former = status.generations[0].clone();
+            former.name = name.to_owned();
+            status.generations.push(former);
+        }
+        let of =
+            |name: &&str| parse(json!({"group": "apps", "version": "v1", "resource": "deployments", "name": name}));
+        status.related_resources = related.iter().map(of).collect();
+        found(&snapshot, 1106).map(|finding| finding.summary)
+    };
+    assert_eq!(with(&["cluster-manager-registration-controller"]), None);
+    assert!(
+        with(&["cluster-manager-grpc-server"]).is_some_and(|text| text.contains("grpc-server of the hub is missing"))
+    );
+    // Of a hub that says nothing, what every hub has.
+    assert!(with(&[]).is_some_and(|text| text.contains("work-webhook of the hub is missing")));
+
+    let held = |renewed: Option<&str>, seconds: Option<i32>| {
+        let mut snapshot = healthy();
+        waiting(&mut snapshot, None);
+        let lease = LeaseFacts {
+            name: "registration-agent-lock".to_owned(),
+            renewed: renewed.map(|renewed| parse(json!(renewed))),
+            seconds,
+            gone: Some("p".to_owned()),
+            ..LeaseFacts::default()
+        };
+        agent(&mut snapshot).leases = Observed::Read(vec![lease]);
+        found(&snapshot, 2116).is_some()
+    };
+    assert!(held(Some(FRESH), None) && held(Some("2026-03-01T11:57:30Z"), None));
+    assert!(!held(Some(OLD), None) && !held(None, None) && !held(Some("2026-03-01T11:57:30Z"), Some(60)));
+}
+
+#[test]
+fn no_time_is_too_early_or_too_late() {
+    for observed in [Timestamp::MIN, Timestamp::MAX, Timestamp::UNIX_EPOCH] {
+        for other in [Timestamp::MIN, Timestamp::MAX] {
+            let mut snapshot = healthy();
+            snapshot.observed = Time(observed);
+            requests(&mut snapshot, &[request("c1-a", "a1", &[], NOW)]);
+            let cluster = &mut read(&mut on_hub(&mut snapshot).clusters)[0];
+            cluster.spec.lease_duration_seconds = Some(i32::MAX);
+            let lease = &mut read(&mut on_hub(&mut snapshot).leases)[0];
+            (lease.renewed, lease.written) = (Some(Time(other)), Some(Time(observed)));
+            judge(&snapshot, &[]);
+            lease_of(&mut snapshot).written = None;
+            judge(&snapshot, &[]);
+        }
+    }
+}
+
+fn lease_of(snapshot: &mut Snapshot) -> &mut LeaseFacts {
+    &mut read(&mut on_hub(snapshot).leases)[0]
+}
+
+#[test]
+fn credentials_in_words_of_others_are_not_told() {
+    let words = "canary: Get \"https://me:s3cr3t@hub\": Bearer s3cr3t0 abcdef.0123456789s3cr3t";
+    let mut snapshot = healthy();
+    let status = read(&mut on_managed(&mut snapshot).klusterlets)[0].status.as_mut().expect("it is there");
+    status.conditions[0] = parse(condition("Applied", "False", "R"));
+    status.conditions[0].message = words.to_owned();
+    read(&mut agent(&mut snapshot).deployments)[0].health = Health::Stuck { because: words.to_owned() };
+    let work = &mut read(&mut on_hub(&mut snapshot).works)[0];
+    work.conditions = vec![parse(condition("Applied", "False", "R"))];
+    work.failed = vec![words.to_owned()];
+    let text = serde_json::to_string(&judge(&snapshot, &[])).expect("it is text");
+    assert!(text.contains("canary") && !text.contains("s3cr3t"), "{text}");
+    let failure = ocm_core::Failure::other(words);
+    assert!(!Trouble::of(&failure, None).message.contains("s3cr3t"));
+}
