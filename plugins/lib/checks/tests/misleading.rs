@@ -255,6 +255,12 @@ fn what_may_not_be_read_is_not_taken_for_missing() {
     snapshot.hub = None;
     let headline = judge(&snapshot, &[]).clusters[0].headline.clone();
     assert!(headline.starts_with("steps 1 to 3 of 9"), "{headline}");
+    // Whoever may have a certificate may not need what it registers with.
+    let mut snapshot = healthy();
+    requests(&mut snapshot, &[]);
+    (agent(&mut snapshot).identity, agent(&mut snapshot).bootstrap) =
+        (Observed::Trouble(forbidden()), Observed::Read(None));
+    assert_eq!(found(&snapshot, 2107).map(|finding| finding.severity), Some(Severity::Warning));
     // A cluster that is well is, whatever its token says.
     let mut snapshot = healthy();
     agent(&mut snapshot).identity = Observed::Read(None);
