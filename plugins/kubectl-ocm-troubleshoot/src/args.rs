@@ -63,8 +63,12 @@ pub(crate) struct TroubleshootArgs {
     /// Least severity that makes the exit code 3
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t)]
     pub(crate) fail_on: FailOn,
-    /// Leave out a known finding: ID[:CLUSTER]=UNTIL,REASON (repeatable)
-    #[arg(long, value_name = "SUPPRESSION")]
+    // A comment of this text would link to something that is called `:CLUSTER`.
+    #[arg(
+        long,
+        value_name = "SUPPRESSION",
+        help = "Leave out a known finding: ID[:CLUSTER]=UNTIL,REASON (repeatable)"
+    )]
     pub(crate) suppress: Vec<String>,
     /// File of such lines; # begins a comment
     #[arg(long, value_name = "FILE")]
