@@ -1,0 +1,367 @@
+//! Faults that are made for real, found as the one cause, and no longer found once they are undone.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use control_plane::{Cluster, Spec};
+use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
+use e2e_tests::roles::user_with;
+use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
+use serde_json::{Value, json};
+
+const AGENTS: &str = "open-cluster-management-agent";
+/// How long a fault may take until it shows, and its cure.
+const TIME: Duration = Duration::from_secs(240);
+
+/// The release under test may be one of which everybody is warned.
+const KNOWN: &str = "--suppress=OCM7102=2999-01-01,the release under test";
+
+/// A look at both clusters.
+fn look(cluster: &Cluster, hub: &Cluster, name: &str, flags: &[&str]) -> Said {
+    run(kubectl_ocm("troubleshoot", cluster.kubeconfig()).args([name, KNOWN, &hub_access(hub)]).args(flags))
+}
+
+/// The report, and the ids of what was found: of errors, or of warnings where there are no errors.
+fn report(cluster: &Cluster, hub: &Cluster, name: &str) -> (Value, Vec<String>) {
+    let said = look(cluster, hub, name, &["--output=json"]);
+    let value: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+    let of = |severity: &str| {
+        let found = value["findings"].as_array().into_iter().flatten().filter(|found| found["severity"] == severity);
+        let mut ids: Vec<String> = found.map(|found| found["id"].as_str().expect("an id").to_owned()).collect();
+        ids.dedup();
+        ids
+    };
+    let errors = of("error");
+    let ids = if errors.is_empty() { of("warning") } else { errors };
+    (value, ids)
+}
+
+/// Waits until exactly this cause is found, and no other.
+fn finds(cluster: &Cluster, hub: &Cluster, name: &str, id: &str) -> Value {
+    finds_after(cluster, hub, name, id, || ())
+}
+
+/// The same, with something done before each look.
+fn finds_after(cluster: &Cluster, hub: &Cluster, name: &str, id: &str, before: impl Fn()) -> Value {
+    let begun = Instant::now();
+    loop {
+        before();
+        let (value, ids) = report(cluster, hub, name);
+        if ids == [id] {
+            return value;
+        }
+        assert!(begun.elapsed() < TIME, "{id} is not the one cause: {ids:?} {value:#}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+/// Waits until all is well.
+fn is_well(cluster: &Cluster, hub: &Cluster, name: &str) {
+    let said = || format!("{:#}", report(cluster, hub, name).0["findings"]);
+    until_within(TIME, "nothing is found any more", said, || report(cluster, hub, name).1.is_empty());
+}
+
+fn kubectl(cluster: &Cluster, words: &[&str]) {
+    cluster.kubectl(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+}
+
+/// Applies a manifest.
+fn apply(cluster: &Cluster, manifest: &Value) {
+    let mut command = cluster.kubectl_command();
+    let mut child = command.args(["apply", "--server-side", "--force-conflicts", "--filename=-"]);
+    child = child.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = child.spawn().expect("kubectl starts");
+    child.stdin.take().expect("a pipe").write_all(manifest.to_string().as_bytes()).expect("it reads");
+    assert!(child.wait().expect("it ends").success(), "{manifest}");
+}
+
+/// A Secret as it can be applied again.
+fn secret(cluster: &Cluster, name: &str) -> Value {
+    let mut secret = object(cluster, &["secret", name, "--namespace", AGENTS]);
+    let annotations = secret["metadata"]["annotations"].clone();
+    secret["metadata"] = json!({"name": name, "namespace": AGENTS, "annotations": annotations});
+    secret
+}
+
+/// The fault while `with` runs: a merge patch, and the one that undoes it.
+fn patched(cluster: &Cluster, what: &[&str], fault: &Value, cure: &Value, with: impl FnOnce()) {
+    let patch = |patch: &Value| {
+        let patch = format!("--patch={patch}");
+        kubectl(cluster, &[&["patch", "--type=merge", &patch], what].concat());
+    };
+    patch(fault);
+    with();
+    patch(cure);
+}
+
+fn scaled(cluster: &Cluster, namespace: &str, name: &str, replicas: u32) {
+    let replicas = format!("--replicas={replicas}");
+    kubectl(cluster, &["scale", "deployment", name, "--namespace", namespace, &replicas]);
+}
+
+#[test]
+fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("trouble")).expect("a cluster");
+    let name = "t1";
+    let said = join(&cluster, name, &[hub_access(hub)]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+
+    // Until it is accepted.
+    let waiting = finds(&cluster, hub, name, "OCM2205");
+    let headline = waiting["clusters"][0]["headline"].as_str().expect("a headline");
+    assert!(headline.starts_with("stopped at step 5 of 9: waits for acceptance on the hub since"), "{headline}");
+    let request = object(hub, &["csr", "--selector", &format!("open-cluster-management.io/cluster-name={name}")]);
+    let request = request.pointer("/items/0/metadata/name").and_then(Value::as_str).expect("a request").to_owned();
+    kubectl(hub, &["certificate", "deny", &request]);
+    finds(&cluster, hub, name, "OCM2208");
+    kubectl(hub, &["delete", "csr", &request]);
+    finds(&cluster, hub, name, "OCM2205");
+    // Somebody else asks for the name.
+    let foreign = csr_fixtures::Fixture::agent(name, "stranger").pem();
+    apply(
+        hub,
+        &json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": "t1-stranger", "labels": {"open-cluster-management.io/cluster-name": name}},
+            "spec": {"request": STANDARD.encode(foreign), "signerName": "kubernetes.io/kube-apiserver-client",
+                "usages": ["digital signature", "key encipherment", "client auth"]},
+        }),
+    );
+    let two = finds(&cluster, hub, name, "OCM2203");
+    assert!(two["findings"][0]["consequences"].to_string().contains("OCM2205"), "{two:#}");
+    kubectl(hub, &["delete", "csr", "t1-stranger"]);
+    let said = run(kubectl_ocm("accept", hub.kubeconfig()).args([name, "--wait"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    is_well(&cluster, hub, name);
+    let said = look(&cluster, hub, name, &[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.starts_with("t1: joined and available, heard of "), "{said:?}");
+
+    // Users who hold the documented rights see everything; users without any are told which.
+    let reader = user_with(hub, "trouble-reader", &["troubleshoot-hub.yaml"]);
+    let local = user_with(&cluster, "trouble-reader", &["troubleshoot.yaml"]);
+    let flag = format!("--hub-kubeconfig={}", reader.display());
+    let as_reader = || run(kubectl_ocm("troubleshoot", &local).args([name, KNOWN, &flag, "--output=json"]));
+    until_within(
+        TIME,
+        "the documented rights suffice",
+        || format!("{:?}", as_reader()),
+        || as_reader().code == Some(0),
+    );
+    // Without the hub's word, conditions of the operator that are behind count for a while.
+    let as_nobody = || look(&cluster, hub, name, &["--hub-as=nobody", "--output=json"]);
+    until_within(
+        TIME,
+        "nobody is told which rights are missing",
+        || format!("{:?}", as_nobody()),
+        || {
+            let said = as_nobody();
+            said.code == Some(4) && said.stdout.contains("\"resource\": \"managedclusters\"")
+        },
+    );
+
+    // The hub.
+    let operator = ["open-cluster-management", "cluster-manager"];
+    scaled(hub, operator[0], operator[1], 0);
+    finds(&cluster, hub, name, "OCM1102");
+    // What the operator would restore is a consequence of its absence.
+    scaled(hub, "open-cluster-management-hub", "cluster-manager-registration-webhook", 0);
+    until_within(TIME, "the webhook is gone", String::new, || {
+        let found = finds(&cluster, hub, name, "OCM1102")["findings"][0]["consequences"].to_string();
+        found.contains("OCM1106") && found.contains("OCM1108")
+    });
+    scaled(hub, operator[0], operator[1], 1);
+    is_well(&cluster, hub, name);
+
+    // Denied.
+    let (fault, cure) = (json!({"spec": {"hubAcceptsClient": false}}), json!({"spec": {"hubAcceptsClient": true}}));
+    patched(hub, &["managedcluster", name], &fault, &cure, || {
+        let found = finds(&cluster, hub, name, "OCM2204");
+        assert!(found["findings"][0]["next"].to_string().contains("kubectl ocm accept t1"), "{found:#}");
+    });
+    is_well(&cluster, hub, name);
+
+    // The managed cluster.
+    scaled(&cluster, "open-cluster-management", "klusterlet", 0);
+    finds(&cluster, hub, name, "OCM2102");
+    // With nobody to restore them: agents that are gone, and a Secret.
+    scaled(&cluster, AGENTS, "klusterlet-registration-agent", 0);
+    let found = finds(&cluster, hub, name, "OCM2102");
+    assert!(found["findings"][0]["consequences"].to_string().contains("OCM2106"), "{found:#}");
+    scaled(&cluster, "open-cluster-management", "klusterlet", 1);
+    is_well(&cluster, hub, name);
+    let bootstrap = secret(&cluster, "bootstrap-hub-kubeconfig");
+    kubectl(&cluster, &["delete", "secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS]);
+    finds(&cluster, hub, name, "OCM2107");
+    apply(&cluster, &bootstrap);
+    is_well(&cluster, hub, name);
+    let unschedulable = json!({"spec": {"nodePlacement": {"nodeSelector": {"no": "such"}}}});
+    patched(&cluster, &["klusterlet", "klusterlet"], &unschedulable, &json!({"spec": {"nodePlacement": null}}), || {
+        let found = finds(&cluster, hub, name, "OCM2106");
+        assert!(found.to_string().contains("cannot be scheduled"), "{found:#}");
+    });
+    is_well(&cluster, hub, name);
+
+    no_secret_is_told(&cluster, hub, name);
+
+    // The agent's node is gone: the lease grows old, while the hub still calls the cluster Available.
+    cluster.pause().expect("paused");
+    let on_hub = || run(kubectl_ocm("troubleshoot", hub.kubeconfig()).args([name, KNOWN]));
+    until_within(
+        TIME,
+        "the silence is found",
+        || format!("{:?}", on_hub()),
+        || {
+            let said = on_hub();
+            said.code == Some(3)
+                && said.stdout.starts_with("t1: stopped at step 8 of 9: the agent has not been heard of since")
+                && said.stdout.contains("still calls the cluster Available")
+        },
+    );
+    cluster.resume().expect("resumed");
+    is_well(&cluster, hub, name);
+}
+
+/// Values that only the Secrets of a cluster hold: tokens, passwords and the lines of private keys.
+fn canaries(cluster: &Cluster) -> Vec<String> {
+    let secrets = object(cluster, &["secrets", "--all-namespaces"]);
+    let mut found = Vec::new();
+    for secret in secrets["items"].as_array().into_iter().flatten() {
+        for (key, value) in secret["data"].as_object().into_iter().flatten() {
+            let value = STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
+            let Ok(text) = String::from_utf8(value) else { continue };
+            match key.as_str() {
+                "token" | "token-secret" | ".dockerconfigjson" => found.push(text),
+                "kubeconfig" => {
+                    let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
+                    found.extend(token.map(|token| token.trim_matches('"').to_owned()));
+                }
+                key if key.ends_with(".key") => {
+                    found.extend(text.lines().filter(|line| !line.starts_with("---")).map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.retain(|word| word.len() >= 8);
+    found
+}
+
+fn no_secret_is_told(cluster: &Cluster, hub: &Cluster, name: &str) {
+    let canaries: Vec<String> = canaries(cluster).into_iter().chain(canaries(hub)).collect();
+    assert!(canaries.len() > 5, "the clusters hold secrets");
+    let folder = tempfile::tempdir().expect("a folder");
+    let bundle = folder.path().join("bundle.json");
+    let mut told = Vec::new();
+    for format in ["table", "wide", "json", "jsonl", "yaml", "name", "junit", "sarif", "markdown"] {
+        let said = look(cluster, hub, name, &["--output", format]);
+        told.push((format.to_owned(), said.stdout + &said.stderr));
+    }
+    let said = look(cluster, hub, name, &["--bundle", &bundle.display().to_string()]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    told.push(("bundle".to_owned(), std::fs::read_to_string(&bundle).expect("it was written")));
+    for (where_, text) in &told {
+        for canary in &canaries {
+            let encoded = STANDARD.encode(canary);
+            assert!(
+                !text.contains(canary) && !text.contains(encoded.trim_end_matches('=')),
+                "a secret is told in {where_}"
+            );
+        }
+    }
+    let elsewhere =
+        run(kubectl_ocm("troubleshoot", Path::new("/nowhere")).args([KNOWN, "--from", &bundle.display().to_string()]));
+    assert_eq!((elsewhere.code, elsewhere.stdout), (Some(0), said.stdout));
+}
+
+/// A kubeconfig with a token.
+fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": STANDARD.encode(authority)}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    })
+    .to_string()
+}
+
+#[test]
+fn what_keeps_an_agent_from_registering_is_found() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("boot")).expect("a cluster");
+    let name = "t2";
+    // Not joined yet.
+    finds(&cluster, hub, name, "OCM2101");
+    let right = JoinCommand::create(hub, &[]);
+    let said = join(&cluster, name, &right.flags());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    finds(&cluster, hub, name, "OCM2205");
+    let bootstrap = secret(&cluster, "bootstrap-hub-kubeconfig");
+    // As if it had never come so far: agents may still register with what they had before.
+    let forget = || {
+        kubectl(&cluster, &["delete", "secret", "hub-kubeconfig-secret", "--ignore-not-found", "--namespace", AGENTS]);
+        kubectl(hub, &["delete", "managedcluster", name, "--ignore-not-found", "--wait=true"]);
+        kubectl(hub, &["delete", "csr", "--selector", &format!("open-cluster-management.io/cluster-name={name}")]);
+    };
+    let register_with = |kubeconfig: &str| {
+        let mut secret = bootstrap.clone();
+        // What our join noted of the hub does not go with other kubeconfigs.
+        secret["metadata"]["annotations"] = Value::Null;
+        secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig).into();
+        kubectl(&cluster, &["delete", "secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS]);
+        apply(&cluster, &secret);
+    };
+    let (server, ca, token) = (hub.server(), hub.ca_pem(), right.token.as_str());
+    let claims = URL_SAFE_NO_PAD.encode(r#"{"exp":1000000000,"sub":"system:serviceaccount:x:y"}"#);
+    let expired = format!("e30.{claims}.c2ln");
+    // A port at which nobody listens.
+    let refused = server.rsplit_once(':').map(|(host, _)| format!("{host}:1")).expect("a port");
+    let faults: [(&str, String); 6] = [
+        ("OCM2113", kubeconfig(server, ca, "abcdef.0123456789abcdef")),
+        ("OCM2108", kubeconfig("https://127.0.0.1:6443", ca, token)),
+        ("OCM2109", kubeconfig(server, ca, &expired)),
+        ("OCM2112", kubeconfig(server, cluster.ca_pem(), token)),
+        ("OCM2111", kubeconfig(&refused, ca, token)),
+        ("OCM2110", kubeconfig(cluster.server(), cluster.ca_pem(), token)),
+    ];
+    for (id, kubeconfig) in faults {
+        register_with(&kubeconfig);
+        let found = finds_after(&cluster, hub, name, id, forget);
+        let headline = found["clusters"][0]["headline"].as_str().unwrap_or_default();
+        let summary = found["findings"][0]["summary"].as_str().unwrap_or_default();
+        assert!(headline.ends_with(summary), "{headline}: {summary}");
+    }
+    // A hub that lets nobody register.
+    register_with(&kubeconfig(server, ca, token));
+    let binding = object(hub, &["clusterrolebinding", "open-cluster-management:bootstrap:agent-registration"]);
+    kubectl(hub, &["delete", "clusterrolebinding", "open-cluster-management:bootstrap:agent-registration"]);
+    finds_after(&cluster, hub, name, "OCM2117", forget);
+    kubectl(&cluster, &["delete", "secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS]);
+    finds_after(&cluster, hub, name, "OCM2107", forget);
+    apply(
+        hub,
+        &json!({
+            "apiVersion": binding["apiVersion"], "kind": binding["kind"], "roleRef": binding["roleRef"],
+            "metadata": {"name": binding["metadata"]["name"]}, "subjects": binding["subjects"],
+        }),
+    );
+    apply(&cluster, &bootstrap);
+    finds(&cluster, hub, name, "OCM2205");
+    let said = run(kubectl_ocm("accept", hub.kubeconfig()).args([name, "--wait"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    is_well(&cluster, hub, name);
+    // The managed cluster alone knows as much of itself; conditions of its operator are behind for a while.
+    let alone = || run(kubectl_ocm("troubleshoot", cluster.kubeconfig()).args::<_, &str>([]));
+    let said = || format!("{:?}", alone());
+    until_within(TIME, "all that is seen is well", said, || {
+        let said = alone();
+        said.code == Some(0) && said.stdout.starts_with("t2: steps 1 to 6 of 9 are done")
+    });
+}
