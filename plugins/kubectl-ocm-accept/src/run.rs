@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_api::approval::{LEAST_REASON, MAX_GROUPS, MAX_TEXT};
-use ocm_cli::Ui;
+use ocm_cli::{Troubleshoot, Ui};
 use ocm_core::accept::{Chosen, Decision, Options};
 use ocm_core::baseline::approvals::{MAX_BREAK_GLASS_HOURS, MAX_DAYS};
 use ocm_core::csr::Settings;
@@ -83,6 +83,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         deadline: wait.then(|| Instant::now() + timeout),
         named,
         view: View::new(ui.clone(), output.output, dry_run, approve_only),
+        troubleshoot: Troubleshoot::new(client.words()),
         ui,
     };
     job.run(scope).await
@@ -101,6 +102,8 @@ struct Job {
     deadline: Option<Instant>,
     named: bool,
     view: View,
+    /// What looks for the cause where clusters do not ask in time.
+    troubleshoot: Troubleshoot,
     ui: Arc<Ui>,
 }
 
@@ -133,8 +136,11 @@ impl Job {
         };
         let timed_out = !late.is_empty();
         if timed_out {
+            let names: Vec<String> = late.iter().map(|candidate| candidate.name.clone()).collect();
             // Their rows say what they lack.
             self.act(late, rows).await?;
+            let found = self.troubleshoot.look(&names, self.ui.as_ref()).await;
+            found.lines.into_iter().chain(found.next).for_each(|line| self.ui.tell(Event::note(line)));
         }
         Ok(timed_out)
     }

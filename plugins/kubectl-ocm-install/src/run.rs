@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ocm_api::cert_manager::Issuer;
 use ocm_api::operator::ResourceQosClass;
-use ocm_cli::{OutputArgs, PlanView, Ui, options};
+use ocm_cli::{OutputArgs, PlanView, Troubleshoot, Ui, options};
 use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::{Driver, GrpcEndpoint, Options};
@@ -200,8 +200,12 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         options.hub_cluster_arn = cluster.context.clone().filter(|context| context.starts_with("arn:aws:eks:"));
     }
     let request = flow::Request { options, mode: view.mode(), wait: wait.then_some(timeout) };
-    let installed =
-        flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await.map_err(words::failure)?;
+    let installed = match flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await {
+        Ok(installed) => installed,
+        Err(failure) => {
+            return Err(Troubleshoot::new(client.words()).explain(words::failure(failure), &[], &*ui).await);
+        }
+    };
     view::finish(&view, &ui, &cluster, installed)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ocm_api::operator::KlusterletMode;
-use ocm_cli::{PlanView, Ui, options};
+use ocm_cli::{PlanView, Troubleshoot, Ui, options};
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::gates::GATES;
 use ocm_core::join::progress::Goal;
@@ -112,7 +112,14 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         internal,
         adopt_namespace,
     };
-    let joined = join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await?;
+    let joined = match join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await {
+        Ok(joined) => joined,
+        Err(failure) => {
+            let flags = client.words().map(|words| words.into_iter().chain(hub.words()).collect());
+            let name = std::slice::from_ref(&request.settings.name);
+            return Err(Troubleshoot::new(flags).explain(failure, name, ui.as_ref()).await);
+        }
+    };
     view::finish(&view, &ui, &request.settings.name, joined)
 }
 

@@ -10,6 +10,7 @@ mod plan_view;
 mod remedy;
 mod removal_args;
 mod table;
+mod troubleshoot;
 mod ui;
 
 pub use entry::{Stop, VERSION, run_main, serve_main};
@@ -19,4 +20,5 @@ pub use plan_view::PlanView;
 pub use remedy::words;
 pub use removal_args::RemovalArgs;
 pub use table::{Table, clean};
+pub use troubleshoot::{Found, Troubleshoot};
 pub use ui::{Ui, UiArgs};

@@ -1,12 +1,16 @@
 //! kubectl's connection flags, once for the cluster of the command and once, with `hub-` in front, for the hub of a
 //! command that touches two clusters.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use ocm_core::{Failure, Role};
 use secrecy::SecretString;
+
+/// How long one request may take unless the user says otherwise.
+const REQUEST_TIMEOUT: &str = "60s";
 
 /// kubectl's connection flags.
 #[derive(Args, Clone, Debug, Default)]
@@ -58,7 +62,7 @@ pub struct ClientArgs {
     #[arg(long = "as-user-extra", value_name = "KEY=VALUE", global = true, hide_short_help = true)]
     pub as_user_extra: Vec<String>,
     /// How long one request may take, e.g. 30s, 2m; 0 means for ever
-    #[arg(long, value_name = "DURATION", default_value = "60s", global = true, hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", default_value = REQUEST_TIMEOUT, global = true, hide_short_help = true)]
     pub request_timeout: String,
 }
 
@@ -155,6 +159,59 @@ impl ClientArgs {
             || !as_user_extra.is_empty()
     }
 
+    /// The flags that were given, to be typed for another command that shall reach the same server as the same user; none
+    /// where a bearer token is among them, which stands in no other command line.
+    pub fn words(&self) -> Option<Vec<OsString>> {
+        let Self {
+            kubeconfig,
+            context,
+            cluster,
+            user,
+            server,
+            tls_server_name,
+            certificate_authority,
+            insecure_skip_tls_verify,
+            client_certificate,
+            client_key,
+            token,
+            act_as,
+            as_group,
+            as_uid,
+            as_user_extra,
+            request_timeout,
+        } = self;
+        if token.is_some() {
+            return None;
+        }
+        let files = [
+            ("kubeconfig", kubeconfig),
+            ("certificate-authority", certificate_authority),
+            ("client-certificate", client_certificate),
+            ("client-key", client_key),
+        ];
+        let names = [
+            ("context", context),
+            ("cluster", cluster),
+            ("user", user),
+            ("server", server),
+            ("tls-server-name", tls_server_name),
+            ("as", act_as),
+            ("as-uid", as_uid),
+        ];
+        let mut words: Vec<OsString> =
+            files.iter().filter_map(|(flag, file)| Some(word(flag, file.as_ref()?))).collect();
+        words.extend(names.iter().filter_map(|(flag, name)| Some(word(flag, name.as_ref()?))));
+        words.extend(as_group.iter().map(|group| word("as-group", group)));
+        words.extend(as_user_extra.iter().map(|extra| word("as-user-extra", extra)));
+        if *insecure_skip_tls_verify {
+            words.push("--insecure-skip-tls-verify".into());
+        }
+        if request_timeout != REQUEST_TIMEOUT {
+            words.push(word("request-timeout", request_timeout));
+        }
+        Some(words)
+    }
+
     /// Checks what can be checked without a file or a server.
     ///
     /// # Errors
@@ -220,6 +277,15 @@ impl HubArgs {
         self.hub_context.is_some() || self.hub_kubeconfig.is_some()
     }
 
+    /// The flags that were given, to be typed for another command that shall reach the same hub as the same user.
+    pub fn words(&self) -> Vec<OsString> {
+        let Self { hub_kubeconfig, hub_context, hub_tls_server_name, hub_as, hub_as_group } = self;
+        let names = [("hub-context", hub_context), ("hub-tls-server-name", hub_tls_server_name), ("hub-as", hub_as)];
+        let file = hub_kubeconfig.iter().map(|file| word("hub-kubeconfig", file));
+        let names = names.iter().filter_map(|(flag, name)| Some(word(flag, name.as_ref()?)));
+        file.chain(names).chain(hub_as_group.iter().map(|group| word("hub-as-group", group))).collect()
+    }
+
     /// The hub's connection. The kubeconfig and the request time-out of the plain flags serve here too.
     pub fn connection(&self, plain: &Connection) -> Connection {
         let Self { hub_kubeconfig, hub_context, hub_tls_server_name, hub_as, hub_as_group } = self.clone();
@@ -236,6 +302,13 @@ impl HubArgs {
     }
 }
 
+/// A flag with its value as one word.
+fn word(flag: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut word = OsString::from(format!("--{flag}="));
+    word.push(value);
+    word
+}
+
 /// Reads a duration as kubectl writes them (`30s`, `2m30s`, `1h`, a bare number of seconds); zero means none.
 fn duration(flag: &str, text: &str) -> Result<Option<Duration>, Failure> {
     let duration = ocm_core::duration::parse(text).map_err(|error| Failure::usage(format!("{flag}: {error}")))?;
@@ -250,6 +323,22 @@ mod tests {
         let mut args = ClientArgs { request_timeout: "60s".into(), ..ClientArgs::default() };
         change(&mut args);
         args
+    }
+
+    #[test]
+    fn another_command_gets_the_flags_that_were_given_but_no_token() {
+        let given = args(|args| {
+            args.kubeconfig = Some("a b".into());
+            args.context = Some("c1".into());
+            args.as_group = vec!["g".into(), "h".into()];
+            args.insecure_skip_tls_verify = true;
+        });
+        let words = ["--kubeconfig=a b", "--context=c1", "--as-group=g", "--as-group=h", "--insecure-skip-tls-verify"];
+        assert_eq!(given.words().unwrap(), words);
+        assert_eq!(args(|args| args.request_timeout = "5s".into()).words().unwrap(), ["--request-timeout=5s"]);
+        assert_eq!(args(|args| args.token = Some("secret".into())).words(), None);
+        let hub = HubArgs { hub_context: Some("hub".into()), hub_as: Some("me".into()), ..HubArgs::default() };
+        assert_eq!(hub.words(), ["--hub-context=hub", "--hub-as=me"]);
     }
 
     #[test]
