@@ -148,4 +148,6 @@ pub(crate) enum ReportFormat {
     Sarif,
     /// Markdown, for an issue or a chat
     Markdown,
+    /// One HTML file with the chains drawn, and what ends when
+    Html,
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod args;
 mod bundle;
 mod ci;
+mod html;
 mod run;
 mod view;
 

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use ocm_checks::facts::Facts;
 use ocm_checks::finding::Id;
-use ocm_checks::judge::{Report, judge};
+use ocm_checks::judge::{Report, Unknown, judge};
 use ocm_checks::registry::check;
-use ocm_checks::snapshot::Snapshot;
+use ocm_checks::snapshot::{Probe, Snapshot};
 use ocm_checks::suppress::Suppression;
 use ocm_cli::Ui;
 use ocm_core::name::is_cluster_name;
-use ocm_core::{Event, Exit, Failure, Narrator, duration, nearest};
+use ocm_core::{Event, Exit, Failure, Narrator, Reason, duration, nearest};
 use ocm_flows::troubleshoot::{Sides, observe, side_of};
 use ocm_kube::{Connection, HubArgs, connect};
 
@@ -21,6 +21,8 @@ use crate::{bundle, view};
 
 /// Time between two looks of --wait.
 const PAUSE: Duration = Duration::from_secs(3);
+/// How long it goes by what the hub has answered to the credentials of agents: a token is not sent with every look.
+const PROBES: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let TroubleshootArgs {
@@ -50,22 +52,35 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     if let Some(from) = from {
         let mut snapshot = bundle::read(&from)?;
+        name_contexts(&mut snapshot, client.context, hub.hub_context);
         if !clusters.is_empty() {
             within(&snapshot, &clusters)?;
             snapshot.clusters = clusters;
         }
         let report = judge(&snapshot, &suppressions);
         view::report(&ui, output, fail_on, &snapshot, &report)?;
+        if view::lacks_context(output, &snapshot, &report) {
+            ui.tell(Event::note(
+                "the commands name no context, for the bundle was made elsewhere: name yours with --context and --hub-context",
+            ));
+        }
         return Ok(exit(&report, fail_on));
     }
     let sides = sides(&client.connection()?, &hub, &ui).await?;
     // None: later than any time that can be told.
     let until = Instant::now().checked_add(timeout);
+    let mut probed: Option<(Instant, Vec<Probe>)> = None;
     let (snapshot, report, exit) = loop {
-        let snapshot: Snapshot = observe(&sides, &clusters, all_clusters, ui.clone()).await?;
+        let known = probed.as_ref().filter(|(at, probes)| at.elapsed() < PROBES && !probes.is_empty());
+        let known = known.map(|(_, probes)| probes.clone());
+        let is_asked = known.is_none();
+        let snapshot: Snapshot = observe(&sides, &clusters, all_clusters, known, ui.clone()).await?;
+        if is_asked {
+            probed = Some((Instant::now(), snapshot.probes.clone()));
+        }
         let report = judge(&snapshot, &suppressions);
         let exit = exit(&report, fail_on);
-        if !wait || exit == Exit::Ok {
+        if !wait || exit == Exit::Ok || waits_in_vain(&report, exit) {
             break (snapshot, report, exit);
         }
         if until.is_some_and(|until| until.saturating_duration_since(Instant::now()) < PAUSE) {
@@ -77,14 +92,38 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     // The report first: a file that cannot be written takes nothing away from it.
     view::report(&ui, output, fail_on, &snapshot, &report)?;
     if let Some(file) = file {
-        bundle::write(&file, &snapshot, &report)?;
+        let unreadable = bundle::write(&file, &snapshot, &report)?;
         ui.tell(Event::note(format!(
             "wrote {}: without values of Secrets and without what looks like a credential, but with names, addresses and \
              last log lines; read it before you pass it on",
             file.display()
         )));
+        if let Some(why) = unreadable {
+            ui.tell(Event::warning(format!("--from will not read {}: {why}", file.display())));
+        }
     }
     Ok(exit)
+}
+
+/// Lets commands name the contexts of whoever pastes them; those in a bundle are its author's. As where clusters are looked
+/// at, --context alone is a hub or a managed cluster, whichever there is, and with both the managed cluster.
+fn name_contexts(snapshot: &mut Snapshot, target: Option<String>, hub: Option<String>) {
+    let (of_hub, of_managed) = match (&hub, &snapshot.managed) {
+        (None, None) => (target, None),
+        _ => (hub, target),
+    };
+    if let Some(hub) = &mut snapshot.hub {
+        hub.context = of_hub;
+    }
+    if let Some(managed) = &mut snapshot.managed {
+        managed.context = of_managed;
+    }
+}
+
+/// Whether nothing is left to wait for: rights do not come by themselves.
+fn waits_in_vain(report: &Report, exit: Exit) -> bool {
+    let forbidden = |unknown: &Unknown| unknown.trouble.reason == Reason::Forbidden;
+    exit == Exit::Inconclusive && report.unknown.iter().all(forbidden)
 }
 
 /// Whether a bundle tells of these clusters.
@@ -163,4 +202,29 @@ fn suppressions(texts: &[String], file: Option<&Path>) -> Result<Vec<Suppression
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_checks::snapshot::{HubSide, ManagedSide};
+
+    use super::*;
+
+    #[test]
+    fn contexts_are_those_that_were_given_for_the_sides_that_there_are() {
+        let named = |is_hub: bool, is_managed: bool, target: Option<&str>, hub: Option<&str>| {
+            let theirs = Some("theirs".to_owned());
+            let empty = serde_json::json!({"format": 1, "observed": "2026-03-01T12:00:00Z"});
+            let mut snapshot: Snapshot = serde_json::from_value(empty).unwrap();
+            snapshot.hub = is_hub.then(|| HubSide { context: theirs.clone(), ..HubSide::default() });
+            snapshot.managed = is_managed.then(|| ManagedSide { context: theirs.clone(), ..ManagedSide::default() });
+            name_contexts(&mut snapshot, target.map(str::to_owned), hub.map(str::to_owned));
+            (snapshot.hub.and_then(|side| side.context), snapshot.managed.and_then(|side| side.context))
+        };
+        let (one, other) = (Some("one".to_owned()), Some("other".to_owned()));
+        assert_eq!(named(true, true, None, None), (None, None));
+        assert_eq!(named(true, false, Some("one"), None), (one.clone(), None));
+        assert_eq!(named(false, true, Some("one"), None), (None, one.clone()));
+        assert_eq!(named(true, true, Some("one"), Some("other")), (other, one));
+    }
 }

@@ -13,7 +13,7 @@ use ocm_core::{Event, Failure, Narrator};
 use serde_json::{Value, json};
 
 use crate::args::{FailOn, ReportFormat};
-use crate::ci;
+use crate::{ci, html};
 
 /// How many clusters of a group are named.
 const NAMED: usize = 5;
@@ -34,11 +34,13 @@ pub(crate) fn list(ui: &Ui, format: ReportFormat) -> Result<(), Failure> {
             ui.out(&table.render());
         }
         ReportFormat::Name => checks().for_each(|check| ui.line(&check.id.to_string())),
-        ReportFormat::Jsonl => checks().for_each(|check| ui.line(&entry(check).to_string())),
+        ReportFormat::Jsonl => {
+            ui.out(&checks().map(|check| Format::json_line(&entry(check))).collect::<Result<String, _>>()?)
+        }
         ReportFormat::Markdown => ui.out(&page::index()),
         ReportFormat::Yaml => ui.out(&document(Format::Yaml, &checks().map(entry).collect::<Vec<_>>())?),
         ReportFormat::Json => ui.out(&document(Format::Json, &checks().map(entry).collect::<Vec<_>>())?),
-        ReportFormat::Junit | ReportFormat::Sarif => {
+        ReportFormat::Junit | ReportFormat::Sarif | ReportFormat::Html => {
             return Err(Failure::usage("--list has no such format").hint("table, json, jsonl, yaml, name or markdown"));
         }
     }
@@ -71,18 +73,27 @@ pub(crate) fn report(
     report: &Report,
 ) -> Result<(), Failure> {
     match format {
-        ReportFormat::Table => people(ui, snapshot, report, false),
-        ReportFormat::Wide => people(ui, snapshot, report, true),
+        ReportFormat::Table | ReportFormat::Wide => {
+            ui.out(&people(snapshot, report, format == ReportFormat::Wide));
+            if let Some(finding) = report.findings.first() {
+                ui.tell(Event::note(format!(
+                    "more about a finding: kubectl ocm troubleshoot --explain {}",
+                    finding.id
+                )));
+            }
+        }
         ReportFormat::Json => ui.out(&document(Format::Json, &whole(snapshot, report))?),
         ReportFormat::Yaml => ui.out(&document(Format::Yaml, &whole(snapshot, report))?),
         ReportFormat::Jsonl => {
-            report.findings.iter().for_each(|finding| ui.line(&value(snapshot, finding).to_string()));
-            ui.line(&summary(snapshot, report).to_string());
+            let findings = report.findings.iter().map(|finding| Format::json_line(&value(snapshot, finding)));
+            let summary = std::iter::once_with(|| Format::json_line(&summary(snapshot, report)));
+            ui.out(&findings.chain(summary).collect::<Result<String, _>>()?);
         }
         ReportFormat::Name => report.findings.iter().for_each(|finding| ui.line(&name(finding))),
         ReportFormat::Junit => ui.out(&ci::junit(report, fail_on)),
         ReportFormat::Sarif => ui.out(&document(Format::Json, &ci::sarif(report))?),
         ReportFormat::Markdown => ui.out(&markdown(snapshot, report)),
+        ReportFormat::Html => ui.out(&html::report(snapshot, report)),
     }
     Ok(())
 }
@@ -126,21 +137,48 @@ fn whole(snapshot: &Snapshot, report: &Report) -> Value {
     whole
 }
 
+/// The context that commands for a side name.
+fn context(snapshot: &Snapshot, side: Side) -> Option<&str> {
+    match side {
+        Side::Hub => snapshot.hub.as_ref()?.context.as_deref(),
+        Side::Managed => snapshot.managed.as_ref()?.context.as_deref(),
+    }
+}
+
+/// Whether a report has commands for a cluster that was looked at which name no context, in a format that shows them.
+pub(crate) fn lacks_context(format: ReportFormat, snapshot: &Snapshot, report: &Report) -> bool {
+    let is_seen = |side: Side| match side {
+        Side::Hub => snapshot.hub.is_some(),
+        Side::Managed => snapshot.managed.is_some(),
+    };
+    let lacks = |next: &Next| match next {
+        Next::Command { side, .. } => is_seen(*side) && context(snapshot, *side).is_none(),
+        Next::Text(_) => false,
+    };
+    let has_none = matches!(format, ReportFormat::Name | ReportFormat::Junit | ReportFormat::Sarif);
+    !has_none && report.findings.iter().flat_map(|finding| &finding.next).any(lacks)
+}
+
 /// What to do next, as it is typed: with the context of its cluster.
 pub(crate) fn words(snapshot: &Snapshot, next: &Next) -> String {
     match next {
         Next::Text(text) => text.clone(),
-        Next::Command { side, line } => {
-            let context = match side {
-                Side::Hub => snapshot.hub.as_ref().and_then(|hub| hub.context.as_ref()),
-                Side::Managed => snapshot.managed.as_ref().and_then(|managed| managed.context.as_ref()),
-            };
-            match context {
-                Some(context) => format!("{line} --context {}", ocm_core::token::shell(context)),
-                None => line.clone(),
-            }
-        }
+        Next::Command { side, line } => match context(snapshot, *side) {
+            // One that cannot be shown as it is is left to whoever types the command.
+            Some(context) if clean(context) != context => format!("{line} --context NAME"),
+            Some(context) => format!("{line} --context {}", ocm_core::token::shell(context)),
+            None => line.clone(),
+        },
     }
+}
+
+/// What to do next, for people: what is a command is told from what is not.
+fn labelled(snapshot: &Snapshot, next: &Next) -> String {
+    let label = match next {
+        Next::Command { .. } => "next",
+        Next::Text(_) => "hint",
+    };
+    format!("  {label}: {}", words(snapshot, next))
 }
 
 /// Findings of one check with one cause, over several clusters.
@@ -185,7 +223,7 @@ fn count(number: usize, one: &str) -> String {
 }
 
 /// Where the clusters stand: a line each for a few, numbers for many.
-fn headlines(report: &Report) -> Vec<String> {
+pub(crate) fn headlines(report: &Report) -> Vec<String> {
     let unwell: Vec<_> = report.clusters.iter().filter(|standing| standing.way != Way::Done).collect();
     if report.clusters.len() <= NAMED {
         return report.clusters.iter().map(|standing| format!("{}: {}", standing.name, standing.headline)).collect();
@@ -200,7 +238,7 @@ fn headlines(report: &Report) -> Vec<String> {
 }
 
 /// The numbers at the end.
-fn totals(report: &Report) -> String {
+pub(crate) fn totals(report: &Report) -> String {
     let errors = report.at_least(Severity::Error).count();
     let warnings = report.findings.len() - errors;
     let counts = &report.counts;
@@ -215,7 +253,7 @@ fn totals(report: &Report) -> String {
     text
 }
 
-fn why_unknown(unknown: &Unknown) -> String {
+pub(crate) fn why_unknown(unknown: &Unknown) -> String {
     let ids: Vec<String> = unknown.ids.iter().map(ToString::to_string).collect();
     let mut text = format!("{} could not be checked: {}", ids.join(", "), unknown.trouble.message);
     if let Some(rule) = &unknown.trouble.rule {
@@ -224,86 +262,189 @@ fn why_unknown(unknown: &Unknown) -> String {
     text
 }
 
-fn people(ui: &Ui, snapshot: &Snapshot, report: &Report, wide: bool) {
-    let say = |text: String| ui.line(text.trim_end());
-    headlines(report).into_iter().for_each(say);
+fn people(snapshot: &Snapshot, report: &Report, wide: bool) -> String {
+    let mut lines = headlines(report);
     if report.clusters.is_empty() && report.findings.is_empty() {
-        say("no cluster was looked at".to_owned());
+        lines.push("no cluster was looked at".to_owned());
     }
     let is_fleet = report.clusters.len() > 1;
     for Group { first, clusters } in groups(&report.findings) {
-        ui.line("");
         let severity = page::severity(first.severity);
         let of = match (is_fleet, clusters.as_slice()) {
             (false, _) | (true, []) => String::new(),
             (true, [one]) => format!(" {one}"),
             (true, several) => format!(" {} clusters", several.len()),
         };
-        say(format!("{} {severity}{of}: {}", first.id, first.summary));
+        lines.push(String::new());
+        lines.push(format!("{} {severity}{of}: {}", first.id, first.summary));
         if clusters.len() > 1 {
-            say(format!("  clusters: {}", some_names(&clusters)));
+            lines.push(format!("  clusters: {}", some_names(&clusters)));
         }
-        first.evidence.iter().for_each(|line| say(format!("  seen: {line}")));
+        lines.extend(first.evidence.iter().map(|line| format!("  seen: {line}")));
         if !first.cause.is_empty() {
-            say(format!("  because: {}", first.cause));
+            lines.push(format!("  because: {}", first.cause));
         }
-        first.next.iter().for_each(|next| say(format!("  next: {}", words(snapshot, next))));
+        lines.extend(first.next.iter().map(|next| labelled(snapshot, next)));
         if wide {
-            first.objects.iter().for_each(|object| say(format!("  object: {object}")));
-            let follows = |follows: &Finding| say(format!("  consequence: {} {}", follows.id, follows.summary));
-            first.consequences.iter().for_each(follows);
+            lines.extend(first.objects.iter().map(|object| format!("  object: {object}")));
+            let follows = |follows: &Finding| format!("  consequence: {} {}", follows.id, follows.summary);
+            lines.extend(first.consequences.iter().map(follows));
         } else if !first.consequences.is_empty() {
             let ids: Vec<String> = first.consequences.iter().map(|follows| follows.id.to_string()).collect();
-            say(format!("  explains: {}", some_names(&ids.iter().map(String::as_str).collect::<Vec<_>>())));
+            lines.push(format!("  explains: {}", some_names(&ids.iter().map(String::as_str).collect::<Vec<_>>())));
         }
     }
-    ui.line("");
-    say(totals(report));
-    for unknown in &report.unknown {
-        say(format!("  {}", why_unknown(unknown)));
-    }
+    lines.push(String::new());
+    lines.push(totals(report));
+    lines.extend(report.unknown.iter().map(|unknown| format!("  {}", why_unknown(unknown))));
     if wide {
         for skipped in &report.skipped {
             let ids: Vec<String> = skipped.ids.iter().map(ToString::to_string).collect();
-            say(format!("  left out, {}: {}", skipped.why, ids.join(", ")));
+            lines.push(format!("  left out, {}: {}", skipped.why, ids.join(", ")));
         }
         for suppressed in &report.suppressed {
             let (finding, reason) = (&suppressed.finding, &suppressed.reason);
-            say(format!("  suppressed, {reason}: {} {}", name(finding), finding.summary));
+            lines.push(format!("  suppressed, {reason}: {} {}", name(finding), finding.summary));
         }
     }
-    if let Some(finding) = report.findings.first() {
-        ui.tell(Event::note(format!("more about a finding: kubectl ocm troubleshoot --explain {}", finding.id)));
-    }
+    lines.iter().map(|line| clean(line.trim_end()) + "\n").collect()
+}
+
+/// The most backticks that stand side by side in a text.
+fn backticks(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+}
+
+/// A text as code within a line of Markdown: what clusters say becomes no markup, and nothing of it is altered that can be
+/// seen.
+fn code(text: &str) -> String {
+    let text = clean(text);
+    // As Markdown has it: more backticks around than within, and a blank between those and its own.
+    let ticks = "`".repeat(backticks(&text) + 1);
+    let is_padded = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
+    let blank = if is_padded { " " } else { "" };
+    format!("{ticks}{blank}{text}{blank}{ticks}")
+}
+
+/// Commands as a block of Markdown, each as it is pasted.
+fn block(commands: &[String]) -> String {
+    let lines: Vec<String> = commands.iter().map(|line| clean(line)).collect();
+    let most = lines.iter().map(|line| backticks(line)).max().unwrap_or_default();
+    let fence = "`".repeat((most + 1).max(3));
+    format!("{fence}text\n{}\n{fence}\n", lines.join("\n"))
 }
 
 fn markdown(snapshot: &Snapshot, report: &Report) -> String {
-    // What clusters say must not become markup.
-    let quoted = |text: &str| clean(text).replace('`', "'");
     let mut text = String::new();
     for line in headlines(report) {
-        text += &format!("**`{}`**\n\n", quoted(&line));
+        text += &format!("**{}**\n\n", code(&line));
     }
     for Group { first, clusters } in groups(&report.findings) {
-        text += &format!("### {} {}: `{}`\n\n", first.id, page::severity(first.severity), quoted(&first.summary));
+        text += &format!("### {} {}: {}\n\n", first.id, page::severity(first.severity), code(&first.summary));
         if clusters.len() > 1 {
-            text += &format!("{} clusters: `{}`\n\n", clusters.len(), quoted(&some_names(&clusters)));
+            text += &format!("{} clusters: {}\n\n", clusters.len(), code(&some_names(&clusters)));
         }
         for line in &first.evidence {
-            text += &format!("- `{}`\n", quoted(line));
+            text += &format!("- {}\n", code(line));
         }
         if !first.cause.is_empty() {
-            text += &format!("\nBecause `{}`.\n", quoted(&first.cause));
+            text += &format!("\nBecause {}.\n", code(&first.cause));
         }
-        let commands: Vec<String> = first.next.iter().map(|next| clean(&words(snapshot, next))).collect();
+        let (commands, hints): (Vec<&Next>, Vec<&Next>) =
+            first.next.iter().partition(|next| matches!(next, Next::Command { .. }));
         if !commands.is_empty() {
-            text += &format!("\n```text\n{}\n```\n", commands.join("\n").replace("```", "'''"));
+            let commands: Vec<String> = commands.into_iter().map(|next| words(snapshot, next)).collect();
+            text += &format!("\n{}", block(&commands));
+        }
+        if !hints.is_empty() {
+            text.push('\n');
+        }
+        for hint in hints {
+            text += &format!("- hint: {}\n", code(&words(snapshot, hint)));
         }
         text.push('\n');
     }
     text += &format!("{}\n", totals(report));
     for unknown in &report.unknown {
-        text += &format!("\n- `{}`\n", quoted(&why_unknown(unknown)));
+        text += &format!("\n- {}\n", code(&why_unknown(unknown)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_checks::judge::Counts;
+    use ocm_checks::snapshot::HubSide;
+
+    use super::*;
+
+    /// What a shell, a terminal or Markdown would act upon.
+    const NAME: &str = "``x```;touch owned; ```\n`$(touch owned)` it's \"\\ \u{9b}31m\u{202e}\u{200b}\u{feff}!ü";
+
+    fn hub(context: &str) -> Snapshot {
+        let side = HubSide { context: Some(context.to_owned()), ..HubSide::default() };
+        let snapshot = json!({"format": 1, "observed": "2026-03-01T12:00:00Z", "hub": side});
+        serde_json::from_value(snapshot).unwrap()
+    }
+
+    fn report(finding: Finding) -> Report {
+        let (clusters, suppressed, unknown, skipped) = Default::default();
+        Report { clusters, findings: vec![finding], suppressed, counts: Counts::default(), unknown, skipped }
+    }
+
+    /// The words that a shell makes of a line, instead of running it.
+    fn pasted(line: &str) -> Vec<String> {
+        let script = format!("kubectl() {{ printf '%s\\0' \"$@\"; }}\n{line}\n");
+        let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_pasted_command_has_the_words_of_the_cluster_in_every_format_of_people() {
+        let finding = Finding::error(NAME).seen(NAME).because(NAME).advise(NAME);
+        let finding = finding.run(Side::Hub, "kubectl get csr/{} -n {}", &[NAME, "a"]);
+        let (snapshot, report) = (hub("it's `mine`"), report(finding));
+        let wanted = ["get", &format!("csr/{NAME}"), "-n", "a", "--context", "it's `mine`"];
+        for wide in [false, true] {
+            let text = people(&snapshot, &report, wide);
+            let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  next: ")).collect();
+            assert_eq!(lines.len(), 1, "{text}");
+            assert_eq!(pasted(lines[0]), wanted);
+            assert_eq!(text.lines().filter(|line| line.starts_with("  hint: ")).count(), 1, "{text}");
+        }
+        let text = markdown(&snapshot, &report);
+        let lines: Vec<&str> = text.lines().collect();
+        let fences: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].starts_with("````")).collect();
+        let [from, until] = fences[..] else { panic!("{text}") };
+        assert_eq!(lines[from], format!("{}text", lines[until]), "{text}");
+        assert_eq!(until - from, 2, "one command: {text}");
+        assert_eq!(pasted(lines[from + 1]), wanted);
+        let json = value(&snapshot, &report.findings[0]);
+        assert_eq!(pasted(json["next"][1].as_str().unwrap()), wanted);
+    }
+
+    #[test]
+    fn code_ends_where_its_text_ends() {
+        for (text, wanted) in [("a", "`a`"), ("a`b", "``a`b``"), ("```a", "```` ```a ````"), (" a ", "`  a  `")] {
+            assert_eq!(code(text), wanted);
+        }
+        assert_eq!(block(&["a".to_owned()]), "```text\na\n```\n");
+        assert_eq!(block(&["```".to_owned(), "a".to_owned()]), "````text\n```\na\n````\n");
+    }
+
+    #[test]
+    fn a_context_that_cannot_be_shown_is_left_open_and_one_that_is_missing_is_told() {
+        let next = Next::Command { side: Side::Hub, line: "kubectl get x".to_owned() };
+        assert_eq!(words(&hub("a\nb"), &next), "kubectl get x --context NAME");
+        let report = report(Finding::error("x").run(Side::Hub, "kubectl get x", &[]));
+        assert!(!lacks_context(ReportFormat::Table, &hub("a"), &report));
+        let mut snapshot = hub("a");
+        snapshot.hub.as_mut().unwrap().context = None;
+        assert!(lacks_context(ReportFormat::Table, &snapshot, &report));
+        assert!(!lacks_context(ReportFormat::Name, &snapshot, &report), "names are no commands");
+        snapshot.hub = None;
+        assert!(!lacks_context(ReportFormat::Table, &snapshot, &report), "nobody looked at the hub");
+    }
 }

@@ -91,6 +91,7 @@ fn hub(asked: &Asked) -> Reply {
                 "singularName": "", "namespaced": false, "kind": "ManagedCluster", "verbs": ["list"]}]});
             Reply::Json(200, found.to_string())
         }
+        () if has("/managedclusters/c0001") => Reply::Json(200, cluster(1).to_string()),
         () if has("/managedclusters") => page("ManagedCluster", line, cluster),
         () if has("/leases?") => page("Lease", line, lease),
         () if has("/clustermanagers") => list(
@@ -164,7 +165,7 @@ fn a_bundle_gives_the_same_report_elsewhere_in_every_format() {
     assert_eq!(std::fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
     let nobody = Cli::new();
     let from = |words: &[&str]| troubleshoot(&nobody, &[&["--from", &path], words].concat());
-    assert_eq!(from(&[]).stdout, live.stdout);
+    assert_eq!(from(&["--context", "hub"]).stdout, live.stdout);
     let again = troubleshoot(&cli, &["--context", "hub", "--bundle", &path]);
     assert!(again.exit == 2 && again.stderr.contains("bundles do not replace files"), "{again}");
 
@@ -229,6 +230,14 @@ fn a_bundle_tells_of_its_clusters_alone_and_never_in_the_reports_place() {
     std::fs::File::create(&large).and_then(|file| file.set_len((64 << 20) + 1)).expect("a sparse file");
     let run = troubleshoot(&cli, &["--from", &large.display().to_string()]);
     assert!(run.exit == 2 && run.stderr.contains("larger than 64 MiB"), "{run}");
+    // Small objects, and many of them.
+    let works = vec!["{}"; 200_001].join(",");
+    let bundle = format!(
+        r#"{{"kind": "TroubleshootBundle", "snapshot": {{"format": 1, "observed": "{NOW}", "hub": {{"works": {{"read": [{works}]}}}}}}}}"#
+    );
+    let many = cli.write("many.json", &bundle).display().to_string();
+    let run = troubleshoot(&cli, &["--from", &many]);
+    assert!(run.exit == 2 && run.stderr.contains("it has 200001 objects"), "{run}");
     // Longer than any clock goes.
     let run = troubleshoot(&cli, &["--context", "hub", "--timeout", "18446744073709551615"]);
     assert_eq!(run.exit, 3, "{run}");
@@ -273,6 +282,100 @@ fn what_may_not_be_read_makes_the_outcome_inconclusive_and_names_the_right() {
     assert!(run.stdout.contains("OCM3101, OCM3103 could not be checked"), "{run}");
     assert!(run.stdout.contains("this right would allow it: list leases.coordination.k8s.io\n"), "{run}");
     assert_eq!(troubleshoot(&cli, &["--context", "hub", "--fail-on", "never"]).exit, 0);
+    // Rights do not come by themselves.
+    let run = troubleshoot(&cli, &["--context", "hub", "--wait", "--timeout", "1h"]);
+    assert_eq!(run.exit, 4, "{run}");
+}
+
+#[test]
+fn every_right_that_is_missing_is_named_as_itself() {
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "clustermanager-lock",
+        "namespace": "open-cluster-management"}, "spec": {"holderIdentity": "cluster-manager-1-a_b"}});
+    for (part, rule) in [
+        ("/pods?", "list pods in namespace open-cluster-management"),
+        ("/mutatingwebhookconfigurations", "list mutatingwebhookconfigurations.admissionregistration.k8s.io"),
+        ("/validatingwebhookconfigurations", "list validatingwebhookconfigurations.admissionregistration.k8s.io"),
+        ("/endpointslices", "list endpointslices.discovery.k8s.io in namespace open-cluster-management-hub"),
+    ] {
+        let lease = lease.to_string();
+        let server = Server::start(move |_, asked| match asked.line.as_str() {
+            // The metadata of pods is read without a query.
+            line if line.contains(part) || (part == "/pods?" && line.ends_with("/pods")) => forbidden("it"),
+            line if line.contains("/leases/clustermanager-lock") => Reply::Json(200, lease.clone()),
+            line if line.contains("/pods") => list("Pod", &[], None),
+            _ => hub(asked),
+        });
+        let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+        let run = troubleshoot(&cli, &["c0001", "--context", "hub"]);
+        assert!(run.stdout.contains(&format!("this right would allow it: {rule}\n")), "{part}: {run}");
+    }
+}
+
+#[test]
+fn where_the_policy_engine_is_not_served_nobody_needs_rights_for_it() {
+    let hub_of = |is_served: bool| {
+        Server::start(move |_, asked| match asked.line.as_str() {
+            line if line.ends_with("/apis/policy.kubectl-ocm.dev") && !is_served => {
+                Reply::Json(404, "404 page not found\n".to_owned())
+            }
+            line if line.contains("/apis/policy.kubectl-ocm.dev/") || line.contains("/ocm-policy-engine/") => {
+                forbidden("it")
+            }
+            _ => hub(asked),
+        })
+    };
+    let run = |server: &Server| {
+        let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+        troubleshoot(&cli, &["c0001", "--context", "hub"])
+    };
+    let absent = run(&hub_of(false));
+    assert!(absent.exit == 0 && !absent.stdout.contains("could not be checked"), "{absent}");
+    let there = run(&hub_of(true));
+    assert!(there.stdout.contains("list hubpolicies.policy.kubectl-ocm.dev"), "{there}");
+}
+
+#[test]
+fn an_operator_in_another_namespace_is_the_operator() {
+    let hub_of = |namespaces: &'static [&'static str]| {
+        Server::start(move |_, asked| match asked.line.as_str() {
+            line if line.contains("/open-cluster-management/deployments/cluster-manager") => {
+                let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404,
+                    "reason": "NotFound", "message": "not found"});
+                Reply::Json(404, status.to_string())
+            }
+            line if line.contains("/apis/apps/v1/deployments?") => {
+                let found: Vec<Value> = namespaces.iter().map(|of| deployment(of, "cluster-manager")).collect();
+                list("Deployment", &found, None)
+            }
+            _ => hub(asked),
+        })
+    };
+    let cli_of = |server: &Server| Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let server = hub_of(&["operators"]);
+    let elsewhere = troubleshoot(&cli_of(&server), &["c0001", "--context", "hub"]);
+    assert!(elsewhere.exit == 0 && !elsewhere.stdout.contains("it does not exist"), "{elsewhere}");
+
+    let server = hub_of(&[]);
+    let cli = cli_of(&server);
+    let file = cli.home().join("bundle.json").display().to_string();
+    let missing = troubleshoot(&cli, &["c0001", "--context", "hub", "--bundle", &file]);
+    assert!(missing.stdout.contains("it does not exist") && missing.stdout.contains(" --context hub\n"), "{missing}");
+    // The contexts of whoever wrote the bundle are not those of whoever pastes the commands.
+    let from = |words: &[&str]| troubleshoot(&Cli::new(), &[&["--from", &file], words].concat());
+    let theirs = from(&[]);
+    assert!(!theirs.stdout.contains(" --context hub") && theirs.stderr.contains("name no context"), "{theirs}");
+    let mine = from(&["--context", "mine"]);
+    assert!(mine.stdout.contains(" --context mine\n") && !mine.stderr.contains("name no context"), "{mine}");
+}
+
+#[test]
+fn of_one_cluster_nothing_of_others_is_in_its_bundle() {
+    let (_server, cli) = fleet();
+    let file = cli.home().join("one.json");
+    let run = troubleshoot(&cli, &["c0001", "--context", "hub", "--bundle", &file.display().to_string()]);
+    assert_eq!(run.exit, 0, "{run}");
+    let bundle = std::fs::read_to_string(&file).expect("it was written");
+    assert!(bundle.contains("c0001") && !bundle.contains("c0002"), "{bundle}");
 }
 
 #[test]

@@ -58,6 +58,21 @@ impl Step {
         Self::ALL.iter().position(|step| *step == self).unwrap_or_default() + 1
     }
 
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Klusterlet => "Klusterlet",
+            Self::Agents => "agents",
+            Self::Registered => "registered",
+            Self::Accepted => "accepted",
+            Self::Certificate => "certificate",
+            Self::Joined => "joined",
+            Self::Available => "available",
+            Self::Works => "works",
+        }
+    }
+
     /// What a cluster waits for before it.
     pub const fn waits(self) -> &'static str {
         match self {
@@ -86,6 +101,8 @@ pub enum Way {
     SeenUpTo(Step),
     /// It is being removed from the hub.
     Leaving,
+    /// The hub's managed clusters could not be read, so that nothing can be said.
+    Unseen,
 }
 
 /// Where a cluster stands.
@@ -156,6 +173,10 @@ pub(crate) fn standing(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes
             let why = cause.map_or_else(|| step.waits().to_owned(), |cause| cause.summary.clone());
             format!("stopped at step {} of {total}: {why}", step.number())
         }
+        Way::Unseen => match cause {
+            Some(cause) => cause.summary.clone(),
+            None => "where it stands cannot be told: the hub's managed clusters could not be read".to_owned(),
+        },
         Way::Leaving => match cause {
             Some(cause) => cause.summary.clone(),
             None => "is being removed from the hub".to_owned(),
@@ -182,7 +203,7 @@ fn way(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes<'_>) -> Way {
     match cluster.phase() {
         Some(Phase::Detaching) => Way::Leaving,
         // A finding may know better than the condition: the lease is old.
-        Some(Phase::Available) if cluster.is_fresh(facts.now) == Some(false) => Way::StoppedAt(Step::Available),
+        Some(Phase::Available) if cluster.is_silent(facts.now) == Some(true) => Way::StoppedAt(Step::Available),
         Some(Phase::Available) if causes.has_works(cluster.name) => Way::StoppedAt(Step::Works),
         Some(Phase::Available) => Way::Done,
         Some(Phase::Joined | Phase::Unavailable | Phase::Unknown) => Way::StoppedAt(Step::Available),
@@ -191,15 +212,24 @@ fn way(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes<'_>) -> Way {
             let issued = cluster.requests.iter().any(|request| request.state == State::Issued);
             Way::StoppedAt(if issued || cluster.is_aws() { Step::Joined } else { Step::Certificate })
         }
-        Some(Phase::Pending) if !cluster.requests.is_empty() || cluster.is_aws() => Way::StoppedAt(Step::Accepted),
+        Some(Phase::Pending) if !cluster.requests.is_empty() || cluster.is_aws() || !requests_were_read(facts) => {
+            Way::StoppedAt(Step::Accepted)
+        }
         // The agent has not come so far, or the hub does not know it.
         Some(Phase::Pending) | None => before_the_hub(facts, cluster),
     }
 }
 
+fn requests_were_read(facts: &Facts<'_>) -> bool {
+    facts.snapshot.hub.as_ref().is_some_and(|hub| hub.requests.read().is_some())
+}
+
 /// The steps on the managed cluster.
 fn before_the_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Way {
-    let Some(managed) = &facts.snapshot.managed else { return Way::StoppedAt(Step::Registered) };
+    let unread = facts.snapshot.hub.as_ref().is_some_and(|hub| hub.clusters.read().is_none());
+    let Some(managed) = &facts.snapshot.managed else {
+        return if unread { Way::Unseen } else { Way::StoppedAt(Step::Registered) };
+    };
     let Some(agent) = cluster.agent else { return Way::StoppedAt(Step::Klusterlet) };
     let hub_was_read = facts.snapshot.hub.as_ref().is_some_and(|hub| hub.clusters.read().is_some());
     if !hub_was_read && agent.is_registered(facts.now) == Some(true) {

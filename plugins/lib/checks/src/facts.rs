@@ -96,7 +96,11 @@ impl<'a> Facts<'a> {
         if let Some(managed) = &snapshot.managed {
             for (name, agent) in agents(managed, &snapshot.probes) {
                 if wanted(name) {
-                    clusters.entry(name).or_default().agent = Some(agent);
+                    let known = &mut clusters.entry(name).or_default().agent;
+                    // With two hubs a name is registered twice: the agent of the one that is looked at is meant.
+                    if known.is_none() || !is_elsewhere(snapshot, &agent) {
+                        *known = Some(agent);
+                    }
                 }
             }
         }
@@ -125,6 +129,20 @@ impl<'a> Facts<'a> {
             None => "an unknown time".to_owned(),
         }
     }
+}
+
+/// Whether an agent is known to register with another hub than the one that was looked at.
+fn is_elsewhere(snapshot: &Snapshot, agent: &Agent<'_>) -> bool {
+    let secret = agent.side.bootstrap.read().and_then(Option::as_ref);
+    let likeness = snapshot.hub.as_ref().zip(secret).and_then(|(hub, secret)| likeness(hub, secret));
+    likeness == Some(Likeness::OtherHub)
+}
+
+/// Whether two agents are known to register with different hubs: neither an address nor an authority is the same.
+pub fn are_of_two_hubs(one: &AgentSide, other: &AgentSide) -> bool {
+    let kubeconfig = |side: &AgentSide| side.bootstrap.read()?.as_ref()?.kubeconfig.clone();
+    let (Some(one), Some(other)) = (kubeconfig(one), kubeconfig(other)) else { return false };
+    one.server != other.server && !one.authorities.iter().any(|authority| other.authorities.contains(authority))
 }
 
 /// Gives every cluster what the hub has of it.
@@ -276,6 +294,13 @@ impl Cluster<'_> {
         Some(now.duration_since(self.heard()?) < self.lease_period() * 2)
     }
 
+    /// Whether the agent has been silent for so long that no restart explains it: a new pod waits until the leader lease of
+    /// the former one has run out, and renews at its next turn. None: there is no lease, or it was never renewed.
+    pub fn is_silent(&self, now: Timestamp) -> Option<bool> {
+        let longest = self.lease_period() + SignedDuration::from_secs(LEADER) + RETRY;
+        Some(now.duration_since(self.heard()?) >= longest.max(self.lease_period() * 2))
+    }
+
     /// Whether it registers by AWS IAM, without certificates.
     pub fn is_aws(&self) -> bool {
         let arn = |object: &ManagedCluster| {
@@ -303,6 +328,6 @@ impl Cluster<'_> {
 
     /// Whether the hub hears from the agent and calls the cluster available: what else says otherwise is behind.
     pub fn is_well(&self, now: Timestamp) -> bool {
-        self.phase() == Some(Phase::Available) && self.is_fresh(now).unwrap_or(true)
+        self.phase() == Some(Phase::Available) && !self.is_silent(now).unwrap_or_default()
     }
 }

@@ -15,3 +15,4 @@ pub mod registry;
 pub mod snapshot;
 pub mod suppress;
 mod text;
+pub mod timeline;

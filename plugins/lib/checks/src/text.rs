@@ -5,8 +5,8 @@ use ocm_core::token::shell;
 /// What stands for a value that no command can be given.
 const UNSAYABLE: &str = "NAME";
 
-/// A command of words with blanks between, of which each `{}` is one of the values. A value that would be taken for a flag
-/// is left to whoever types the command.
+/// A command of words with blanks between, of which each `{}` is one of the values. A value that would be taken for a flag,
+/// or that no command line can hold, is left to whoever types the command.
 pub(crate) fn command(words: &'static str, values: &[&str]) -> String {
     let mut values = values.iter().copied();
     let mut filled = |word: &str| {
@@ -15,12 +15,39 @@ pub(crate) fn command(words: &'static str, values: &[&str]) -> String {
         for part in parts {
             let value = values.next().unwrap_or_default();
             let is_flag = whole.is_empty() && value.starts_with('-');
-            whole += if value.is_empty() || is_flag { UNSAYABLE } else { value };
+            whole += if value.is_empty() || is_flag || value.contains('\0') { UNSAYABLE } else { value };
             whole += part;
         }
-        shell(&whole)
+        quoted(&whole)
     };
     words.split(' ').map(&mut filled).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell reads it. One with characters that cannot be seen, which no terminal would be shown as they are, is
+/// written with escapes, `$'…'`: what is pasted is what is meant.
+fn quoted(word: &str) -> String {
+    if word.chars().all(is_visible) {
+        return shell(word);
+    }
+    let mut text = "$'".to_owned();
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => text.extend(['\\', c]),
+            '\n' => text += "\\n",
+            c if is_visible(c) => text.push(c),
+            c => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| text += &format!("\\{byte:03o}")),
+        }
+    }
+    text + "'"
+}
+
+/// Whether the standard library leaves the character as it is within a text: it can be seen, or belongs to the one before
+/// it as accents do.
+fn is_visible(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    String::from_iter(['a', c]).escape_debug().nth(1) == Some(c)
 }
 
 /// Names with commas between.
@@ -103,6 +130,12 @@ mod tests {
         assert_eq!(line("a"), "kubectl delete csr/a -n a");
         assert_eq!(line("a; rm -rf $(b)|c"), "kubectl delete 'csr/a; rm -rf $(b)|c' -n 'a; rm -rf $(b)|c'");
         assert_eq!(line("it's"), r"kubectl delete 'csr/it'\''s' -n 'it'\''s'");
+        assert_eq!(line("``x```;touch owned"), "kubectl delete 'csr/``x```;touch owned' -n '``x```;touch owned'");
+        assert_eq!(
+            command("kubectl get csr/{}", &["it's\n\\\u{200b}\u{9b}"]),
+            r"kubectl get $'csr/it\'s\n\\\342\200\213\302\233'"
+        );
+        assert_eq!(line("a\0b"), "kubectl delete csr/NAME -n NAME");
         assert_eq!(line("--all"), "kubectl delete csr/--all -n NAME");
         assert_eq!(line(""), "kubectl delete csr/NAME -n NAME");
         assert_eq!(command("kubectl delete csr -l {}={},!{}", &["k", "v w", "x"]), "kubectl delete csr -l 'k=v w,!x'");

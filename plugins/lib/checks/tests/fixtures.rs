@@ -273,7 +273,7 @@ const CASES: &[Case] = &[
     }),
     Case {
         id: 2209,
-        root: 2206,
+        root: 2203,
         bad: |s| {
             accepted(s, &[]);
             let all: Vec<Value> = (0..10).map(|n| request(&format!("c1-{n}"), "a1", &[], OLD)).collect();
@@ -334,6 +334,7 @@ const CASES: &[Case] = &[
     case(5201, |s| {
         let mut asks = request("addon-c1", "a1", &[], OLD);
         asks["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::addon("c1", "a").pem().into_bytes()));
+        asks["spec"]["username"] = json!("system:open-cluster-management:c1:a1");
         asks["metadata"]["labels"]["open-cluster-management.io/addon-name"] = json!("a");
         requests(s, &[request("c1-a", "a1", &["Approved", "Issued"], OLD), asks]);
         read(&mut on_hub(s).addons)[0].status = None;

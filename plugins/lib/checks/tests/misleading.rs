@@ -123,9 +123,8 @@ fn unquoted(line: &str) -> String {
 #[test]
 fn no_name_becomes_a_command_or_a_flag() {
     const NAME: &str = "x'; touch $(id)`w` | -f & #";
-    let broken: [fn(&mut Snapshot); 8] = [
+    let broken: [fn(&mut Snapshot); 7] = [
         |s| requests(s, &[request(NAME, "a1", &["Failed"], OLD)]),
-        |s| waiting(s, Some(request(NAME, "a1", &["Denied"], OLD))),
         |s| {
             let mut asks = request(NAME, "a1", &[], OLD);
             asks["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::addon("c1", "a").pem().into_bytes()));
@@ -144,7 +143,7 @@ fn no_name_becomes_a_command_or_a_flag() {
         },
         |s| {
             let workload = &mut read(&mut on_hub(s).deployments)[0];
-            (workload.name, workload.replicas) = (NAME.to_owned(), 0);
+            (workload.name, workload.replicas) = (format!("cluster-manager-{NAME}"), 0);
         },
         |s| {
             let klusterlet = &mut read(&mut on_managed(s).klusterlets)[0];
@@ -461,4 +460,155 @@ fn credentials_in_words_of_others_are_not_told() {
     assert!(text.contains("canary") && !text.contains("s3cr3t"), "{text}");
     let failure = ocm_core::Failure::other(words);
     assert!(!Trouble::of(&failure, None).message.contains("s3cr3t"));
+}
+
+#[test]
+fn a_denial_is_not_talked_away() {
+    let denied = request("c1-a", "a1", &["Denied"], OLD);
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, Some(denied.clone()));
+    let next = lines(&found(&snapshot, 2208).expect("it is found"));
+    assert_eq!(next[0], "kubectl ocm get csr c1 -o wide");
+    assert!(next.iter().all(|line| !line.starts_with("kubectl delete") && !line.contains(" accept ")), "{next:?}");
+    // Somebody else was denied, and the agent waits with its own key.
+    requests(&mut snapshot, &[request("c1-b", "a2", &[], "2026-03-01T10:00:00Z"), denied]);
+    assert_eq!(ids(&judge(&snapshot, &[])), [2205]);
+    // Ten requests that somebody has planted on a healthy cluster are no reason to delete the agent's own.
+    let mut snapshot = healthy();
+    let planted: Vec<Value> = (0..10).map(|number| request(&format!("x{number}"), "a1", &[], OLD)).collect();
+    requests(&mut snapshot, &planted);
+    let next = lines(&found(&snapshot, 2209).expect("it is found"));
+    assert!(next.iter().all(|line| !line.starts_with("kubectl delete")), "{next:?}");
+}
+
+#[test]
+fn keys_are_told_apart_whatever_name_they_carry() {
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, Some(request("c1-a", "a1", &[], OLD)));
+    let mut same_name = request("c1-b", "a1", &[], FRESH);
+    same_name["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::agent("c1", "a1").pem().into_bytes()));
+    requests(&mut snapshot, &[request("c1-a", "a1", &[], OLD), same_name]);
+    let finding = found(&snapshot, 2203).expect("it is found");
+    assert_eq!((finding.severity, finding.objects.len()), (Severity::Error, 2), "{finding:?}");
+    // And no line that would accept the newest of them as it is.
+    for id in [2203, 2205] {
+        let next = lines(&found(&snapshot, id).expect("it is found"));
+        assert!(next.iter().all(|line| !line.contains("accept") || line.contains("--fingerprint")), "{next:?}");
+    }
+    // A cluster that is well goes on.
+    let pending = [request("c1-a", "a1", &[], OLD), request("c1-b", "a2", &[], OLD)];
+    let mut snapshot = healthy();
+    requests(&mut snapshot, &pending);
+    assert_eq!(found(&snapshot, 2203).map(|finding| finding.severity), Some(Severity::Warning));
+    on_hub(&mut snapshot).dropped_requests.insert("c1".to_owned(), 70);
+    let finding = found(&snapshot, 2203).expect("it is found");
+    assert!(finding.evidence.iter().any(|line| line.starts_with("70 more requests")), "{finding:?}");
+}
+
+#[test]
+fn a_hosted_hub_is_not_installed_a_second_time() {
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, None);
+    let hub = on_hub(&mut snapshot);
+    (hub.managers, hub.serves_clusters) = (Observed::Read(Vec::new()), Some(true));
+    let finding = found(&snapshot, 1101).expect("it is found");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(finding.next.iter().all(|next| matches!(next, Next::Text(_))), "{finding:?}");
+    assert_ne!(judge(&snapshot, &[]).findings[0].id, Id(1101), "it explains nothing");
+    on_hub(&mut snapshot).serves_clusters = Some(false);
+    assert_eq!(judge(&snapshot, &[]).findings[0].id, Id(1101));
+}
+
+#[test]
+fn without_the_right_to_read_clusters_nothing_is_said_of_them() {
+    let mut snapshot = healthy();
+    (snapshot.managed, snapshot.clusters) = (None, vec!["c1".to_owned()]);
+    on_hub(&mut snapshot).clusters = Observed::Trouble(forbidden());
+    let report = judge(&snapshot, &[]);
+    assert!(
+        report.clusters[0].headline.starts_with("where it stands cannot be told"),
+        "{}",
+        report.clusters[0].headline
+    );
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, Some(request("c1-a", "a1", &[], OLD)));
+    (snapshot.managed, on_hub(&mut snapshot).requests) = (None, Observed::Trouble(forbidden()));
+    let headline = judge(&snapshot, &[]).clusters[0].headline.clone();
+    assert!(headline.starts_with("stopped at step 5 of 9"), "{headline}");
+}
+
+#[test]
+fn add_ons_that_report_nothing_or_do_not_exist_are_in_no_trouble() {
+    let asks = |name: &str, addon: &str, conditions: &[&str], created: &str| {
+        let mut asks = request(name, "a1", conditions, created);
+        asks["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::addon("c1", addon).pem().into_bytes()));
+        asks["spec"]["username"] = json!("system:open-cluster-management:c1:a1");
+        asks["metadata"]["labels"]["open-cluster-management.io/addon-name"] = json!(addon);
+        asks
+    };
+    let errors = |snapshot: &Snapshot| -> Vec<u16> {
+        judge(snapshot, &[]).at_least(Severity::Error).map(|finding| finding.id.0).collect()
+    };
+    let mut snapshot = healthy();
+    requests(&mut snapshot, &[asks("x", "none", &[], OLD)]);
+    assert_eq!((errors(&snapshot), ids(&judge(&snapshot, &[]))), (vec![], vec![5201]));
+    // One that was left behind.
+    requests(&mut snapshot, &[asks("x", "a", &[], OLD), asks("y", "a", &["Approved", "Issued"], FRESH)]);
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    requests(&mut snapshot, &[asks("x", "a", &[], OLD)]);
+    assert_eq!(errors(&snapshot), [5201]);
+    let mut snapshot = healthy();
+    let addon = &mut read(&mut on_hub(&mut snapshot).addons)[0];
+    addon.status.as_mut().expect("it is there").conditions.clear();
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    let addon = &mut read(&mut on_hub(&mut snapshot).addons)[0];
+    addon.metadata.deletion_timestamp = Some(parse(json!(FRESH)));
+    addon.status.as_mut().expect("it is there").conditions = vec![parse(condition("Available", "False", "R"))];
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new(), "it is leaving");
+}
+
+#[test]
+fn one_name_on_two_hubs_is_nobodys_harm() {
+    let mut snapshot = healthy();
+    let managed = on_managed(&mut snapshot);
+    let (mut second, mut side) = (read(&mut managed.klusterlets)[0].clone(), managed.agents[0].clone());
+    second.metadata.name = Some("second".to_owned());
+    second.spec.namespace = Some("second".to_owned());
+    (side.klusterlet, side.namespace) = ("second".to_owned(), "second".to_owned());
+    let other = read(&mut side.bootstrap).as_mut().and_then(|secret| secret.kubeconfig.as_mut()).expect("it is there");
+    other.server = "https://other:6443".to_owned();
+    other.authorities = vec![ByteString(b"another".to_vec())];
+    read(&mut managed.klusterlets).push(second);
+    managed.agents.push(side);
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    // The same hub is another matter.
+    on_managed(&mut snapshot).agents[1].bootstrap = on_managed(&mut snapshot).agents[0].bootstrap.clone();
+    assert_eq!(ids(&judge(&snapshot, &[])), [2104]);
+}
+
+#[test]
+fn an_agent_that_was_only_just_restarted_is_no_error() {
+    let mut snapshot = healthy();
+    let at = |snapshot: &mut Snapshot, renewed: &str| {
+        lease_of(snapshot).renewed = Some(parse(json!(renewed)));
+        let report = judge(snapshot, &[]);
+        (report.findings.first().map(|finding| (finding.id.0, finding.severity)), report.clusters[0].headline.clone())
+    };
+    // Two periods are over; the leader lease of its former pod may not have run out.
+    let (found, headline) = at(&mut snapshot, "2026-03-01T11:57:00Z");
+    assert_eq!(found, Some((3101, Severity::Warning)));
+    assert!(headline.starts_with("joined and available"), "{headline}");
+    let (found, headline) = at(&mut snapshot, "2026-03-01T11:56:00Z");
+    assert_eq!(found, Some((3101, Severity::Error)));
+    assert!(headline.starts_with("stopped at step 8 of 9: the agent has not been heard of"), "{headline}");
+}
+
+#[test]
+fn deployments_of_others_beside_the_hubs_are_theirs() {
+    let mut snapshot = healthy();
+    let deployments = read(&mut on_hub(&mut snapshot).deployments);
+    let mut other = deployments[0].clone();
+    (other.name, other.replicas) = ("proxy".to_owned(), 0);
+    deployments.push(other);
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
 }

@@ -6,12 +6,32 @@
 /// What stands for what was taken away.
 pub const HIDDEN: &str = "[redacted]";
 
+/// How much of one text [`redact_start`] keeps: bytes.
+pub const LONGEST: usize = 4 << 10;
+
 /// As long are the lines of PEM, but for the last one.
 const PEM_LINE: usize = 60;
 
 /// The text without what may be a credential. Twice is the same as once.
 pub fn redact(text: &str) -> String {
     words(&user_info(&private_keys(text)))
+}
+
+/// The beginning of a text, of at most [`LONGEST`] bytes, without what may be a credential: anybody may have written any
+/// amount of it.
+pub fn redact_start(text: &str) -> String {
+    let start = whole_words(text, LONGEST);
+    if start.len() == text.len() { redact(text) } else { format!("{} …", redact(start)) }
+}
+
+/// The beginning of a text, of at most so many bytes. Where it is cut it ends with a whole word: half a credential is not
+/// recognised any more.
+pub fn whole_words(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let cut = &text[..text.floor_char_boundary(most)];
+    cut.rfind(char::is_whitespace).map_or("", |end| cut[..end].trim_end())
 }
 
 /// Without private keys, from the line that begins one to the line that ends it; of a part, up to or from such a line.
@@ -34,30 +54,38 @@ fn private_keys(text: &str) -> String {
 
 /// Without user and password in URLs.
 fn user_info(text: &str) -> String {
-    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(scheme) = rest.find("://") {
-        let (before, after) = rest.split_at(scheme + 3);
-        shown += before;
-        let url = &after[..after.find(|c: char| c.is_whitespace() || "\"'`<>".contains(c)).unwrap_or(after.len())];
+    let is_end = |c: char| c.is_whitespace() || "\"'`<>".contains(c);
+    let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
+    // The end of the word that is looked at, and the last @ in it. A word may hold any number of addresses: both are found
+    // once for all of them.
+    let (mut end, mut last_at) = (0, None);
+    while let Some(scheme) = text[from..].find("://") {
+        let after = from + scheme + 3;
+        shown += &text[from..after];
+        if after > end {
+            end = text[after..].find(is_end).map_or(text.len(), |length| after + length);
+            last_at = text[after..end].rfind('@').map(|at| after + at);
+        }
+        let url = &text[after..end];
         let authority = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
         let host = match authority.rfind('@') {
-            Some(at) => Some(at),
+            Some(at) => Some(after + at),
             // A password with a slash in it ends the authority before its time; a port has digits alone.
             None => {
                 let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
                 let is_port = port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']');
-                url.rfind('@').filter(|_| !is_port)
+                last_at.filter(|at| *at >= after && !is_port)
             }
         };
-        rest = match host {
+        from = match host {
             Some(host) => {
                 shown += HIDDEN;
-                &after[host..]
+                host
             }
             None => after,
         };
     }
-    shown + rest
+    shown + &text[from..]
 }
 
 /// Without words that are credentials by their form, or by the word before them.
@@ -140,6 +168,32 @@ mod tests {
             assert_eq!(once, wanted);
             assert_eq!(redact(&once), once);
         }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_words_before_they_are_read() {
+        assert_eq!(whole_words("ab cd", 5), "ab cd");
+        assert_eq!(whole_words("ab cd", 4), "ab");
+        assert_eq!((whole_words("abcd", 3), whole_words("ä b", 1)), ("", ""));
+        let credential = "https://me:canary@hub";
+        for blanks in LONGEST - 30..=LONGEST + 1 {
+            let text = format!("{}{credential} and so on", " x".repeat(blanks / 2));
+            let start = redact_start(&text);
+            assert!(
+                !start.contains("canary") && start.len() <= LONGEST + HIDDEN.len() + " …".len(),
+                "{blanks}: {start}"
+            );
+        }
+        assert_eq!(redact_start(credential), "https://[redacted]@hub");
+    }
+
+    /// A megabyte of addresses in one word: this comes to an end only if the word is not read anew for each of them.
+    #[test]
+    fn a_word_is_read_once_however_many_addresses_are_in_it() {
+        let many = "://".repeat(400_000);
+        assert_eq!(redact(&many), many);
+        assert_eq!(user_info(&format!("{many}me:canary@hub x")), format!("{many}[redacted]@hub x"));
+        assert_eq!(redact("a://b://c:d@e f://g@h"), "a://b://[redacted]@e f://[redacted]@h");
     }
 
     #[test]

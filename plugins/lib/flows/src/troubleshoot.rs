@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use ocm_api::{ClusterManager, ManagedCluster};
-use ocm_checks::snapshot::{FORMAT, Snapshot};
+use ocm_api::ClusterManager;
+use ocm_checks::snapshot::{FORMAT, Probe, Snapshot};
 use ocm_core::{Event, Failure, Narrator, Reason, name};
 use ocm_kube::{Cluster, access, explain};
 
-use crate::observe::snapshot::{hub, managed, probes, questions, registered_names};
+use crate::observe::snapshot::{hub, managed, probes, questions, registered_names, serves};
 
 /// Which clusters are looked at.
 #[derive(Clone)]
@@ -34,17 +34,6 @@ pub async fn side_of(cluster: Cluster) -> Result<Sides, Failure> {
     Ok(Sides { hub: None, managed: Some(cluster) })
 }
 
-async fn serves(cluster: &Cluster) -> Result<bool, Failure> {
-    use kube::Resource as _;
-    match cluster.client.list_api_group_resources(&ManagedCluster::api_version(&())).await {
-        Ok(found) => Ok(found.resources.iter().any(|resource| resource.name == ManagedCluster::plural(&()))),
-        Err(error) => match cluster.explain("ask whether it is a hub", error) {
-            failure if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) => Ok(false),
-            failure => Err(failure),
-        },
-    }
-}
-
 async fn manages(cluster: &Cluster) -> Result<bool, Failure> {
     let managers: kube::Api<ClusterManager> = kube::Api::all(cluster.client.clone());
     match managers.list_metadata(&kube::api::ListParams::default().limit(1)).await {
@@ -57,7 +46,7 @@ async fn manages(cluster: &Cluster) -> Result<bool, Failure> {
 }
 
 /// Looks at both sides. `names`: the clusters that were asked about; empty: those that the managed cluster registers, or
-/// all that the hub has.
+/// all that the hub has. `probed`: what the hub answered of late to the credentials of the agents; none: it is asked.
 ///
 /// # Errors
 /// A usage failure for a name that no cluster can have. What cannot be read is in the snapshot.
@@ -65,6 +54,7 @@ pub async fn observe(
     sides: &Sides,
     names: &[String],
     all: bool,
+    probed: Option<Vec<Probe>>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Snapshot, Failure> {
     if let Some(wrong) = names.iter().find(|name| !name::is_cluster_name(name)) {
@@ -84,26 +74,28 @@ pub async fn observe(
     };
     let side = async {
         match &sides.managed {
-            Some(cluster) => Some(managed(cluster).await),
+            Some(cluster) => Some(managed(cluster, (!names.is_empty()).then_some(names)).await),
             None => None,
         }
     };
     let (now, side) = futures::join!(now, side);
     let now = now.unwrap_or_else(Timestamp::now);
+    let registered = side.as_ref().map(registered_names).unwrap_or_default();
     let mut clusters = names.to_vec();
     if clusters.is_empty() && !all {
-        clusters.extend(side.as_ref().map(registered_names).unwrap_or_default());
+        clusters.extend(registered.iter().cloned());
     }
     clusters.sort();
     clusters.dedup();
     let named = (!clusters.is_empty()).then_some(clusters.as_slice());
     let hub = match &sides.hub {
-        Some(cluster) => Some(hub(cluster, named).await),
+        Some(cluster) => Some(hub(cluster, named, &registered).await),
         None => None,
     };
     // What the hub is has to be known before a token is sent to it.
-    let probes = match (&sides.managed, &side) {
-        (Some(cluster), Some(side)) => {
+    let probes = match (probed, &sides.managed, &side) {
+        (Some(probed), ..) => probed,
+        (None, Some(cluster), Some(side)) => {
             probes(questions(cluster, side, hub.as_ref(), named, now).await, narrator.clone()).await
         }
         _ => Vec::new(),

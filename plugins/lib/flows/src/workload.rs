@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 use kube::core::{ApiResource, Object};
-use ocm_core::redact::redact;
+use ocm_core::redact::{redact, whole_words};
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
@@ -297,6 +297,9 @@ fn of_container(status: &ContainerStatus) -> Option<Trouble> {
 /// How much of a log is quoted.
 const WORDS: usize = 400;
 
+/// How much of a log is read: bytes. Lines may have any length.
+const LOG: usize = 64 << 10;
+
 /// What a container left behind: its termination message or the end of its log.
 async fn last_words(cluster: &Cluster, namespace: &str, pod: &str, spoken: &Spoken) -> Option<String> {
     if let Some(message) = &spoken.message {
@@ -306,13 +309,14 @@ async fn last_words(cluster: &Cluster, namespace: &str, pod: &str, spoken: &Spok
         container: Some(spoken.container.clone()),
         previous: spoken.previous,
         tail_lines: Some(3),
+        limit_bytes: i64::try_from(LOG).ok(),
         ..LogParams::default()
     };
     // Logs are a courtesy: whoever may not read them, or comes too early, still hears the exit code.
     let pods: Api<core::Pod> = Api::namespaced(cluster.client.clone(), namespace);
     let log = pods.logs(pod, &parameters).await.ok()?;
-    // Before it is cut: half a credential is not recognised any more.
-    Some(tail(&redact(&log))).filter(|words| !words.is_empty() && !is_excuse(words))
+    // Before it is cut: half a credential is not recognised any more, and the limit may have cut one.
+    Some(tail(&redact(whole_words(&log, LOG - 1)))).filter(|words| !words.is_empty() && !is_excuse(words))
 }
 
 /// Whether a log is the kubelet's word that there is none any more: it says so in the log's place.

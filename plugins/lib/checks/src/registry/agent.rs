@@ -406,6 +406,14 @@ impl Agent<'_> {
         self.driver() == RegistrationAuthType::Grpc
     }
 
+    /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
+    /// feature gate MultipleHubs.
+    fn has_several_hubs(&self) -> bool {
+        let registration = self.klusterlet.spec.registration_configuration.as_ref();
+        let listed = registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref());
+        listed.is_some_and(|listed| listed.local_secrets.is_some())
+    }
+
     /// Whether it works with another hub address or proxy than it registers with: then it registers anew. None: there are no
     /// two kubeconfigs to compare.
     pub(super) fn has_moved(&self) -> Option<bool> {
@@ -510,6 +518,9 @@ fn operator_leads(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     Outcome::of(stale.filter_map(|lease| held_by_nobody(facts, lease, "the klusterlet operator")).collect())
 }
 
+/// How many Klusterlets of one cluster are compared.
+const KLUSTERLETS: usize = 16;
+
 fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     let klusterlets = managed.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
     let hosted = |klusterlet: &ocm_api::Klusterlet| {
@@ -519,6 +530,8 @@ fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     let name = |klusterlet: &ocm_api::Klusterlet| klusterlet.metadata.name.clone().unwrap_or_default();
     let own: Vec<_> = klusterlets.iter().filter(|klusterlet| !hosted(klusterlet)).collect();
     let mut findings = Vec::new();
+    // More than a few are in no cluster, and pairs of many are too many.
+    let own = &own[..own.len().min(KLUSTERLETS)];
     for (index, one) in own.iter().enumerate() {
         for other in &own[index + 1..] {
             let namespace = |of: &ocm_api::Klusterlet| {
@@ -527,9 +540,15 @@ fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
             };
             let (names, spaces) = ([name(one), name(other)], [namespace(one), namespace(other)]);
             let [cluster, second] = [one, other].map(|of| of.spec.cluster_name.clone().unwrap_or_default());
+            let side = |name: &String| managed.agents.iter().find(|side| side.klusterlet == *name);
+            let two_hubs = || match (side(&names[0]), side(&names[1])) {
+                (Some(one), Some(other)) => facts::are_of_two_hubs(one, other),
+                _ => false,
+            };
             let shared = match () {
                 () if spaces[0] == spaces[1] => format!("their agents share namespace {}", spaces[0]),
-                () if cluster == second && !cluster.is_empty() => format!("both register {cluster}"),
+                // One name on two hubs is nobody's harm.
+                () if cluster == second && !cluster.is_empty() && !two_hubs() => format!("both register {cluster}"),
                 () => continue,
             };
             let text = format!("two Klusterlets, {} and {}, are in each other's way: {shared}", names[0], names[1]);
@@ -541,7 +560,7 @@ fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
                     .on(Side::Managed, "Klusterlet", None, &names[1])
                     .because("the cluster was joined twice, or a Klusterlet was copied")
                     .run(Side::Managed, "kubectl get klusterlets", &[])
-                    .advise(format!("delete the one that is not wanted, probably {extra}")),
+                    .advise(format!("delete the one that is not wanted, probably {extra:?}")),
             );
         }
     }
@@ -593,6 +612,9 @@ fn agents_run(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 
 fn bootstrap_secret(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
+    if agent.has_several_hubs() {
+        return Outcome::skip("the agent registers with one of several hubs, by Secrets of other names");
+    }
     let (namespace, name) = (&agent.side.namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG);
     let what = match agent.bootstrap() {
         None => format!("Secret {namespace}/{name}, which the agent registers with, is missing"),
@@ -810,6 +832,14 @@ fn hub_connection(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         klusterlet::reasons::HUB_KUBECONFIG_UNAUTHORIZED,
     ];
     if !condition.reason.split(',').any(|part| reasons.contains(&part)) {
+        return Outcome::Pass;
+    }
+    // The operator looks anew every 40 seconds: what it says of a certificate that has only just come is of before.
+    let issued = |certificate: Certificate| facts.now.duration_since(certificate.not_before) < BACKDATED + OPERATOR;
+    let of_bootstrap =
+        [klusterlet::reasons::BOOTSTRAP_SECRET_ERROR, klusterlet::reasons::BOOTSTRAP_SECRET_UNAUTHORIZED];
+    let is_behind = !condition.reason.split(',').any(|part| of_bootstrap.contains(&part));
+    if is_behind && agent.certificate().is_some_and(issued) {
         return Outcome::Pass;
     }
     let (what, cause) = text::connection(&condition.message);

@@ -250,17 +250,21 @@ fn cluster_manager_exists(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
         return Outcome::skip("the hub works, so its ClusterManager is on another cluster, as that of a hosted hub is");
     }
     let text = "the cluster that was named as the hub has no ClusterManager";
-    let finding = match hub.clusters.read().is_some_and(|clusters| !clusters.is_empty()) {
-        true => {
-            Finding::warning(text).advise("if the hub is hosted, look at the cluster on which its ClusterManager is")
-        }
-        false => Finding::error(text),
+    let has_clusters = || hub.clusters.read().is_some_and(|clusters| !clusters.is_empty());
+    // Whoever serves managed clusters is a hub, also before the first one has registered.
+    let finding = match hub.serves_clusters.unwrap_or_else(has_clusters) {
+        true => Finding::warning(text)
+            .because("the hub is hosted, so that its ClusterManager is on another cluster, or somebody has deleted it")
+            .advise(
+                "if the hub is hosted, look at the cluster on which its ClusterManager is; if not, install it again",
+            ),
+        false => Finding::error(text).because("the hub was never installed there, or this is another cluster").run(
+            Side::Hub,
+            "kubectl ocm install hub --wait",
+            &[],
+        ),
     };
-    let finding = finding
-        .seen(format!("{} has no ClusterManager", hub.server))
-        .because("the hub was never installed there, or this is another cluster")
-        .run(Side::Hub, "kubectl ocm install hub --wait", &[]);
-    Outcome::Found(vec![finding])
+    Outcome::Found(vec![finding.seen(format!("{} has no ClusterManager", hub.server))])
 }
 
 fn hub_operator_runs(_: &Facts<'_>, hub: &HubSide) -> Outcome {
@@ -341,7 +345,14 @@ const ALWAYS: [&str; 4] =
 
 fn hub_components_run(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let deployments = hub.deployments.read().map(Vec::as_slice).unwrap_or_default();
-    let mut findings: Vec<Finding> = deployments.iter().filter_map(|workload| unwell(Side::Hub, workload)).collect();
+    // Others may have Deployments in the namespace, too.
+    let own = |workload: &&Workload| {
+        let prefixes = managers(hub).iter().filter_map(|manager| manager.metadata.name.as_deref());
+        let mut prefixes = prefixes.filter_map(|prefix| workload.name.strip_prefix(prefix));
+        managers(hub).is_empty() || prefixes.any(|rest| rest.starts_with('-'))
+    };
+    let own = deployments.iter().filter(own);
+    let mut findings: Vec<Finding> = own.filter_map(|workload| unwell(Side::Hub, workload)).collect();
     for manager in managers(hub) {
         let applied = manager.status.iter().flat_map(|status| &status.generations);
         // Generations are never taken away again; related objects are, when a feature is switched off.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::labels;
 use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
+use ocm_core::workload::Health;
 
 use super::agent::{BACKDATED, agent};
 use super::{Category, Check, Input, Page, Rule, look_at_both};
@@ -158,7 +158,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Requests],
-        after: &[Id(2203), Id(2204), Id(1106), Id(8102)],
+        after: &[Id(2203), Id(2204), Id(8102)],
         rule: Rule::Cluster(request_approved),
         page: Page {
             means: "The cluster is accepted and its agent waits for a certificate: accepting a cluster and approving its request \
@@ -193,33 +193,36 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: Id(2208),
         slug: "request-not-denied",
-        title: "the agent's request was not denied",
+        title: "no request of a cluster that has not joined was denied",
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Requests],
         after: &[Id(2204)],
         rule: Rule::Cluster(request_not_denied),
         page: Page {
-            means: "The newest request of the agent was denied. The agent keeps waiting on it.",
+            means: "The newest request for the cluster's name was denied. If it was the agent's, the agent keeps waiting on it; it \
+                    may have been somebody else's.",
             happens: "A person or a policy denied it.",
-            mend: "Delete the request: the agent makes a new one, which can be accepted.",
+            mend: "Compare the key with the agent's. Only if the denial was a mistake, delete the request: the agent makes a new \
+                   one, which can be accepted. A denial that is deleted is remembered nowhere else.",
             mended: "A newer request is there.",
         },
     },
     Check {
         id: Id(2209),
         slug: "few-requests",
-        title: "the agent does not ask again and again",
+        title: "nobody asks for the name again and again",
         category: Category::Join,
         severity: Severity::Warning,
         inputs: &[Input::ManagedClusters, Input::Requests],
         after: &[Id(2104), Id(2106), Id(2203), Id(2205), Id(2206), Id(2207), Id(2208), Id(8102)],
         rule: Rule::Cluster(few_requests),
         page: Page {
-            means: "Ten or more requests of the cluster have no certificate. With ten an agent stops asking \
+            means: "Ten or more requests for the cluster's name have no certificate. With ten an agent stops asking \
                     (ClientCertificateCreationHalted).",
-            happens: "The agent restarts before its request is decided, or renewals are not approved.",
-            mend: "Find out why the agent restarts; delete the old requests.",
+            happens: "The agent restarts before its request is decided, renewals are not approved, or somebody else asks for the \
+                      name.",
+            mend: "Find out who asks; deny or delete, one by one, what is not the agent's.",
             mended: "`kubectl ocm get csr NAME --pending` lists one or none.",
         },
     },
@@ -296,19 +299,50 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The next look at a cluster's requests.
-fn requests(finding: Finding, name: &str) -> Finding {
+pub(super) fn requests(finding: Finding, name: &str) -> Finding {
     finding.run(Side::Hub, "kubectl ocm get csr {} -o wide", &[name])
 }
 
 /// How one of several keys is accepted.
-fn by_fingerprint(finding: Finding, name: &str) -> Finding {
+pub(super) fn by_fingerprint(finding: Finding, name: &str) -> Finding {
     finding.run(Side::Hub, "kubectl ocm accept {} --fingerprint sha256:KEY_OF_THE_AGENT", &[name])
+}
+
+/// Of how many requests a finding tells.
+const SHOWN: usize = 10;
+
+/// The requests of a cluster that wait, the newest first.
+fn pending<'c>(cluster: &'c Cluster<'_>) -> Vec<&'c Request> {
+    cluster.requests.iter().filter(|request| request.state == State::Pending).collect()
+}
+
+/// How many keys ask: by the key itself and by who sent it, for anybody can write another's name into a request.
+fn keys(requests: &[&Request]) -> usize {
+    let key = |request: &&Request| request.fingerprint().unwrap_or_else(|| request.name.clone());
+    let keys: BTreeSet<(String, &str)> = requests.iter().map(|request| (key(request), request.asked_by())).collect();
+    keys.len()
+}
+
+/// Says how many requests were too many to be looked at.
+fn dropped(facts: &Facts<'_>, cluster: &Cluster<'_>, finding: Finding) -> Finding {
+    let hub = facts.snapshot.hub.as_ref();
+    match hub.and_then(|hub| hub.dropped_requests.get(cluster.name)) {
+        Some(count) => finding.seen(format!("{count} more requests of the name were not looked at")),
+        None => finding,
+    }
+}
+
+/// Whether the hub's controller that approves renewals is known not to run.
+fn nobody_renews(facts: &Facts<'_>) -> bool {
+    let deployments = facts.snapshot.hub.iter().filter_map(|hub| hub.deployments.read()).flatten();
+    let mut approvers = deployments.filter(|workload| workload.name.ends_with("-registration-controller"));
+    approvers.any(|workload| workload.replicas == 0 || matches!(workload.health, Health::Stuck { .. }))
 }
 
 fn seen(facts: &Facts<'_>, request: &Request) -> String {
     let key = request.fingerprint().unwrap_or_else(|| "an unreadable key".to_owned());
     format!(
-        "request {}: {}, {} old, asked by {}, key {key}",
+        "request {:?}: {}, {} old, asked by {:?}, key {key}",
         request.name,
         request.state,
         facts.ago(request.created),
@@ -370,17 +404,16 @@ fn asked(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 
 fn one_requester(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
-    let pending: Vec<&Request> = cluster.requests.iter().filter(|request| request.state == State::Pending).collect();
-    let names = |request: &&Request| {
-        let content = request.content.as_ref().ok();
-        content.map(|content| content.common_names.join(",")).unwrap_or_else(|| request.name.clone())
-    };
-    let askers: BTreeSet<String> = pending.iter().map(names).collect();
-    if askers.len() < 2 {
+    let pending = pending(cluster);
+    let keys = keys(&pending);
+    if keys < 2 {
         return Outcome::Pass;
     }
-    let finding = Finding::error(format!("{} agents ask for the name {:?}", askers.len(), cluster.name));
-    let finding = pending.iter().fold(finding, |finding, request| {
+    let text = format!("{keys} keys wait for a certificate of the name {:?}", cluster.name);
+    // Who has joined goes on, whatever others ask for.
+    let finding = if cluster.is_well(facts.now) { Finding::warning(text) } else { Finding::error(text) };
+    let finding = dropped(facts, cluster, finding);
+    let finding = pending.iter().take(SHOWN).fold(finding, |finding, request| {
         finding.on(Side::Hub, "CertificateSigningRequest", None, &request.name).seen(seen(facts, request))
     });
     let finding =
@@ -406,11 +439,9 @@ fn not_denied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     } else {
         finding
     };
-    let finding = finding.because("an administrator of the hub, or a policy, has said no").run(
-        Side::Hub,
-        "kubectl ocm accept {}",
-        &[cluster.name],
-    );
+    let finding = requests(finding.because("an administrator of the hub, or a policy, has said no"), cluster.name)
+        .advise("only if that was a mistake, accept it again:")
+        .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]);
     Outcome::Found(vec![finding])
 }
 
@@ -419,20 +450,17 @@ fn accepted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if cluster.phase() != Some(Phase::Pending) {
         return Outcome::Pass;
     }
-    let pending = cluster.requests.iter().find(|request| request.state == State::Pending);
+    let pending = pending(cluster);
     let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let since = pending.and_then(|request| request.created).or(created);
+    let since = pending.last().and_then(|request| request.created).or(created);
     let summary = format!("waits for acceptance on the hub since {}", facts.ago(since));
     let finding = Finding::error(summary).on(Side::Hub, "ManagedCluster", None, cluster.name);
-    let finding = match pending {
-        Some(request) => finding.seen(seen(facts, request)),
-        None => finding,
+    let finding = pending.iter().take(SHOWN).fold(finding, |finding, request| finding.seen(seen(facts, request)));
+    let finding = finding.because("nobody is let in by default: an administrator of the hub decides");
+    let finding = match keys(&pending) {
+        0 | 1 => finding.run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]),
+        _ => by_fingerprint(requests(finding, cluster.name), cluster.name),
     };
-    let finding = finding.because("nobody is let in by default: an administrator of the hub decides").run(
-        Side::Hub,
-        "kubectl ocm accept {}",
-        &[cluster.name],
-    );
     Outcome::Found(vec![finding])
 }
 
@@ -466,6 +494,9 @@ fn request_approved(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let renews = request.is_renewal(cluster.name);
     if renews && age < GRACE {
         return Outcome::Pass;
+    }
+    if renews && nobody_renews(facts) {
+        return Outcome::skip("the hub's registration controller, which approves renewals, does not run");
     }
     if !renews && cluster.agent.is_some_and(|agent| needs_no_other(facts, &agent, request)) {
         return Outcome::Pass;
@@ -546,28 +577,36 @@ fn request_not_denied(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let Some(request) = cluster.requests.first().filter(|request| request.state == State::Denied) else {
         return Outcome::Pass;
     };
-    let finding = Finding::error("the agent's certificate request was denied")
+    // Somebody else's denial says nothing of an agent that waits with another key.
+    let other = |other: &Request| other.state == State::Pending && other.fingerprint() != request.fingerprint();
+    if cluster.requests.iter().any(other) {
+        return Outcome::Pass;
+    }
+    let finding = Finding::error("a certificate request for the name was denied")
         .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
         .seen(seen(facts, request))
-        .because("a person or a policy denied it; the agent waits on it and does not ask again")
-        .run(Side::Hub, "kubectl delete csr/{}", &[&request.name])
-        .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]);
+        .because("a person or a policy denied it; if it was the agent's, the agent waits on it and does not ask again");
+    // Deleted, a denial is forgotten: whoever asked is free to ask again.
+    let finding = requests(finding, cluster.name).advise(
+        "only if the denial was a mistake, delete the request: the agent makes a new one, which can be accepted",
+    );
     Outcome::Found(vec![finding])
 }
 
-fn few_requests(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+fn few_requests(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
     let open =
         cluster.requests.iter().filter(|request| matches!(request.state, State::Pending | State::Approved)).count();
     if open < TOO_MANY {
         return Outcome::Pass;
     }
-    let finding = Finding::warning(format!("{open} requests of the agent have no certificate"))
+    let finding = Finding::warning(format!("{open} requests for the name have no certificate"));
+    let finding = dropped(facts, cluster, finding)
         .on(Side::Hub, "ManagedCluster", None, cluster.name)
         .seen(format!("with {TOO_MANY} the agent stops asking: ClientCertificateCreationHalted"))
-        .because("the agent restarts before its request is decided, or renewals are not approved")
-        .run(Side::Hub, "kubectl delete csr -l {}={},!{}", &[labels::CLUSTER_NAME, cluster.name, labels::ADDON_NAME]);
-    Outcome::Found(vec![requests(finding, cluster.name)])
+        .because("the agent restarts before its request is decided, renewals are not approved, or somebody else asks");
+    let finding = requests(finding, cluster.name).advise("deny or delete, one by one, what is not the agent's");
+    Outcome::Found(vec![finding])
 }
 
 fn hub_rights(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {

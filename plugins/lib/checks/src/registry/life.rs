@@ -8,7 +8,7 @@ use ocm_core::duration::human;
 use ocm_core::phase::Phase;
 
 use super::agent::{AGENT_LOGS, agent};
-use super::joining::{NO_CERTIFICATE, staying};
+use super::joining::{NO_CERTIFICATE, by_fingerprint, requests, staying};
 use super::{Category, Check, Input, Page, Rule, look_at_both};
 use crate::facts::{Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
@@ -184,6 +184,11 @@ fn heard_of(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         Some(renewed) => finding.seen(format!("lease {name}/{} renewed at {renewed}", hub::MANAGED_CLUSTER_LEASE)),
         None => finding,
     };
+    // Until then it may be an agent that has only just been restarted.
+    let finding = match cluster.is_silent(facts.now) {
+        Some(false) => Finding { severity: Severity::Warning, ..finding },
+        _ => finding,
+    };
     let finding = match standing {
         Some(standing) if standing.phase == Phase::Available => {
             finding.seen("the hub still calls the cluster Available: it does so until the lease is five periods old")
@@ -288,9 +293,8 @@ fn certificate_valid(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         .seen(format!("valid from {} until {}", certificate.not_before, certificate.not_after))
         .because(cause)
         .run(Side::Hub, "kubectl ocm token create", &[])
-        .advise("then paste its line against the managed cluster, and accept the cluster:")
-        .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]);
-    Outcome::Found(vec![about_identity(&agent, finding)])
+        .advise("then paste its line against the managed cluster, and accept the key of its agent:");
+    Outcome::Found(vec![about_identity(&agent, by_fingerprint(requests(finding, cluster.name), cluster.name))])
 }
 
 fn certificate_renewed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
@@ -343,14 +347,16 @@ fn secret_complete(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             .because("somebody deleted it, or restored it in part; the agent makes it as it starts")
             .run(Side::Managed, "kubectl rollout restart deployment -n {}", &[namespace])
             .run(Side::Managed, AGENT_LOGS, &[namespace]),
-        false => finding
-            .because("somebody deleted it, or restored it in part; the agent registers anew without it")
-            .run(
-                Side::Managed,
-                "kubectl delete secret/{} -n {} --ignore-not-found",
-                &[secrets::HUB_KUBECONFIG, namespace],
-            )
-            .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]),
+        false => {
+            let finding = finding
+                .because("somebody deleted it, or restored it in part; the agent registers anew without it")
+                .run(
+                    Side::Managed,
+                    "kubectl delete secret/{} -n {} --ignore-not-found",
+                    &[secrets::HUB_KUBECONFIG, namespace],
+                );
+            by_fingerprint(requests(finding, cluster.name), cluster.name)
+        }
     };
     Outcome::Found(vec![about_identity(&agent, finding)])
 }
@@ -371,7 +377,7 @@ fn addresses_agree(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let finding = Finding::warning("the agent works with another hub address or proxy than it registers with")
         .seen(format!("it works with {} through {}", works.server, proxy(&works.proxy)))
         .seen(format!("it registers with {} through {}", registers.server, proxy(&registers.proxy)))
-        .because("a new join has changed them, and the agent's new request is not accepted yet")
-        .run(Side::Hub, "kubectl ocm accept {}", &[cluster.name]);
+        .because("a new join has changed them, and the agent's new request is not accepted yet");
+    let finding = by_fingerprint(requests(finding, cluster.name), cluster.name);
     Outcome::Found(vec![about_identity(&agent, finding)])
 }

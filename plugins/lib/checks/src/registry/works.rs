@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use ocm_api::conditions::{self, managed_cluster_add_on, manifest_work};
-use ocm_api::names::finalizers;
+use ocm_api::names::{finalizers, identity};
 use ocm_core::csr::State;
 
 use super::joining::staying;
@@ -92,7 +92,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "the requests of add-ons are approved",
         category: Category::Works,
         severity: Severity::Error,
-        inputs: &[Input::ManagedClusters, Input::Requests],
+        inputs: &[Input::ManagedClusters, Input::Requests, Input::AddOns],
         after: &[Id(1106)],
         rule: Rule::Cluster(addon_registers),
         page: Page {
@@ -212,37 +212,65 @@ fn works_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     )
 }
 
+/// Of how many requests of add-ons of one cluster a report tells.
+const MANY: usize = 10;
+
 fn addon_registers(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
     let waiting = cluster.addon_requests.iter().filter(|request| {
         let age = request.created.map(|created| facts.now.duration_since(created)).unwrap_or_default();
         request.state == State::Pending && age >= SignedDuration::from_secs(60)
     });
-    Outcome::of(
-        waiting
-            .map(|request| {
-                let addon = request.addon_label.as_deref().unwrap_or("an add-on");
-                let since = facts.ago(request.created);
-                Finding::error(format!("the certificate request of add-on {addon} waits since {since}"))
-                    .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
-                    .because("the manager of the add-on, which approves it, does not run or is of another release")
-                    .run(Side::Hub, "kubectl describe csr/{}", &[&request.name])
-            })
-            .collect(),
-    )
+    // What was left behind when a newer one was approved ends by itself.
+    let replaced = |request: &&ocm_core::csr::Request| {
+        let newer = |other: &ocm_core::csr::Request| {
+            matches!(other.state, State::Approved | State::Issued)
+                && other.addon_label == request.addon_label
+                && other.created > request.created
+        };
+        cluster.addon_requests.iter().any(newer)
+    };
+    let own = format!("{}{}:", identity::PREFIX, cluster.name);
+    let is_addon = |name: &str| {
+        let named = |addon: &&&ocm_api::ManagedClusterAddOn| addon.metadata.name.as_deref() == Some(name);
+        cluster.addons.iter().find(named).is_some_and(|addon| addon.metadata.deletion_timestamp.is_none())
+    };
+    let found = waiting.filter(|request| !replaced(request)).take(MANY).map(|request| {
+        let addon = request.addon_label.as_deref().unwrap_or_default();
+        let since = facts.ago(request.created);
+        // Anybody with a token can write the name of any add-on into a request.
+        let finding = match is_addon(addon) && request.asked_by().starts_with(&own) {
+            true => Finding::error(format!("the certificate request of add-on {addon} waits since {since}"))
+                .because("the manager of the add-on, which approves it, does not run or is of another release"),
+            false => Finding::warning(format!("a request in the name of add-on {addon:?} waits since {since}"))
+                .because("the cluster has no such add-on, or it is not its agent that asks: somebody else may"),
+        };
+        finding
+            .on(Side::Hub, "CertificateSigningRequest", None, &request.name)
+            .seen(format!("asked by {:?}", request.asked_by()))
+            .run(Side::Hub, "kubectl describe csr/{}", &[&request.name])
+    });
+    Outcome::of(found.collect())
 }
 
 fn addon_available(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let _ = staying!(cluster);
-    let unwell = cluster.addons.iter().filter_map(|addon| {
+    let staying = cluster.addons.iter().filter(|addon| addon.metadata.deletion_timestamp.is_none());
+    let unwell = staying.filter_map(|addon| {
         let name = addon.metadata.name.as_deref().unwrap_or_default();
         let conditions = addon.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let condition = conditions::find(conditions, managed_cluster_add_on::AVAILABLE);
         let seen = match condition {
             Some(condition) if condition.status == conditions::TRUE => return None,
             Some(condition) => format!("Available={}: {}: {}", condition.status, condition.reason, condition.message),
-            None if is_old(facts, addon.metadata.creation_timestamp.as_ref()) => "it has reported nothing".to_owned(),
-            None => return None,
+            // Nobody reports whether those are available that have no health check. What cannot be set up is told elsewhere.
+            None => {
+                let parts = [managed_cluster_add_on::MANIFEST_APPLIED, managed_cluster_add_on::REGISTRATION_APPLIED];
+                let failed = conditions
+                    .iter()
+                    .find(|one| parts.contains(&one.type_.as_str()) && one.status == conditions::FALSE)?;
+                format!("{}=False: {}: {}", failed.type_, failed.reason, failed.message)
+            }
         };
         let since = condition.map(|condition| condition.last_transition_time.clone());
         // What has only just begun to start is not in trouble.

@@ -1,5 +1,7 @@
 //! What a hub shows.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,6 +23,8 @@ pub struct HubSide {
     pub uid: Option<String>,
     /// The authorities that its API server publishes: DER. Empty where they are not known.
     pub authorities: Vec<ByteString>,
+    /// Whether its API server serves managed clusters: then it is a hub, wherever its operator is. None: it could not be asked.
+    pub serves_clusters: Option<bool>,
     /// The operator's Deployment.
     pub operator: Observed<Workload>,
     /// The operator's leader lease; none: there is no such lease.
@@ -35,8 +39,12 @@ pub struct HubSide {
     pub ca_bundle: Observed<Option<Vec<ByteString>>>,
     /// Managed clusters.
     pub clusters: Observed<Vec<ManagedCluster>>,
-    /// Certificate requests that carry the label of a cluster.
+    /// Certificate requests that carry the label of a cluster: of each the oldest and the newest that wait, and the newest
+    /// that were decided.
     pub requests: Observed<Vec<CertificateSigningRequest>>,
+    /// How many requests of a cluster were too many to be kept, by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped_requests: BTreeMap<String, usize>,
     /// The leases that agents renew.
     pub leases: Observed<Vec<LeaseFacts>>,
     /// The namespaces that are being removed.

@@ -1,6 +1,6 @@
 //! A part of a snapshot: what was read, or why it could not be.
 
-use ocm_core::redact::redact;
+use ocm_core::redact::redact_start;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,15 @@ impl<T> Observed<T> {
     }
 }
 
+impl<T> From<Result<T, Trouble>> for Observed<T> {
+    fn from(result: Result<T, Trouble>) -> Self {
+        match result {
+            Ok(value) => Self::Read(value),
+            Err(trouble) => Self::Trouble(trouble),
+        }
+    }
+}
+
 /// Why something could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,7 +62,7 @@ impl Trouble {
     /// The trouble of a failed request; `rule` is the right that it needs.
     pub fn of(failure: &Failure, rule: Option<PolicyRule>) -> Self {
         let rule = rule.filter(|_| failure.reason == Reason::Forbidden);
-        Self { reason: failure.reason, message: redact(&failure.to_string()), rule }
+        Self { reason: failure.reason, message: redact_start(&failure.to_string()), rule }
     }
 }
 

@@ -1,84 +1,99 @@
 //! What a hub shows, for checks.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::Api;
 use kube::api::ListParams;
 use kube::core::{ApiResource, Object};
+use kube::{Api, Resource as _};
 use ocm_api::names::{annotations, hub as hub_names, labels, namespaces, operators, secrets, webhooks};
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
-use ocm_checks::snapshot::{HubSide, LeaseFacts, NamespaceFacts, Observed, WebhookFacts, WorkFacts};
+use ocm_checks::snapshot::{HubSide, LeaseFacts, NamespaceFacts, Observed, WebhookFacts, WorkFacts, Workload};
 use ocm_core::csr::LONGEST;
 use ocm_core::install::health;
 use ocm_core::join::lease::stale_holder;
-use ocm_core::redact::redact;
+use ocm_core::redact::{redact, redact_start};
 use ocm_core::{Failure, Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, LEASES, NAMESPACES, deployment, deployments, lease_facts, list, redact_all, strip, time};
+use super::{
+    Kind, LEASES, NAMESPACES, deployments, if_served, is_asked, lease_facts, list, operator, pods, redact_all,
+    serves_group, strip, time, trouble,
+};
 use crate::hub::{root_ca, uid};
 use crate::registry::{FEW, pages_of_requests, some};
 
-const MANAGERS: Kind = Kind::new("operator.open-cluster-management.io", "clustermanagers");
+const MANAGERS: Kind = Kind::optional("operator.open-cluster-management.io", "clustermanagers");
 const CLUSTERS: Kind = Kind::new("cluster.open-cluster-management.io", "managedclusters");
 const REQUESTS: Kind = Kind::new("certificates.k8s.io", "certificatesigningrequests");
-const WEBHOOKS: Kind = Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations");
-const WORKS: Kind = Kind::new("work.open-cluster-management.io", "manifestworks");
-const ADDONS: Kind = Kind::new("addon.open-cluster-management.io", "managedclusteraddons");
-const POLICIES: Kind = Kind::new("policy.kubectl-ocm.dev", "hubpolicies");
-const REGISTRATIONS: Kind = Kind::new("policy.kubectl-ocm.dev", "registrations");
+const MUTATING: Kind = Kind::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
+const VALIDATING: Kind = Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations");
+const SLICES: Kind = Kind::new("discovery.k8s.io", "endpointslices");
+const WORKS: Kind = Kind::optional("work.open-cluster-management.io", "manifestworks");
+const ADDONS: Kind = Kind::optional("addon.open-cluster-management.io", "managedclusteraddons");
+const POLICIES: Kind = Kind::optional("policy.kubectl-ocm.dev", "hubpolicies");
+const REGISTRATIONS: Kind = Kind::optional("policy.kubectl-ocm.dev", "registrations");
 const CONFIG_MAPS: Kind = Kind::new("", "configmaps");
 
-/// How many requests of a cluster are kept, and of its add-ons: agents stop asking long before.
-const MOST_REQUESTS: usize = 50;
+/// How many requests of a cluster are kept of those that wait, of those that were granted, and of those that were refused;
+/// as many of its add-ons. Agents stop asking long before.
+const MOST_REQUESTS: usize = 25;
+/// How many of those that wait are the oldest ones: whoever sends more of them than are kept came after the agent, or before.
+const OLDEST_REQUESTS: usize = 15;
+/// How many taints of a cluster are kept.
+const TAINTS: usize = 10;
 /// Nobody has a longer name.
 const LONGEST_USER: usize = 1024;
 
-/// Reads a hub, for these clusters; none: for all. What cannot be read says why.
-pub async fn observe(hub: &Cluster, names: Option<&[String]>) -> HubSide {
+/// Reads a hub, for these clusters; none: for all. `registered`: the names that agents register under, whether the hub knows
+/// them or not. What cannot be read says why.
+pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[String]) -> HubSide {
     let managers = managers(hub).await;
     let hosted = managers.read().and_then(|managers| managers.iter().find(|manager| health::is_hosted(manager)));
     let hosted = hosted.and_then(|manager| manager.metadata.name.clone());
     let elsewhere = hosted.is_some() || managers.read().is_some_and(Vec::is_empty);
     let namespace = hosted.unwrap_or_else(|| namespaces::HUB.to_owned());
+    let operator = async {
+        let operator = operator(hub, operators::CLUSTER_MANAGER).await;
+        let leader = leader(hub, operator.read().map_or(namespaces::OPERATOR, |found| found.namespace.as_str())).await;
+        (operator, leader)
+    };
     let control_plane = async {
         futures::join!(
-            deployment(hub, namespaces::OPERATOR, operators::CLUSTER_MANAGER),
-            leader(hub),
+            operator,
             deployments(hub, &namespace, |_| true),
             // A hosted hub's webhooks are on another cluster than the hub's API, and its ClusterManager may be, too.
             async { if elsewhere { Observed::NotAsked } else { webhook_facts(hub).await } },
             ca_bundle(hub, &namespace),
-            deployments(hub, policy_engine::NAMESPACE, |_| true),
+            engine(hub),
             hub_policies(hub),
         )
     };
     let fleet = async {
         futures::join!(
-            clusters(hub, names),
-            requests(hub, names),
+            clusters_and_requests(hub, names, registered),
             leases(hub, names),
-            terminating(hub),
+            terminating(hub, |name| is_asked(names, name)),
             works(hub, names),
             addons(hub, names),
             registrations(hub, names),
         )
     };
-    let identity = async { futures::join!(uid(hub), root_ca(hub)) };
-    let (control_plane, fleet, (uid, root)) = futures::join!(control_plane, fleet, identity);
-    let (operator, leader, deployments, webhooks, ca_bundle, policy_engine, policies) = control_plane;
-    let (clusters, requests, leases, terminating, works, addons, registrations) = fleet;
+    let identity = async { futures::join!(uid(hub), root_ca(hub), serves(hub)) };
+    let (control_plane, fleet, (uid, root, serves)) = futures::join!(control_plane, fleet, identity);
+    let ((operator, leader), deployments, webhooks, ca_bundle, policy_engine, policies) = control_plane;
+    let ((clusters, requests, dropped_requests), leases, terminating, works, addons, registrations) = fleet;
     let mut authorities = hub.ca.clone().unwrap_or_default();
     authorities.extend(root.unwrap_or_default());
     authorities.sort();
@@ -88,14 +103,16 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>) -> HubSide {
         context: hub.context.clone(),
         uid,
         authorities: authorities.into_iter().map(ByteString).collect(),
+        serves_clusters: serves.ok(),
         operator,
         leader,
         managers,
-        deployments,
+        deployments: deployments.into(),
         webhooks,
         ca_bundle,
         clusters,
         requests,
+        dropped_requests,
         leases,
         terminating,
         works,
@@ -106,34 +123,57 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>) -> HubSide {
     }
 }
 
+/// Whether a cluster serves managed clusters.
+///
+/// # Errors
+/// When it cannot be asked.
+pub async fn serves(cluster: &Cluster) -> Result<bool, Failure> {
+    match cluster.client.list_api_group_resources(&ManagedCluster::api_version(&())).await {
+        Ok(found) => Ok(found.resources.iter().any(|resource| resource.name == ManagedCluster::plural(&()))),
+        Err(error) => match cluster.explain("ask whether it is a hub", error) {
+            failure if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) => Ok(false),
+            failure => Err(failure),
+        },
+    }
+}
+
 async fn managers(hub: &Cluster) -> Observed<Vec<ClusterManager>> {
     let api: Api<ClusterManager> = Api::all(hub.client.clone());
-    let listed = list(hub, MANAGERS, &api, ListParams::default(), |mut manager| {
+    let listed = list(hub, MANAGERS, None, &api, ListParams::default(), |mut manager| {
         strip(&mut manager.metadata);
         if let Some(status) = &mut manager.status {
             redact_all(&mut status.conditions);
         }
         Some(manager)
     });
-    Observed::of(listed.await, MANAGERS.rule("list", None))
+    listed.await.into()
 }
 
-/// The operator's leader lease, and whether it is held by a pod that is gone.
-async fn leader(hub: &Cluster) -> Observed<Option<LeaseFacts>> {
-    let leases: Api<Lease> = Api::namespaced(hub.client.clone(), namespaces::OPERATOR);
-    let pods: Api<Pod> = Api::namespaced(hub.client.clone(), namespaces::OPERATOR);
-    let read = async {
-        let explained = |error| hub.explain("read the operator's leader lease", error);
-        let Some(lease) = leases.get_opt(operators::CLUSTER_MANAGER_LOCK).await.map_err(explained)? else {
-            return Ok(None);
-        };
-        // The pods are read after the lease: a holder that is not among them was gone by then.
-        let pods = pods.list_metadata(&ListParams::default()).await.map_err(explained)?.items;
-        let pods: Vec<String> = pods.into_iter().filter_map(|pod| pod.metadata.name).collect();
-        let gone = stale_holder(&lease, operators::CLUSTER_MANAGER, &pods);
-        Ok(Some(LeaseFacts { gone, ..lease_facts(lease) }))
+/// The operator's leader lease in its namespace, and whether it is held by a pod that is gone.
+async fn leader(hub: &Cluster, namespace: &str) -> Observed<Option<LeaseFacts>> {
+    let api: Api<Lease> = Api::namespaced(hub.client.clone(), namespace);
+    let rule = LEASES.rule("get", Some(namespace));
+    let lease = match api.get_opt(operators::CLUSTER_MANAGER_LOCK).await {
+        Ok(Some(lease)) => lease,
+        Ok(None) => return Observed::Read(None),
+        Err(error) => return Observed::Trouble(trouble(hub, "read the operator's leader lease", error, rule)),
     };
-    Observed::of(read.await, LEASES.rule("get", Some(namespaces::OPERATOR)))
+    // The pods are read after the lease: a holder that is not among them was gone by then.
+    let facts = |pods: Vec<String>| {
+        let gone = stale_holder(&lease, operators::CLUSTER_MANAGER, &pods);
+        Some(LeaseFacts { gone, ..lease_facts(lease) })
+    };
+    pods(hub, namespace).await.map(facts).into()
+}
+
+/// The Deployments of the policy engine. Where nobody may look for them, what the hub serves tells that there are none.
+async fn engine(hub: &Cluster) -> Observed<Vec<Workload>> {
+    let found = deployments(hub, policy_engine::NAMESPACE, |_| true).await;
+    let is_forbidden = found.as_ref().is_err_and(|trouble| trouble.reason == Reason::Forbidden);
+    if is_forbidden && !serves_group(hub, POLICIES.group).await {
+        return Observed::Read(Vec::new());
+    }
+    found.into()
 }
 
 async fn webhook_facts(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
@@ -143,48 +183,48 @@ async fn webhook_facts(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
     let all = ListParams::default();
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let (mutating, validating, slices) = futures::join!(
-        list(hub, WEBHOOKS, &mutating, all.clone(), |found| {
+        list(hub, MUTATING, None, &mutating, all.clone(), |found| {
             let hooks = found.webhooks.unwrap_or_default();
             let hooks = hooks.into_iter().map(|hook| hook.client_config).collect::<Vec<_>>();
             Some((name(&found.metadata.name), hooks))
         }),
-        list(hub, WEBHOOKS, &validating, all.clone(), |found| {
+        list(hub, VALIDATING, None, &validating, all.clone(), |found| {
             let hooks = found.webhooks.unwrap_or_default();
             let hooks = hooks.into_iter().map(|hook| hook.client_config).collect::<Vec<_>>();
             Some((name(&found.metadata.name), hooks))
         }),
-        list(hub, Kind::new("discovery.k8s.io", "endpointslices"), &slices, all.clone(), Some),
+        list(hub, SLICES, Some(namespaces::HUB), &slices, all.clone(), Some),
     );
-    let read = || {
-        let (mutating, validating, slices) = (mutating?, validating?, slices?);
-        let answers = |service: &str| {
-            let labelled = |slice: &&EndpointSlice| {
-                let labels = slice.metadata.labels.as_ref();
-                labels.and_then(|labels| labels.get("kubernetes.io/service-name")).is_some_and(|name| name == service)
-            };
-            let ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
-                endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
-            };
-            slices.iter().filter(labelled).flat_map(|slice| &slice.endpoints).any(ready)
-        };
-        let wanted = |wanted: &[(&str, &str)], found: &[(String, Vec<WebhookClientConfig>)]| -> Vec<WebhookFacts> {
-            let facts = |(name, service): &(&str, &str)| {
-                let hooks = found.iter().find(|(known, _)| known == name).map(|(_, hooks)| hooks);
-                WebhookFacts {
-                    name: (*name).to_owned(),
-                    service: format!("{}/{service}", namespaces::HUB),
-                    exists: hooks.is_some(),
-                    authorities: hooks.map(|hooks| authorities(hooks)).unwrap_or_default(),
-                    has_endpoint: answers(service),
-                }
-            };
-            wanted.iter().map(facts).collect()
-        };
-        let mut facts = wanted(webhooks::MUTATING, &mutating);
-        facts.extend(wanted(webhooks::VALIDATING, &validating));
-        Ok(facts)
+    let (mutating, validating, slices) = match (mutating, validating, slices) {
+        (Ok(mutating), Ok(validating), Ok(slices)) => (mutating, validating, slices),
+        (Err(trouble), ..) | (_, Err(trouble), _) | (.., Err(trouble)) => return Observed::Trouble(trouble),
     };
-    Observed::of(read(), WEBHOOKS.rule("list", None))
+    let answers = |service: &str| {
+        let labelled = |slice: &&EndpointSlice| {
+            let labels = slice.metadata.labels.as_ref();
+            labels.and_then(|labels| labels.get("kubernetes.io/service-name")).is_some_and(|name| name == service)
+        };
+        let ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
+            endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
+        };
+        slices.iter().filter(labelled).flat_map(|slice| &slice.endpoints).any(ready)
+    };
+    let wanted = |wanted: &[(&str, &str)], found: &[(String, Vec<WebhookClientConfig>)]| -> Vec<WebhookFacts> {
+        let facts = |(name, service): &(&str, &str)| {
+            let hooks = found.iter().find(|(known, _)| known == name).map(|(_, hooks)| hooks);
+            WebhookFacts {
+                name: (*name).to_owned(),
+                service: format!("{}/{service}", namespaces::HUB),
+                exists: hooks.is_some(),
+                authorities: hooks.map(|hooks| authorities(hooks)).unwrap_or_default(),
+                has_endpoint: answers(service),
+            }
+        };
+        wanted.iter().map(facts).collect()
+    };
+    let mut facts = wanted(webhooks::MUTATING, &mutating);
+    facts.extend(wanted(webhooks::VALIDATING, &validating));
+    Observed::Read(facts)
 }
 
 /// The authorities that every webhook of a configuration has; none where one lacks them.
@@ -212,7 +252,7 @@ async fn ca_bundle(hub: &Cluster, namespace: &str) -> Observed<Option<Vec<ByteSt
 
 async fn hub_policies(hub: &Cluster) -> Observed<Vec<HubPolicy>> {
     let api: Api<HubPolicy> = Api::all(hub.client.clone());
-    let listed = list(hub, POLICIES, &api, ListParams::default(), |mut policy| {
+    let listed = list(hub, POLICIES, None, &api, ListParams::default(), |mut policy| {
         strip(&mut policy.metadata);
         // Settings are the administrator's own affair.
         policy.spec = Default::default();
@@ -221,7 +261,7 @@ async fn hub_policies(hub: &Cluster) -> Observed<Vec<HubPolicy>> {
         }
         Some(policy)
     });
-    Observed::of(listed.await, POLICIES.rule("list", None))
+    listed.await.into()
 }
 
 /// The name, if it is one alone: then what belongs to it is read from its namespace.
@@ -232,6 +272,21 @@ fn alone(names: Option<&[String]>) -> Option<&str> {
     }
 }
 
+/// Managed clusters and certificate requests, and how many of those were left out. Whoever may register clusters may send
+/// any number of requests with any label: only those of clusters that there are, or that somebody asks about, are kept.
+async fn clusters_and_requests(
+    hub: &Cluster,
+    names: Option<&[String]>,
+    registered: &[String],
+) -> (Observed<Vec<ManagedCluster>>, Observed<Vec<CertificateSigningRequest>>, BTreeMap<String, usize>) {
+    let clusters = clusters(hub, names).await;
+    let listed = clusters.read().into_iter().flatten().filter_map(|cluster| cluster.metadata.name.clone());
+    let known = listed.chain(names.unwrap_or_default().iter().cloned()).chain(registered.iter().cloned());
+    let known: BTreeSet<String> = known.filter(|name| is_asked(names, name)).collect();
+    let (requests, dropped) = requests(hub, names, known).await;
+    (clusters, requests, dropped)
+}
+
 async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<ManagedCluster>> {
     let slim = |mut cluster: ManagedCluster| {
         let arn =
@@ -240,14 +295,16 @@ async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Manag
         // It tells how the cluster registers.
         cluster.metadata.annotations = arn.map(|arn| [(annotations::MANAGED_CLUSTER_ARN.to_owned(), arn)].into());
         cluster.spec.managed_cluster_client_configs.clear();
+        cluster.spec.taints.truncate(TAINTS);
         if let Some(status) = &mut cluster.status {
             (status.capacity, status.allocatable) = Default::default();
             (status.cluster_claims, status.managed_namespaces) = Default::default();
             redact_all(&mut status.conditions);
         }
-        Some(cluster)
+        is_asked(names, cluster.metadata.name.as_deref().unwrap_or_default()).then_some(cluster)
     };
-    let listed = match names.filter(|names| names.len() <= FEW) {
+    let few = names.filter(|names| names.len() <= FEW);
+    let listed = match few {
         Some(names) => some::<ManagedCluster>(hub, names, "managed cluster")
             .await
             .map(|found| found.into_iter().filter_map(slim).collect()),
@@ -257,54 +314,111 @@ async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Manag
                 .await
         }
     };
-    Observed::of(listed, CLUSTERS.rule(if alone(names).is_some() { "get" } else { "list" }, None))
+    Observed::of(listed, CLUSTERS.rule(if few.is_some() { "get" } else { "list" }, None))
 }
 
-async fn requests(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<CertificateSigningRequest>> {
+async fn requests(
+    hub: &Cluster,
+    names: Option<&[String]>,
+    known: BTreeSet<String>,
+) -> (Observed<Vec<CertificateSigningRequest>>, BTreeMap<String, usize>) {
     let selector = match names.filter(|names| names.len() <= FEW) {
         Some(names) => format!("{} in ({})", labels::CLUSTER_NAME, names.join(",")),
         None => labels::CLUSTER_NAME.to_owned(),
     };
-    let newest = Newest::default();
-    let listed = pages_of_requests(hub, ListParams::default().labels(&selector), |mut request| {
-        let user = request.metadata.annotations.take().and_then(|all| all.get(annotations::CSR_USER).cloned());
-        strip(&mut request.metadata);
-        let user = user.map(|user| redact(&user.chars().take(LONGEST_USER).collect::<String>()));
-        request.metadata.annotations = user.map(|user| [(annotations::CSR_USER.to_owned(), user)].into());
-        request.spec.extra = None;
-        // Whoever may register clusters may create any number of these; longer ones are not read anyway.
-        if request.spec.request.0.len() > LONGEST {
-            request.spec.request = ByteString::default();
-        }
-        newest.take(request);
+    let kept = Kept::of(known);
+    let listed = pages_of_requests(hub, ListParams::default().labels(&selector), |request| {
+        kept.take(slim(request));
         None::<()>
     });
-    let listed = listed.await.map(|_| newest.all());
-    Observed::of(listed, REQUESTS.rule("list", None))
+    let listed = listed.await;
+    let (kept, dropped) = kept.end();
+    (Observed::of(listed.map(|_| kept), REQUESTS.rule("list", None)), dropped)
 }
 
-/// The newest requests of each cluster, and of its add-ons.
-#[derive(Default)]
-struct Newest(RefCell<BTreeMap<(String, bool), Vec<CertificateSigningRequest>>>);
+/// A request without what nobody needs and what anybody may have written anything into.
+fn slim(mut request: CertificateSigningRequest) -> CertificateSigningRequest {
+    let metadata = &mut request.metadata;
+    let user = metadata.annotations.take().and_then(|all| all.get(annotations::CSR_USER).cloned());
+    let mut labels = metadata.labels.take().unwrap_or_default();
+    labels.retain(|name, _| [labels::CLUSTER_NAME, labels::ADDON_NAME].contains(&name.as_str()));
+    strip(metadata);
+    (metadata.labels, metadata.finalizers) = (Some(labels), None);
+    let user = user.map(|user| redact(&user.chars().take(LONGEST_USER).collect::<String>()));
+    metadata.annotations = user.map(|user| [(annotations::CSR_USER.to_owned(), user)].into());
+    request.spec.extra = None;
+    // Whoever may register clusters may create any number of these; longer ones are not read anyway.
+    if request.spec.request.0.len() > LONGEST {
+        request.spec.request = ByteString::default();
+    }
+    let conditions = request.status.as_mut().and_then(|status| status.conditions.as_mut());
+    for condition in conditions.into_iter().flatten() {
+        condition.message = condition.message.as_deref().map(redact_start);
+    }
+    request
+}
 
-impl Newest {
+/// What has become of a request, as far as it matters for how many are kept: everybody may send any number that waits, and
+/// none that was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Waits,
+    Granted,
+    Refused,
+}
+
+impl Fate {
+    fn of(request: &CertificateSigningRequest) -> Self {
+        let conditions = request.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+        let has = |kind: &str| conditions.iter().any(|condition| condition.type_ == kind);
+        match () {
+            () if has("Denied") || has("Failed") => Self::Refused,
+            () if has("Approved") => Self::Granted,
+            () => Self::Waits,
+        }
+    }
+}
+
+/// The requests that tell most of each cluster, and of its add-ons: those that wait and the decided ones do not push each
+/// other out, nor do those that came last push out those that came first.
+struct Kept {
+    known: BTreeSet<String>,
+    /// By cluster, whether they are of an add-on, and what has become of them: the oldest first.
+    requests: RefCell<BTreeMap<(String, bool, Fate), Vec<CertificateSigningRequest>>>,
+    dropped: RefCell<BTreeMap<String, usize>>,
+}
+
+impl Kept {
+    fn of(known: BTreeSet<String>) -> Self {
+        Self { known, requests: RefCell::default(), dropped: RefCell::default() }
+    }
+
     fn take(&self, request: CertificateSigningRequest) {
         let label = |name: &str| request.metadata.labels.as_ref().and_then(|labels| labels.get(name)).cloned();
-        let of = (label(labels::CLUSTER_NAME).unwrap_or_default(), label(labels::ADDON_NAME).is_some());
-        let mut all = self.0.borrow_mut();
-        let kept = all.entry(of).or_default();
-        kept.push(request);
-        let age = |request: &&CertificateSigningRequest| request.metadata.creation_timestamp.clone();
-        if kept.len() > MOST_REQUESTS
-            && let Some(oldest) = kept.iter().min_by_key(age).and_then(|oldest| oldest.metadata.name.clone())
-        {
-            kept.retain(|request| request.metadata.name.as_ref() != Some(&oldest));
+        let cluster = label(labels::CLUSTER_NAME).unwrap_or_default();
+        if !self.known.contains(&cluster) {
+            return;
+        }
+        let fate = Fate::of(&request);
+        let of = (cluster.clone(), label(labels::ADDON_NAME).is_some(), fate);
+        let mut requests = self.requests.borrow_mut();
+        let kept = requests.entry(of).or_default();
+        let when = created(&request);
+        let at = kept.partition_point(|other| created(other) <= when);
+        kept.insert(at, request);
+        if kept.len() > MOST_REQUESTS {
+            kept.remove(if fate == Fate::Waits { OLDEST_REQUESTS } else { 0 });
+            *self.dropped.borrow_mut().entry(cluster).or_default() += 1;
         }
     }
 
-    fn all(self) -> Vec<CertificateSigningRequest> {
-        self.0.into_inner().into_values().flatten().collect()
+    fn end(self) -> (Vec<CertificateSigningRequest>, BTreeMap<String, usize>) {
+        (self.requests.into_inner().into_values().flatten().collect(), self.dropped.into_inner())
     }
+}
+
+fn created(request: &CertificateSigningRequest) -> Option<Timestamp> {
+    request.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
 async fn leases(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<LeaseFacts>> {
@@ -313,23 +427,30 @@ async fn leases(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<LeaseFa
         None => Api::all(hub.client.clone()),
     };
     let params = ListParams::default().fields(&format!("metadata.name={}", hub_names::MANAGED_CLUSTER_LEASE));
-    let listed = list(hub, LEASES, &api, params, |lease| Some(lease_facts(lease)));
-    Observed::of(listed.await, LEASES.rule("list", alone(names)))
+    let listed = list(hub, LEASES, alone(names), &api, params, |lease| {
+        let facts = lease_facts(lease);
+        is_asked(names, &facts.namespace).then_some(facts)
+    });
+    listed.await.into()
 }
 
-/// The namespaces that are being removed.
-pub(super) async fn terminating(cluster: &Cluster) -> Observed<Vec<NamespaceFacts>> {
+/// The namespaces that are being removed, of those that are wanted.
+pub(super) async fn terminating(cluster: &Cluster, wanted: impl Fn(&str) -> bool) -> Observed<Vec<NamespaceFacts>> {
     let api: Api<Namespace> = Api::all(cluster.client.clone());
-    let listed = list(cluster, NAMESPACES, &api, ListParams::default().fields("status.phase=Terminating"), |found| {
+    let params = ListParams::default().fields("status.phase=Terminating");
+    let listed = list(cluster, NAMESPACES, None, &api, params, |found| {
+        if !wanted(found.metadata.name.as_deref().unwrap_or_default()) {
+            return None;
+        }
         let conditions = found.status.and_then(|status| status.conditions).unwrap_or_default();
         let messages = conditions.into_iter().filter(|condition| condition.status == "True");
         Some(NamespaceFacts {
             name: found.metadata.name.unwrap_or_default(),
             since: found.metadata.deletion_timestamp,
-            messages: messages.filter_map(|condition| Some(redact(&condition.message?))).collect(),
+            messages: messages.filter_map(|condition| Some(redact_start(&condition.message?))).collect(),
         })
     });
-    Observed::of(listed.await, NAMESPACES.rule("list", None))
+    listed.await.into()
 }
 
 /// A work without the objects that it applies.
@@ -343,27 +464,23 @@ async fn works(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<WorkFact
     let listed = match alone(names) {
         Some(name) => {
             let api: Api<Work> = Api::namespaced_with(hub.client.clone(), name, &kind);
-            list(hub, WORKS, &api, ListParams::default(), |work| Some(work_facts(work))).await
+            list(hub, WORKS, Some(name), &api, ListParams::default(), |work| Some(work_facts(work))).await
         }
         // Works hold whatever they apply: of a fleet only metadata is read.
-        None => works_by_metadata(hub).await,
+        None => if_served(hub, WORKS, None, works_by_metadata(hub, names).await).await,
     };
-    Observed::of(listed, WORKS.rule("list", alone(names)))
+    listed.into()
 }
 
-async fn works_by_metadata(hub: &Cluster) -> Result<Vec<WorkFacts>, Failure> {
+async fn works_by_metadata(hub: &Cluster, names: Option<&[String]>) -> Result<Vec<WorkFacts>, Failure> {
     let api: Api<ManifestWork> = Api::all(hub.client.clone());
     let mut params = ListParams::default().limit(super::PAGE);
     let mut found = Vec::new();
     loop {
-        let page = match api.list_metadata(&params).await {
-            Ok(page) => page,
-            Err(error) => match hub.explain("list manifestworks", error) {
-                failure if matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) => return Ok(found),
-                failure => return Err(failure),
-            },
-        };
-        found.extend(page.items.into_iter().map(|work| WorkFacts {
+        let page = api.list_metadata(&params).await.map_err(|error| hub.explain("list manifestworks", error))?;
+        let wanted = page.items.into_iter();
+        let wanted = wanted.filter(|work| is_asked(names, work.metadata.namespace.as_deref().unwrap_or_default()));
+        found.extend(wanted.map(|work| WorkFacts {
             namespace: work.metadata.namespace.unwrap_or_default(),
             name: work.metadata.name.unwrap_or_default(),
             created: work.metadata.creation_timestamp,
@@ -385,7 +502,7 @@ fn work_facts(work: Work) -> WorkFacts {
         let condition = conditions::find(&manifest.conditions, conditions::manifest_work::APPLIED)?;
         let meta = &manifest.resource_meta;
         (condition.status == conditions::FALSE)
-            .then(|| format!("{} {}/{}: {}", meta.kind, meta.namespace, meta.name, redact(&condition.message)))
+            .then(|| format!("{} {}/{}: {}", meta.kind, meta.namespace, meta.name, redact_start(&condition.message)))
     });
     let mut conditions = status.conditions;
     redact_all(&mut conditions);
@@ -406,7 +523,10 @@ async fn addons(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Managed
         Some(name) => Api::namespaced(hub.client.clone(), name),
         None => Api::all(hub.client.clone()),
     };
-    let listed = list(hub, ADDONS, &api, ListParams::default(), |mut addon| {
+    let listed = list(hub, ADDONS, alone(names), &api, ListParams::default(), |mut addon| {
+        if !is_asked(names, addon.metadata.namespace.as_deref().unwrap_or_default()) {
+            return None;
+        }
         strip(&mut addon.metadata);
         if let Some(status) = &mut addon.status {
             (status.related_objects, status.config_references, status.supported_configs) = Default::default();
@@ -415,16 +535,19 @@ async fn addons(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Managed
         }
         Some(addon)
     });
-    Observed::of(listed.await, ADDONS.rule("list", alone(names)))
+    listed.await.into()
 }
 
 async fn registrations(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Registration>> {
     let slim = |mut registration: Registration| {
+        if !is_asked(names, registration.metadata.name.as_deref().unwrap_or_default()) {
+            return None;
+        }
         strip(&mut registration.metadata);
         if let Some(status) = &mut registration.status {
             // Records are long, and hold what policies were asked.
             status.decision = None;
-            status.waiting_for = status.waiting_for.as_deref().map(redact);
+            status.waiting_for = status.waiting_for.as_deref().map(redact_start);
         }
         Some(registration)
     };
@@ -433,5 +556,69 @@ async fn registrations(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<
         Some(name) => ListParams::default().fields(&format!("metadata.name={name}")),
         None => ListParams::default(),
     };
-    Observed::of(list(hub, REGISTRATIONS, &api, params, slim).await, REGISTRATIONS.rule("list", None))
+    list(hub, REGISTRATIONS, None, &api, params, slim).await.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::certificates::v1::{
+        CertificateSigningRequestCondition as Condition, CertificateSigningRequestStatus as Status,
+    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+
+    use super::*;
+
+    /// A request for a cluster, created in some second.
+    fn request(cluster: &str, second: i64, decision: Option<&str>) -> CertificateSigningRequest {
+        let mut request = CertificateSigningRequest::default();
+        request.metadata.name = Some(format!("{cluster}-{second}"));
+        request.metadata.creation_timestamp = Timestamp::from_second(second).ok().map(Time);
+        request.metadata.labels = Some([(labels::CLUSTER_NAME.to_owned(), cluster.to_owned())].into());
+        let condition = |kind: &str| Condition { type_: kind.to_owned(), ..Condition::default() };
+        let conditions = decision.map(|kind| vec![condition(kind)]);
+        request.status = Some(Status { conditions, ..Status::default() });
+        request
+    }
+
+    fn kept(requests: impl IntoIterator<Item = CertificateSigningRequest>) -> (Vec<i64>, BTreeMap<String, usize>) {
+        let kept = Kept::of(["c1".to_owned()].into());
+        requests.into_iter().for_each(|request| kept.take(request));
+        let (requests, dropped) = kept.end();
+        let seconds = requests.iter().filter_map(|request| Some(created(request)?.as_second()));
+        (seconds.collect(), dropped)
+    }
+
+    #[test]
+    fn a_flood_of_requests_pushes_nothing_out_but_itself() {
+        // The agent's own came first, or last, and what was granted stays; whatever the order in which they are read.
+        let flood = |seconds: std::ops::Range<i64>| seconds.map(|second| request("c1", second, None));
+        let granted = || request("c1", 1, Some("Approved"));
+        let wanted: Vec<i64> = (100..115).chain(290..300).chain([1]).collect();
+        let dropped = BTreeMap::from([("c1".to_owned(), 175)]);
+        assert_eq!(kept(flood(100..300).chain([granted()])), (wanted.clone(), dropped.clone()));
+        assert_eq!(kept([granted()].into_iter().chain(flood(100..300).rev())), (wanted, dropped));
+        // Of the decided ones the newest stay, and those that were denied leave the others alone.
+        let denied = (100..200).map(|second| request("c1", second, Some("Denied")));
+        let (seconds, _) = kept(denied.chain([granted()]));
+        assert_eq!(seconds, [1].into_iter().chain(175..200).collect::<Vec<_>>());
+        // Labels that somebody has invented bring nothing in, and are not counted either.
+        let invented = (0..1000).map(|number| request(&format!("x{number}"), number, None));
+        assert_eq!(kept(invented), (Vec::new(), BTreeMap::new()));
+    }
+
+    #[test]
+    fn of_a_request_nothing_is_kept_that_its_sender_could_make_large() {
+        let large = "canary".repeat(1000);
+        let mut request = request("c1", 1, None);
+        let metadata = &mut request.metadata;
+        metadata.labels.get_or_insert_default().insert("other".to_owned(), large.clone());
+        metadata.annotations = Some([("other".to_owned(), large.clone())].into());
+        metadata.finalizers = Some(vec![large.clone()]);
+        metadata.owner_references = Some(vec![OwnerReference { name: large.clone(), ..OwnerReference::default() }]);
+        request.spec.request = ByteString(vec![b'a'; LONGEST + 1]);
+        request.spec.extra = Some([("other".to_owned(), vec![large])].into());
+        let text = serde_json::to_string(&slim(request)).unwrap();
+        assert!(!text.contains("canary") && text.len() < 1000, "{text}");
+        assert!(text.contains(labels::CLUSTER_NAME), "{text}");
+    }
 }

@@ -1,38 +1,57 @@
 //! What a managed cluster shows, for checks.
 
+use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
-use ocm_api::operator::KlusterletMode;
+use ocm_api::operator::{KlusterletMode, KlusterletSpec, KlusterletStatus};
 use ocm_checks::facts::registers_as;
-use ocm_checks::snapshot::{AgentSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, SecretFacts};
+use ocm_checks::snapshot::{AgentSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, SecretFacts, Trouble};
 use ocm_core::join::lease::{self, Lock};
 use ocm_core::redact::redact;
 use ocm_kube::Cluster;
 
 use super::hub::terminating;
 use super::secret::Digests;
-use super::{Kind, LEASES, SECRETS, deployment, deployments, lease_facts, list, redact_all, secret, strip};
+use super::{
+    AT_ONCE, Kind, LEASES, SECRETS, deployments, is_asked, lease_facts, list, operator, pods, redact_all, secret, strip,
+};
 use crate::hub::uid;
 
-const KLUSTERLETS: Kind = Kind::new("operator.open-cluster-management.io", "klusterlets");
+const KLUSTERLETS: Kind = Kind::optional("operator.open-cluster-management.io", "klusterlets");
 
-/// Reads a managed cluster. What cannot be read says why.
-pub async fn observe(managed: &Cluster) -> ManagedSide {
+/// Reads a managed cluster, for these clusters; none: for all that it registers. What cannot be read says why.
+pub async fn observe(managed: &Cluster, names: Option<&[String]>) -> ManagedSide {
     // Values of this observation can be compared with each other, and with no others.
     let digests = Digests::new();
-    let (klusterlets, operator, leases, terminating, uid) = futures::join!(
-        klusterlets(managed),
-        deployment(managed, namespaces::OPERATOR, operators::KLUSTERLET),
-        leases(managed, namespaces::OPERATOR, lease::of_operator()),
-        terminating(managed),
-        uid(managed),
-    );
+    let operator = async {
+        let operator = operator(managed, operators::KLUSTERLET).await;
+        let namespace = operator.read().map_or(namespaces::OPERATOR, |found| found.namespace.as_str());
+        let leases = leases(managed, namespace, lease::of_operator()).await;
+        (operator, leases)
+    };
+    let (mut klusterlets, (operator, leases), terminating, uid) =
+        futures::join!(klusterlets(managed), operator, terminating(managed, |_| true), uid(managed));
     let found = klusterlets.read().map(Vec::as_slice).unwrap_or_default();
-    let agents = futures::future::join_all(found.iter().map(|klusterlet| agent(managed, klusterlet, &digests))).await;
+    let reading: Vec<_> = found
+        .iter()
+        .filter(|klusterlet| wanted_name(klusterlet).is_none_or(|name| is_asked(names, name)))
+        .map(|klusterlet| agent(managed, klusterlet, &digests))
+        .collect();
+    let mut agents: Vec<AgentSide> = futures::stream::iter(reading).buffered(AT_ONCE).collect().await;
+    // An agent that chooses its name itself: what it noted tells whether it is one that was asked about.
+    agents.retain(|side| {
+        let klusterlet = found.iter().find(|found| found.metadata.name.as_deref() == Some(side.klusterlet.as_str()));
+        let name = klusterlet.and_then(|klusterlet| registers_as(klusterlet, side));
+        name.is_none_or(|name| is_asked(names, name))
+    });
+    if let Observed::Read(all) = &mut klusterlets {
+        let is_read = |name: Option<&str>| agents.iter().any(|side| Some(side.klusterlet.as_str()) == name);
+        all.iter_mut().filter(|found| !is_read(found.metadata.name.as_deref())).for_each(reduce);
+    }
     let ours =
         |name: &str| name.starts_with(namespaces::OPERATOR) || agents.iter().any(|agent| agent.namespace == name);
     let terminating = match terminating {
@@ -53,6 +72,19 @@ pub async fn observe(managed: &Cluster) -> ManagedSide {
     }
 }
 
+/// The name that a Klusterlet gives its cluster; none: the agent chooses one.
+fn wanted_name(klusterlet: &Klusterlet) -> Option<&str> {
+    klusterlet.spec.cluster_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Leaves of a Klusterlet of another cluster than those that were asked about what tells whether it is in their way.
+fn reduce(klusterlet: &mut Klusterlet) {
+    let KlusterletSpec { namespace, cluster_name, deploy_option, .. } = std::mem::take(&mut klusterlet.spec);
+    klusterlet.spec = KlusterletSpec { namespace, cluster_name, deploy_option, ..KlusterletSpec::default() };
+    let seen = klusterlet.status.take().and_then(|status| status.observed_generation);
+    klusterlet.status = Some(KlusterletStatus { observed_generation: seen, ..KlusterletStatus::default() });
+}
+
 /// The names that the agents of a managed cluster register under.
 pub fn registered_names(managed: &ManagedSide) -> Vec<String> {
     let klusterlets = managed.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
@@ -68,14 +100,17 @@ pub fn registered_names(managed: &ManagedSide) -> Vec<String> {
 
 async fn klusterlets(managed: &Cluster) -> Observed<Vec<Klusterlet>> {
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
-    let listed = list(managed, KLUSTERLETS, &api, ListParams::default(), |mut klusterlet| {
+    let listed = list(managed, KLUSTERLETS, None, &api, ListParams::default(), |mut klusterlet| {
         strip(&mut klusterlet.metadata);
+        if let Some(registration) = &mut klusterlet.spec.registration_configuration {
+            registration.cluster_annotations.clear();
+        }
         if let Some(status) = &mut klusterlet.status {
             redact_all(&mut status.conditions);
         }
         Some(klusterlet)
     });
-    Observed::of(listed.await, KLUSTERLETS.rule("list", None))
+    listed.await.into()
 }
 
 async fn agent(managed: &Cluster, klusterlet: &Klusterlet, digests: &Digests) -> AgentSide {
@@ -93,6 +128,7 @@ async fn agent(managed: &Cluster, klusterlet: &Klusterlet, digests: &Digests) ->
         read_secret(managed, &namespace, secrets::HUB_KUBECONFIG, digests),
         leases(managed, &namespace, locks.clone()),
     );
+    let deployments: Observed<_> = deployments.into();
     // A lease of agents that are no longer wanted holds nobody up.
     if let (Observed::Read(leases), Some(deployments)) = (&mut leases, deployments.read()) {
         let wanted = |lease: &LeaseFacts| {
@@ -124,26 +160,44 @@ async fn read_secret(
 
 /// Leader leases, and which of them are held by pods that are gone.
 async fn leases(managed: &Cluster, namespace: &str, locks: Vec<Lock>) -> Observed<Vec<LeaseFacts>> {
+    read_leases(managed, namespace, &locks).await.into()
+}
+
+async fn read_leases(managed: &Cluster, namespace: &str, locks: &[Lock]) -> Result<Vec<LeaseFacts>, Trouble> {
     let api: Api<Lease> = Api::namespaced(managed.client.clone(), namespace);
-    let pods: Api<Pod> = Api::namespaced(managed.client.clone(), namespace);
-    let read = async {
-        let found = list(managed, LEASES, &api, ListParams::default(), |lease| {
-            let lock = locks.iter().find(|lock| lease.metadata.name.as_deref() == Some(lock.name))?;
-            Some((lock, lease))
-        });
-        let found = found.await?;
-        if found.is_empty() {
-            return Ok(Vec::new());
-        }
-        // The pods are read after the leases: a holder that is not among them was gone by then.
-        let pods = pods.list_metadata(&ListParams::default()).await;
-        let pods = pods.map_err(|error| managed.explain(format_args!("list the pods of {namespace}"), error))?;
-        let pods: Vec<String> = pods.items.into_iter().filter_map(|pod| pod.metadata.name).collect();
-        let facts = |(lock, lease): (&Lock, Lease)| LeaseFacts {
-            gone: lease::stale_holder(&lease, &lock.deployment, &pods),
-            ..lease_facts(lease)
-        };
-        Ok(found.into_iter().map(facts).collect())
+    let found = list(managed, LEASES, Some(namespace), &api, ListParams::default(), |lease| {
+        let lock = locks.iter().find(|lock| lease.metadata.name.as_deref() == Some(lock.name))?;
+        Some((lock, lease))
+    });
+    let found = found.await?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    // The pods are read after the leases: a holder that is not among them was gone by then.
+    let pods = pods(managed, namespace).await?;
+    let facts = |(lock, lease): (&Lock, Lease)| LeaseFacts {
+        gone: lease::stale_holder(&lease, &lock.deployment, &pods),
+        ..lease_facts(lease)
     };
-    Observed::of(read.await, LEASES.rule("list", Some(namespace)))
+    Ok(found.into_iter().map(facts).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_klusterlet_that_nobody_asked_about_little_is_kept() {
+        let mut klusterlet = Klusterlet::default();
+        klusterlet.metadata.name = Some("other".to_owned());
+        klusterlet.spec.cluster_name = Some("c2".to_owned());
+        klusterlet.spec.namespace = Some("open-cluster-management-two".to_owned());
+        klusterlet.spec.image_pull_spec = Some("canary".to_owned());
+        klusterlet.status = Some(KlusterletStatus { observed_generation: Some(3), ..KlusterletStatus::default() });
+        reduce(&mut klusterlet);
+        assert_eq!(wanted_name(&klusterlet), Some("c2"));
+        assert_eq!(klusterlet.spec.namespace.as_deref(), Some("open-cluster-management-two"));
+        assert_eq!(klusterlet.spec.image_pull_spec, None);
+        assert_eq!(klusterlet.status.and_then(|status| status.observed_generation), Some(3));
+    }
 }

@@ -6,20 +6,25 @@ mod managed;
 mod probe;
 mod secret;
 
+use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time};
 use ocm_api::Condition;
-use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, Workload};
-use ocm_core::redact::redact;
+use ocm_api::names::namespaces;
+use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, Trouble, Workload};
+use ocm_core::redact::redact_start;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
-use ocm_kube::Cluster;
+use ocm_kube::{Cluster, explain};
 use serde::de::DeserializeOwned;
 
+use futures::{StreamExt as _, TryStreamExt as _};
 use kube::Api;
 use kube::api::ListParams;
+use kube::core::ApiResource;
 
-pub use hub::observe as hub;
+pub use hub::{observe as hub, serves};
 pub use managed::{observe as managed, registered_names};
 pub use probe::{Question, probes, questions};
 
@@ -31,11 +36,19 @@ use crate::workload::{self, Deployment};
 struct Kind {
     group: &'static str,
     resource: &'static str,
+    /// Whether a cluster may go without its group.
+    is_optional: bool,
 }
 
 impl Kind {
+    /// A kind that every cluster has.
     const fn new(group: &'static str, resource: &'static str) -> Self {
-        Self { group, resource }
+        Self { group, resource, is_optional: false }
+    }
+
+    /// A kind of Open Cluster Management or of the policy engine.
+    const fn optional(group: &'static str, resource: &'static str) -> Self {
+        Self { group, resource, is_optional: true }
     }
 
     fn rule(self, verb: &str, namespace: Option<&str>) -> PolicyRule {
@@ -47,36 +60,98 @@ const DEPLOYMENTS: Kind = Kind::new("apps", "deployments");
 const LEASES: Kind = Kind::new("coordination.k8s.io", "leases");
 const SECRETS: Kind = Kind::new("", "secrets");
 const NAMESPACES: Kind = Kind::new("", "namespaces");
+const PODS: Kind = Kind::new("", "pods");
 
 /// How many objects one page holds.
 const PAGE: u32 = 500;
 
-/// Lists page by page and keeps what is wanted of each object. A kind that is not served has no objects.
+/// How many things are looked at at once.
+const AT_ONCE: usize = 8;
+
+/// How many finalizers of an object are kept.
+const FINALIZERS: usize = 10;
+
+/// How much is kept of who holds a lease: characters. Pods have shorter names.
+const HOLDER: usize = 320;
+
+/// Whether a cluster is one of those that were asked about; none: all are.
+fn is_asked(names: Option<&[String]>, name: &str) -> bool {
+    names.is_none_or(|names| names.iter().any(|asked| asked == name))
+}
+
+/// Why a request failed that needs a right.
+fn trouble(cluster: &Cluster, what: impl std::fmt::Display, error: kube::Error, rule: PolicyRule) -> Trouble {
+    Trouble::of(&cluster.explain(what, error), Some(rule))
+}
+
+/// Lists page by page and keeps what is wanted of each object. `namespace`: the one that is listed; none: all, or the kind
+/// has none.
 async fn list<K, T>(
     cluster: &Cluster,
     kind: Kind,
+    namespace: Option<&str>,
     api: &Api<K>,
     params: ListParams,
     wanted: impl Fn(K) -> Option<T>,
-) -> Result<Vec<T>, Failure>
+) -> Result<Vec<T>, Trouble>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
-    match pages(cluster, api, params, || PAGE, &format!("list {}", kind.resource), wanted).await {
-        Err(failure) if matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) => Ok(Vec::new()),
-        listed => listed,
+    let listed = pages(cluster, api, params, || PAGE, &format!("list {}", kind.resource), wanted).await;
+    if_served(cluster, kind, namespace, listed).await
+}
+
+/// What a list came to. A kind that is not served has no objects, also for somebody who may not list it: the API server
+/// looks for rights before it looks for what it serves.
+async fn if_served<T>(
+    cluster: &Cluster,
+    kind: Kind,
+    namespace: Option<&str>,
+    listed: Result<Vec<T>, Failure>,
+) -> Result<Vec<T>, Trouble> {
+    let failure = match listed {
+        Ok(listed) => return Ok(listed),
+        Err(failure) => failure,
+    };
+    if matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) {
+        return Ok(Vec::new());
     }
+    if failure.reason == Reason::Forbidden && kind.is_optional && !serves_group(cluster, kind.group).await {
+        return Ok(Vec::new());
+    }
+    Err(Trouble::of(&failure, Some(kind.rule("list", namespace))))
+}
+
+/// Whether a cluster serves a group, as far as that can be known: everybody who is logged in may ask for it.
+async fn serves_group(cluster: &Cluster, group: &str) -> bool {
+    let Ok(request) = http::Request::get(format!("/apis/{group}")).body(Vec::new()) else { return true };
+    match cluster.client.request_text(request).await {
+        Ok(_) => true,
+        Err(error) => !matches!(explain(&error).reason, Reason::KindNotServed | Reason::NotFound),
+    }
+}
+
+/// The names of the pods of a namespace.
+async fn pods(cluster: &Cluster, namespace: &str) -> Result<Vec<String>, Trouble> {
+    let api: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+    let rule = PODS.rule("list", Some(namespace));
+    let found = api.list_metadata(&ListParams::default()).await;
+    let found = found.map_err(|error| trouble(cluster, format_args!("list the pods of {namespace}"), error, rule))?;
+    Ok(found.items.into_iter().filter_map(|pod| pod.metadata.name).collect())
 }
 
 /// Takes away what nobody needs and what anybody may have written anything into.
 fn strip(metadata: &mut ObjectMeta) {
-    metadata.managed_fields = None;
-    metadata.annotations = None;
+    (metadata.managed_fields, metadata.owner_references) = Default::default();
+    (metadata.annotations, metadata.labels) = Default::default();
+    if let Some(finalizers) = &mut metadata.finalizers {
+        finalizers.truncate(FINALIZERS);
+    }
 }
 
-/// Takes out of conditions what may be a credential.
+/// Takes out of conditions what may be a credential, and cuts them short.
 fn redact_all(conditions: &mut [Condition]) {
-    conditions.iter_mut().for_each(|condition| condition.message = redact(&condition.message));
+    conditions.iter_mut().for_each(|condition| condition.message = redact_start(&condition.message));
 }
 
 /// A lease, of which it is not known whether its holder is gone.
@@ -94,7 +169,7 @@ fn lease_facts(lease: Lease) -> LeaseFacts {
         renewed: spec.renew_time.map(|time| Time(time.0)),
         written,
         seconds: spec.lease_duration_seconds,
-        holder: spec.holder_identity,
+        holder: spec.holder_identity.map(|holder| holder.chars().take(HOLDER).collect()),
         gone: None,
     }
 }
@@ -104,34 +179,63 @@ fn time(time: Option<&Time>) -> Option<Time> {
     time.cloned()
 }
 
-/// A Deployment and how it is; one that is missing is not ready.
-async fn deployment(cluster: &Cluster, namespace: &str, name: &str) -> Observed<Workload> {
-    let found = workload::deployments(cluster, namespace).get_opt(name).await;
-    let found = match found {
-        Ok(Some(found)) => facts(cluster, &found).await,
-        Ok(None) => Ok(Workload {
+/// An operator's Deployment and how it is; one that is missing is not ready.
+async fn operator(cluster: &Cluster, name: &str) -> Observed<Workload> {
+    let namespace = namespaces::OPERATOR;
+    let rule = DEPLOYMENTS.rule("get", Some(namespace));
+    let found = match workload::deployments(cluster, namespace).get_opt(name).await {
+        Ok(Some(found)) => Some(found),
+        Ok(None) => elsewhere(cluster, name).await,
+        Err(error) => {
+            let what = format!("read Deployment {namespace}/{name}");
+            return Observed::Trouble(trouble(cluster, what, error, rule));
+        }
+    };
+    match found {
+        Some(found) => Observed::of(facts(cluster, &found).await, rule),
+        None => Observed::Read(Workload {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             replicas: 1,
             health: Health::Stuck { because: "it does not exist".to_owned() },
             images: Vec::new(),
         }),
-        Err(error) => Err(cluster.explain(format_args!("read Deployment {namespace}/{name}"), error)),
+    }
+}
+
+/// The Deployment of an operator that was installed into another namespace, as by a catalog: one that runs the operator's
+/// image, or the only one of the name. None also where not all namespaces may be read.
+async fn elsewhere(cluster: &Cluster, name: &str) -> Option<Deployment> {
+    let kind = ApiResource::erase::<apps::Deployment>(&());
+    let api: Api<Deployment> = Api::all_with(cluster.client.clone(), &kind);
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    let named = |found: Deployment| (found.metadata.name.as_deref() == Some(name)).then_some(found);
+    let mut found = list(cluster, DEPLOYMENTS, None, &api, params, named).await.ok()?;
+    let is_operator = |found: &Deployment| {
+        let mut images = found.spec.template.spec.containers.iter().filter_map(|container| container.image.as_deref());
+        images.any(|image| image.contains("registration-operator"))
     };
-    Observed::of(found, DEPLOYMENTS.rule("get", Some(namespace)))
+    match found.iter().position(is_operator) {
+        Some(at) => Some(found.swap_remove(at)),
+        None if found.len() == 1 => found.pop(),
+        None => None,
+    }
 }
 
 /// The Deployments of a namespace, of those that are wanted.
-async fn deployments(cluster: &Cluster, namespace: &str, wanted: impl Fn(&str) -> bool) -> Observed<Vec<Workload>> {
+async fn deployments(
+    cluster: &Cluster,
+    namespace: &str,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Workload>, Trouble> {
     let api = workload::deployments(cluster, namespace);
-    let listed = list(cluster, DEPLOYMENTS, &api, ListParams::default(), |deployment| {
+    let listed = list(cluster, DEPLOYMENTS, Some(namespace), &api, ListParams::default(), |deployment| {
         wanted(deployment.metadata.name.as_deref().unwrap_or_default()).then_some(deployment)
     });
-    let read = async {
-        let listed = listed.await?;
-        futures::future::try_join_all(listed.iter().map(|deployment| facts(cluster, deployment))).await
-    };
-    Observed::of(read.await, DEPLOYMENTS.rule("list", Some(namespace)))
+    let listed = listed.await?;
+    let reading: Vec<_> = listed.iter().map(|deployment| facts(cluster, deployment)).collect();
+    let read: Result<Vec<Workload>, Failure> = futures::stream::iter(reading).buffered(AT_ONCE).try_collect().await;
+    read.map_err(|failure| Trouble::of(&failure, Some(DEPLOYMENTS.rule("list", Some(namespace)))))
 }
 
 async fn facts(cluster: &Cluster, deployment: &Deployment) -> Result<Workload, Failure> {
@@ -142,8 +246,8 @@ async fn facts(cluster: &Cluster, deployment: &Deployment) -> Result<Workload, F
         replicas: deployment.spec.replicas.unwrap_or(1),
         health: match workload::of(cluster, deployment).await? {
             Health::Ready => Health::Ready,
-            Health::NotYet { because } => Health::NotYet { because: redact(&because) },
-            Health::Stuck { because } => Health::Stuck { because: redact(&because) },
+            Health::NotYet { because } => Health::NotYet { because: redact_start(&because) },
+            Health::Stuck { because } => Health::Stuck { because: redact_start(&because) },
         },
         images: containers.filter_map(|container| container.image.clone()).collect(),
     })
