@@ -125,6 +125,9 @@ impl Job {
     /// Acts on every cluster, and says whether some did not ask in time.
     async fn rows(&self, scope: Scope, rows: &mut Vec<Row>) -> Result<bool, Failure> {
         let found = accept::look(&self.hub, &scope, &self.options, self.deadline, self.ui.as_ref()).await?;
+        if self.deny.is_none() {
+            accept::tell_unread(&found, self.ui.as_ref());
+        }
         let waits = |candidate: &Candidate| self.deadline.is_some() && accept::still_waits(&candidate.decision);
         let (waiting, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(waits);
         if !ready.is_empty() {

@@ -54,6 +54,7 @@ const RUST: &[Template] = files![
     "rules/src/identity.rs" = "../plugins/lib/rules/src/identity.rs",
     "rules/src/lib.rs" = "../plugins/lib/rules/src/lib.rs",
     "rules/src/name.rs" = "../plugins/lib/rules/src/name.rs",
+    "rules/src/time.rs" = "../plugins/lib/rules/src/time.rs",
 ];
 
 const GO: &[Template] = files![

@@ -432,14 +432,16 @@ fn without_a_right_that_approve_only_needs_nothing_is_written() {
     guard(&hub);
     hub.join("c1");
     let users = users_without_one_right(&hub.cluster, "accept-approve-only.yaml");
-    // Of one cluster that the hub's own account registers, neither lists nor the bindings of others are read; a role that
-    // nobody may read is one trace less of a name that was used before.
+    // Of one cluster that the hub's own account registers, neither lists nor the bindings of others are read; a role or a
+    // Registration that nobody may read is one trace less of a name that was used before.
     let unused = [
         "may not list managedclusters.cluster.open-cluster-management.io",
         "may not list namespaces",
         "may not get clusterroles.rbac.authorization.k8s.io",
         "may not list clusterroles.rbac.authorization.k8s.io",
         "may not list clusterrolebindings.rbac.authorization.k8s.io",
+        "may not get registrations.policy.kubectl-ocm.dev",
+        "may not list registrations.policy.kubectl-ocm.dev",
     ];
     std::thread::sleep(Duration::from_secs(11));
     let mut works = Vec::new();

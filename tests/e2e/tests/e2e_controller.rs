@@ -163,9 +163,16 @@ fn a_name_is_not_given_to_another_while_its_certificates_are_valid() {
     until("it waits", || waits_for(&hub, "c1").ends_with("(NameUsedBefore)"));
     is_idle(&hub, "c2");
     assert!(!hub.accepts("c1") && !hub.is("Approved", &again));
+    // accept goes by what the controller has noted, for nothing else is left of the former one.
+    let end = registration(&hub, "c1")["keys"][0]["until"].as_str().map(str::to_owned).expect("a key ends");
+    let said = hub.accept(&["c1", "--output", "json"]);
+    assert_eq!((said.code, said.reason("c1").as_str()), (3, "NameUsedBefore"), "{said:?}");
+    assert!(said.row("c1")["detail"].as_str().is_some_and(|detail| detail.ends_with(&end)), "{said:?}");
+    assert!(waits_for(&hub, "c1").contains(&end), "{}", waits_for(&hub, "c1"));
+    assert!(!hub.accepts("c1") && !hub.is("Approved", &again));
     // A person may.
-    hub.conclude(&again, "approve");
-    hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
+    let said = hub.accept(&["c1", "--reuse-name"]);
+    assert!(said.code == 0 && hub.accepts("c1") && hub.is("Approved", &again), "{said:?}");
     until("it is the new one's", || registration(&hub, "c1")["waitingFor"].is_null());
     assert_eq!(registration(&hub, "c1")["clusterUid"], json!(hub.managed("c1").metadata.uid));
 }

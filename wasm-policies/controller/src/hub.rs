@@ -11,6 +11,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use ocm_api::ManagedCluster;
 use ocm_api::names::{hub as hub_names, labels};
+use ocm_api::registration::RegistrationStatus;
 use ocm_core::accept::Found;
 use ocm_core::bootstrap;
 use ocm_core::csr::{Request, State};
@@ -20,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
+use crate::status;
 use crate::store::Store;
 
 /// What was not known to be so for this long is not known.
@@ -77,12 +79,18 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// What the rules of `accept` judge.
-    pub(crate) fn found<'a>(&'a self, requests: &'a [&'a Request], now: Timestamp) -> Found<'a> {
+    /// What the rules of `accept` judge, with what is written of the cluster.
+    pub(crate) fn found<'a>(
+        &'a self,
+        requests: &'a [&'a Request],
+        written: &'a RegistrationStatus,
+        now: Timestamp,
+    ) -> Found<'a> {
         Found {
             cluster: self.cluster.as_ref(),
             namespace: self.namespace,
             role_created: self.role_created,
+            registration: Some(status::noted(written)),
             requests,
             bound_accounts: &self.bound_accounts,
             now: Some(now),

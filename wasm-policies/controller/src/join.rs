@@ -110,10 +110,9 @@ impl Joins {
         let now = Timestamp::now();
         let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
         let options = Options { chosen: Chosen::InBulk, ..Options::default() };
-        let decision = decide(name, &snapshot.found(&requests, now), &options);
         let before = self.registrations.get(name).unwrap_or_default();
-        let used = is_used(&before, cluster, now);
-        let next = match ruled(&decision, used) {
+        let decision = decide(name, &snapshot.found(&requests, &before, now), &options);
+        let next = match ruled(&decision) {
             Ruled::Nothing => Some(self.settled(&snapshot, cluster, before, &options).await?),
             Ruled::Person(refusal) => {
                 let why = format!("a person: {} ({})", refusal.detail, refusal.code);
@@ -354,37 +353,4 @@ impl Joins {
 
 fn uid(cluster: &ManagedCluster) -> Option<String> {
     cluster.metadata.uid.clone()
-}
-
-/// Whether certificates of an earlier cluster of this name may still be valid.
-fn is_used(before: &RegistrationStatus, cluster: &ManagedCluster, now: Timestamp) -> bool {
-    let earlier = before.cluster_uid.as_ref().is_some_and(|uid| cluster.metadata.uid.as_ref() != Some(uid));
-    earlier && status::last_end(&before.keys, now).is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use ocm_api::registration::RegistrationKey;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_name_is_used_until_the_last_certificate_of_another_cluster_has_ended() {
-        let now: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
-        let cluster: ManagedCluster = serde_json::from_value(json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-            "metadata": {"name": "c1", "uid": "new"}, "spec": {},
-        }))
-        .unwrap();
-        let status = |uid: &str, until: &str| RegistrationStatus {
-            cluster_uid: Some(uid.to_owned()),
-            keys: vec![RegistrationKey { until: until.to_owned(), spki_sha256: "k".to_owned() }],
-            ..RegistrationStatus::default()
-        };
-        assert!(is_used(&status("old", "2026-07-01T00:00:00Z"), &cluster, now));
-        assert!(!is_used(&status("old", "2026-05-01T00:00:00Z"), &cluster, now), "they have ended");
-        assert!(!is_used(&status("new", "2026-07-01T00:00:00Z"), &cluster, now), "its own");
-        assert!(!is_used(&RegistrationStatus::default(), &cluster, now));
-    }
 }

@@ -7,9 +7,11 @@ use ocm_api::registration::{
     MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationKey,
     RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationStatus, RegistrationVerdict,
 };
+use ocm_core::accept;
 use ocm_core::csr::{Request, Settings, State};
 use ocm_policy_engine::Final;
 use ocm_policy_rules::{Answer, approving};
+use ocm_rules::claim::Registration;
 
 /// Ends of certificates are rounded up to full hours: what is known of them is when they were approved.
 const HOUR: i64 = 3600;
@@ -167,10 +169,18 @@ fn is_alive(key: &RegistrationKey, now: Timestamp) -> bool {
     key.until.parse::<Timestamp>().map_or(true, |until| until > now)
 }
 
+fn ends(keys: &[RegistrationKey]) -> impl Iterator<Item = &str> {
+    keys.iter().map(|key| key.until.as_str())
+}
+
 /// When the last certificate has ended; none: all have.
 pub(crate) fn last_end(keys: &[RegistrationKey], now: Timestamp) -> Option<Timestamp> {
-    let alive = keys.iter().filter(|key| is_alive(key, now));
-    alive.map(|key| key.until.parse().unwrap_or(Timestamp::MAX)).max()
+    accept::last_end(ends(keys)).filter(|end| *end > now)
+}
+
+/// What is written of a cluster, as a fact of the rules.
+pub(crate) fn noted(status: &RegistrationStatus) -> Registration<'_> {
+    accept::noted(status.cluster_uid.as_deref(), ends(&status.keys))
 }
 
 /// Whether both say the same, but for when it was said.

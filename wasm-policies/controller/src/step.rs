@@ -1,7 +1,6 @@
 //! What follows from what the rules and the policies say: neither clock nor client.
 
 use ocm_core::accept::{Decision, Refusal};
-use ocm_core::csr::Code;
 use ocm_policy_rules::{Answer, Combined};
 
 /// What follows from the rules of `accept`, before any policy is asked.
@@ -22,18 +21,13 @@ pub(crate) enum Ruled {
     },
 }
 
-/// What follows from the rules. `used` says whether certificates of an earlier cluster of the name may still be valid.
-pub(crate) fn ruled(decision: &Decision, used: bool) -> Ruled {
+/// What follows from the rules.
+pub(crate) fn ruled(decision: &Decision) -> Ruled {
     match decision {
         Decision::Settled { .. } | Decision::NoRequest => Ruled::Nothing,
         Decision::Refused(refusal) => Ruled::Person(refusal.clone()),
         // Without a request nobody knows whom it would let in.
         Decision::Act { stands_on: None, .. } => Ruled::Nothing,
-        Decision::Act { .. } if used => Ruled::Person(Refusal {
-            code: Code::NameUsedBefore,
-            detail: "a cluster of this name was here before, and certificates of it may be valid".to_owned(),
-            help: None,
-        }),
         Decision::Act { approve, stands_on: Some(stands_on), accept } => {
             // What is approved is what the join stands on, or nothing.
             let approves = match approve {
@@ -89,6 +83,7 @@ pub(crate) fn judged(answer: &Combined, approving: &[&str]) -> Judged {
 mod tests {
     use std::sync::Arc;
 
+    use ocm_core::csr::Code;
     use ocm_policy_abi::{Decision as Said, Reason, Verdict};
     use ocm_policy_rules::{Outcome, PolicyError, PolicyId, combine};
 
@@ -101,16 +96,14 @@ mod tests {
     #[test]
     fn only_a_request_that_the_rules_stand_on_is_asked_about() {
         let ask = |approve| Ruled::Ask { stands_on: 1, approve, accept: true };
-        assert_eq!(ruled(&act(Some(1), Some(1)), false), ask(true));
-        assert_eq!(ruled(&act(None, Some(1)), false), ask(false));
+        assert_eq!(ruled(&act(Some(1), Some(1))), ask(true));
+        assert_eq!(ruled(&act(None, Some(1))), ask(false));
         for other in [act(None, None), act(Some(0), Some(1)), Decision::NoRequest, Decision::Settled { stray: vec![0] }]
         {
-            assert_eq!(ruled(&other, false), Ruled::Nothing, "{other:?}");
+            assert_eq!(ruled(&other), Ruled::Nothing, "{other:?}");
         }
-        let used = ruled(&act(Some(1), Some(1)), true);
-        assert!(matches!(&used, Ruled::Person(refusal) if refusal.code == Code::NameUsedBefore), "{used:?}");
         let refusal = Refusal { code: Code::TwoKeys, detail: "two keys".into(), help: None };
-        assert_eq!(ruled(&Decision::Refused(refusal.clone()), false), Ruled::Person(refusal));
+        assert_eq!(ruled(&Decision::Refused(refusal.clone())), Ruled::Person(refusal));
     }
 
     fn said(name: &str, result: Result<Verdict, PolicyError>) -> Outcome {

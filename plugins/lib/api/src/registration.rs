@@ -3,7 +3,8 @@
 //! The schema is generated from these types, and their comments are what `kubectl explain` shows. Every list and text is
 //! bounded, for much of it is what strangers wrote.
 
-use kube_derive::CustomResource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_derive::{CustomResource, Resource};
 use serde::{Deserialize, Serialize};
 
 /// The most keys that one registration lists.
@@ -156,6 +157,30 @@ pub struct RegistrationKey {
     /// SHA-256 of the public key, lower-case hexadecimal digits.
     #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
     pub spki_sha256: String,
+}
+
+/// What of a Registration tells which keys its name was given to: the record, larger than all the rest, is not kept.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource)]
+#[resource(inherit = Registration, crates(kube_core = "kube_core"))]
+pub struct RegisteredKeys {
+    /// Name and the server's book-keeping.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// What was written last.
+    #[serde(default)]
+    pub status: RegisteredKeysStatus,
+}
+
+/// The part of [`RegistrationStatus`] that [`RegisteredKeys`] have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RegisteredKeysStatus {
+    /// UID of the ManagedCluster.
+    #[serde(default)]
+    pub cluster_uid: Option<String>,
+    /// Keys that certificates were approved for, those that end last.
+    #[serde(default)]
+    pub keys: Vec<RegistrationKey>,
 }
 
 /// What is about to be done, and to exactly which objects.

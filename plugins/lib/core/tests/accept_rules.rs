@@ -6,7 +6,7 @@ use common::*;
 use csr_fixtures::{Fixture, Key, Kind};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use ocm_core::accept::{Chosen, Decision, Found, Help, Options, decide};
+use ocm_core::accept::{Chosen, Decision, Found, Help, Options, Refusal, decide, noted};
 use ocm_core::csr::{Code, Request, Settings};
 use ocm_rules::claim::Namespace;
 
@@ -318,6 +318,40 @@ fn a_name_that_was_used_before_needs_a_word() {
         assert_eq!(refusal.help, Some(Help::ReuseName(Some(year_later))));
     }
     assert_eq!(with(own(REGISTERED - 1), None, &reuse), lets_in(0));
+}
+
+#[test]
+fn a_name_is_used_as_long_as_the_controller_has_noted_keys_of_another_cluster() {
+    let request = Request::read(&asks("new", 110, &key()));
+    let (waits, requests) = (cluster(), [&request]);
+    let with = |cluster: &ocm_api::ManagedCluster, registration, second, options: &Options| {
+        let (cluster, now) = (Some(cluster), Some(at(second)));
+        let found = Found { cluster, requests: &requests, registration: Some(registration), now, ..Found::default() };
+        decide(CLUSTER, &found, options)
+    };
+    let of = |uid: &'static str, ends: &[&str]| noted(Some(uid), ends.iter().copied());
+    let end = at(7200).to_string();
+    let other = of("0", &[&at(150).to_string(), &end]);
+    // Neither a namespace nor a role nor a request of the other one is left.
+    let refused = with(&waits, other, 7199, &Options::default());
+    let detail = format!("a cluster of this name was here before: its certificates may be valid until {end}");
+    let help = Some(Help::ReuseName(Some(at(7200))));
+    assert_eq!(refused, Decision::Refused(Refusal { code: Code::NameUsedBefore, detail, help }));
+    let in_bulk = Options { chosen: Chosen::InBulk, ..Options::default() };
+    assert_refused(&with(&waits, other, 7199, &in_bulk), Code::NameUsedBefore);
+    let reuse = Options { reuse_name: true, ..Options::default() };
+    assert_eq!(with(&waits, other, 7199, &reuse), lets_in(0));
+    // They have ended, it has none, or they are its own.
+    assert_eq!(with(&waits, other, 7200, &Options::default()), lets_in(0));
+    assert_eq!(with(&waits, of("0", &[]), 7199, &Options::default()), lets_in(0));
+    assert_eq!(with(&waits, of("1", &[&end]), 7199, &Options::default()), lets_in(0));
+    // What nobody can read never ends.
+    let unknown = with(&waits, of("0", &["soon"]), 7200, &Options::default());
+    assert_refused(&unknown, Code::NameUsedBefore);
+    assert!(matches!(unknown, Decision::Refused(Refusal { help: Some(Help::ReuseName(None)), .. })), "{unknown:?}");
+    // A cluster that has joined holds the name itself.
+    let again = with(&joined(120), other, 7199, &Options::default());
+    assert!(!matches!(&again, Decision::Refused(refusal) if refusal.code == Code::NameUsedBefore), "{again:?}");
 }
 
 #[test]

@@ -12,13 +12,17 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{ListParams, PartialObjectMeta};
 use ocm_api::ManagedCluster;
+use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{hub as hub_names, labels, signers};
+use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::csr::{LONGEST, Request, State};
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Failure, Reason, Remedy, bootstrap};
 use ocm_kube::Cluster;
 use ocm_rules::claim;
 use serde::de::DeserializeOwned;
+
+use crate::registrations::{noted, noted_of};
 
 /// How many objects one page of a list holds.
 pub(crate) const PAGE: u32 = 500;
@@ -79,6 +83,10 @@ pub struct Registry {
     namespaces: BTreeMap<String, claim::Namespace>,
     /// When the ClusterRoles of agents were created, by their names.
     roles: BTreeMap<String, Timestamp>,
+    /// What the policy controller has noted of the keys of names, by name: of clusters whose agent has joined not always.
+    registrations: BTreeMap<String, RegisteredKeysStatus>,
+    /// Why that may not be read, in a sentence, where the hub has it.
+    pub unread: Option<String>,
     /// Users besides the usual ones whom the hub lets register clusters, where somebody asks of whom only that can tell.
     pub bound_accounts: Vec<String>,
 }
@@ -89,26 +97,40 @@ impl Registry {
     /// # Errors
     /// When the hub cannot be read; [`Reason::KindNotServed`] says that it is no hub.
     pub async fn read(hub: &Cluster, scope: &Scope) -> Result<Self, Failure> {
-        let ((clusters, requests, namespaces), roles) = match scope {
+        let ((clusters, requests, namespaces), roles, noted) = match scope {
             Scope::Names(names) if names.len() <= FEW => {
                 let all = names.join(",");
                 let selector = format!("{} in ({all})", labels::CLUSTER_NAME);
                 let others = format!("{} notin ({all})", labels::CLUSTER_NAME);
                 let requests = requests_and(hub, &selector, &others, Some(names));
                 let lists = at_once(some_clusters(hub, names), requests, some_namespaces(hub, names));
-                let (lists, roles) = futures::join!(lists, some_roles(hub, names));
-                (lists?, roles?)
+                let (lists, roles, noted) = futures::join!(lists, some_roles(hub, names), noted_of(hub, names));
+                (lists?, roles?, Some(noted?))
             }
             Scope::Names(names) => {
                 let ((mut clusters, requests, namespaces), roles) = many(hub, None).await?;
                 let wanted: BTreeSet<&String> = names.iter().collect();
                 clusters.retain(|cluster| cluster.metadata.name.as_ref().is_some_and(|name| wanted.contains(name)));
-                ((clusters, requests, namespaces), roles)
+                ((clusters, requests, namespaces), roles, None)
             }
-            Scope::Selector(selector) => many(hub, Some(selector)).await?,
-            Scope::All => many(hub, None).await?,
+            Scope::Selector(selector) => many(hub, Some(selector)).await.map(|(lists, roles)| (lists, roles, None))?,
+            Scope::All => many(hub, None).await.map(|(lists, roles)| (lists, roles, None))?,
         };
-        let mut registry = Self::default();
+        // Of a fleet few wait, and only of those it matters.
+        let unjoined: Vec<String> =
+            clusters.iter().filter(|cluster| !has_joined(cluster)).filter_map(name_of).collect();
+        let noted = async {
+            match noted {
+                Some(noted) => Ok(noted),
+                None => noted_of(hub, &unjoined).await,
+            }
+        };
+        let bound = bound_accounts(hub, requests.iter().map(|asked| &asked.request));
+        let (bound, noted) = futures::join!(bound, noted);
+        let (bound_accounts, (registrations, unread)) = (bound?, noted?);
+        let registrations =
+            registrations.into_iter().filter_map(|one| Some((one.metadata.name?, one.status))).collect();
+        let mut registry = Self { bound_accounts, registrations, unread, ..Self::default() };
         for namespace in namespaces {
             let name = namespace.metadata.name.unwrap_or_default();
             let owner = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER_NAME));
@@ -129,7 +151,6 @@ impl Registry {
                 registry.clusters.insert(name, cluster);
             }
         }
-        registry.bound_accounts = bound_accounts(hub, requests.iter().map(|asked| &asked.request)).await?;
         for asked in requests {
             let mut names = clusters_of(&asked.request);
             let last = names.pop_last();
@@ -151,6 +172,11 @@ impl Registry {
     /// When the ClusterRole of a cluster's agents was created, if there is one.
     pub fn role_created(&self, name: &str) -> Option<Timestamp> {
         self.roles.get(&hub_names::managed_cluster_role(name)).copied()
+    }
+
+    /// What the policy controller has noted of a name, if anything.
+    pub fn registration(&self, name: &str) -> Option<claim::Registration<'_>> {
+        self.registrations.get(name).map(noted)
     }
 }
 
@@ -270,6 +296,17 @@ async fn some_roles(hub: &Cluster, names: &[String]) -> Result<Roles, Failure> {
         .try_collect()
         .await;
     unless_forbidden(found.map(|found| found.into_iter().flatten().collect()))
+}
+
+/// Whether the agent of a cluster has joined.
+pub(crate) fn has_joined(cluster: &ManagedCluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let joined = conditions::find(conditions, managed_cluster::JOINED);
+    joined.is_some_and(|condition| condition.status == conditions::TRUE)
+}
+
+fn name_of(cluster: &ManagedCluster) -> Option<String> {
+    cluster.metadata.name.clone()
 }
 
 /// A kind of objects of the hub that have no namespace.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::csr::{self, Csr};
-use crate::{Code, Violation};
+use crate::{Code, Violation, time};
 
 /// What the hub holds of the cluster itself. Times are milliseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -214,19 +214,52 @@ fn is_key(claimant: &Claimant<'_>, key: &str) -> bool {
     !claimant.key.is_empty() && claimant.key == key
 }
 
+/// What the policy controller has noted of the keys that a name was given to. Times are milliseconds since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registration<'a> {
+    /// UID of the cluster that they were approved for; none where that is not known.
+    pub cluster_uid: Option<&'a str>,
+    /// Until when the last of their certificates may be valid, `i64::MAX` where nobody can tell; none: there are no keys.
+    pub until: Option<i64>,
+}
+
+impl Registration<'_> {
+    /// Until when certificates may be valid that were given to another cluster of the name than the one of this UID; none:
+    /// there are no such, or they have ended.
+    pub fn of_another_until(&self, cluster_uid: Option<&str>, now: Option<i64>) -> Option<i64> {
+        // What cannot be told is taken for the worse.
+        let own = self.cluster_uid.is_some() && self.cluster_uid == cluster_uid;
+        self.until.filter(|until| !own && now.is_none_or(|now| *until > now))
+    }
+}
+
 /// What the hub holds about a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts<'a> {
     /// The name.
     pub name: &'a str,
+    /// UID of the cluster, where it is known.
+    pub uid: Option<&'a str>,
     /// The cluster.
     pub holder: Option<Holder>,
     /// The namespace of the name.
     pub namespace: Namespace,
     /// When the ClusterRole of the cluster's agents was created, if there is one.
     pub role_created: Option<i64>,
+    /// What the policy controller has noted of the name, if anything.
+    pub registration: Option<Registration<'a>>,
     /// Whether the hub keeps a record of the name as used.
     pub recorded: bool,
+    /// The time; none where what was noted counts whatever the time is.
+    pub now: Option<i64>,
+}
+
+impl Facts<'_> {
+    /// Until when certificates of another cluster of the name may be valid, as far as that was noted: `i64::MAX` where
+    /// nobody can tell.
+    pub fn noted_until(&self) -> Option<i64> {
+        self.registration?.of_another_until(self.uid, self.now)
+    }
 }
 
 /// Everything that keeps `key` from getting the first certificate for a name.
@@ -259,9 +292,12 @@ pub fn used_before<'a>(
         _ => true,
     };
     let earlier = |claimant: Claimant<'_>| matches!(claimant.state, State::Granted { at } if older(at));
-    let trace = match facts.namespace {
+    let trace = match (facts.noted_until(), facts.namespace) {
         _ if holder.joined => return None,
-        Namespace::Own { created } if older(created) => "its namespace is older than this registration",
+        // It alone tells the end.
+        (Some(i64::MAX), _) => "nobody can tell until when its certificates are valid",
+        (Some(until), _) => &format!("its certificates may be valid until {}", time::text(until)),
+        (_, Namespace::Own { created }) if older(created) => "its namespace is older than this registration",
         _ if claimants.any(earlier) => "a certificate for the name was approved before this registration",
         _ if facts.role_created.is_some_and(|created| older(Some(created))) => {
             "the role of its agents is older than this registration"
@@ -298,6 +334,12 @@ mod tests {
 
     fn granted(key: &str, at: i64) -> Claimant<'_> {
         Claimant { key, state: State::Granted { at: Some(at) } }
+    }
+
+    /// What was noted of keys of a name whose cluster has the UID `own`, at the time 500.
+    fn noted<'a>(cluster_uid: Option<&'a str>, until: Option<i64>) -> Facts<'a> {
+        let registration = Some(Registration { cluster_uid, until });
+        Facts { name: "a", uid: Some("own"), registration, now: Some(500), ..Facts::default() }
     }
 
     fn rivals_of(holder: &Holder, claimants: &[Claimant<'_>]) -> Option<Code> {
@@ -443,10 +485,26 @@ mod tests {
             (none, &[UNKNOWN], "a certificate for the name was approved before this registration"),
             (Facts { role_created: Some(99), ..none }, &[], "the role of its agents is older than this registration"),
             (Facts { recorded: true, ..none }, &[], "the hub has a record of the name"),
+            (noted(Some("other"), Some(86_400_000)), &[], "its certificates may be valid until 1970-01-02T00:00:00Z"),
+            (noted(Some("other"), Some(i64::MAX)), &[], "nobody can tell until when its certificates are valid"),
         ] {
             assert_eq!(traced(NEW, facts, claimants), format!("a cluster of this name was here before: {trace}"));
             assert_eq!(traced(JOINED, facts, &[&[granted("k1", 150)], claimants].concat()), "");
         }
+    }
+
+    #[test]
+    fn a_name_is_used_until_the_last_certificate_of_another_cluster_has_ended() {
+        let until = |facts: Facts<'_>| facts.noted_until();
+        assert_eq!(until(noted(Some("other"), Some(501))), Some(501));
+        assert_eq!(until(noted(Some("other"), Some(500))), None, "it has ended");
+        assert_eq!(until(noted(Some("other"), None)), None, "no key was approved");
+        assert_eq!(until(noted(Some("own"), Some(501))), None, "its own");
+        assert_eq!(until(noted(None, Some(501))), Some(501), "nobody knows whose they are");
+        assert_eq!(until(Facts { uid: None, ..noted(Some("other"), Some(501)) }), Some(501));
+        assert_eq!(until(Facts { uid: None, ..noted(None, Some(501)) }), Some(501));
+        assert_eq!(until(Facts { now: None, ..noted(Some("other"), Some(500)) }), Some(500), "nobody knows the time");
+        assert_eq!(until(Facts { registration: None, ..noted(None, None) }), None);
     }
 
     #[test]

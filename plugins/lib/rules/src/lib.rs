@@ -16,5 +16,6 @@ pub mod csr;
 pub mod glob;
 pub mod identity;
 pub mod name;
+mod time;
 
 pub use code::{Code, Violation};

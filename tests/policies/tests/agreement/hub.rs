@@ -282,6 +282,7 @@ impl Hub {
             requests: &requests,
             bound_accounts: &[],
             now: None,
+            registration: None,
         };
         decide(self.name, &found, &self.options)
     }

@@ -158,7 +158,7 @@ impl<'r, 'a> Evidence<'r, 'a> {
         // One that does not tell its age is taken for an old one.
         let role_created = role.map(|role| role.values.first().and_then(moment).unwrap_or(i64::MIN));
         let recorded = self.row(USED, self.name).is_some();
-        Facts { name: self.name, holder, namespace, role_created, recorded }
+        Facts { name: self.name, holder, namespace, role_created, recorded, ..Facts::default() }
     }
 
     /// Who asks, or has asked, for the name.

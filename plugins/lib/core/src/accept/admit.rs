@@ -67,8 +67,12 @@ impl Case<'_> {
         Some(Refusal::new(code, detail, help))
     }
 
-    /// Until when certificates of the former holder may be valid: the last one was given before this registration.
+    /// Until when certificates of the former holder may be valid: where nobody noted it, the last one was given before
+    /// this registration.
     fn old_certificates_end(&self) -> Option<Timestamp> {
+        if let Some(until) = self.facts.noted_until() {
+            return Timestamp::from_millisecond(until).ok();
+        }
         let longest = self.settings.max_lifetime_seconds.max(self.settings.signer_default_seconds);
         let created = self.cluster.metadata.creation_timestamp.as_ref()?.0;
         created.checked_add(jiff::SignedDuration::from_secs(longest)).ok()

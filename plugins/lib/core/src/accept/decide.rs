@@ -53,6 +53,8 @@ pub struct Found<'a> {
     pub namespace: Namespace,
     /// When the ClusterRole of its agents was created, if there is one.
     pub role_created: Option<Timestamp>,
+    /// What the policy controller has noted of the name, if anything: see [`noted()`](super::noted()).
+    pub registration: Option<claim::Registration<'a>>,
     /// The requests that carry its label.
     pub requests: &'a [&'a Request],
     /// Users besides the usual ones whom the hub itself lets register clusters: see [`crate::bootstrap`].
@@ -82,10 +84,13 @@ pub fn decide(name: &str, found: &Found<'_>, options: &Options) -> Decision {
     }
     let facts = claim::Facts {
         name,
+        uid: cluster.metadata.uid.as_deref(),
         holder: Some(holder),
         namespace: found.namespace,
         role_created: millis(found.role_created),
+        registration: found.registration,
         recorded: false,
+        now: millis(found.now),
     };
     let requests = found.requests.iter().copied().enumerate().filter(|(_, request)| request.facts().is_first_of(name));
     let settings = settings(found, options);

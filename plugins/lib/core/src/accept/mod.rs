@@ -3,14 +3,17 @@
 //! ```text
 //! ManagedCluster ─┐
 //! its requests ───┼─▶ decide ─▶ Act { approve, accept } | Settled { stray } | NoRequest | Refused { code, detail, help }
-//! its namespace ──┘
+//! its namespace ──┤
+//! its name's past ┘
 //! ```
 
 mod admit;
 mod approval;
 mod decide;
+mod noted;
 mod outcome;
 
 pub use approval::{Approver, Terms, Word, WrongGroups, word};
 pub use decide::{Chosen, Found, Options, decide, wrong};
+pub use noted::{last_end, noted};
 pub use outcome::{Decision, Help, Refusal};

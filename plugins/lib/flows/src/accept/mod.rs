@@ -17,7 +17,7 @@ use ocm_api::names::{hub as hub_names, labels, signers};
 use ocm_core::accept::{Decision, Found, Help, Options, Refusal, decide};
 use ocm_core::csr::{Code, Request, State};
 use ocm_core::phase::{Phase, standing};
-use ocm_core::{Failure, Reason};
+use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 use ocm_kube::access::{Right, require};
 
@@ -47,6 +47,9 @@ pub struct Candidate {
     object: Option<Arc<CertificateSigningRequest>>,
     /// Users besides the usual ones whom the hub lets register clusters.
     pub bound_accounts: Vec<String>,
+    /// Why nobody looked at what the policy controller has noted of its name, in a sentence; none: it was looked at, or
+    /// there is no such thing.
+    pub unread: Option<String>,
     /// What the decision was made with, and will be again if the hub changes.
     pub options: Options,
     /// What is to be done.
@@ -76,6 +79,7 @@ impl Candidate {
             requests: Vec::new(),
             object: None,
             bound_accounts: Vec::new(),
+            unread: None,
             options: Options::default(),
             decision: Decision::NoRequest,
         }
@@ -203,18 +207,27 @@ fn candidate(registry: &mut Registry, name: String, options: &Options) -> Candid
         cluster: cluster.as_ref(),
         namespace: registry.namespace_of(&name),
         role_created: registry.role_created(&name),
+        registration: registry.registration(&name),
         requests: &requests,
         bound_accounts: &registry.bound_accounts,
         now: Some(Timestamp::now()),
     };
     let decision = decide(&name, &found, options);
-    let bound_accounts = registry.bound_accounts.clone();
+    let (bound_accounts, unread) = (registry.bound_accounts.clone(), registry.unread.clone());
     let object = match decision {
         Decision::Act { approve: Some(index), .. } => asked.get(index).and_then(|asked| asked.object.clone()),
         _ => None,
     };
     let requests = asked.into_iter().map(|asked| asked.request).collect();
-    Candidate { name, cluster, requests, object, bound_accounts, options: options.clone(), decision }
+    Candidate { name, cluster, requests, object, bound_accounts, unread, options: options.clone(), decision }
+}
+
+/// Tells what nobody could look at, which is the same for all clusters, where it would have counted.
+pub fn tell_unread(candidates: &[Candidate], narrator: &dyn Narrator) {
+    let unread = candidates.iter().filter(|candidate| !candidate.options.reuse_name);
+    if let Some(why) = unread.filter_map(|candidate| candidate.unread.as_ref()).next() {
+        narrator.tell(Event::note(why));
+    }
 }
 
 /// Fails before anything is touched unless the user may approve, and accept.

@@ -19,7 +19,7 @@ use ocm_kube::wait::{Check, until};
 use tokio::time::timeout_at;
 
 use super::carry_out::{LONGEST_PAUSE, one};
-use super::{Candidate, Outcome, Row, check_rights, row, survey};
+use super::{Candidate, Outcome, Row, check_rights, row, survey, tell_unread};
 use crate::registry::{FEW, REQUESTS_PAGE, Scope, bound_accounts};
 use crate::watch::{Changed, changes};
 
@@ -409,6 +409,7 @@ pub async fn when_asked(
         })
     })
     .await?;
+    tell_unread(std::slice::from_ref(&candidate), narrator.as_ref());
     check_rights(hub, std::slice::from_ref(&candidate)).await?;
     let row = one(hub, candidate, DryRun::No, Some(deadline), narrator.as_ref()).await;
     match row.outcome {
