@@ -1,10 +1,12 @@
 //! What is checked on both sides before anything is touched.
 
+use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::names::labels;
+use ocm_api::registration::RegisteredKeys;
 use ocm_core::csr::State;
 use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::state::Belonging;
@@ -21,6 +23,7 @@ use super::on_hub;
 use super::session::{Access, HubSession};
 use super::survey::Survey;
 use crate::observe::registration;
+use crate::registrations;
 
 /// The namespace of the cluster's name on the hub.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,20 +60,26 @@ impl HubSession {
     /// A refusal or what the hub said. Returns whether a namespace is to be adopted.
     pub(super) async fn check(&self, who: &Registrant<'_>, narrator: &dyn Narrator) -> Result<bool, Failure> {
         let Registrant { name, belongs, serves, adopt_namespace, .. } = *who;
-        let (cluster, rights, namespace, requests) = futures::join!(
+        let (cluster, rights, namespace, requests, noted) = futures::join!(
             self.cluster(name),
             self.rights(serves),
             self.namespace_is_free(name, adopt_namespace),
             self.requests(name),
+            self.noted(name),
         );
         let cluster = cluster?;
         rights?;
         let namespace = namespace?;
         let adopts = namespace == HubNamespace::Adopted;
-        if namespace == HubNamespace::Left && cluster.is_none() {
+        let uid = cluster.as_ref().and_then(|cluster| cluster.metadata.uid.as_deref());
+        let now = Timestamp::now().as_millisecond();
+        let noted = noted?.and_then(|noted| registrations::noted(&noted.status).of_another_until(uid, Some(now)));
+        if noted.is_some() || (namespace == HubNamespace::Left && cluster.is_none()) {
+            let until = noted.and_then(|until| Timestamp::from_millisecond(until).ok());
+            let until = until.map_or_else(|| "until they expire".to_owned(), |until| format!("until {until} at most"));
             narrator.tell(Event::note(format!(
-                "the name {name:?} was used on the hub before: certificates of its earlier agents stay valid until they \
-                 expire, and get their rights back with the name"
+                "the name {name:?} was used on the hub before: certificates of its earlier agents stay valid {until}, and \
+                 get their rights back with the name"
             )));
         }
         if adopts {
@@ -172,6 +181,12 @@ impl HubSession {
             Err(failure) if failure.reason == Reason::Forbidden => Ok(Vec::new()),
             requests => requests,
         }
+    }
+
+    /// What the policy controller has noted of the name. Who may not read it finds out nothing.
+    async fn noted(&self, name: &str) -> Result<Option<RegisteredKeys>, Failure> {
+        let (found, _) = registrations::noted_of(self.client(), &[name.to_owned()]).await?;
+        Ok(found.into_iter().next())
     }
 
     /// What the hub has under the cluster's name. A namespace that is going away, or is somebody
