@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ocm_cli::Ui;
 use ocm_cli::list::{follow, show};
-use ocm_core::{Exit, Failure};
+use ocm_cli::{Format, Ui};
+use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::get::{self, RequestRow};
 use ocm_flows::registrations::{registrations, watch_registrations};
 use ocm_kube::connect;
@@ -18,11 +18,16 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     match what {
         What::Clusters(list) => {
             let selector = list.selector.clone();
+            let with_names = !matches!(list.output.output, Format::Table | Format::Name);
             if list.watch {
-                let changes = get::watch_clusters(&hub, &list.names, selector.as_deref());
+                let changes = get::watch_clusters(&hub, &list.names, selector.as_deref(), with_names);
                 return follow::<Clusters>(&ui, &list, changes, |_| true).await;
             }
-            show::<Clusters>(&ui, &list, get::clusters(&hub, &list.names, selector.as_deref()).await?)
+            let mut rows = get::clusters(&hub, &list.names, selector.as_deref()).await?;
+            if with_names && let Some(unread) = get::look_at_names(&hub, &mut rows).await? {
+                ui.tell(Event::note(unread));
+            }
+            show::<Clusters>(&ui, &list, rows)
         }
         What::Csr(CsrArgs { pending, list }) => {
             let wanted = |row: &RequestRow| !pending || row.is_pending();

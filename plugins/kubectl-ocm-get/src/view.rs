@@ -28,6 +28,7 @@ impl View for Clusters {
         "CPU",
         "MEMORY",
         "URL",
+        "NAME USED UNTIL",
     ];
     const NARROW: usize = 8;
     const NOTHING: &'static str = "the hub has no managed clusters";
@@ -69,6 +70,7 @@ impl View for Clusters {
             capacity("cpu"),
             capacity("memory"),
             if urls.is_empty() { NONE.to_owned() } else { urls.join(",") },
+            row.name_used_until.clone().unwrap_or_else(|| NONE.to_owned()),
         ]
     }
 
@@ -80,9 +82,12 @@ impl View for Clusters {
         let mut object = Self::object(row);
         if let Some(object) = object.as_object_mut() {
             let standing = &row.standing;
-            let standing = json!({
+            let mut standing = json!({
                 "phase": standing.phase.to_string(), "reason": standing.reason, "message": standing.message,
             });
+            if let Some(until) = &row.name_used_until {
+                standing["nameUsedUntil"] = json!(until);
+            }
             object.insert("standing".to_owned(), standing);
         }
         object

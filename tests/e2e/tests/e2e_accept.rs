@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "how many attacks there were is part of the result")]
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
@@ -15,7 +16,9 @@ use cli_tests::terminal::Terminal;
 use csr_fixtures::{Fixture, Key, Kind};
 use e2e_tests::accept_support::{Ask, Hub, Run, Who};
 use e2e_tests::attacks::{BOOTSTRAP, Make, attacks, right_requests};
-use e2e_tests::roles::user_with;
+use e2e_tests::roles::{resources, user_with, users_without_one_rule};
+use e2e_tests::webhook_support::apply;
+use e2e_tests::{kubectl_ocm, run, until};
 use kube::Api;
 use kube::api::DeleteParams;
 use ocm_core::accept::Options;
@@ -573,6 +576,95 @@ fn a_name_that_was_used_before_is_let_in_only_on_purpose() {
     assert!(requests.iter().all(|request| !hub.is("Approved", request)));
     assert_eq!(hub.accept(&["b1", "b2", "--reuse-name"]).code, 0);
     assert!(hub.accepts("b1") && hub.accepts("b2"));
+}
+
+/// What the policy controller writes of a name whose keys were approved for the cluster of this UID.
+fn note(hub: &Hub, name: &str, uid: &str, until: &str) {
+    let object = json!({"apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration",
+        "metadata": {"name": name}, "spec": {}});
+    apply(&hub.cluster, name, &object);
+    let keys = json!([{"spkiSha256": "ab".repeat(32), "until": until}]);
+    let status = json!({"status": {"clusterUid": uid, "keys": keys}}).to_string();
+    let patch = ["patch", "registration", name, "--subresource=status", "--type=merge", "--patch", &status];
+    hub.cluster.kubectl(&patch).expect("it is written");
+}
+
+#[test]
+fn a_name_is_used_until_the_certificates_that_the_controller_has_noted_have_ended() {
+    const END: &str = "2126-01-01T00:00:00Z";
+    const NOTE: &str = "does not count here";
+    let hub = Hub::start("noted");
+    let users = users_without_one_rule(&hub.cluster, "accept.yaml");
+    let blind = users.iter().find(|(_, rule)| resources(rule) == ["registrations"]);
+    let (blind, _) = blind.expect("accept reads Registrations");
+    let user = user_with(&hub.cluster, "accepter", &["accept.yaml"]);
+    let accept = |user: &Path, words: &[&str]| run(kubectl_ocm("accept", user).args(words));
+    // A hub without a policy engine: nothing is noted, and nobody is told so.
+    let first = hub.join("first");
+    for user in [blind, &user] {
+        let mut said = None;
+        until("the user has its rights", || {
+            let run = accept(user, &["first", "--dry-run=client"]);
+            let done = run.code == Some(0);
+            said = Some(run);
+            done
+        });
+        let said = said.expect("it has run");
+        assert!(!said.stderr.contains(NOTE), "{said:?}");
+    }
+    let said = accept(&user, &["first"]);
+    assert!(said.code == Some(0) && hub.is("Approved", &first) && hub.accepts("first"), "{said:?}");
+
+    apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
+    hub.cluster
+        .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
+        .expect("it is known");
+    let waiting = ["old", "ended", "own", "unreadable", "nothing"].map(|name| (name, hub.join(name)));
+    let uid = hub.managed("own").metadata.uid.expect("a UID");
+    note(&hub, "old", "another", END);
+    note(&hub, "ended", "another", "2026-01-01T00:00:00Z");
+    note(&hub, "own", &uid, END);
+    note(&hub, "unreadable", "another", "soon");
+    // Neither a namespace nor a role nor a request of the earlier cluster is there.
+    let said = leaves_all(&hub, &["old", "--output", "json"]);
+    assert_eq!((said.code, said.reason("old").as_str()), (3, "NameUsedBefore"), "{said:?}");
+    assert!(said.row("old")["detail"].as_str().is_some_and(|detail| detail.ends_with(END)), "{said:?}");
+    let shown = |name: &str| -> Value {
+        let said = run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(["clusters", name, "--output=json"]));
+        serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+    };
+    assert_eq!(shown("old")["standing"]["nameUsedUntil"], json!(END));
+    assert_eq!(shown("unreadable")["standing"]["nameUsedUntil"], json!("unknown"));
+    assert!(["ended", "own", "nothing", "first"].iter().all(|name| shown(name)["standing"]["nameUsedUntil"].is_null()));
+    let wide = run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(["clusters", "--output=wide"]));
+    let line = wide.stdout.lines().find(|line| line.starts_with("old ")).unwrap_or_default();
+    assert!(wide.stdout.contains("NAME USED UNTIL") && line.trim_end().ends_with(END), "{wide:?}");
+    // Who may not read it is told so once, where it would have counted, and goes by the rest.
+    let said = accept(blind, &["old", "unreadable", "--dry-run=client"]);
+    assert_eq!((said.code, said.stderr.matches(NOTE).count()), (Some(0), 1), "{said:?}");
+    let said = accept(blind, &["old", "--dry-run=client", "--reuse-name"]);
+    assert_eq!((said.code, said.stderr.matches(NOTE).count()), (Some(0), 0), "{said:?}");
+    let said = accept(&user, &["old", "unreadable", "ended", "--dry-run=client"]);
+    assert_eq!((said.code, said.stderr.matches(NOTE).count()), (Some(3), 0), "{said:?}");
+
+    let all = hub.accept(&["--all-pending", "--yes", "--output", "json"]);
+    let reasons: Vec<String> = waiting.iter().map(|(name, _)| all.reason(name)).collect();
+    assert_eq!(reasons, ["NameUsedBefore", "Accepted", "Accepted", "NameUsedBefore", "Accepted"], "{all:?}");
+    let approved = waiting.iter().filter(|(_, request)| hub.is("Approved", request)).map(|(name, _)| *name);
+    assert_eq!(approved.collect::<Vec<_>>(), ["ended", "own", "nothing"]);
+    let said = accept(&user, &["old", "unreadable", "--reuse-name"]);
+    assert!(said.code == Some(0) && hub.accepts("old") && hub.accepts("unreadable"), "{said:?}");
+
+    // Of many they are read as a list.
+    let many: Vec<String> = (0..110).map(|number| format!("m{number}")).collect();
+    hub.join_all(&many);
+    let used = ["m7", "m105"];
+    used.iter().for_each(|name| note(&hub, name, "another", END));
+    let all = hub.accept(&["--all-pending", "--yes", "--output", "json"]);
+    for name in &many {
+        let expected = if used.contains(&name.as_str()) { "NameUsedBefore" } else { "Accepted" };
+        assert_eq!(all.reason(name), expected, "{name}");
+    }
 }
 
 #[test]

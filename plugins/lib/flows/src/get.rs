@@ -1,6 +1,6 @@
 //! Lists of clusters and requests with where they stand, once or as they change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
@@ -11,11 +11,13 @@ use kube::api::ListParams;
 use kube::runtime::watcher;
 use ocm_api::ManagedCluster;
 use ocm_api::names::labels;
+use ocm_api::registration::RegisteredKeysStatus;
 use ocm_core::csr::{Request, Settings, State, Violation};
 use ocm_core::phase::{Standing, standing};
 use ocm_core::{Failure, Reason, bootstrap};
 use ocm_kube::Cluster;
 
+use crate::registrations::{noted, noted_of};
 use crate::registry::{self, OfHub, REQUESTS_PAGE};
 pub use crate::watch::Changed;
 use crate::watch::changes;
@@ -27,6 +29,9 @@ pub struct ClusterRow {
     pub object: ManagedCluster,
     /// Where it stands.
     pub standing: Standing,
+    /// Until when certificates of an earlier cluster of the name may be valid, in RFC 3339, as the policy controller has noted
+    /// it: see [`look_at_names`].
+    pub name_used_until: Option<String>,
 }
 
 /// A certificate request and what we think of it.
@@ -68,7 +73,7 @@ impl Verdict {
 impl ClusterRow {
     fn of(object: ManagedCluster) -> Self {
         let standing = standing(&object);
-        Self { object, standing }
+        Self { object, standing, name_used_until: None }
     }
 
     /// Name of the cluster.
@@ -128,6 +133,30 @@ pub async fn clusters(hub: &Cluster, names: &[String], selector: Option<&str>) -
     Ok(objects.into_iter().map(ClusterRow::of).collect())
 }
 
+/// What is told where nobody can read until when it is.
+const UNKNOWN: &str = "unknown";
+
+/// Adds what the policy controller has noted of the names of clusters whose agents have not joined. Returns why that may not
+/// be read, in a sentence, where the hub has it.
+///
+/// # Errors
+/// When the hub cannot be read.
+pub async fn look_at_names(hub: &Cluster, rows: &mut [ClusterRow]) -> Result<Option<String>, Failure> {
+    let waits = |row: &&ClusterRow| !registry::has_joined(&row.object);
+    let names: Vec<String> = rows.iter().filter(waits).map(|row| row.name().to_owned()).collect();
+    let (registrations, unread) = noted_of(hub, &names).await?;
+    let known = registrations.into_iter().filter_map(|one| Some((one.metadata.name?, one.status)));
+    let known: BTreeMap<String, RegisteredKeysStatus> = known.collect();
+    let now = Timestamp::now().as_millisecond();
+    for row in rows {
+        let Some(status) = known.get(row.name()) else { continue };
+        let until = noted(status).of_another_until(row.object.metadata.uid.as_deref(), Some(now));
+        let text = |until| Timestamp::from_millisecond(until).map_or_else(|_| UNKNOWN.to_owned(), |at| at.to_string());
+        row.name_used_until = until.map(text);
+    }
+    Ok(unread)
+}
+
 /// Only now, that a name is unknown, are all names worth reading.
 pub(crate) async fn unknown_name<K: OfHub>(hub: &Cluster, what: &str, unknown: &str) -> Failure {
     let failure = Failure::new(Reason::NotFound, format!("the hub has no {what} {unknown:?}"));
@@ -185,16 +214,25 @@ fn for_clusters(selector: Option<&str>) -> String {
     selector.map_or_else(|| labels::CLUSTER_NAME.to_owned(), |more| format!("{},{more}", labels::CLUSTER_NAME))
 }
 
-/// Managed clusters as they change, beginning with all that there are.
+/// Managed clusters as they change, beginning with all that there are, if wanted with [what is noted of their
+/// names](look_at_names) where that may be read.
 pub fn watch_clusters(
     hub: &Cluster,
     names: &[String],
     selector: Option<&str>,
+    with_names: bool,
 ) -> impl Stream<Item = Result<Changed<ClusterRow>, Failure>> {
     let config = watched(names, selector);
     let names = names.to_vec();
     changes(hub, config, ClusterRow::of, |object| ClusterRow::of(object.clone()))
         .try_filter(move |change| std::future::ready(is_named(change, &names, ClusterRow::name)))
+        .then(move |mut change| async move {
+            if with_names && let Ok(Changed::Now(row)) = &mut change {
+                // The watch goes on where this cannot be read: what fails for longer than a moment, it tells itself.
+                let _ = look_at_names(hub, std::slice::from_mut(row)).await;
+            }
+            change
+        })
 }
 
 /// What is watched: one object needs no list of all.
