@@ -360,6 +360,7 @@ impl Hub {
             EvidenceSource::Approvals => {
                 of("RegistrationApproval").filter_map(|object| evidence::approval(&object).ok()).collect()
             }
+            EvidenceSource::Registrations => of("Registration").map(|object| evidence::registration(&object)).collect(),
             EvidenceSource::ConfigMap { namespace, name } => of("ConfigMap")
                 .filter(|map| text(map, "/metadata/name") == *name && text(map, "/metadata/namespace") == *namespace)
                 .flat_map(|map| evidence::entries(&map))

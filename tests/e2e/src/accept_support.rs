@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::until;
+use crate::webhook_support::apply;
 
 pub use fleet_sim::ask::{Ask, Who, managed_cluster};
 
@@ -336,6 +337,23 @@ impl Hub {
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
+}
+
+/// Has a hub know Registrations.
+pub fn know_registrations(hub: &Cluster) {
+    apply(hub, "registrations", ocm_api::crds::registration_manifest().body());
+    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+}
+
+/// Notes keys of a name as the policy controller does: those of the cluster of this UID, whose certificates end then.
+pub fn note(hub: &Cluster, name: &str, uid: &str, until: &str) {
+    let object = json!({"apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration",
+        "metadata": {"name": name}, "spec": {}});
+    apply(hub, name, &object);
+    let keys = json!([{"spkiSha256": "ab".repeat(32), "until": until}]);
+    let status = json!({"status": {"clusterUid": uid, "keys": keys}}).to_string();
+    let patch = ["patch", "registration", name, "--subresource=status", "--type=merge", "--patch", &status];
+    hub.kubectl(&patch).unwrap();
 }
 
 /// The secret half of the bootstrap tokens.

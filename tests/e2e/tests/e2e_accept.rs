@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 use cli_tests::Cli;
 use cli_tests::terminal::Terminal;
 use csr_fixtures::{Fixture, Key, Kind};
-use e2e_tests::accept_support::{Ask, Hub, Run, Who};
+use e2e_tests::accept_support::{Ask, Hub, Run, Who, know_registrations, note};
 use e2e_tests::attacks::{BOOTSTRAP, Make, attacks, right_requests};
 use e2e_tests::roles::{resources, user_with, users_without_one_rule};
-use e2e_tests::webhook_support::apply;
 use e2e_tests::{kubectl_ocm, run, until};
 use kube::Api;
 use kube::api::DeleteParams;
@@ -578,17 +577,6 @@ fn a_name_that_was_used_before_is_let_in_only_on_purpose() {
     assert!(hub.accepts("b1") && hub.accepts("b2"));
 }
 
-/// What the policy controller writes of a name whose keys were approved for the cluster of this UID.
-fn note(hub: &Hub, name: &str, uid: &str, until: &str) {
-    let object = json!({"apiVersion": "policy.kubectl-ocm.dev/v1alpha1", "kind": "Registration",
-        "metadata": {"name": name}, "spec": {}});
-    apply(&hub.cluster, name, &object);
-    let keys = json!([{"spkiSha256": "ab".repeat(32), "until": until}]);
-    let status = json!({"status": {"clusterUid": uid, "keys": keys}}).to_string();
-    let patch = ["patch", "registration", name, "--subresource=status", "--type=merge", "--patch", &status];
-    hub.cluster.kubectl(&patch).expect("it is written");
-}
-
 #[test]
 fn a_name_is_used_until_the_certificates_that_the_controller_has_noted_have_ended() {
     const END: &str = "2126-01-01T00:00:00Z";
@@ -615,16 +603,13 @@ fn a_name_is_used_until_the_certificates_that_the_controller_has_noted_have_ende
     let said = accept(&user, &["first"]);
     assert!(said.code == Some(0) && hub.is("Approved", &first) && hub.accepts("first"), "{said:?}");
 
-    apply(&hub.cluster, "registrations", ocm_api::crds::registration_manifest().body());
-    hub.cluster
-        .kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])
-        .expect("it is known");
+    know_registrations(&hub.cluster);
     let waiting = ["old", "ended", "own", "unreadable", "nothing"].map(|name| (name, hub.join(name)));
     let uid = hub.managed("own").metadata.uid.expect("a UID");
-    note(&hub, "old", "another", END);
-    note(&hub, "ended", "another", "2026-01-01T00:00:00Z");
-    note(&hub, "own", &uid, END);
-    note(&hub, "unreadable", "another", "soon");
+    note(&hub.cluster, "old", "another", END);
+    note(&hub.cluster, "ended", "another", "2026-01-01T00:00:00Z");
+    note(&hub.cluster, "own", &uid, END);
+    note(&hub.cluster, "unreadable", "another", "soon");
     // Neither a namespace nor a role nor a request of the earlier cluster is there.
     let said = leaves_all(&hub, &["old", "--output", "json"]);
     assert_eq!((said.code, said.reason("old").as_str()), (3, "NameUsedBefore"), "{said:?}");
@@ -659,7 +644,7 @@ fn a_name_is_used_until_the_certificates_that_the_controller_has_noted_have_ende
     let many: Vec<String> = (0..110).map(|number| format!("m{number}")).collect();
     hub.join_all(&many);
     let used = ["m7", "m105"];
-    used.iter().for_each(|name| note(&hub, name, "another", END));
+    used.iter().for_each(|name| note(&hub.cluster, name, "another", END));
     let all = hub.accept(&["--all-pending", "--yes", "--output", "json"]);
     for name in &many {
         let expected = if used.contains(&name.as_str()) { "NameUsedBefore" } else { "Accepted" };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
-use e2e_tests::accept_support::{Ask, managed_cluster, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, know_registrations, managed_cluster, note, token_kubeconfig};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
 use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled};
@@ -278,6 +278,9 @@ fn an_address_of_the_cluster_that_somebody_wrote_stays_with_its_ca() {
     let _alone = alone();
     // No agent runs there: the cluster stays as a join leaves it.
     let cluster = Cluster::start(&Spec::api("urls")).expect("a cluster");
+    // Who had the name before is told, also where nothing but what was noted is left.
+    know_registrations(hub());
+    note(hub(), "urls", "another", "2126-01-01T00:00:00Z");
     let flags = [hub_access(hub())];
     let publish = |server: &str| {
         let config = serde_json::json!({"apiVersion": "v1", "kind": "Config",
@@ -290,6 +293,7 @@ fn an_address_of_the_cluster_that_somebody_wrote_stays_with_its_ca() {
     publish("https://published.example:6443");
     let said = join(&cluster, "urls", &flags);
     assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("earlier agents stay valid until 2126-01-01T00:00:00Z at most"), "{said:?}");
     assert_eq!(urls(), serde_json::json!([{"url": "https://published.example:6443"}]));
 
     let written = serde_json::json!([

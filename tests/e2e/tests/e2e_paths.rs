@@ -6,7 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, Hub, Who, connect, managed_cluster, token_kubeconfig, upstream};
+use e2e_tests::accept_support::{
+    Ask, Hub, Who, connect, know_registrations, managed_cluster, note, token_kubeconfig, upstream,
+};
 use e2e_tests::approval_support::guard;
 use e2e_tests::attacks::{BOOTSTRAP, Make, Setting, attacks, right_requests};
 use e2e_tests::refusals::{Answer, CLUSTERS, Call, REQUESTS, Sender};
@@ -231,6 +233,9 @@ fn hub() -> Hub {
     ] {
         hub.cluster.kubectl(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
     }
+    // The policy controller has noted until when certificates of a cluster are valid of which nothing else is left.
+    know_registrations(&hub.cluster);
+    note(&hub.cluster, "noted", "another", "2126-01-01T00:00:00Z");
     let request = hub.join("c2");
     hub.conclude(&request, "approve");
     let spec = json!({"spec": {"hubAcceptsClient": true}, "metadata": {"finalizers": ["example.com/wait"]}});
@@ -510,9 +515,10 @@ fn claims(people: &People<'_>) -> Vec<Try> {
         ("gRPC server", Ask::agent("c2").grpc(BOOTSTRAP)),
     ];
     let other = |(by, ask)| ("another key for a cluster that has joined", by, ask);
-    let used = ("a name that was used before", "bootstrap account", Ask::agent("used"));
-    hub.register("used");
-    for (what, by, ask) in asks.into_iter().map(other).chain([used]) {
+    let before = [("a name that was used before", "used"), ("a name whose old certificates are valid", "noted")];
+    let used = before.map(|(what, name)| (what, "bootstrap account", Ask::agent(name)));
+    before.iter().for_each(|(_, name)| drop(hub.register(name)));
+    for (what, by, ask) in asks.into_iter().map(other).chain(used) {
         let stored = hub.ask(&ask);
         let call = Call::create(REQUESTS, json!(ask.object()));
         tries.push(Try { what, by, step: Step::Ask, right: false, waits: None, sender: people.of(ask.who), call });

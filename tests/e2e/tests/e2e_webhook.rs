@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use e2e_tests::accept_support::{Ask, Hub, Who};
+use e2e_tests::accept_support::{Ask, Hub, Who, know_registrations};
 use e2e_tests::approval_support::guard;
 use e2e_tests::roles::users_without_one_right;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, add_ons, policy, prepare};
@@ -389,8 +389,9 @@ fn each_right_of_its_roles_is_needed_and_it_says_which_one_it_lacks() {
     let hub = Hub::start("webhook-rights");
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
-    // The definition of approvals, and what proves whose they are.
+    // The definition of approvals, and what proves whose they are; and that of Registrations.
     guard(&hub);
+    know_registrations(&hub.cluster);
     // What an installation brings, what asks for approvals, and a module that the policy controller would fetch.
     for name in HYGIENE {
         policy(&hub.cluster, name, json!({"module": {"builtin": name}}));

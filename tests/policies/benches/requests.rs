@@ -75,6 +75,7 @@ struct Hub {
     csrs: Vec<Value>,
     namespaces: Vec<Value>,
     roles: Vec<Value>,
+    registrations: Vec<Value>,
     csr: Value,
 }
 
@@ -117,11 +118,18 @@ impl Hub {
         };
         let labelled = |name: String, n: usize| json!({"metadata": {"name": name, "labels": {LABEL: named(n)}, "creationTimestamp": "2026-01-01T00:00:01Z"}});
         let role = |n: usize| labelled(format!("open-cluster-management:managedcluster:{}", named(n)), n);
+        // All but the last one were let in.
+        let noted = |n: usize| {
+            let keys = json!([{"spkiSha256": "", "until": "2027-01-01T00:00:00Z"}]);
+            let status = json!({"clusterUid": n.to_string(), "keys": keys});
+            evidence::registration(&json!({"metadata": {"name": named(n)}, "status": status}))
+        };
         Self {
             clusters: (0..count).map(cluster).collect(),
             csrs: (0..count).map(of).collect(),
             namespaces: (0..count).map(|n| labelled(named(n), n)).collect(),
             roles: (0..count).map(role).collect(),
+            registrations: (0..count - 1).map(noted).collect(),
             csr,
         }
     }
@@ -132,6 +140,7 @@ impl Hub {
             EvidenceSource::Csrs => self.csrs.iter().collect(),
             EvidenceSource::Namespaces => self.namespaces.iter().collect(),
             EvidenceSource::Objects { resource, .. } if resource == "clusterroles" => self.roles.iter().collect(),
+            EvidenceSource::Registrations => self.registrations.iter().collect(),
             _ => Vec::new(),
         }
     }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use hub::{Hub, Maker};
+use hub::{Hub, Maker, NOW};
 use ocm_core::accept::{Chosen, Decision};
 use ocm_core::csr::{Code, State};
 use ocm_policy_rules::evidence::{self, Budget};
@@ -75,7 +75,7 @@ impl Policies {
 
     /// What they have against a certificate request, by itself and for its name.
     fn about_request(&self, hub: &Hub, index: usize, operation: Operation) -> [Codes; 2] {
-        let asking = Asking { id: "q".to_owned(), ..Asking::default() };
+        let asking = asking();
         let object = &hub.csrs[index].object;
         let request = || match (operation, &hub.cluster) {
             (Operation::Join, Some(cluster)) => review::join(object, cluster, &asking).expect("it can be asked"),
@@ -90,10 +90,14 @@ impl Policies {
         cluster["spec"]["hubAcceptsClient"] = json!(false);
         let user = "system:serviceaccount:open-cluster-management:agent-registration-bootstrap";
         let requester = Requester { username: user.into(), ..Requester::default() };
-        let asking = Asking { id: "q".to_owned(), ..Asking::default() };
+        let asking = asking();
         let request = review::of_cluster(Operation::Create, &cluster, requester, &asking).expect("it can be asked");
         ask(&self.cluster_hygiene, hub, request.into_owned())
     }
+}
+
+fn asking() -> Asking {
+    Asking { id: "q".to_owned(), now: ocm_policy_sdk::time::parse(NOW).expect("it is a time"), ..Asking::default() }
 }
 
 fn configure<P: Policy>(settings: &Value) -> P

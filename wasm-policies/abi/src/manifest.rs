@@ -144,6 +144,11 @@ pub enum EvidenceSource {
     /// `/groups`, `/created` and `/expires` in milliseconds since 1970, `/breakGlass` and `/reason`. Only with a cluster field, and
     /// only what was said since the hub proves whose word it is; where it does not prove it, the table is not complete.
     Approvals,
+    /// What the policy controller has noted of the keys that names were given to, as facts: `/cluster` is the name,
+    /// `/clusterUid` the UID of the cluster that the keys were approved for, `/until` until when the last of their certificates
+    /// may be valid, and `/removed` since when the hub has no such cluster, both in milliseconds since 1970, or null. Where
+    /// nobody can tell the end, it is 9223372036854775807. A hub without Registrations has none.
+    Registrations,
     /// Objects of another kind.
     Objects {
         /// Group and version.

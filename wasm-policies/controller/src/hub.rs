@@ -15,6 +15,7 @@ use ocm_api::registration::RegistrationStatus;
 use ocm_core::accept::Found;
 use ocm_core::bootstrap;
 use ocm_core::csr::{Request, State};
+use ocm_policy_server::watch::Unserved;
 use ocm_policy_server::{Packed, watch};
 use ocm_rules::claim::Namespace;
 use serde_json::Value;
@@ -273,7 +274,7 @@ fn spawn<T: Clone + PartialEq + Send + 'static>(
         plural: plural.to_owned(),
     };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    tokio::spawn(async move { watch::follow(api, None, &*store).await }).abort_handle()
+    tokio::spawn(async move { watch::follow(api, None, Unserved::Lost, &*store).await }).abort_handle()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
+use ocm_core::Reason;
 use ocm_kube::explain;
 use serde_json::Value;
 
@@ -46,15 +47,30 @@ pub trait Sink: Send + Sync {
     fn take(&self, change: Change);
 }
 
+/// What it means that the hub does not serve a kind of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unserved {
+    /// Nobody can tell what there is.
+    Lost,
+    /// There is none.
+    Nothing,
+}
+
 /// Follows until it is dropped.
 ///
 /// Not by the watcher of the client library, which does not tell that a watch stands again: on a hub at rest nobody could
 /// tell what is fresh from what is lost.
-pub async fn follow(api: Api<DynamicObject>, fields: Option<String>, sink: &dyn Sink) {
+pub async fn follow(api: Api<DynamicObject>, fields: Option<String>, unserved: Unserved, sink: &dyn Sink) {
     let mut pause = PAUSES[0];
     loop {
-        let why = match list(&api, fields.as_deref(), sink).await {
-            Ok(version) => match watch(&api, fields.as_deref(), sink, version, &mut pause).await {
+        let why = match list(&api, fields.as_deref(), unserved, sink).await {
+            // It is looked again and again whether it serves the kind by now.
+            Ok(None) => {
+                sink.take(Change::Complete);
+                tokio::time::sleep(PAUSES[1]).await;
+                continue;
+            }
+            Ok(Some(version)) => match watch(&api, fields.as_deref(), sink, version, &mut pause).await {
                 // The server no longer knows what came after: that is no failure, but whoever answers so each time must not
                 // be asked without end.
                 None => {
@@ -71,19 +87,32 @@ pub async fn follow(api: Api<DynamicObject>, fields: Option<String>, sink: &dyn 
     }
 }
 
-/// Reads all objects; gives their resource version.
-async fn list(api: &Api<DynamicObject>, fields: Option<&str>, sink: &dyn Sink) -> Result<String, String> {
+/// Reads all objects; gives their resource version, or none where the hub does not serve them and that means that there are
+/// none.
+async fn list(
+    api: &Api<DynamicObject>,
+    fields: Option<&str>,
+    unserved: Unserved,
+    sink: &dyn Sink,
+) -> Result<Option<String>, String> {
     sink.take(Change::Begun);
     let mut params = ListParams { field_selector: fields.map(str::to_owned), ..ListParams::default() }.limit(PAGE);
     loop {
-        let page = in_time(api.list(&params)).await?.map_err(|error| explain(&error).to_string())?;
+        let page = match in_time(api.list(&params)).await? {
+            Ok(page) => page,
+            Err(error) => {
+                let failure = explain(&error);
+                let is_nothing = unserved == Unserved::Nothing && failure.reason == Reason::KindNotServed;
+                return if is_nothing { Ok(None) } else { Err(failure.to_string()) };
+            }
+        };
         for object in page.items {
             sink.take(Change::Listed(value(object)));
         }
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
             sink.take(Change::Complete);
-            return Ok(page.metadata.resource_version.unwrap_or_default());
+            return Ok(Some(page.metadata.resource_version.unwrap_or_default()));
         }
     }
 }

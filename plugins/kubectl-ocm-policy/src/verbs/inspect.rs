@@ -147,6 +147,7 @@ fn source(source: &EvidenceSource) -> String {
         EvidenceSource::Namespaces => "the namespaces of the hub".to_owned(),
         EvidenceSource::Csrs => "the certificate requests of the hub".to_owned(),
         EvidenceSource::Approvals => "people's approvals of clusters".to_owned(),
+        EvidenceSource::Registrations => "what is noted of the keys of names".to_owned(),
         EvidenceSource::ConfigMap { namespace, name } => format!("the ConfigMap {namespace}/{name}"),
         EvidenceSource::Objects { api_version, resource, namespace } => match namespace {
             Some(namespace) => format!("{resource} of {api_version} in {namespace}"),

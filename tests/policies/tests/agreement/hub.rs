@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use csr_fixtures::{Fixture, Key, Kind};
 use ocm_api::ManagedCluster;
-use ocm_core::accept::{Chosen, Decision, Found, Options, decide};
+use ocm_api::registration::RegisteredKeys;
+use ocm_core::accept::{self, Chosen, Decision, Found, Options, decide};
 use ocm_core::csr::{Request, Settings};
 use ocm_policy_rules::evidence;
 use ocm_policy_sdk::{self as sdk, EvidenceSource};
@@ -20,6 +21,9 @@ use crate::support::Random;
 
 /// When the cluster registered, in seconds after the beginning of the hub.
 const REGISTERED: u32 = 100;
+
+/// When it is asked about.
+pub(crate) const NOW: &str = "2026-01-01T00:05:00Z";
 
 const LABEL: &str = "open-cluster-management.io/cluster-name";
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
@@ -42,6 +46,7 @@ pub(crate) struct Hub {
     pub(crate) cluster: Option<Value>,
     pub(crate) namespaces: Vec<Value>,
     pub(crate) roles: Vec<Value>,
+    pub(crate) registrations: Vec<Value>,
     pub(crate) used: Value,
     pub(crate) csrs: Vec<Arc<Csr>>,
     pub(crate) options: Options,
@@ -80,15 +85,25 @@ impl Maker {
             data[name] = json!("2025-12-01");
         }
         let csrs = (0..random.below(4)).map(|number| self.csr(name, number, random)).collect();
-        Hub {
+        let mut hub = Hub {
             name,
             cluster: (random.below(12) > 0).then(|| cluster(name, random)),
             namespaces: if random.once_in(2) { vec![namespace] } else { Vec::new() },
             roles: if random.once_in(3) { vec![role] } else { Vec::new() },
+            registrations: Vec::new(),
             used: json!({"metadata": {"name": "used-cluster-names"}, "data": data}),
             csrs,
             options: Options { settings: Settings { requesters, ..Settings::default() }, chosen, ..Options::default() },
+        };
+        if random.once_in(8) {
+            let ends = ["2026-01-01T00:05:00Z", "2026-01-01T00:05:01Z", "2026-06-01T00:00:00Z", "soon"];
+            let keys: Vec<Value> =
+                (0..random.below(3)).map(|_| json!({"until": random.one(&ends), "spkiSha256": ""})).collect();
+            let uid = *random.one(&[Some("0"), Some("1"), Some("1"), None]);
+            let noted = json!({"metadata": {"name": name}, "status": {"clusterUid": uid, "keys": keys}});
+            hub.registrations = vec![noted];
         }
+        hub
     }
 
     /// A certificate request, mostly a right one.
@@ -275,14 +290,19 @@ impl Hub {
         };
         let role = self.roles.first().and_then(|role| role["metadata"]["creationTimestamp"].as_str());
         let requests: Vec<&Request> = self.csrs.iter().map(|csr| &csr.request).collect();
+        let keys = |one: &Value| serde_json::from_value::<RegisteredKeys>(one.clone()).expect("it is a Registration");
+        let noted = self.registrations.first().map(keys);
         let found = Found {
             cluster: cluster.as_ref(),
             namespace,
             role_created: role.map(|created| created.parse().expect("it is a time")),
             requests: &requests,
             bound_accounts: &[],
-            now: None,
-            registration: None,
+            now: NOW.parse().ok(),
+            registration: noted.as_ref().map(|noted| {
+                let ends = noted.status.keys.iter().map(|key| key.until.as_str());
+                accept::noted(noted.status.cluster_uid.as_deref(), ends)
+            }),
         };
         decide(self.name, &found, &self.options)
     }
@@ -293,6 +313,7 @@ impl Hub {
             EvidenceSource::Clusters => self.cluster.iter().cloned().collect(),
             EvidenceSource::Namespaces => self.namespaces.clone(),
             EvidenceSource::Csrs => self.csrs.iter().map(|csr| csr.row.clone()).collect(),
+            EvidenceSource::Registrations => self.registrations.iter().map(evidence::registration).collect(),
             EvidenceSource::ConfigMap { .. } => evidence::entries(&self.used),
             EvidenceSource::Objects { resource, .. } if resource == "clusterroles" => self.roles.clone(),
             EvidenceSource::Objects { .. } | EvidenceSource::ClusterSets | EvidenceSource::Approvals => Vec::new(),
@@ -304,7 +325,8 @@ impl fmt::Display for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let csrs: Vec<&Value> = self.csrs.iter().map(|csr| &csr.row).collect();
         let all = json!({
-            "cluster": self.cluster, "namespaces": self.namespaces, "roles": self.roles, "used": self.used, "csrs": csrs,
+            "cluster": self.cluster, "namespaces": self.namespaces, "roles": self.roles,
+            "registrations": self.registrations, "used": self.used, "csrs": csrs,
         });
         write!(f, "{all:#}\n{:?}", self.options)
     }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use ocm_policy_sdk::rules::claim::{self, Claimant, Facts, Holder, Namespace, State};
+use ocm_policy_sdk::rules::claim::{self, Claimant, Facts, Holder, Namespace, Registration, State};
 use ocm_policy_sdk::rules::cluster::{ACCEPTED_BY_HUB, is_accepted_by_hub};
 use ocm_policy_sdk::rules::csr::{Content, Csr, Key, Settings, Signature};
 use ocm_policy_sdk::rules::identity::Requester;
@@ -16,6 +16,7 @@ const CLUSTERS: &str = "clusters";
 const CSRS: &str = "csrs";
 const NAMESPACES: &str = "namespaces";
 const ROLES: &str = "roles";
+const NOTED: &str = "registrations";
 const USED: &str = "used-names";
 
 const NAME: &str = "/metadata/name";
@@ -23,7 +24,7 @@ const LABEL: &str = "/metadata/labels/open-cluster-management.io~1cluster-name";
 const CREATED: &str = "/metadata/creationTimestamp";
 
 /// Of a cluster, in the order of [`Evidence::holder`].
-const CLUSTER_FIELDS: [&str; 8] = [
+const CLUSTER_FIELDS: [&str; 9] = [
     "/spec/hubAcceptsClient",
     "/metadata/deletionTimestamp",
     CREATED,
@@ -32,6 +33,7 @@ const CLUSTER_FIELDS: [&str; 8] = [
     "/status/conditions/[type=ManagedClusterJoined]/lastTransitionTime",
     "/metadata/annotations/kubectl-ocm~1creator-credential",
     "/metadata/annotations/open-cluster-management.io~1automatically-accepted-on",
+    "/metadata/uid",
 ];
 
 /// Of a certificate request, in the order of [`claimant`]: single values, which need no reading.
@@ -76,6 +78,7 @@ pub(crate) fn queries(builder: ManifestBuilder) -> ManifestBuilder {
         .needs_of_cluster(CSRS, EvidenceSource::Csrs, "/clusters", &CSR_FIELDS)
         .needs_of_cluster(NAMESPACES, EvidenceSource::Namespaces, NAME, &[LABEL, CREATED])
         .needs_of_cluster(ROLES, roles, LABEL, &[CREATED])
+        .needs_of_cluster(NOTED, EvidenceSource::Registrations, "/cluster", &["/clusterUid", "/until"])
         .needs_of_cluster(USED, used, NAME, &[])
 }
 
@@ -126,7 +129,9 @@ impl<'r, 'a> Evidence<'r, 'a> {
             return Some(holder(cluster));
         }
         let values = &self.row(CLUSTERS, self.name)?.values;
-        let [accepted, deleted, created, hub_accepted, joined, joined_at, _, by_hub] = &values[..] else { return None };
+        let [accepted, deleted, created, hub_accepted, joined, joined_at, _, by_hub, _] = &values[..] else {
+            return None;
+        };
         let joined = joined.as_str() == Some("True");
         Some(Holder {
             created: moment(created),
@@ -147,6 +152,23 @@ impl<'r, 'a> Evidence<'r, 'a> {
         }
     }
 
+    /// The UID of the cluster, of the request or else of the hub.
+    fn uid(&self) -> Option<&'r str> {
+        match self.request.cluster() {
+            Some(cluster) => cluster.uid.as_deref(),
+            None => self.row(CLUSTERS, self.name)?.values.get(8)?.as_str(),
+        }
+    }
+
+    /// What the policy controller has noted of the name.
+    fn registration(&self) -> Option<Registration<'r>> {
+        let values = &self.row(NOTED, self.name)?.values;
+        // What does not tell its end is taken for the worse.
+        let until = |until: &Value| until.as_i64().unwrap_or(i64::MAX);
+        let ends = values.get(1).filter(|until| !until.is_null()).map(until);
+        Some(Registration { cluster_uid: values.first().and_then(Value::as_str), until: ends })
+    }
+
     /// What the hub has under the name.
     pub(crate) fn facts(&self, holder: Option<Holder>) -> Facts<'r> {
         let namespace = match self.row(NAMESPACES, self.name).map(|row| &row.values[..]) {
@@ -157,8 +179,16 @@ impl<'r, 'a> Evidence<'r, 'a> {
         let role = self.row(ROLES, &format!("open-cluster-management:managedcluster:{}", self.name));
         // One that does not tell its age is taken for an old one.
         let role_created = role.map(|role| role.values.first().and_then(moment).unwrap_or(i64::MIN));
-        let recorded = self.row(USED, self.name).is_some();
-        Facts { name: self.name, holder, namespace, role_created, recorded, ..Facts::default() }
+        Facts {
+            name: self.name,
+            uid: self.uid(),
+            holder,
+            namespace,
+            role_created,
+            registration: self.registration(),
+            recorded: self.row(USED, self.name).is_some(),
+            now: Some(self.request.now()),
+        }
     }
 
     /// Who asks, or has asked, for the name.

@@ -46,7 +46,10 @@ fn kind_of(source: &EvidenceSource) -> Option<(&str, Option<&str>)> {
         EvidenceSource::ClusterSets => Some(("cluster.open-cluster-management.io/v1beta2", Some("ManagedClusterSet"))),
         EvidenceSource::Namespaces => Some(("v1", Some("Namespace"))),
         EvidenceSource::Objects { api_version, .. } => Some((api_version, None)),
-        EvidenceSource::ConfigMap { .. } | EvidenceSource::Csrs | EvidenceSource::Approvals => None,
+        EvidenceSource::ConfigMap { .. }
+        | EvidenceSource::Csrs
+        | EvidenceSource::Approvals
+        | EvidenceSource::Registrations => None,
     }
 }
 

@@ -9,6 +9,6 @@ mod objects;
 mod query;
 mod selector;
 
-pub use objects::{approval, certificate_request, entries};
+pub use objects::{approval, certificate_request, entries, registration};
 pub use query::{BadQuery, Budget, Evidence, check, clusters, fill_columns, table};
 pub use selector::Selector;

@@ -1,6 +1,7 @@
 //! Objects that queries read and that are not objects of the API as they stand.
 
 use jiff::Timestamp;
+use ocm_core::accept;
 use serde_json::{Value, json};
 
 use crate::review::{self, Unusable};
@@ -62,6 +63,21 @@ pub fn approval(object: &Value) -> Result<Value, Unusable> {
     }))
 }
 
+/// A Registration as an object of a query: the name that it is about, the UID of the cluster whose keys it lists, until when
+/// the last of their certificates may be valid, and since when the hub has no such cluster, in milliseconds since 1970. The
+/// largest number is an end that nobody can read. Of the rest, the largest part of a Registration, nothing is kept.
+pub fn registration(object: &Value) -> Value {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+    let keys = object.pointer("/status/keys").and_then(Value::as_array).into_iter().flatten();
+    let ends = keys.map(|key| key["until"].as_str().unwrap_or_default());
+    let noted = accept::noted(text("/status/clusterUid"), ends);
+    let removed = text("/status/removedAt").and_then(|at| at.parse::<Timestamp>().ok()).map(Timestamp::as_millisecond);
+    let name = text("/metadata/name").unwrap_or_default();
+    json!({
+        "metadata": {"name": name}, "cluster": name, "clusterUid": noted.cluster_uid, "until": noted.until, "removed": removed,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +105,29 @@ mod tests {
             let mut lacks = object.clone();
             lacks.pointer_mut(parent).unwrap()[member] = Value::Null;
             assert!(approval(&lacks).is_err(), "{member}");
+        }
+    }
+
+    #[test]
+    fn a_registration_is_whose_keys_until_when_and_nothing_else() {
+        let key = |until: Value| json!({"spkiSha256": "aa", "until": until});
+        let object = |status: Value| json!({"metadata": {"name": "c1", "uid": "own"}, "spec": {}, "status": status});
+        let full = object(json!({
+            "verdict": "Allow", "clusterUid": "u", "removedAt": "1970-01-01T00:00:03Z",
+            "keys": [key(json!("1970-01-01T00:00:02Z")), key(json!("1970-01-01T00:00:01Z"))],
+            "decision": {"at": "1970-01-01T00:00:00Z", "record": "x".repeat(65536)},
+        }));
+        let facts = json!({
+            "metadata": {"name": "c1"}, "cluster": "c1", "clusterUid": "u", "until": 2000, "removed": 3000,
+        });
+        assert_eq!(registration(&full), facts);
+        let nothing = json!({
+            "metadata": {"name": "c1"}, "cluster": "c1", "clusterUid": null, "until": null, "removed": null,
+        });
+        assert_eq!(registration(&object(Value::Null)), nothing);
+        for unreadable in [json!("soon"), json!(7), Value::Null] {
+            let read = registration(&object(json!({"keys": [key(json!("1970-01-01T00:00:01Z")), key(unreadable)]})));
+            assert_eq!(read["until"], json!(i64::MAX), "nobody knows when that one ends");
         }
     }
 

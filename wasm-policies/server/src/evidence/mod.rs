@@ -124,7 +124,8 @@ impl Knowledge {
             let store = Arc::new(Store::new(source.clone()));
             let (api, fields) = source::api(self.client.clone(), source);
             let sink = store.clone();
-            let task = tokio::spawn(async move { watch::follow(api, fields, &*sink).await }).abort_handle();
+            let unserved = source::unserved(source);
+            let task = tokio::spawn(async move { watch::follow(api, fields, unserved, &*sink).await }).abort_handle();
             Followed { store, task }
         });
         followed.store.clone()

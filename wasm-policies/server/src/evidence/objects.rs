@@ -43,6 +43,10 @@ impl Objects {
         self.all.get(key)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Object)> {
         self.all.iter()
     }

@@ -4,6 +4,8 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use ocm_policy_abi::EvidenceSource;
 
+use crate::watch::Unserved;
+
 /// Where the objects of a source are, and which of them.
 pub(super) fn api(client: Client, source: &EvidenceSource) -> (Api<DynamicObject>, Option<String>) {
     let all =
@@ -15,6 +17,7 @@ pub(super) fn api(client: Client, source: &EvidenceSource) -> (Api<DynamicObject
         EvidenceSource::Namespaces => (all("", "v1", "namespaces"), None),
         EvidenceSource::Csrs => (all("certificates.k8s.io", "v1", "certificatesigningrequests"), None),
         EvidenceSource::Approvals => (all("policy.kubectl-ocm.dev", "v1alpha1", "registrationapprovals"), None),
+        EvidenceSource::Registrations => (all("policy.kubectl-ocm.dev", "v1alpha1", "registrations"), None),
         EvidenceSource::ConfigMap { namespace, name } => {
             let api = Api::namespaced_with(client, namespace, &resource("", "v1", "configmaps"));
             (api, Some(format!("metadata.name={name}")))
@@ -28,6 +31,15 @@ pub(super) fn api(client: Client, source: &EvidenceSource) -> (Api<DynamicObject
             };
             (api, None)
         }
+    }
+}
+
+/// What it means that the hub does not serve the kind of a source.
+pub(super) fn unserved(source: &EvidenceSource) -> Unserved {
+    match source {
+        // Without a policy controller nobody notes anything.
+        EvidenceSource::Registrations => Unserved::Nothing,
+        _ => Unserved::Lost,
     }
 }
 

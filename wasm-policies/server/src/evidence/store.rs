@@ -109,6 +109,7 @@ impl Store {
             EvidenceSource::ConfigMap { .. } => Ok(evidence::entries(&object)),
             // One that cannot be read does not count.
             EvidenceSource::Approvals => Ok(evidence::approval(&object).into_iter().collect()),
+            EvidenceSource::Registrations => Ok(vec![evidence::registration(&object)]),
             _ => Ok(vec![object]),
         };
         (key, Object { uid, revision: 0, rows: rows.map(|rows| Packed::new(&Value::Array(rows))) })
@@ -266,19 +267,26 @@ impl Sink for Store {
                 state.coming.get_or_insert_default().insert(key, object);
             }
             (Change::Complete, _) => {
-                state.revision += 1;
                 state.version = state.version.max(state.listed);
-                let revision = state.revision;
                 let mut objects = state.coming.take().unwrap_or_default();
-                objects.values_mut().for_each(|object| object.revision = revision);
-                state.objects = Objects::of(objects);
+                // A kind that the hub does not serve is read again and again.
+                if state.confirmed.is_none() || !objects.is_empty() || !state.objects.is_empty() {
+                    state.revision += 1;
+                    let revision = state.revision;
+                    objects.values_mut().for_each(|object| object.revision = revision);
+                    state.objects = Objects::of(objects);
+                }
                 state.confirm();
                 self.read.send_replace(true);
             }
             (Change::Now(_), Some((key, object))) => {
-                state.revision += 1;
-                let revision = state.revision;
-                state.objects.insert(key, Object { revision, ..object });
+                // Of some objects most of what changes is nothing that policies are shown.
+                let is_same = |known: &Object| known.uid == object.uid && known.rows == object.rows;
+                if !state.objects.get(&key).is_some_and(is_same) {
+                    state.revision += 1;
+                    let revision = state.revision;
+                    state.objects.insert(key, Object { revision, ..object });
+                }
                 state.confirm();
             }
             (Change::Gone(object), _) => {
@@ -490,6 +498,42 @@ mod tests {
         all = BTreeMap::from([("d", object("d", "1", json!("c3")))]);
         list(&store, &all.values().cloned().collect::<Vec<_>>());
         assert_eq!(agree(&all), [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn of_registrations_what_policies_are_not_shown_is_neither_kept_nor_news() {
+        let registration = |version: &str, waiting: &str, until: &str| {
+            json!({
+                "metadata": {"name": "c1", "uid": "1", "resourceVersion": version},
+                "status": {"clusterUid": "u", "waitingFor": waiting, "keys": [{"spkiSha256": "aa", "until": until}],
+                    "decision": {"at": "1970-01-01T00:00:00Z", "record": waiting.repeat(60_000)}},
+            })
+        };
+        let store = Store::new(EvidenceSource::Registrations);
+        list(&store, &[registration("1", "a", "1970-01-01T00:00:01Z")]);
+        let query = Query {
+            cluster_field: Some("/cluster".to_owned()),
+            ..Query::new("q", EvidenceSource::Registrations, ["/clusterUid", "/until"])
+        };
+        let values = |name: &str| {
+            let table =
+                store.table(&query, &asked(Operation::Create, name, ""), &Deadline::NONE, OLDEST, None).unwrap();
+            assert!(table.complete);
+            table.rows.first().map(|row| row.values.clone())
+        };
+        assert_eq!((values("c1"), values("c2")), (Some(vec![json!("u"), json!(1000)]), None));
+        let kept = store.state().objects.iter().map(|(_, object)| object.rows.as_ref().unwrap().size()).sum::<usize>();
+        assert!(kept < 200, "{kept}");
+        let revision = store.revision();
+        store.take(Change::Now(registration("2", "b", "1970-01-01T00:00:01Z")));
+        assert_eq!((store.revision(), store.version()), (revision, 2));
+        store.take(Change::Now(registration("3", "b", "1970-01-01T00:00:02Z")));
+        assert_eq!((store.revision(), store.version()), (revision + 1, 3));
+        assert_eq!(values("c1"), Some(vec![json!("u"), json!(2000)]));
+        // Where the kind is gone there are none, and that is no news a second time.
+        list(&store, &[]);
+        list(&store, &[]);
+        assert_eq!((store.revision(), values("c1")), (revision + 2, None));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
 use super::{Policies, Wanted};
-use crate::watch::{self, Change, Sink};
+use crate::watch::{self, Change, Sink, Unserved};
 
 /// Changes that come together are applied together.
 const TOGETHER: Duration = Duration::from_millis(30);
@@ -25,7 +25,7 @@ const FETCHED: Duration = Duration::from_secs(2);
 pub async fn follow(client: Client, policies: Arc<Policies>, tell: impl Fn(String)) {
     let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::erase::<HubPolicy>(&()));
     let (sender, mut changes) = unbounded_channel();
-    let following = watch::follow(api, None, &sender);
+    let following = watch::follow(api, None, Unserved::Lost, &sender);
     let applying = async {
         let (mut known, mut coming) = (Known::default(), Known::default());
         let (mut is_read, mut told) = (false, String::new());

@@ -238,7 +238,11 @@ impl Overlaid<'_> {
         if let Some(read) = self.read.get(&sought) {
             return Ok(read.clone());
         }
-        let mut found = objects(self.hub, &sought).await?;
+        let mut found = match objects(self.hub, &sought).await {
+            // Without a policy controller nobody notes anything.
+            Err(failure) if failure.reason == Reason::KindNotServed && sought == all_of(REGISTRATIONS) => Vec::new(),
+            found => found?,
+        };
         let id = |object: &Value| {
             let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
             (text("/apiVersion"), text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
@@ -262,6 +266,7 @@ impl Overlaid<'_> {
 
 const CLUSTERS: (&str, &str) = ("cluster.open-cluster-management.io/v1", "managedclusters");
 const REQUESTS: (&str, &str) = ("certificates.k8s.io/v1", "certificatesigningrequests");
+const REGISTRATIONS: (&str, &str) = ("policy.kubectl-ocm.dev/v1alpha1", "registrations");
 
 fn all_of((api_version, resource): (&str, &str)) -> Sought {
     Sought { api_version: api_version.to_owned(), resource: resource.to_owned(), namespace: None, name: None }
@@ -275,6 +280,7 @@ fn sought<'q>(queries: impl Iterator<Item = &'q Query>) -> BTreeSet<Sought> {
         EvidenceSource::Namespaces => all_of(("v1", "namespaces")),
         EvidenceSource::Csrs => all_of(REQUESTS),
         EvidenceSource::Approvals => all_of(("policy.kubectl-ocm.dev/v1alpha1", "registrationapprovals")),
+        EvidenceSource::Registrations => all_of(REGISTRATIONS),
         EvidenceSource::ConfigMap { namespace, name } => {
             Sought { namespace: Some(namespace.clone()), name: Some(name.clone()), ..all_of(("v1", "configmaps")) }
         }
