@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_core::Failure;
-use ocm_policy_abi::{EvidenceSource, Manifest, Map, OBLIGATIONS, Operation, Query, Request, Requester, Table, Text};
+use ocm_policy_abi::{EvidenceSource, Manifest, Map, Operation, Query, Request, Requester, Table, Text};
 use ocm_policy_engine::{Deadline, EvidenceReader, PolicyError};
 use ocm_policy_rules::evidence::{self, Budget};
+use ocm_policy_rules::obligation;
 use ocm_policy_rules::review::{self, Asking};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -192,7 +193,6 @@ fn plain(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'s
     if let Some(members) = whole.as_object_mut() {
         members.entry("id").or_insert_with(|| asking.id.clone().into());
         members.entry("requester").or_insert_with(|| json!(requester(args)));
-        members.entry("obligations").or_insert_with(|| json!(OBLIGATIONS));
         if let Some(operation) = args.about.operation {
             members.insert("operation".to_owned(), operation.word().into());
         }
@@ -207,6 +207,7 @@ fn plain(document: &Value, args: &AskingArgs, index: usize) -> Result<Request<'s
             }
         }
     }
+    obligation::declare(&mut whole);
     read_request(&mut whole)
 }
 
@@ -231,8 +232,7 @@ fn joined(documents: &[Value], args: &AskingArgs) -> Result<Request<'static>, St
 
 fn asking(args: &AskingArgs, index: usize) -> Asking {
     let now = args.about.now.unwrap_or_else(Timestamp::now).as_millisecond();
-    let obligations = OBLIGATIONS.map(Text::from).into();
-    Asking { id: format!("request-{index}"), now, wants_object: true, obligations, ..Asking::default() }
+    Asking { id: format!("request-{index}"), now, wants_object: true, carries_out: true, ..Asking::default() }
 }
 
 fn requester(args: &AskingArgs) -> Requester<'static> {

@@ -163,8 +163,8 @@ impl TaintEffect {
     }
 }
 
-/// The obligations that hubs know: after `expire-acceptance` a cluster's acceptance is withdrawn when its time is over,
-/// unless a later decision renews it.
+/// The obligations of the contract: after `expire-acceptance` a cluster's acceptance is withdrawn when its time is over,
+/// unless a later decision renews it. Those that a hub carries out stand in the request.
 pub const OBLIGATIONS: [&str; 1] = ["expire-acceptance"];
 
 /// Something that has to follow.

@@ -23,6 +23,7 @@ mod error;
 pub mod evidence;
 pub mod hub_policy;
 mod json;
+pub mod obligation;
 mod outcome;
 pub mod record;
 pub mod review;

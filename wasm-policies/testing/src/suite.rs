@@ -3,9 +3,9 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use ocm_policy_abi::{Manifest, OBLIGATIONS, Operation, Request, Requester};
-use ocm_policy_rules::evidence;
+use ocm_policy_abi::{Manifest, Operation, Request, Requester};
 use ocm_policy_rules::review::{self, Asking};
+use ocm_policy_rules::{evidence, obligation};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use serde_saphyr::Spanned;
@@ -299,9 +299,7 @@ impl Case {
         if let Some(csr) = whole.get_mut("csr").and_then(Value::as_object_mut) {
             csr.entry("requester").or_insert(requester);
         }
-        if let Some(members) = whole.as_object_mut() {
-            members.entry("obligations").or_insert_with(|| json!(OBLIGATIONS));
-        }
+        obligation::declare(&mut whole);
         if !wants_object && let Some(members) = whole.as_object_mut() {
             members.remove("object");
             members.remove("previousObject");

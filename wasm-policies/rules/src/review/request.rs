@@ -7,6 +7,7 @@ use super::cluster::read_cluster;
 use super::csr::{asked_by, cluster_of_csr, created_csr, read_csr, updated_csr};
 use super::requester::{requester, resource};
 use super::value::{At, Unusable, unusable};
+use crate::obligation;
 
 pub(crate) const CLUSTER_GROUP: &str = "cluster.open-cluster-management.io";
 pub(crate) const CLUSTERS: &str = "managedclusters";
@@ -36,8 +37,8 @@ pub struct Asking {
     pub creator: Option<Requester<'static>>,
     /// What policies have set in the object at the mutating stage, see [`crate::edits::values`].
     pub set_by_policies: Map<'static, Text<'static>>,
-    /// The obligations that the hub knows.
-    pub obligations: Vec<Text<'static>>,
+    /// Whether obligations are carried out: a controller acts on the hub, or the question only tries policies.
+    pub carries_out: bool,
 }
 
 /// The request inside of an AdmissionReview, `admission.k8s.io/v1` or `v1beta1`: requests of both have the same members.
@@ -217,6 +218,7 @@ pub fn join<'a>(csr: &'a Value, cluster: &'a Value, asking: &Asking) -> Result<R
 }
 
 fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) -> Request<'a> {
+    let carried_out = if asking.carries_out { obligation::carried_out(operation) } else { &[] };
     Request {
         id: asking.id.clone().into(),
         now: asking.now,
@@ -225,7 +227,7 @@ fn plain<'a>(operation: Operation, requester: Requester<'a>, asking: &Asking) ->
         stage: asking.stage,
         creator: asking.creator.clone(),
         set_by_policies: asking.set_by_policies.clone(),
-        obligations: asking.obligations.clone(),
+        obligations: carried_out.iter().map(|name| Text::from(*name)).collect(),
         ..Request::new(operation, requester)
     }
 }

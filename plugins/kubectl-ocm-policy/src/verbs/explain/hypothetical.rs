@@ -23,7 +23,7 @@ use ocm_flows::objects::{Sought, objects};
 use ocm_flows::policies::policies;
 use ocm_flows::registrations::registrations;
 use ocm_kube::{Cluster, connect};
-use ocm_policy_abi::{EvidenceSource, OBLIGATIONS, Operation, Query, Request, Requester, Text};
+use ocm_policy_abi::{EvidenceSource, Operation, Query, Request, Requester};
 use ocm_policy_distribution::{fetch, file};
 use ocm_policy_engine::{Final, PolicyError, digest};
 use ocm_policy_rules::review::{self, Asking};
@@ -316,7 +316,7 @@ async fn question(
         id: "hypothetical".to_owned(),
         now: now.as_millisecond(),
         wants_object: true,
-        obligations: OBLIGATIONS.map(Text::from).into(),
+        carries_out: true,
         ..Asking::default()
     };
     if let Some(request) = requests.pop() {
