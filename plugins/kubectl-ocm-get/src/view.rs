@@ -202,6 +202,7 @@ impl View for Registrations {
         "WAITING FOR",
         "REQUEST",
         "VALID UNTIL",
+        "EXPIRES",
         "DECIDED",
         "REMOVED",
     ];
@@ -222,6 +223,7 @@ impl View for Registrations {
             text(status.waiting_for.as_deref()),
             text(status.request.as_ref().map(|request| request.name.as_str())),
             text(row.valid_until()),
+            text(status.obligations.first().map(|next| next.due.as_str())),
             since(status.decision.as_ref().map(|decision| &decision.at)),
             since(status.removed_at.as_ref()),
         ]

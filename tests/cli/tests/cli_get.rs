@@ -188,6 +188,10 @@ fn hub_with_registrations() -> Server {
                 "verdict": "Allow", "approvedBy": ["team-a", "team-b"], "requester": { "username": "bootstrap" },
                 "request": { "name": "c1-x", "uid": "u", "spkiSha256": "k" },
                 "keys": [{ "spkiSha256": "k", "until": "2027-01-01T00:00:00Z" }, { "spkiSha256": "l", "until": "2026-02-01T00:00:00Z" }],
+                "obligations": [{
+                    "name": "expire-acceptance", "policy": "team-a", "due": "2026-12-01T00:00:00Z", "withinSeconds": 60,
+                    "clusterUid": "u",
+                }],
             }),
         ),
         registration(
@@ -237,12 +241,14 @@ fn registrations_tell_who_let_a_cluster_in_and_what_it_waits_for() {
             "WAITING FOR",
             "REQUEST",
             "VALID UNTIL",
+            "EXPIRES",
             "DECIDED",
             "REMOVED",
         ]
     );
     assert_eq!(cells[1][..4], ["c1", "Allow", "team-a,team-b", "bootstrap"], "{run}");
-    assert_eq!(cells[1][5..], ["<none>", "c1-x", "2027-01-01T00:00:00Z", "<none>", "<none>"], "{run}");
+    let ends = ["2027-01-01T00:00:00Z", "2026-12-01T00:00:00Z"];
+    assert_eq!(cells[1][5..], ["<none>", "c1-x", ends[0], ends[1], "<none>", "<none>"], "{run}");
     assert_eq!(cells[2][..4], ["c2", "Hold", "<none>", "bootstrap"], "{run}");
     assert_eq!(cells[2][5], "policy names: the name\\u{1b}[31m is not known (Unknown)", "{run}");
     assert_eq!(cells[3][..6], ["c3", "NoOpinion", "<none>", "<none>", "<none>", "<none>"], "{run}");

@@ -11,6 +11,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::effects::Effects;
 use crate::held::AutoApproval;
 use crate::hub::{Hub, Wake};
@@ -29,6 +30,8 @@ const LOOKS: Duration = Duration::from_millis(250);
 /// Those that wait are asked about again at most so often, and for at most this part of the time.
 const ROUNDS: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
+/// When policies have changed, clusters that wait for nothing are looked at so far apart.
+const APART: Duration = Duration::from_millis(5);
 /// How long reading what policies ask for may take before work begins all the same: they answer with errors then.
 const EVIDENCE: Duration = Duration::from_secs(10);
 /// After a failure to begin.
@@ -139,6 +142,8 @@ impl Controller {
             auto_approval: auto_approval.clone(),
             turn: tokio::sync::Mutex::default(),
             attempts: std::sync::Mutex::default(),
+            clock: Clock::start(),
+            unlimited: std::sync::Mutex::default(),
         });
         let mut inputs = self.inputs(auto_approval);
         let mut round = Instant::now();
@@ -166,7 +171,7 @@ impl Controller {
             tokio::select! {
                 Some(wake) = woken.recv() => match wake {
                     Wake::Name(name) => queue.touch(&name, Instant::now()),
-                    Wake::Waiting => queue.touch_waiting(Instant::now()),
+                    Wake::Waiting => queue.touch_asking(Instant::now()),
                 },
                 Some(done) = tasks.join_next(), if running > 0 => match done {
                     Ok((name, next)) => queue.done(&name, next, Instant::now()),
@@ -181,10 +186,15 @@ impl Controller {
                         if current.2 != inputs.2 {
                             joins.hub.names().iter().for_each(|name| queue.touch(name, now));
                         }
+                        // Another policy may limit acceptances that had no end; nobody waits for that.
+                        if current.0 != inputs.0 {
+                            let at = (0..).map(|index| now + APART * index);
+                            joins.hub.names().iter().zip(at).for_each(|(name, at)| queue.touch_later(name, at));
+                        }
                         inputs = current;
-                        queue.touch_waiting(now);
+                        queue.touch_asking(now);
                         // Asking many takes its time, and the next round has to leave some for those who are new.
-                        let cost = Duration::from_millis(1) * u32::try_from(queue.waiting()).unwrap_or(u32::MAX);
+                        let cost = Duration::from_millis(1) * u32::try_from(queue.asking()).unwrap_or(u32::MAX);
                         round = now + ROUNDS.max(cost * SHARE);
                     }
                 }

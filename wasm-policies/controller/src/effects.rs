@@ -129,6 +129,11 @@ impl Effects {
         self.write(cluster, acceptance(cluster, changes)).await
     }
 
+    /// Accepts exactly this cluster no more.
+    pub(crate) async fn withdraw(&self, cluster: &ManagedCluster) -> Result<u64, Failed> {
+        self.write(cluster, withdrawal(cluster)).await
+    }
+
     /// Changes exactly this cluster as it was looked at.
     pub(crate) async fn change(&self, cluster: &ManagedCluster, changes: Vec<Value>) -> Result<(), Failed> {
         let patch = pins(cluster).into_iter().chain(changes).collect();
@@ -164,14 +169,7 @@ impl Effects {
 
     /// Tells of a change of a registration. Whether anybody hears of it changes nothing.
     pub(crate) async fn tell(&self, cluster: &ManagedCluster, reason: &str, is_normal: bool, message: &str) {
-        let about = ObjectReference {
-            api_version: Some("cluster.open-cluster-management.io/v1".to_owned()),
-            kind: Some("ManagedCluster".to_owned()),
-            name: cluster.metadata.name.clone(),
-            uid: cluster.metadata.uid.clone(),
-            ..ObjectReference::default()
-        };
-        self.tell_about(about, reason, is_normal, message).await;
+        self.tell_about(about(cluster), reason, is_normal, message).await;
     }
 
     /// Tells of an object that has no namespace. Whether anybody hears of it changes nothing.
@@ -217,6 +215,23 @@ fn acceptance(cluster: &ManagedCluster, changes: &[Value]) -> Value {
     // The resource version says that it was not accepted before.
     let accept = json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true});
     pins(cluster).into_iter().chain([accept]).chain(changes.iter().cloned()).collect()
+}
+
+/// The patch that withdraws the acceptance of a cluster, and changes nothing else.
+fn withdrawal(cluster: &ManagedCluster) -> Value {
+    let withdraw = json!({"op": "replace", "path": "/spec/hubAcceptsClient", "value": false});
+    pins(cluster).into_iter().chain([withdraw]).collect()
+}
+
+/// What events about a cluster are about.
+pub(crate) fn about(cluster: &ManagedCluster) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("cluster.open-cluster-management.io/v1".to_owned()),
+        kind: Some("ManagedCluster".to_owned()),
+        name: cluster.metadata.name.clone(),
+        uid: cluster.metadata.uid.clone(),
+        ..ObjectReference::default()
+    }
 }
 
 /// What has a patch fail as a whole where a cluster is not as it was looked at.
@@ -273,5 +288,9 @@ mod tests {
         assert_eq!((&tests[0]["value"], &tests[1]["value"]), (&json!("u"), &json!("7")));
         assert_eq!(patch[2], json!({"op": "add", "path": "/spec/hubAcceptsClient", "value": true}));
         assert_eq!(patch[3], change);
+        let patch = withdrawal(&cluster);
+        let withdraw = json!({"op": "replace", "path": "/spec/hubAcceptsClient", "value": false});
+        assert_eq!((patch[0]["value"].as_str(), patch[1]["value"].as_str()), (Some("u"), Some("7")));
+        assert_eq!((&patch[2], patch.as_array().map(Vec::len)), (&withdraw, Some(3)));
     }
 }

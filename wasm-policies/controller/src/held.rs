@@ -108,8 +108,14 @@ fn step(annotation: Option<&str>, is_on: bool, objects: bool, was_accepted: bool
 }
 
 impl Joins {
-    /// Keeps the hub from accepting a cluster that it may not accept, and no other. When it is to be looked at again.
-    pub(crate) async fn hold(&self, snapshot: &Snapshot, cluster: &ManagedCluster) -> Result<Next, Failed> {
+    /// Keeps the hub from accepting a cluster that it may not accept, and no other. `expired`: its acceptance was withdrawn. When
+    /// it is to be looked at again.
+    pub(crate) async fn hold(
+        &self,
+        snapshot: &Snapshot,
+        cluster: &ManagedCluster,
+        expired: bool,
+    ) -> Result<Next, Failed> {
         let metadata = &cluster.metadata;
         if cluster.spec.hub_accepts_client.unwrap_or_default() || metadata.deletion_timestamp.is_some() {
             return Ok(Next::Rest);
@@ -117,7 +123,7 @@ impl Joins {
         let annotation =
             metadata.annotations.as_ref().and_then(|all| all.get(AUTOMATICALLY_ACCEPTED_ON)).map(String::as_str);
         let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let was_accepted = find(conditions, HUB_ACCEPTED).is_some();
+        let was_accepted = expired || find(conditions, HUB_ACCEPTED).is_some();
         let is_on = self.auto_approval.is_on();
         let objects = is_on && self.objects(snapshot).await?;
         let step = step(annotation, is_on, objects, was_accepted);
@@ -163,6 +169,25 @@ impl Joins {
         Ok(())
     }
 
+    /// Before an acceptance is withdrawn: has the hub leave the cluster alone, where it would accept it again at once. Whether
+    /// that was written.
+    pub(crate) async fn hold_first(&self, snapshot: &Snapshot, cluster: &ManagedCluster) -> Result<bool, Failed> {
+        let annotations = cluster.metadata.annotations.as_ref();
+        let is_there = annotations.is_some_and(|all| all.contains_key(AUTOMATICALLY_ACCEPTED_ON));
+        if is_there || !self.auto_approval.is_on() {
+            return Ok(false);
+        }
+        match self.effects.change(cluster, holding(annotations.is_some())).await {
+            Ok(()) => Ok(true),
+            // Who may do less than that withdraws it all the same.
+            Err(Failed::Forbidden(why) | Failed::Refused(why) | Failed::Invalid(why)) => {
+                self.log.refused(&snapshot.name, &why);
+                Ok(false)
+            }
+            Err(failed) => Err(failed),
+        }
+    }
+
     /// Whether policies would refuse that the hub accepts this cluster now.
     async fn objects(&self, snapshot: &Snapshot) -> Result<bool, Failed> {
         let Some(object) = snapshot.object.clone() else { return Ok(false) };
@@ -172,9 +197,10 @@ impl Joins {
                 now: Timestamp::now().as_millisecond(),
                 wants_object: true,
                 stage: Some(Stage::Validating),
+                carries_out: true,
                 ..Asking::default()
             };
-            let review = acceptance(&object);
+            let review = acceptance(&object, REGISTRATION_CONTROLLER_USER, namespaces::HUB);
             let question = review::from_admission(&review, &asking).map_err(|error| error.to_string())?.into_owned();
             let made = policies.evaluate(question, &Deadline::after(DECIDES));
             Ok::<_, String>(review::is_refused(made.request(), &made.answer))
@@ -187,14 +213,17 @@ impl Joins {
     }
 }
 
-/// What the webhook is asked when the hub accepts a cluster by itself.
-fn acceptance(cluster: &Value) -> Value {
-    let mut accepted = cluster.clone();
-    if let Some(object) = accepted.as_object_mut() {
-        let spec = object.entry("spec").or_insert_with(|| json!({}));
-        spec["hubAcceptsClient"] = true.into();
-    }
-    let namespace = format!("system:serviceaccounts:{}", namespaces::HUB);
+/// What the webhook is asked when this service account accepts a cluster.
+pub(crate) fn acceptance(cluster: &Value, user: &str, namespace: &str) -> Value {
+    let with = |accepted: bool| {
+        let mut cluster = cluster.clone();
+        if let Some(object) = cluster.as_object_mut() {
+            let spec = object.entry("spec").or_insert_with(|| json!({}));
+            spec["hubAcceptsClient"] = accepted.into();
+        }
+        cluster
+    };
+    let namespace = format!("system:serviceaccounts:{namespace}");
     json!({
         "uid": "",
         "kind": {"group": "cluster.open-cluster-management.io", "version": "v1", "kind": "ManagedCluster"},
@@ -202,11 +231,11 @@ fn acceptance(cluster: &Value) -> Value {
         "name": cluster.pointer("/metadata/name"),
         "operation": "UPDATE",
         "userInfo": {
-            "username": REGISTRATION_CONTROLLER_USER,
+            "username": user,
             "groups": ["system:serviceaccounts", namespace, "system:authenticated"],
         },
-        "object": accepted,
-        "oldObject": cluster,
+        "object": with(true),
+        "oldObject": with(false),
     })
 }
 
@@ -273,7 +302,7 @@ mod tests {
             "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
             "metadata": {"name": "c1", "uid": "u"}, "spec": {"leaseDurationSeconds": 60},
         });
-        let review = acceptance(&cluster);
+        let review = acceptance(&cluster, REGISTRATION_CONTROLLER_USER, namespaces::HUB);
         let asking = Asking { stage: Some(Stage::Validating), wants_object: true, ..Asking::default() };
         let question = review::from_admission(&review, &asking).expect("it can be asked");
         assert_eq!((question.operation, question.stage), (Operation::Accept, Some(Stage::Validating)));
@@ -281,6 +310,15 @@ mod tests {
         assert!(question.previous.as_ref().is_some_and(|cluster| !cluster.accepted));
         assert_eq!(question.requester.username, REGISTRATION_CONTROLLER_USER);
         assert_eq!(question.requester.groups.len(), 3);
+        // Of one that is accepted already, it is the same question.
+        let mut accepted = cluster;
+        accepted["spec"]["hubAcceptsClient"] = true.into();
+        let review = acceptance(&accepted, REGISTRATION_CONTROLLER_USER, namespaces::HUB);
+        let again = review::from_admission(&review, &asking).expect("it can be asked");
+        assert_eq!(
+            (again.operation, &again.cluster, &again.previous),
+            (Operation::Accept, &question.cluster, &question.previous)
+        );
     }
 
     #[test]

@@ -182,6 +182,11 @@ impl Hub {
         self.clusters.names().into_iter().chain(asked).collect()
     }
 
+    /// The resource version of a cluster as it is known.
+    pub(crate) fn version(&self, name: &str) -> Option<u64> {
+        self.clusters.get(name)?.read().pointer("/metadata/resourceVersion")?.as_str()?.parse().ok()
+    }
+
     /// What is known of a cluster.
     pub(crate) fn snapshot(&self, name: &str) -> Snapshot {
         let object = self.clusters.get(name).map(|object| Arc::new(object.read()));

@@ -11,11 +11,14 @@ use ocm_core::accept::{Chosen, Options, decide};
 use ocm_core::csr::{Request, State};
 use ocm_policy_abi::{EvidenceSource, Operation};
 use ocm_policy_engine::Deadline;
+use ocm_policy_rules::obligation;
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_server::{Knowledge, Metrics, Policies};
 use serde_json::Value;
 
+use crate::clock::Clock;
 use crate::effects::{Effects, Failed};
+use crate::expiry::Looked;
 use crate::held::AutoApproval;
 use crate::hub::{Asked, Hub, Snapshot};
 use crate::log::Log;
@@ -50,7 +53,13 @@ pub(crate) struct Joins {
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// How often each was answered with hold.
     pub(crate) attempts: Mutex<HashMap<String, u32>>,
+    pub(crate) clock: Clock,
+    /// Accepted clusters that no policy limits.
+    pub(crate) unlimited: Mutex<Unlimited>,
 }
+
+/// Of clusters by name, the UID and the generation of the policies that were asked.
+pub(crate) type Unlimited = HashMap<String, (Option<String>, u64)>;
 
 /// A cluster and the request that it is to join with.
 struct Subject<'s> {
@@ -107,18 +116,29 @@ impl Joins {
         let turn = if counts { Some(self.turn.lock().await) } else { None };
         let snapshot = self.hub.snapshot(name);
         let Some(cluster) = &snapshot.cluster else { return self.gone(&snapshot).await };
-        let now = Timestamp::now();
+        let now = self.clock.now();
+        let before = self.registrations.get(name).unwrap_or_default();
+        let (before, again) = match self.acceptance(&snapshot, cluster, before, now).await? {
+            Looked::GoesOn(before, again) => (*before, again),
+            Looked::Ends(next) => return Ok(next),
+        };
         let requests: Vec<&Request> = snapshot.asked.iter().map(|asked| &asked.request).collect();
         let options = Options { chosen: Chosen::InBulk, ..Options::default() };
-        let before = self.registrations.get(name).unwrap_or_default();
         let decision = decide(name, &snapshot.found(&requests, &before, now), &options);
-        let next = match ruled(&decision) {
-            Ruled::Nothing => Some(self.settled(&snapshot, cluster, before, &options).await?),
-            Ruled::Person(refusal) => {
+        let expired = match cluster.spec.hub_accepts_client {
+            Some(true) => None,
+            _ => status::expired(&before, cluster.metadata.uid.as_ref()).map(status::told),
+        };
+        let has_expired = expired.is_some();
+        let next = match (ruled(&decision), expired) {
+            (Ruled::Nothing, _) => Some(self.settled(&snapshot, cluster, before, &options).await?),
+            // Whoever gave it no more time is not asked whether it may come back.
+            (_, Some(why)) => Some(self.person(&snapshot, cluster, before, &format!("a person: {why}")).await?),
+            (Ruled::Person(refusal), None) => {
                 let why = format!("a person: {} ({})", refusal.detail, refusal.code);
                 Some(self.person(&snapshot, cluster, before, &why).await?)
             }
-            Ruled::Ask { stands_on, approve, accept } => {
+            (Ruled::Ask { stands_on, approve, accept }, None) => {
                 let subject = snapshot.asked.get(stands_on).zip(snapshot.object.as_ref());
                 let Some((asked, object)) = subject else { return Ok(Next::Again) };
                 match asked.object.as_ref().map(|object| Arc::new(object.read())) {
@@ -132,13 +152,15 @@ impl Joins {
             }
         };
         // Who was let in is held by nothing.
-        let Some(next) = next else { return Ok(Next::Rest) };
-        let held = self.hold(&snapshot, cluster).await?;
+        let Some(next) = next else { return Ok(again) };
+        let held = self.hold(&snapshot, cluster, has_expired).await?;
         drop(turn);
-        Ok(match (next, held) {
-            (_, Next::Again) => Next::Again,
-            (Next::Rest, held) => held,
-            (next, _) => next,
+        Ok(match (next, held, again) {
+            (_, Next::Again, _) => Next::Again,
+            (Next::Rest, Next::Rest, again) => again,
+            (Next::Waits(pause), _, Next::Limited(again) | Next::After(again)) => Next::Waits(pause.min(again)),
+            (Next::Rest, held, _) => held,
+            (next, ..) => next,
         })
     }
 
@@ -180,7 +202,7 @@ impl Joins {
         options: &Options,
     ) -> Result<Next, Failed> {
         let accepted = cluster.spec.hub_accepts_client.unwrap_or_default();
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let requests = snapshot.asked.iter().map(|asked| &asked.request);
         let granted = status::keys(&snapshot.name, requests, now, &options.settings);
         let is_known = before != RegistrationStatus::default();
@@ -195,14 +217,15 @@ impl Joins {
     /// The hub has no such cluster any more.
     async fn gone(&self, snapshot: &Snapshot) -> Result<Next, Failed> {
         let name = &snapshot.name;
+        self.forget(name);
         let Some(before) = self.registrations.get(name) else { return Ok(Next::Rest) };
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let Some(end) = status::last_end(&before.keys, now) else {
             self.registrations.delete(&self.effects, name).await?;
             return Ok(Next::Rest);
         };
         let removed_at = before.removed_at.clone().or_else(|| Some(status::time(now)));
-        let new = RegistrationStatus { removed_at, waiting_for: None, intent: None, ..before };
+        let new = RegistrationStatus { removed_at, waiting_for: None, intent: None, obligations: Vec::new(), ..before };
         self.registrations.write(&self.effects, name, new).await?;
         let left = Duration::try_from(end.duration_since(now)).unwrap_or(TOMBSTONE);
         Ok(Next::After(left.min(TOMBSTONE)))
@@ -226,7 +249,7 @@ impl Joins {
         options: &Options,
     ) -> Result<Option<Next>, Failed> {
         let name = &subject.snapshot.name;
-        let now = Timestamp::now();
+        let now = self.clock.now();
         let said = self.judge(subject, now).await?;
         let request = &subject.asked.request;
         let mut new = RegistrationStatus {
@@ -240,6 +263,8 @@ impl Joins {
             approved_by: Vec::new(),
             decision: Some(said.decision(now)),
             removed_at: None,
+            obligations: before.obligations.clone(),
+            expired: before.expired.clone(),
         };
         let policies = match judged(&said.answer, &said.approving.iter().map(String::as_str).collect::<Vec<_>>()) {
             Judged::Carry(policies) => policies,
@@ -256,10 +281,17 @@ impl Joins {
         if subject.approve && !self.effects.are_all(name, &subject.snapshot.asked).await? {
             return Err(Failed::Changed);
         }
+        // What it is let in for is written before it is.
+        let uid = subject.cluster.metadata.uid.as_ref();
+        let known = status::limits(&before.obligations, uid);
+        let limits = obligation::limits(&known, said.allowing.as_deref(), now.as_millisecond());
+        new.obligations = status::obligations(&limits, &before.obligations, &said.opinions, uid);
+        new.expired = None;
         new.approved_by = policies.clone();
         new.intent = Some(RegistrationIntent {
             approve: subject.approve.then(|| status::bounded(&request.name, 253)),
             accept: subject.accept,
+            withdraw: false,
             cluster_version: subject.cluster.metadata.resource_version.clone().unwrap_or_default(),
             holder: status::bounded(&self.holder, 253),
             at: status::time(now),
@@ -307,6 +339,7 @@ impl Joins {
             now: now.as_millisecond(),
             attempt,
             wants_object: true,
+            carries_out: true,
             ..Asking::default()
         };
         let (csr, object) = (subject.csr.clone(), subject.object.clone());
@@ -343,7 +376,10 @@ impl Joins {
         }
         self.log.decided(cluster.metadata.name.as_deref().unwrap_or_default(), what, now);
         let (reason, message) = match &now.waiting_for {
-            None => ("JoinAllowed", format!("accepted: allowed by policy {}", now.approved_by.join(", "))),
+            None => {
+                let until = now.obligations.first().map(|first| format!(" until {}", first.due)).unwrap_or_default();
+                ("JoinAllowed", format!("accepted{until}: allowed by policy {}", now.approved_by.join(", ")))
+            }
             Some(why) if now.verdict == RegistrationVerdict::Deny => ("JoinDenied", why.clone()),
             Some(why) => ("JoinHeld", format!("waits for {why}")),
         };

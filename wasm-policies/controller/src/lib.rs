@@ -4,6 +4,7 @@
 //! ManagedClusters, requests, … ─▶ hub (stores) ─▶ rules of accept ─▶ policies ─▶ step
 //!                                      │                                          │
 //! Lease ─▶ leadership ─────────────────┴───▶ intent ─▶ approve ─▶ accept, edit ─▶ result (Registration)
+//!                                                 └───▶ withdraw, when the time of an acceptance is over
 //!             └──▶ HubPolicies ─▶ modules: registry ─▶ digest, signature ─▶ ConfigMaps of the hub
 //! ```
 //!
@@ -12,9 +13,11 @@
 //! looks comes to the same end.
 
 mod attempts;
+mod clock;
 mod controller;
 mod effects;
 mod enforcement;
+mod expiry;
 mod held;
 mod hub;
 mod join;

@@ -17,6 +17,8 @@ pub(crate) enum Next {
     After(Duration),
     /// It waits for somebody, and is looked at again after this time, or when policies or what they know have changed.
     Waits(Duration),
+    /// Its acceptance has a limit: it is looked at again after this time, or when policies or what they know have changed.
+    Limited(Duration),
     /// Something failed, and is tried again.
     Again,
 }
@@ -30,6 +32,7 @@ pub(crate) struct Queue {
     /// Those that changed while they were looked at.
     changed: HashSet<String>,
     waiting: HashSet<String>,
+    limited: HashSet<String>,
     failures: HashMap<String, u32>,
 }
 
@@ -47,17 +50,27 @@ impl Queue {
 
     /// Something about a name has changed.
     pub(crate) fn touch(&mut self, name: &str, now: Instant) {
+        self.touch_later(name, now);
+    }
+
+    /// Something about a name may have changed: it is looked at at this time, if not before.
+    pub(crate) fn touch_later(&mut self, name: &str, at: Instant) {
         match self.running.contains(name) {
             true => drop(self.changed.insert(name.to_owned())),
-            false => self.push(name, now),
+            false => self.push(name, at),
         }
     }
 
-    /// Something has changed that bears on all that wait.
-    pub(crate) fn touch_waiting(&mut self, now: Instant) {
-        for name in self.waiting.clone() {
+    /// Something has changed that bears on all that wait, and on all whose acceptance has a limit.
+    pub(crate) fn touch_asking(&mut self, now: Instant) {
+        for name in self.waiting.iter().chain(&self.limited).cloned().collect::<Vec<_>>() {
             self.touch(&name, now);
         }
+    }
+
+    /// How many policies are asked about as soon as anything changes.
+    pub(crate) fn asking(&self) -> usize {
+        self.waiting.len() + self.limited.len()
     }
 
     /// How many wait for somebody.
@@ -92,14 +105,18 @@ impl Queue {
             return self.push(name, now + pause);
         }
         self.failures.remove(name);
-        match next {
-            Next::Waits(_) => drop(self.waiting.insert(name.to_owned())),
-            _ => drop(self.waiting.remove(name)),
+        for (all, is_in) in
+            [(&mut self.waiting, matches!(next, Next::Waits(_))), (&mut self.limited, matches!(next, Next::Limited(_)))]
+        {
+            match is_in {
+                true => drop(all.insert(name.to_owned())),
+                false => drop(all.remove(name)),
+            }
         }
         if again {
             return self.push(name, now);
         }
-        if let Next::Waits(pause) | Next::After(pause) = next {
+        if let Next::Waits(pause) | Next::Limited(pause) | Next::After(pause) = next {
             self.push(name, now + pause);
         }
     }
@@ -128,15 +145,28 @@ mod tests {
     fn those_that_wait_are_looked_at_when_policies_change_and_others_are_not() {
         let mut queue = Queue::default();
         let now = Instant::now();
-        for (name, next) in [("rests", Next::Rest), ("waits", Next::Waits(PAUSES[1]))] {
+        let limited = Next::Limited(PAUSES[1] * 2);
+        for (name, next) in [("rests", Next::Rest), ("waits", Next::Waits(PAUSES[1])), ("limited", limited)] {
             queue.push(name, now);
             assert!(queue.take(now).is_some());
             queue.done(name, next, now);
         }
-        assert_eq!((queue.waiting(), queue.next()), (1, Some(now + PAUSES[1])));
-        queue.touch_waiting(now);
-        assert_eq!(queue.take(now).as_deref(), Some("waits"));
+        assert_eq!((queue.waiting(), queue.asking(), queue.next()), (1, 2, Some(now + PAUSES[1])));
+        queue.touch_asking(now);
+        assert_eq!([queue.take(now), queue.take(now)].map(Option::unwrap_or_default), ["limited", "waits"]);
         assert_eq!(queue.next(), None, "sooner takes the place of later");
+    }
+
+    #[test]
+    fn what_may_have_changed_is_looked_at_later_and_never_twice_at_once() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        queue.touch_later("a", now + PAUSES[0]);
+        assert_eq!((queue.take(now), queue.take(now + PAUSES[0]).as_deref()), (None, Some("a")));
+        queue.touch_later("a", now + PAUSES[0]);
+        assert_eq!(queue.take(now + PAUSES[1]), None, "it is being looked at");
+        queue.done("a", Next::Rest, now);
+        assert_eq!(queue.take(now).as_deref(), Some("a"));
     }
 
     #[test]

@@ -12,6 +12,9 @@ use ocm_policy_server::Packed;
 use crate::effects::{Effects, Failed};
 use crate::status::is_same;
 
+/// Why an acceptance that has to end does not begin.
+const OLDER: &str = "its definition of registrations is older than this controller and cannot hold obligations: \
+                     kubectl ocm install policy-engine puts it right";
 /// Objects of a page.
 const PAGE: u32 = 200;
 
@@ -77,6 +80,7 @@ impl Registrations {
         if known.as_ref().and_then(|known| known.status.as_ref()).is_some_and(|before| is_same(before, &status)) {
             return Ok(());
         }
+        let obligations = status.obligations.len();
         let written = async {
             let mut object = match known {
                 Some(known) => known,
@@ -91,8 +95,10 @@ impl Registrations {
         let answer = written.await;
         match answer {
             Ok(now) => {
+                let kept = now.status.as_ref().map_or(0, |status| status.obligations.len());
                 self.known().insert(name.to_owned(), Kept::new(now));
-                Ok(())
+                // What a definition does not know, the API server leaves out without a word.
+                if kept < obligations { Err(Failed::Refused(OLDER.to_owned())) } else { Ok(()) }
             }
             Err(failed) => {
                 // Nobody knows what is there now.

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::registration::{
-    MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationKey,
-    RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationStatus, RegistrationVerdict,
+    MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationExpiry, RegistrationKey,
+    RegistrationObligation, RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationStatus,
+    RegistrationVerdict,
 };
 use ocm_core::accept;
 use ocm_core::csr::{Request, Settings, State};
 use ocm_policy_engine::Final;
+use ocm_policy_rules::obligation::{self, Allows, EXPIRE_ACCEPTANCE, Limit};
 use ocm_policy_rules::{Answer, approving};
 use ocm_rules::claim::Registration;
 
@@ -21,6 +23,8 @@ const MAX_CODE: usize = 64;
 pub(crate) struct Said {
     pub(crate) answer: ocm_policy_rules::Combined,
     pub(crate) approving: Vec<String>,
+    /// Those that allow it, and for how long; none: together they do not.
+    pub(crate) allowing: Option<Vec<Allows>>,
     pub(crate) opinions: Vec<RegistrationOpinion>,
     pub(crate) record_sha256: Option<String>,
     pub(crate) record: Option<String>,
@@ -29,8 +33,8 @@ pub(crate) struct Said {
 impl Said {
     /// Of a decision of policies that are in this state.
     pub(crate) fn of(made: &Final, states: &BTreeMap<String, ocm_policy_server::State>) -> Self {
-        let said = made.asked().iter().map(|one| (one.enforcement(), one.outcome()));
-        let approving: Vec<String> = approving(made.answer.verdict, said).into_iter().map(str::to_owned).collect();
+        let said = || made.asked().iter().map(|one| (one.enforcement(), one.outcome()));
+        let approving: Vec<String> = approving(made.answer.verdict, said()).into_iter().map(str::to_owned).collect();
         let opinions = made.asked().iter().take(MAX_POLICIES).map(|one| {
             let codes = match &one.outcome().result {
                 Ok(decision) => decision.reasons.iter().map(|reason| bounded(&reason.code, MAX_CODE)).collect(),
@@ -56,6 +60,7 @@ impl Said {
         let record = deciding.map(ocm_policy_rules::record::Record::canonical);
         Self {
             answer: made.answer.clone(),
+            allowing: obligation::allowing(made.answer.verdict, said()),
             approving,
             opinions,
             record_sha256: deciding.map(ocm_policy_rules::record::Record::digest),
@@ -160,8 +165,94 @@ pub(crate) fn settled(
 ) -> RegistrationStatus {
     let is_other = before.cluster_uid.is_some() && before.cluster_uid != uid;
     let keys = merged(&before.keys, granted, now);
+    let mut obligations = before.obligations.clone();
+    obligations.retain(|obligation| Some(&obligation.cluster_uid) == uid.as_ref());
     let decided = if is_other { RegistrationStatus::default() } else { before };
-    RegistrationStatus { cluster_uid: uid, keys, waiting_for: None, intent: None, removed_at: None, ..decided }
+    RegistrationStatus {
+        cluster_uid: uid,
+        keys,
+        waiting_for: None,
+        intent: None,
+        removed_at: None,
+        obligations,
+        // Somebody has accepted it since.
+        expired: None,
+        ..decided
+    }
+}
+
+/// For how long policies have this cluster accepted. A time that cannot be read is over.
+pub(crate) fn limits(obligations: &[RegistrationObligation], uid: Option<&String>) -> Vec<Limit> {
+    let own = obligations.iter().filter(|one| one.name == EXPIRE_ACCEPTANCE && Some(&one.cluster_uid) == uid);
+    own.map(|one| Limit {
+        policy: one.policy.clone(),
+        seconds: one.within_seconds,
+        due: one.due.parse::<Timestamp>().map_or(0, Timestamp::as_millisecond),
+        reason: one.reason.clone(),
+    })
+    .collect()
+}
+
+/// What is written of these limits of a cluster. What was written of them before stays as it is.
+pub(crate) fn obligations(
+    limits: &[Limit],
+    before: &[RegistrationObligation],
+    opinions: &[RegistrationOpinion],
+    uid: Option<&String>,
+) -> Vec<RegistrationObligation> {
+    let known = self::limits(before, uid);
+    let written = |limit: &Limit| {
+        let own = before.iter().filter(|one| one.name == EXPIRE_ACCEPTANCE && Some(&one.cluster_uid) == uid);
+        own.zip(&known).find(|(_, known)| *known == limit).map(|(one, _)| one.clone())
+    };
+    let new = |limit: &Limit| {
+        let policy = bounded(&limit.policy, 63);
+        let opinion = opinions.iter().find(|opinion| opinion.policy == policy);
+        RegistrationObligation {
+            name: EXPIRE_ACCEPTANCE.to_owned(),
+            module_sha256: opinion.and_then(|opinion| opinion.module_sha256.clone()),
+            due: time(Timestamp::from_millisecond(limit.due).unwrap_or(Timestamp::MIN)),
+            within_seconds: limit.seconds,
+            reason: limit.reason.as_deref().map(sentence),
+            cluster_uid: uid.cloned().unwrap_or_default(),
+            policy,
+        }
+    };
+    limits.iter().map(|limit| written(limit).unwrap_or_else(|| new(limit))).collect()
+}
+
+/// What is written of an acceptance whose time is over: those of the obligations that are.
+pub(crate) fn expiry(
+    obligations: &[RegistrationObligation],
+    uid: Option<&String>,
+    now: Timestamp,
+) -> RegistrationExpiry {
+    let mut over = limits(obligations, uid);
+    over.retain(|limit| limit.due <= now.as_millisecond());
+    over.sort_by(|one, other| (one.due, &one.policy).cmp(&(other.due, &other.policy)));
+    let first = over.first();
+    let at = first.and_then(|first| Timestamp::from_millisecond(first.due).ok()).unwrap_or(now);
+    RegistrationExpiry {
+        at: time(at),
+        policies: over.iter().map(|limit| bounded(&limit.policy, 63)).collect(),
+        reason: first.and_then(|first| first.reason.as_deref().map(sentence)),
+    }
+}
+
+/// What an acceptance that ended is told as.
+pub(crate) fn told(expiry: &RegistrationExpiry) -> String {
+    let RegistrationExpiry { at, policies, reason } = expiry;
+    let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let word = if policies.len() == 1 { "policy" } else { "policies" };
+    format!(
+        "its acceptance ended at {at}, {word} {} gave no more time{reason} (AcceptanceExpired)",
+        policies.join(", ")
+    )
+}
+
+/// Whether the acceptance of this very cluster was withdrawn because its time was over.
+pub(crate) fn expired<'s>(status: &'s RegistrationStatus, uid: Option<&String>) -> Option<&'s RegistrationExpiry> {
+    status.expired.as_ref().filter(|_| status.cluster_uid.as_ref() == uid)
 }
 
 /// Whether certificates of a key may be valid. What cannot be read is taken for the worse.
@@ -256,6 +347,57 @@ mod tests {
         let other = settled(before.clone(), uid("new"), Vec::new(), now);
         let nothing = RegistrationStatus::default();
         assert_eq!(other, RegistrationStatus { cluster_uid: uid("new"), keys: before.keys, ..nothing });
+    }
+
+    fn obligation(policy: &str, due: &str, uid: &str) -> RegistrationObligation {
+        RegistrationObligation {
+            name: EXPIRE_ACCEPTANCE.to_owned(),
+            policy: policy.to_owned(),
+            module_sha256: Some("before".to_owned()),
+            due: due.to_owned(),
+            within_seconds: 60,
+            reason: Some("a trial".to_owned()),
+            cluster_uid: uid.to_owned(),
+        }
+    }
+
+    #[test]
+    fn limits_are_those_of_this_very_cluster_and_one_that_cannot_be_read_is_over() {
+        let uid = "u1".to_owned();
+        let due = "2026-06-01T00:00:00Z";
+        let all = [obligation("p", due, "u1"), obligation("q", "soon", "u1"), obligation("r", due, "u2")];
+        let read = limits(&all, Some(&uid));
+        let due_of: Vec<_> = read.iter().map(|limit| (limit.policy.as_str(), limit.due)).collect();
+        assert_eq!(due_of, [("p", due.parse::<Timestamp>().unwrap().as_millisecond()), ("q", 0)]);
+        let now = due.parse().unwrap();
+        let expiry = expiry(&all, Some(&uid), now);
+        assert_eq!(
+            (expiry.at.as_str(), expiry.policies.clone()),
+            ("1970-01-01T00:00:00Z", vec!["q".to_owned(), "p".to_owned()])
+        );
+        assert!(told(&expiry).starts_with("its acceptance ended at 1970-01-01T00:00:00Z, policies q, p gave"));
+    }
+
+    #[test]
+    fn what_stands_is_written_as_it_was_and_what_is_new_with_its_module() {
+        let uid = "u1".to_owned();
+        let before = [obligation("p", "2026-06-01T00:00:00Z", "u1"), obligation("q", "2026-06-01T00:00:00Z", "u2")];
+        let mut limits = limits(&before, Some(&uid));
+        limits.push(Limit { policy: "q".to_owned(), seconds: 90, due: 1_780_272_000_400, reason: None });
+        let opinion = |policy: &str| RegistrationOpinion {
+            policy: policy.to_owned(),
+            module_sha256: Some("now".to_owned()),
+            ..RegistrationOpinion::default()
+        };
+        let written = obligations(&limits, &before, &[opinion("p"), opinion("q")], Some(&uid));
+        assert_eq!(written[0], before[0]);
+        let new = RegistrationObligation {
+            within_seconds: 90,
+            reason: None,
+            module_sha256: Some("now".to_owned()),
+            ..obligation("q", "2026-06-01T00:00:00Z", "u1")
+        };
+        assert_eq!(written[1..], [new]);
     }
 
     #[test]

@@ -129,8 +129,9 @@ fn what_the_hub_cannot_carry_out_is_no_allow() {
     let answer = evaluate(&registry, full, &NoEvidence, &Deadline::NONE).answer;
     assert_eq!((answer.verdict, answer.errors[0].error.code(), answer.patch.len()), (Answer::Error, "edit-refused", 0));
 
-    let oblige =
-        |name: &str| Guest::answering(&format!(r#"{{"verdict":"allow","obligations":[{{"name":"{name}"}}]}}"#));
+    let oblige = |name: &str| {
+        Guest::answering(&format!(r#"{{"verdict":"allow","obligations":[{{"name":"{name}","withinSeconds":60}}]}}"#))
+    };
     install(&registry, "p", placed(&engine, "p", &oblige("expire-acceptence"), "{}"));
     let mut knows = request("c");
     knows.obligations = vec!["expire-acceptance".into()];

@@ -51,6 +51,7 @@ pub struct Gate {
     knowledge: Arc<Knowledge>,
     metrics: Arc<Metrics>,
     log: Arc<DecisionLog>,
+    has_controller: bool,
 }
 
 /// How far the answer to a review has come.
@@ -79,7 +80,14 @@ impl Gate {
         metrics: Arc<Metrics>,
         log: Arc<DecisionLog>,
     ) -> Self {
-        Self { policies, knowledge, metrics, log }
+        Self { policies, knowledge, metrics, log, has_controller: false }
+    }
+
+    /// Whether a controller acts on the hub: it carries out the obligations that policies want to follow. Without it a policy
+    /// that wants any answers with an error.
+    #[must_use]
+    pub fn with_controller(self, has_controller: bool) -> Self {
+        Self { has_controller, ..self }
     }
 
     /// What is asked, or the answer to what cannot be read.
@@ -92,6 +100,7 @@ impl Gate {
             now: Timestamp::now().as_millisecond(),
             wants_object: true,
             stage: Some(stage),
+            carries_out: self.has_controller,
             ..Asking::default()
         };
         review::from_admission(request, &asking).map(Request::into_owned).map_err(|error| {

@@ -97,6 +97,10 @@ pub(crate) struct WebhookArgs {
     /// How long new connections are taken after SIGTERM, e.g. 12s
     #[arg(long, value_name = "DURATION", default_value = "12s")]
     pub(crate) drain: String,
+    /// A policy controller acts on this hub, and carries out the obligations that policies answer with, such as
+    /// expire-acceptance; without it such an answer is an error
+    #[arg(long)]
+    pub(crate) with_controller: bool,
 }
 
 /// Arguments of `ocm-policy-webhook controller`.

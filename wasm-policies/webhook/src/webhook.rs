@@ -27,8 +27,16 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Serves until it is told to end.
 pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop: Stop) -> Result<Exit, Failure> {
-    let WebhookArgs { listen, health_listen, tls_cert_file, tls_private_key_file, modules, max_in_flight, drain } =
-        args;
+    let WebhookArgs {
+        listen,
+        health_listen,
+        tls_cert_file,
+        tls_private_key_file,
+        modules,
+        max_in_flight,
+        drain,
+        with_controller,
+    } = args;
     let drain = duration::parse(&drain)
         .map_err(|error| Failure::usage(format!("--drain {drain} is no duration")).because(error))?;
     let files = CertificateFiles { certificate: tls_cert_file, key: tls_private_key_file };
@@ -40,7 +48,8 @@ pub(crate) async fn run(args: WebhookArgs, client: ClientArgs, ui: Arc<Ui>, stop
     let parts = Parts::new(&client, modules, &ui).await?;
     let Parts { policies, knowledge, metrics, health, .. } = &parts;
     let log = Log::start();
-    let gate = Arc::new(Gate::new(policies.clone(), knowledge.clone(), metrics.clone(), log.log.clone()));
+    let gate = Gate::new(policies.clone(), knowledge.clone(), metrics.clone(), log.log.clone());
+    let gate = Arc::new(gate.with_controller(with_controller));
     let bounds = Bounds { in_flight: max_in_flight.into(), drain, ..Bounds::default() };
     let server = Server::new(gate, metrics.clone(), bounds);
     let following = parts.follow(&ui);

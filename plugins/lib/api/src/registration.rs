@@ -11,12 +11,16 @@ use serde::{Deserialize, Serialize};
 pub const MAX_KEYS: usize = 16;
 /// The most policies that one registration lists.
 pub const MAX_POLICIES: usize = 64;
+/// The most obligations that one registration lists.
+pub const MAX_OBLIGATIONS: usize = 16;
 /// The most reason codes that are kept of each policy.
 pub const MAX_CODES: usize = 16;
 /// The most characters of a text that people read.
 pub const MAX_TEXT: usize = 1024;
 /// No object is changed more often: larger numbers are not exact in JSON.
 pub const MAX_GENERATION: i64 = (1 << 53) - 1;
+/// The most seconds that an obligation gives: 400 days.
+pub const MAX_SECONDS: u32 = 400 * 24 * 60 * 60;
 /// The most characters of a replayable record.
 pub const MAX_RECORD: usize = 64 << 10;
 
@@ -43,6 +47,8 @@ pub const MAX_RECORD: usize = 64 << 10;
     "description": "What keeps the cluster out.", "jsonPath": ".status.waitingFor"}"#)]
 #[kube(printcolumn = r#"{"name": "Requester", "type": "string",
     "description": "Who asked for the certificate.", "jsonPath": ".status.requester.username"}"#)]
+#[kube(printcolumn = r#"{"name": "Expires", "type": "string", "priority": 1,
+    "description": "When the acceptance ends unless policies give it more time.", "jsonPath": ".status.obligations[0].due"}"#)]
 #[kube(printcolumn = r#"{"name": "Removed", "type": "date", "priority": 1,
     "description": "Since when the hub has no such cluster any more.", "jsonPath": ".status.removedAt"}"#)]
 #[kube(printcolumn = r#"{"name": "Age", "type": "date",
@@ -103,6 +109,16 @@ pub struct RegistrationStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = MAX_POLICIES), inner(length(max = 63))))]
     pub approved_by: Vec<String>,
+    /// What has to follow from what policies said, the next one first. It is written before what it follows from is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = MAX_OBLIGATIONS), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "policy"]))
+    )]
+    pub obligations: Vec<RegistrationObligation>,
+    /// That its acceptance was withdrawn because its time was over. None: it was not, or the cluster was accepted since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expired: Option<RegistrationExpiry>,
     /// The last decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<RegistrationDecision>,
@@ -195,6 +211,9 @@ pub struct RegistrationIntent {
     /// Whether the cluster is accepted.
     #[serde(default)]
     pub accept: bool,
+    /// Whether the acceptance of the cluster is withdrawn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdraw: bool,
     /// Resource version of the ManagedCluster that was judged.
     #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
     pub cluster_version: String,
@@ -204,6 +223,53 @@ pub struct RegistrationIntent {
     /// When that was written, in RFC 3339.
     #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
     pub at: String,
+}
+
+/// Something that has to follow from what a policy said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationObligation {
+    /// What: expire-acceptance, the acceptance is withdrawn when it is due, unless the policy gives more time before.
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub name: String,
+    /// Name of the HubPolicy that wants it.
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub policy: String,
+    /// SHA-256 of its module, lower-case hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    pub module_sha256: Option<String>,
+    /// When it is due, in RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub due: String,
+    /// How many seconds the policy gave.
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = MAX_SECONDS)))]
+    pub within_seconds: u32,
+    /// Why, in the words of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
+    pub reason: Option<String>,
+    /// UID of the ManagedCluster that it is about.
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub cluster_uid: String,
+}
+
+/// An acceptance that was withdrawn because its time was over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationExpiry {
+    /// When it was over, in RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub at: String,
+    /// Names of the HubPolicies that gave no more time.
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_OBLIGATIONS), inner(length(max = 63))))]
+    pub policies: Vec<String>,
+    /// Why, in the words of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_TEXT)))]
+    pub reason: Option<String>,
 }
 
 /// What was decided last.

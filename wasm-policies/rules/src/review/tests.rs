@@ -67,6 +67,17 @@ fn acceptance_shows_both_sides_and_who_asked_for_the_certificate() {
 }
 
 #[test]
+fn obligations_are_declared_where_somebody_carries_them_out() {
+    let review = sample("cluster-accept");
+    let declared = |review: &Value, carries_out| {
+        let request = from_admission(&review["request"], &Asking { carries_out, ..asking(false) }).unwrap();
+        request.obligations.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!((declared(&review, true), declared(&review, false)), (vec!["expire-acceptance".to_owned()], vec![]));
+    assert!(declared(&sample("cluster-create"), true).is_empty(), "nothing is accepted");
+}
+
+#[test]
 fn a_deletion_without_a_name_shows_what_is_deleted() {
     with("cluster-delete-collection", |request| {
         assert_eq!(request.operation, Operation::Delete);

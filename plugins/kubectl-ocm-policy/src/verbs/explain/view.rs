@@ -92,6 +92,13 @@ fn sentence(explanation: &Explanation) -> String {
             }
             _ => format!("{name} is not accepted any more, or was denied by a person"),
         },
+        Finding::Expired { at, policies, reason } => {
+            let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!(
+                "{name} is not accepted any more: its acceptance ended at {at}, {} gave no more time{reason}",
+                by(policies)
+            )
+        }
         Finding::Detaching => format!("{name} is being removed from the hub"),
         Finding::NoRequest => format!("{name} has not been asked about: its agent has not asked for a certificate"),
         Finding::NotDecided => format!("{name} asks to be let in, and its policies have not been asked yet"),
@@ -146,6 +153,10 @@ fn details(explanation: &Explanation) -> Vec<(&'static str, String)> {
     let mut details = Vec::new();
     if let Some(at) = &explanation.decided {
         details.push(("Decided", at.clone()));
+    }
+    for limit in &explanation.limits {
+        let reason = limit.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        details.push(("Accepted", format!("until {}, because policy {} says so{reason}", limit.due, limit.policy)));
     }
     if let Some(asking) = &explanation.asking {
         let credential = asking.credential_id.as_ref().map(|id| format!(", with {id}")).unwrap_or_default();
@@ -238,6 +249,7 @@ fn whole(explanation: &Explanation) -> Value {
         "keys": explanation.keys.all,
         "keysOfEarlierCluster": explanation.keys.of_earlier,
         "approvals": approvals,
+        "obligations": explanation.limits,
         "hasRecord": explanation.has_record,
         "unread": unread,
     })

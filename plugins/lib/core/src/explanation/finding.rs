@@ -39,6 +39,15 @@ pub enum Finding {
     },
     /// The hub does not accept it any more, or a person said that it shall not.
     NotAccepted,
+    /// Its acceptance was withdrawn, because policies gave it for a time that is over.
+    Expired {
+        /// When it was over, in RFC 3339.
+        at: String,
+        /// Which policies gave no more time.
+        policies: Vec<String>,
+        /// Why, in the words of the first one.
+        reason: Option<String>,
+    },
     /// It is being removed from the hub.
     Detaching,
     /// Its agent has not asked for a certificate.
@@ -70,6 +79,7 @@ impl Finding {
             Self::Waits { .. } => "Waits",
             Self::Denied { .. } => "Denied",
             Self::NotAccepted => "NotAccepted",
+            Self::Expired { .. } => "Expired",
             Self::Detaching => "Detaching",
             Self::NoRequest => "NoRequest",
             Self::NotDecided => "NotDecided",

@@ -1,7 +1,9 @@
 //! From facts to an explanation.
 
 use jiff::Timestamp;
-use ocm_api::registration::{RegistrationKey, RegistrationStatus, RegistrationVerdict};
+use ocm_api::registration::{
+    RegistrationExpiry, RegistrationKey, RegistrationObligation, RegistrationStatus, RegistrationVerdict,
+};
 
 use super::approvals::{GivenApproval, approvals};
 use super::facts::is_accepted;
@@ -44,6 +46,8 @@ pub struct Explanation {
     pub keys: Keys,
     /// People's approvals.
     pub approvals: Vec<GivenApproval>,
+    /// Until when the cluster is accepted, and because of which policies, those that end first.
+    pub limits: Vec<RegistrationObligation>,
     /// Whether a record of the decision is kept, which can be replayed.
     pub has_record: bool,
     /// What could not be read.
@@ -103,6 +107,10 @@ pub fn explain(facts: &Facts) -> Explanation {
         opinions,
         approvals: approvals(facts, asking.as_ref().map(|asking| asking.requester.as_str())),
         asking,
+        limits: match facts.cluster().is_some_and(is_accepted) {
+            true => status.map(|status| status.obligations.clone()).unwrap_or_default(),
+            false => Vec::new(),
+        },
         others,
         keys: Keys {
             all: facts.written().map(|status| status.keys.clone()).unwrap_or_default(),
@@ -119,6 +127,10 @@ fn finding(facts: &Facts, standing: Option<&Standing>) -> Finding {
         (Some(cluster), Some(standing)) => match standing.phase {
             Phase::Detaching => Finding::Detaching,
             _ if is_accepted(cluster) => accepted(facts),
+            _ if let Some(expired) = status.and_then(|status| status.expired.clone()) => {
+                let RegistrationExpiry { at, policies, reason } = expired;
+                Finding::Expired { at, policies, reason }
+            }
             Phase::Denied => Finding::NotAccepted,
             _ => kept_out(facts),
         },
@@ -151,8 +163,9 @@ fn accepted(facts: &Facts) -> Finding {
 
 fn kept_out(facts: &Facts) -> Finding {
     let status = facts.of_cluster();
-    if let Some((intent, status)) = status.and_then(|status| Some((status.intent.as_ref()?, status))) {
-        return Finding::BeingLetIn { policies: status.approved_by.clone(), since: intent.at.clone() };
+    let lets_in = |status: &RegistrationStatus| status.intent.clone().filter(|intent| !intent.withdraw);
+    if let Some((intent, status)) = status.and_then(|status| Some((lets_in(status)?, status))) {
+        return Finding::BeingLetIn { policies: status.approved_by.clone(), since: intent.at };
     }
     if let Some(why) = facts.waiting_for() {
         let why = why.to_owned();
@@ -222,6 +235,10 @@ fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion]) -> Vec<Hint> {
             next
         }
         Finding::NotAccepted => vec![accept()],
+        Finding::Expired { policies, .. } => {
+            let look = |policy: &String| Hint::from(Remedy::SeePolicy(policy.clone()));
+            policies.iter().take(LOOKS).map(look).chain([accept()]).collect()
+        }
         Finding::NotDecided => vec![Remedy::PolicyController.into(), accept()],
         Finding::NoPolicyEngine => vec![requests(), accept()],
         Finding::NoRequest => {

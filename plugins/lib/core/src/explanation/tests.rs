@@ -137,6 +137,29 @@ fn whom_policies_let_in_is_told_with_them() {
 }
 
 #[test]
+fn an_acceptance_with_an_end_is_told_with_it_and_one_that_has_ended_as_such() {
+    let limit = json!({
+        "name": "expire-acceptance", "policy": "strict", "due": "2026-06-03T00:00:00Z", "withinSeconds": 60,
+        "reason": "a trial", "clusterUid": "u1",
+    });
+    let status = with(with(decided("Allow"), "approvedBy", json!(["strict"])), "obligations", json!([limit]));
+    let explained = explain(&facts(cluster(true), Some(status.clone())));
+    let told: Vec<_> = explained.limits.iter().map(|limit| (limit.policy.as_str(), limit.due.as_str())).collect();
+    assert_eq!(told, [("strict", "2026-06-03T00:00:00Z")]);
+    assert!(explain(&facts(cluster(false), Some(status.clone()))).limits.is_empty(), "it is not accepted");
+    // It is being withdrawn: nobody lets it in.
+    let intent = json!({"accept": false, "withdraw": true, "clusterVersion": "1", "holder": "h", "at": DECIDED});
+    let between = facts(cluster(false), Some(with(status, "intent", intent)));
+    assert!(!matches!(finding(&between), Finding::BeingLetIn { .. }), "{:?}", finding(&between));
+    let expired = json!({"at": "2026-06-03T00:00:00Z", "policies": ["strict"], "reason": "a trial"});
+    let waiting = with(decided("Hold"), "waitingFor", json!("a person: its acceptance ended (AcceptanceExpired)"));
+    let ended = facts(cluster(false), Some(with(waiting, "expired", expired)));
+    let (at, policies) = ("2026-06-03T00:00:00Z".to_owned(), vec!["strict".to_owned()]);
+    assert_eq!(finding(&ended), Finding::Expired { at, policies, reason: Some("a trial".to_owned()) });
+    assert_eq!(remedies(&ended), [Remedy::SeePolicy("strict".to_owned()), Remedy::Accept("c1".to_owned())]);
+}
+
+#[test]
 fn whom_no_policy_let_in_a_person_did_or_the_hub() {
     let accepted = |is_certain| Finding::Accepted { is_certain };
     // Held before, and then a person came.

@@ -260,6 +260,7 @@ fn arguments() -> Vec<String> {
         format!("--health-listen=0.0.0.0:{HEALTH}"),
         "--tls-cert-file=/tls/tls.crt".to_owned(),
         "--tls-private-key-file=/tls/tls.key".to_owned(),
+        "--with-controller".to_owned(),
         MODULES.to_owned(),
     ]
 }
