@@ -10,7 +10,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
+use e2e_tests::{Said, canaries, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
 
 const AGENTS: &str = "open-cluster-management-agent";
@@ -234,31 +234,6 @@ fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
     );
     cluster.resume().expect("resumed");
     is_well(&cluster, hub, name);
-}
-
-/// Values that only the Secrets of a cluster hold: tokens, passwords and the lines of private keys.
-fn canaries(cluster: &Cluster) -> Vec<String> {
-    let secrets = object(cluster, &["secrets", "--all-namespaces"]);
-    let mut found = Vec::new();
-    for secret in secrets["items"].as_array().into_iter().flatten() {
-        for (key, value) in secret["data"].as_object().into_iter().flatten() {
-            let value = STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
-            let Ok(text) = String::from_utf8(value) else { continue };
-            match key.as_str() {
-                "token" | "token-secret" | ".dockerconfigjson" => found.push(text),
-                "kubeconfig" => {
-                    let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
-                    found.extend(token.map(|token| token.trim_matches('"').to_owned()));
-                }
-                key if key.ends_with(".key") => {
-                    found.extend(text.lines().filter(|line| !line.starts_with("---")).map(str::to_owned));
-                }
-                _ => {}
-            }
-        }
-    }
-    found.retain(|word| word.len() >= 8);
-    found
 }
 
 fn no_secret_is_told(cluster: &Cluster, hub: &Cluster, name: &str) {
