@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ocm_core::Failure;
+use ocm_core::redact::redact;
 use rustls::pki_types::ServerName;
 
 use crate::proxy::{self, Proxy, UnusableProxy};
@@ -25,7 +26,7 @@ impl Endpoint {
     /// A usage failure for anything but an https URL of a server.
     pub fn parse(url: &str, name: Option<&str>) -> Result<Self, Failure> {
         let wrong = |why: &str| {
-            Failure::usage(format!("{url:?} is no address of an API server: {why}"))
+            Failure::usage(format!("{:?} is no address of an API server: {why}", redact(url)))
                 .hint("write it as https://HOST:PORT")
         };
         let rest = match url.split_once("://") {
