@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ocm_checks::finding::Severity;
+use ocm_cli::findings::SuppressArgs;
 use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the command is, for its help.
@@ -63,16 +64,8 @@ pub(crate) struct TroubleshootArgs {
     /// Least severity that makes the exit code 3
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t)]
     pub(crate) fail_on: FailOn,
-    // A comment of this text would link to something that is called `:CLUSTER`.
-    #[arg(
-        long,
-        value_name = "SUPPRESSION",
-        help = "Leave out a known finding: ID[:CLUSTER]=UNTIL,REASON (repeatable)"
-    )]
-    pub(crate) suppress: Vec<String>,
-    /// File of such lines; # begins a comment
-    #[arg(long, value_name = "FILE")]
-    pub(crate) suppress_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) suppress: SuppressArgs,
     /// Look again until nothing is found
     #[arg(long, conflicts_with = "from")]
     pub(crate) wait: bool,

@@ -2,12 +2,11 @@
 
 use ocm_checks::finding::{Finding, Severity};
 use ocm_checks::judge::Report;
-use ocm_checks::registry::{Check, checks};
+use ocm_checks::registry::{Check, of_snapshots};
 use ocm_cli::clean;
 use serde_json::{Value, json};
 
 use crate::args::FailOn;
-use crate::view::name;
 
 /// A text within XML. Control characters cannot stand in it in any way.
 fn xml(text: &str) -> String {
@@ -19,14 +18,14 @@ fn xml(text: &str) -> String {
 pub(crate) fn junit(report: &Report, fail_on: FailOn) -> String {
     let mut cases = String::new();
     let (mut failures, mut errors, mut skipped) = (0, 0, 0);
-    for check in checks() {
+    for check in of_snapshots() {
         let found: Vec<&Finding> = report.findings.iter().filter(|finding| finding.id == check.id).collect();
         let unknown = report.unknown.iter().find(|unknown| unknown.ids.contains(&check.id));
         let left_out = report.skipped.iter().find(|skipped| skipped.ids.contains(&check.id));
         let worst = found.iter().max_by_key(|finding| finding.severity);
         let inner = if let Some(worst) = worst {
             let lines: Vec<String> =
-                found.iter().map(|finding| format!("{}: {}", name(finding), finding.summary)).collect();
+                found.iter().map(|finding| format!("{}: {}", finding.name(), finding.summary)).collect();
             let kind = severity(worst.severity);
             if fail_on.least().is_some_and(|least| worst.severity >= least) {
                 failures += 1;
@@ -50,7 +49,7 @@ pub(crate) fn junit(report: &Report, fail_on: FailOn) -> String {
             inner => format!("  <testcase {case}>{inner}</testcase>\n"),
         };
     }
-    let tests = checks().count();
+    let tests = of_snapshots().count();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"kubectl ocm troubleshoot\" tests=\"{tests}\" \
          failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
@@ -70,7 +69,7 @@ const fn severity(severity: Severity) -> &'static str {
 
 /// The report as SARIF 2.1.0. Places are names of objects: there are no files.
 pub(crate) fn sarif(report: &Report) -> Value {
-    let rules: Vec<Value> = checks()
+    let rules: Vec<Value> = of_snapshots()
         .map(|check| {
             json!({
                 "id": check.id, "name": check.slug,
@@ -96,7 +95,7 @@ pub(crate) fn sarif(report: &Report) -> Value {
                     None => finding.summary.clone(),
                 }) },
                 "locations": [{ "logicalLocations": places }],
-                "partialFingerprints": { "finding/v1": name(finding) },
+                "partialFingerprints": { "finding/v1": finding.name() },
             })
         })
         .collect();

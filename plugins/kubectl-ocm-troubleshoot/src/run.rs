@@ -1,6 +1,5 @@
 //! From arguments to a report.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,6 @@ use ocm_checks::finding::Id;
 use ocm_checks::judge::{Report, Unknown, judge};
 use ocm_checks::registry::check;
 use ocm_checks::snapshot::{Probe, Snapshot};
-use ocm_checks::suppress::Suppression;
 use ocm_cli::Ui;
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Event, Exit, Failure, Narrator, Reason, duration, nearest};
@@ -30,7 +28,6 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
         all_clusters,
         fail_on,
         suppress,
-        suppress_file,
         wait,
         timeout,
         bundle: file,
@@ -48,7 +45,7 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     if let Some(id) = explain {
         return view::explain(&ui, id_of(&id)?).map(|()| Exit::Ok);
     }
-    let suppressions = suppressions(&suppress, suppress_file.as_deref())?;
+    let suppressions = suppress.read()?;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     if let Some(from) = from {
         let mut snapshot = bundle::read(&from)?;
@@ -182,26 +179,6 @@ fn id_of(text: &str) -> Result<Id, Failure> {
         None => failure,
     }
     .hint("--list prints the table of all checks"))
-}
-
-fn suppressions(texts: &[String], file: Option<&Path>) -> Result<Vec<Suppression>, Failure> {
-    let mut all = Vec::new();
-    let one = |text: &str, origin: &str| {
-        text.parse::<Suppression>().map_err(|error| Failure::usage(format!("{origin} {text:?}")).because(error))
-    };
-    for text in texts {
-        all.push(one(text, "--suppress")?);
-    }
-    if let Some(file) = file {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            Failure::usage(format!("cannot read {}, the file of --suppress-file", file.display())).because(error)
-        })?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        for line in lines {
-            all.push(one(line, "--suppress-file")?);
-        }
-    }
-    Ok(all)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use ocm_checks::judge::{Report, Unknown};
 use ocm_checks::page;
 use ocm_checks::registry::{check, checks};
 use ocm_checks::snapshot::{Side, Snapshot};
+use ocm_cli::findings::Contexts;
 use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::{Event, Failure, Narrator};
 use serde_json::{Value, json};
@@ -85,25 +86,18 @@ pub(crate) fn report(
         ReportFormat::Json => ui.out(&document(Format::Json, &whole(snapshot, report))?),
         ReportFormat::Yaml => ui.out(&document(Format::Yaml, &whole(snapshot, report))?),
         ReportFormat::Jsonl => {
-            let findings = report.findings.iter().map(|finding| Format::json_line(&value(snapshot, finding)));
+            let contexts = contexts(snapshot);
+            let findings = report.findings.iter().map(|finding| Format::json_line(&contexts.document(finding)));
             let summary = std::iter::once_with(|| Format::json_line(&summary(snapshot, report)));
             ui.out(&findings.chain(summary).collect::<Result<String, _>>()?);
         }
-        ReportFormat::Name => report.findings.iter().for_each(|finding| ui.line(&name(finding))),
+        ReportFormat::Name => report.findings.iter().for_each(|finding| ui.line(&finding.name())),
         ReportFormat::Junit => ui.out(&ci::junit(report, fail_on)),
         ReportFormat::Sarif => ui.out(&document(Format::Json, &ci::sarif(report))?),
         ReportFormat::Markdown => ui.out(&markdown(snapshot, report)),
         ReportFormat::Html => ui.out(&html::report(snapshot, report)),
     }
     Ok(())
-}
-
-/// A finding as it is suppressed.
-pub(crate) fn name(finding: &Finding) -> String {
-    match &finding.cluster {
-        Some(cluster) => format!("{}:{cluster}", finding.id),
-        None => finding.id.to_string(),
-    }
 }
 
 /// The word of the exit code, for programs.
@@ -123,25 +117,17 @@ fn summary(snapshot: &Snapshot, report: &Report) -> Value {
     })
 }
 
-/// A finding with its commands ready to be pasted.
-fn value(snapshot: &Snapshot, finding: &Finding) -> Value {
-    let mut value = serde_json::to_value(finding).unwrap_or_default();
-    value["next"] = finding.next.iter().map(|next| words(snapshot, next)).collect();
-    value["title"] = check(finding.id).map_or("", |check| check.title).into();
-    value
-}
-
 fn whole(snapshot: &Snapshot, report: &Report) -> Value {
-    let mut whole = summary(snapshot, report);
-    whole["findings"] = report.findings.iter().map(|finding| value(snapshot, finding)).collect();
+    let (mut whole, contexts) = (summary(snapshot, report), contexts(snapshot));
+    whole["findings"] = report.findings.iter().map(|finding| contexts.document(finding)).collect();
     whole
 }
 
-/// The context that commands for a side name.
-fn context(snapshot: &Snapshot, side: Side) -> Option<&str> {
-    match side {
-        Side::Hub => snapshot.hub.as_ref()?.context.as_deref(),
-        Side::Managed => snapshot.managed.as_ref()?.context.as_deref(),
+/// The contexts of the clusters that were looked at.
+fn contexts(snapshot: &Snapshot) -> Contexts {
+    Contexts {
+        hub: snapshot.hub.as_ref().and_then(|hub| hub.context.clone()),
+        managed: snapshot.managed.as_ref().and_then(|managed| managed.context.clone()),
     }
 }
 
@@ -151,8 +137,9 @@ pub(crate) fn lacks_context(format: ReportFormat, snapshot: &Snapshot, report: &
         Side::Hub => snapshot.hub.is_some(),
         Side::Managed => snapshot.managed.is_some(),
     };
+    let contexts = contexts(snapshot);
     let lacks = |next: &Next| match next {
-        Next::Command { side, .. } => is_seen(*side) && context(snapshot, *side).is_none(),
+        Next::Command { side, .. } => is_seen(*side) && contexts.of(*side).is_none(),
         Next::Text(_) => false,
     };
     let has_none = matches!(format, ReportFormat::Name | ReportFormat::Junit | ReportFormat::Sarif);
@@ -161,15 +148,7 @@ pub(crate) fn lacks_context(format: ReportFormat, snapshot: &Snapshot, report: &
 
 /// What to do next, as it is typed: with the context of its cluster.
 pub(crate) fn words(snapshot: &Snapshot, next: &Next) -> String {
-    match next {
-        Next::Text(text) => text.clone(),
-        Next::Command { side, line } => match context(snapshot, *side) {
-            // One that cannot be shown as it is is left to whoever types the command.
-            Some(context) if clean(context) != context => format!("{line} --context NAME"),
-            Some(context) => format!("{line} --context {}", ocm_core::token::shell(context)),
-            None => line.clone(),
-        },
-    }
+    contexts(snapshot).line(next)
 }
 
 /// What to do next, for people: what is a command is told from what is not.
@@ -304,7 +283,7 @@ fn people(snapshot: &Snapshot, report: &Report, wide: bool) -> String {
         }
         for suppressed in &report.suppressed {
             let (finding, reason) = (&suppressed.finding, &suppressed.reason);
-            lines.push(format!("  suppressed, {reason}: {} {}", name(finding), finding.summary));
+            lines.push(format!("  suppressed, {reason}: {} {}", finding.name(), finding.summary));
         }
     }
     lines.iter().map(|line| clean(line.trim_end()) + "\n").collect()

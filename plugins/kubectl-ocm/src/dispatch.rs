@@ -16,6 +16,7 @@ const VERBS: &[(&str, &str)] = &[
     ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
     ("get", "List managed clusters, certificate requests and registrations with where they stand"),
     ("troubleshoot", "Say why a cluster is not joined, and what to type next"),
+    ("tls-check", "Check the certificates of hubs and managed clusters, and tell when they expire"),
     ("uninstall", "Take away what install has added to a hub"),
     ("policy", "Write, build, test, run and measure policies"),
 ];

@@ -46,6 +46,8 @@ const FLAGLESS: &[&str] = &["api", "checks", "core", "flows", "kube", "net", "ru
 const FLAGS: &[(&str, &str)] = &[
     ("plugins/lib/checks/src/page.rs", "it is the document that says how the command shows it"),
     ("plugins/lib/checks/src/registry", "findings end with commands that are ready to be pasted"),
+    ("plugins/lib/checks/src/tls/copies.rs", "findings end with commands that are ready to be pasted"),
+    ("plugins/lib/checks/src/tls/judge.rs", "findings end with commands that are ready to be pasted"),
     ("plugins/lib/core/src/install/deployment.rs", "it is an argument of the operator's container"),
     ("plugins/lib/core/src/policy_engine/workload.rs", "they are arguments of the webhook's container"),
     ("plugins/lib/core/src/token.rs", "it writes the join command, which is made of flags"),

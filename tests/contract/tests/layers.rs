@@ -44,6 +44,7 @@ const TOOLS: &[&str] = &[
     "fleet-sim",
     "launcher",
     "ocm-api",
+    "ocm-checks",
     "ocm-core",
     "ocm-flows",
     "ocm-kube",
@@ -190,7 +191,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "ocm-cli",
         layer: Layer::Use,
-        ours: &["ocm-api", "ocm-core"],
+        ours: &["ocm-api", "ocm-checks", "ocm-core"],
         never: &["hyper", "kube-client", "rustls"],
         not_itself: &["kube"],
     },
@@ -200,6 +201,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-join"),
     binary("kubectl-ocm-token"),
     binary("kubectl-ocm-troubleshoot"),
+    binary("kubectl-ocm-tls-check"),
     binary("kubectl-ocm-uninstall"),
     Rule {
         name: "kubectl-ocm-policy",

@@ -180,6 +180,14 @@ impl Finding {
         Self::new(Severity::Warning, summary)
     }
 
+    /// Its id and its cluster, as a suppression names it.
+    pub fn name(&self) -> String {
+        match &self.cluster {
+            Some(cluster) => format!("{}:{cluster}", self.id),
+            None => self.id.to_string(),
+        }
+    }
+
     /// Adds an object that shows it.
     #[must_use]
     pub fn on(mut self, side: Side, kind: &'static str, namespace: Option<&str>, name: &str) -> Self {

@@ -16,3 +16,4 @@ pub mod snapshot;
 pub mod suppress;
 mod text;
 pub mod timeline;
+pub mod tls;

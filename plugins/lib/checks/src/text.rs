@@ -67,6 +67,14 @@ pub(crate) fn host(url: &str) -> String {
     }
 }
 
+/// The beginning of a text, of at most so many characters.
+pub(crate) fn head(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The end of a text, of at most so many characters: errors end with what matters.
 pub(crate) fn tail(text: &str, characters: usize) -> String {
     let text = text.trim().replace('\n', " ");
@@ -151,6 +159,11 @@ mod tests {
         ] {
             assert_eq!(host(url), wanted);
         }
+    }
+
+    #[test]
+    fn long_texts_keep_their_beginning() {
+        assert_eq!((head("äöü", 3), head("äöüß", 3)), ("äöü".to_owned(), "äöü…".to_owned()));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! and signals. stdout is data, stderr is narration.
 
 mod entry;
+pub mod findings;
 pub mod list;
 pub mod options;
 mod output;

@@ -7,9 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
+use x509_parser::oid_registry as oid;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
+use x509_parser::x509::AttributeTypeAndValue;
 
 use crate::key::Key;
 use crate::pin::Pin;
@@ -33,6 +35,51 @@ pub struct Certificate {
     pub key: Key,
     /// Its key.
     pub pin: Pin,
+    /// Its serial number as hex digits.
+    pub serial: String,
+    /// The common names of its subject.
+    pub common_names: Vec<String>,
+    /// The organizations of its subject.
+    pub organizations: Vec<String>,
+    /// What its key may be used for in TLS; none: the certificate does not say, so for everything.
+    pub usage: Option<Usage>,
+    /// What its key may be used for at all; none: the certificate does not say, so for everything.
+    pub key_usage: Option<KeyUsage>,
+    /// The algorithm of its signature.
+    pub signature: SignatureAlgorithm,
+}
+
+/// What a key may be used for in TLS (the extended key usage).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// To be a server.
+    pub server: bool,
+    /// To be a client.
+    pub client: bool,
+    /// For everything, as not every verifier takes it.
+    pub any: bool,
+}
+
+/// What a key may be used for (RFC 5280 section 4.2.1.3), as far as TLS asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyUsage {
+    /// To sign handshakes.
+    pub digital_signature: bool,
+    /// To encipher keys, as TLS 1.2 does with RSA.
+    pub key_encipherment: bool,
+    /// To agree on keys.
+    pub key_agreement: bool,
+    /// To sign certificates.
+    pub cert_sign: bool,
+}
+
+/// The algorithm of a certificate's signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignatureAlgorithm {
+    /// One that nobody can forge.
+    Strong,
+    /// With MD2, MD5 or SHA-1, whose collisions can be computed; its name.
+    Weak(&'static str),
 }
 
 impl Certificate {
@@ -51,13 +98,50 @@ impl Certificate {
             is_ca: constraints.is_some_and(|constraints| constraints.value.ca),
             key: Key::of(spki),
             pin: Pin::of_key(spki.raw),
+            serial: certificate.tbs_certificate.raw_serial().iter().map(|byte| format!("{byte:02x}")).collect(),
+            common_names: words(certificate.subject().iter_common_name()),
+            organizations: words(certificate.subject().iter_organization()),
+            usage: certificate.extended_key_usage().ok().flatten().map(|usage| Usage {
+                server: usage.value.server_auth,
+                client: usage.value.client_auth,
+                any: usage.value.any,
+            }),
+            key_usage: certificate.key_usage().ok().flatten().map(|usage| KeyUsage {
+                digital_signature: usage.value.digital_signature(),
+                key_encipherment: usage.value.key_encipherment(),
+                key_agreement: usage.value.key_agreement(),
+                cert_sign: usage.value.key_cert_sign(),
+            }),
+            signature: signature(&certificate.signature_algorithm.algorithm),
         })
+    }
+
+    /// Whether its issuer has the name of its subject, as the certificates of root authorities have.
+    pub fn is_self_issued(&self) -> bool {
+        self.subject == self.issuer
     }
 
     /// Whether it is valid at that time.
     pub fn is_valid(&self, at: Timestamp) -> bool {
         self.not_before <= at && at <= self.not_after
     }
+}
+
+/// The attributes of a name that are text.
+fn words<'a>(attributes: impl Iterator<Item = &'a AttributeTypeAndValue<'a>>) -> Vec<String> {
+    attributes.filter_map(|attribute| attribute.as_str().ok()).map(str::to_owned).collect()
+}
+
+fn signature(algorithm: &oid::Oid<'_>) -> SignatureAlgorithm {
+    let weak = [
+        (oid::OID_PKCS1_MD2WITHRSAENC, "MD2"),
+        (oid::OID_PKCS1_MD5WITHRSAENC, "MD5"),
+        (oid::OID_PKCS1_SHA1WITHRSA, "SHA-1"),
+        (oid::OID_SHA1_WITH_RSA, "SHA-1"),
+        (x509_parser::der_parser::oid!(1.2.840.10045.4.1), "SHA-1"),
+    ];
+    let found = weak.into_iter().find(|(known, _)| known == algorithm);
+    found.map_or(SignatureAlgorithm::Strong, |(_, name)| SignatureAlgorithm::Weak(name))
 }
 
 fn name(name: &GeneralName<'_>) -> String {
@@ -122,6 +206,20 @@ pub fn from_pem(pem: &[u8]) -> Result<Vec<Vec<u8>>, NotCertificates> {
     if certificates.is_empty() { Err(NotCertificates::None) } else { Ok(certificates) }
 }
 
+/// The certificates of a PEM file that can be read, in DER and in their order, and how many blocks
+/// cannot: programs in Go pass those over.
+pub fn readable(pem: &[u8]) -> (Vec<Vec<u8>>, usize) {
+    let (mut certificates, mut unreadable) = (Vec::new(), 0);
+    for block in Pem::iter_from_buffer(pem) {
+        match block {
+            Ok(block) if block.label != "CERTIFICATE" => {}
+            Ok(block) if Certificate::read(&block.contents).is_some() => certificates.push(block.contents),
+            Ok(_) | Err(_) => unreadable += 1,
+        }
+    }
+    (certificates, unreadable)
+}
+
 /// Certificates as a PEM file.
 pub fn to_pem(certificates: &[Vec<u8>]) -> String {
     let mut text = String::new();
@@ -159,7 +257,10 @@ pub fn to_pem_base64(certificates: &[Vec<u8>]) -> String {
 mod tests {
     use std::net::IpAddr;
 
-    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, SanType, date_time_ymd};
+    use rcgen::{
+        BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, SanType,
+        date_time_ymd,
+    };
 
     use super::*;
 
@@ -194,10 +295,20 @@ mod tests {
         ] {
             assert_eq!(leaf.is_valid(time.parse().unwrap()), is_valid, "{time}");
         }
+        assert_eq!((leaf.common_names, leaf.organizations), (vec!["api".to_owned()], vec!["hub".to_owned()]));
+        assert_eq!((leaf.usage, leaf.key_usage, leaf.signature), (None, None, SignatureAlgorithm::Strong));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.subject_alt_names.clear();
+        params.serial_number = Some(vec![0x0a, 0xbc].into());
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let (authority, _) = read(params);
-        assert!(authority.is_ca && authority.names.is_empty());
+        assert!(authority.is_ca && authority.names.is_empty() && authority.is_self_issued());
+        assert_eq!(authority.serial, "0abc");
+        assert_eq!(authority.usage, Some(Usage { server: false, client: true, any: false }));
+        let signs =
+            KeyUsage { digital_signature: false, key_encipherment: false, key_agreement: false, cert_sign: true };
+        assert_eq!(authority.key_usage, Some(signs));
         assert_eq!(Certificate::read(b"no certificate"), None);
     }
 
@@ -220,5 +331,16 @@ mod tests {
         assert_eq!(from_base64("%%%"), Err(NotCertificates::Base64));
         let broken = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
         assert_eq!(from_pem(broken.as_bytes()), Err(NotCertificates::Broken(1)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_passed_over_and_counted() {
+        let (a, b) = (certificate(), certificate());
+        let broken = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+        let cut = "-----BEGIN CERTIFICATE-----\naGVs";
+        let key = "-----BEGIN PRIVATE KEY-----\naGVsbG8=\n-----END PRIVATE KEY-----\n";
+        let (first, second) = (to_pem(std::slice::from_ref(&a)), to_pem(std::slice::from_ref(&b)));
+        assert_eq!(readable(format!("{first}{broken}{key}{second}{cut}").as_bytes()), (vec![a, b], 2));
+        assert_eq!((readable(b"hello"), readable(b"")), ((vec![], 0), (vec![], 0)));
     }
 }

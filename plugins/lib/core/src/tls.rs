@@ -1,6 +1,9 @@
 //! What a TLS server presents, and why it is not trusted: facts, and one table of errors for every connection.
 
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use crate::certificate::Certificate;
 use crate::{Failure, Reason};
@@ -29,6 +32,56 @@ impl TlsFacts {
         let alone: Vec<_> = self.authorities.iter().filter(|(_, trust)| trust.is_ok()).collect();
         let vouching = if alone.is_empty() { self.authorities.iter().collect() } else { alone };
         Ok(vouching.into_iter().map(|(authority, _)| authority.clone()).collect())
+    }
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Version {
+    /// TLS 1.0.
+    #[serde(rename = "TLS1.0")]
+    Tls10,
+    /// TLS 1.1.
+    #[serde(rename = "TLS1.1")]
+    Tls11,
+    /// TLS 1.2.
+    #[serde(rename = "TLS1.2")]
+    Tls12,
+    /// TLS 1.3.
+    #[serde(rename = "TLS1.3")]
+    Tls13,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Tls10 => "TLS 1.0",
+            Self::Tls11 => "TLS 1.1",
+            Self::Tls12 => "TLS 1.2",
+            Self::Tls13 => "TLS 1.3",
+        })
+    }
+}
+
+/// Why a text is no version of TLS.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no version of TLS: that is VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13")]
+pub struct NotAVersion {
+    text: String,
+}
+
+impl FromStr for Version {
+    type Err = NotAVersion;
+
+    /// Reads the names of Go's constants and of OpenShift's profiles, which Open Cluster Management takes as aliases.
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        Ok(match text {
+            "VersionTLS10" | "TLSv1" | "TLSv1.0" => Self::Tls10,
+            "VersionTLS11" | "TLSv1.1" => Self::Tls11,
+            "VersionTLS12" | "TLSv1.2" => Self::Tls12,
+            "VersionTLS13" | "TLSv1.3" => Self::Tls13,
+            _ => return Err(NotAVersion { text: text.to_owned() }),
+        })
     }
 }
 

@@ -12,6 +12,7 @@ pub mod observe;
 pub mod policies;
 pub mod registrations;
 pub mod registry;
+pub mod tls;
 pub mod token;
 pub mod troubleshoot;
 pub mod uninstall;

@@ -298,6 +298,7 @@ mod tests {
             insecure: false,
             tls_server_name: None,
             proxy: None,
+            way: ocm_net::Way::Direct,
             role: ocm_core::Role::default(),
         };
         let planned: k8s_openapi::api::rbac::v1::ClusterRoleBinding =

@@ -6,6 +6,7 @@ use http::Uri;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
 use ocm_core::{Failure, Narrator, Reason, Role};
+use ocm_net::Way;
 use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
 
 use crate::args::Connection;
@@ -34,6 +35,8 @@ pub struct Cluster {
     pub tls_server_name: Option<String>,
     /// The proxy that our own connection goes through, without credentials.
     pub proxy: Option<String>,
+    /// How our own connection gets there.
+    pub way: Way,
     /// Which cluster it is to the command.
     pub role: Role,
 }
@@ -95,6 +98,7 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         insecure: config.accept_invalid_certs,
         tls_server_name: config.tls_server_name.clone(),
         proxy: proxy.as_ref().map(ToString::to_string),
+        way: proxy.clone().map_or(Way::Direct, Way::Through),
         role: connection.role,
         client: Client::new(Nowhere, "default"),
     };

@@ -5,20 +5,20 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ocm_core::tls::{TlsError, TlsFault};
+use ocm_core::tls::{TlsError, TlsFault, Version};
 use ocm_core::{Failure, Reason};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, ProtocolVersion, RootCertStore, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::Endpoint;
 use crate::endpoint::is_local;
-use crate::proxy::UnusableProxy;
+use crate::proxy::{Proxy, UnusableProxy};
 use crate::tls_error::fault;
 use crate::tunnel::{ProxyError, Stream, Tunnel};
 
@@ -36,6 +36,22 @@ pub struct Presented {
     pub proxy: Option<String>,
     /// Its certificates in DER, its own first.
     pub chain: Vec<Vec<u8>>,
+    /// The version that both ends agreed on.
+    pub version: Option<Version>,
+    /// The cipher suite that both ends agreed on, by its IANA name.
+    pub cipher: Option<String>,
+}
+
+/// The way to a server.
+#[derive(Clone, Debug, Default)]
+pub enum Way {
+    /// As the environment says.
+    #[default]
+    Environment,
+    /// Without a proxy, whatever the environment says.
+    Direct,
+    /// Through this proxy.
+    Through(Proxy),
 }
 
 /// Makes a whole handshake and notes what the server presents, whoever vouches for it. Nothing else is sent; the
@@ -45,9 +61,35 @@ pub struct Presented {
 /// # Errors
 /// Why there was no handshake.
 pub async fn present(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Duration) -> Result<Presented, ConnectError> {
+    present_by(endpoint, &Way::Environment, &VERSIONS, authorities, limit).await
+}
+
+/// The versions of TLS that handshakes are made with.
+pub const VERSIONS: [Version; 2] = [Version::Tls12, Version::Tls13];
+
+/// [`present`] by a way of one's own, with these versions of TLS alone; those that are not among [`VERSIONS`] are passed over.
+///
+/// # Errors
+/// Why there was no handshake.
+pub async fn present_by(
+    endpoint: &Endpoint,
+    way: &Way,
+    versions: &[Version],
+    authorities: &[Vec<u8>],
+    limit: Duration,
+) -> Result<Presented, ConnectError> {
     let recorder = Recorder::new();
-    let Opened { proxy, .. } = open(endpoint, recorder.clone(), authorities, limit).await?;
-    Ok(Presented { endpoint: endpoint.clone(), proxy, chain: recorder.chain() })
+    let Opened { stream, proxy } = open_by(endpoint, way, versions, recorder.clone(), authorities, limit).await?;
+    let connection = stream.get_ref().1;
+    let version = connection.protocol_version().and_then(|version| match version {
+        ProtocolVersion::TLSv1_2 => Some(Version::Tls12),
+        ProtocolVersion::TLSv1_3 => Some(Version::Tls13),
+        _ => None,
+    });
+    // The library writes the suites of TLS 1.3 with their version; IANA does not.
+    let cipher = connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
+    let cipher = cipher.map(|name| name.replacen("TLS13_", "TLS_", 1));
+    Ok(Presented { endpoint: endpoint.clone(), proxy, chain: recorder.chain(), version, cipher })
 }
 
 impl Presented {
@@ -57,6 +99,16 @@ impl Presented {
     /// Why they do not.
     pub fn verify(&self, authorities: &[Vec<u8>]) -> Result<(), TlsFault> {
         verify_chain(&self.endpoint, &self.chain, authorities)
+    }
+
+    /// Whether the authorities of this machine's system vouch for the server: issuer, name and time.
+    ///
+    /// # Errors
+    /// Why they do not.
+    pub fn verify_by_system(&self) -> Result<(), TlsFault> {
+        let unusable = |cause: String| TlsFault { kind: TlsError::UnusableAuthority, cause };
+        let verifier = trusted_by(&[]).map_err(|error| unusable(error.failure(&self.endpoint).to_string()))?;
+        verify_with(&*verifier, &self.endpoint, &self.chain)
     }
 }
 
@@ -73,7 +125,10 @@ fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifier>, TlsFau
 
 /// Verifies a recorded chain: issuer, name and time.
 pub(crate) fn verify_chain(endpoint: &Endpoint, chain: &[Vec<u8>], authorities: &[Vec<u8>]) -> Result<(), TlsFault> {
-    let verifier = verifier(authorities)?;
+    verify_with(&*verifier(authorities)?, endpoint, chain)
+}
+
+fn verify_with(verifier: &dyn ServerCertVerifier, endpoint: &Endpoint, chain: &[Vec<u8>]) -> Result<(), TlsFault> {
     let chain: Vec<CertificateDer<'_>> = chain.iter().map(|der| CertificateDer::from(der.as_slice())).collect();
     let Some((leaf, intermediates)) = chain.split_first() else {
         return Err(fault(&Error::NoCertificatesPresented));
@@ -199,30 +254,60 @@ pub(crate) async fn open(
     authorities: &[Vec<u8>],
     limit: Duration,
 ) -> Result<Opened, ConnectError> {
+    open_by(endpoint, &Way::Environment, &VERSIONS, verifier, authorities, limit).await
+}
+
+/// [`open`] by a way of one's own, with these versions of TLS.
+async fn open_by(
+    endpoint: &Endpoint,
+    way: &Way,
+    versions: &[Version],
+    verifier: Arc<dyn ServerCertVerifier>,
+    authorities: &[Vec<u8>],
+    limit: Duration,
+) -> Result<Opened, ConnectError> {
     let until = tokio::time::Instant::now() + limit;
-    let proxy = endpoint.proxy().map_err(ConnectError::UnusableProxy)?;
-    let name = proxy.as_ref().map(ToString::to_string);
-    let stream: Box<dyn Stream> = match proxy {
-        Some(proxy) => {
-            let tunnel = Tunnel::new(proxy, || client_config(trusted_by(authorities)?))?;
-            let opened = tunnel.open(&endpoint.host, endpoint.port, limit).await;
-            opened.map_err(|error| ConnectError::Proxy(Box::new(error)))?
-        }
-        None => {
-            let stream = tokio::time::timeout_at(until, direct(&endpoint.host, endpoint.port)).await;
-            Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??)
-        }
-    };
-    let connector = TlsConnector::from(Arc::new(client_config(verifier)?));
+    let (stream, proxy) = reach(endpoint, way, authorities, limit).await?;
+    let connector = TlsConnector::from(Arc::new(client_config(verifier, versions)?));
     match tokio::time::timeout_at(until, connector.connect(endpoint.name.clone(), stream)).await {
-        Ok(stream) => Ok(Opened { stream: stream.map_err(handshake)?, proxy: name }),
+        Ok(stream) => Ok(Opened { stream: stream.map_err(handshake)?, proxy }),
         Err(_) => Err(ConnectError::Unanswered(limit)),
     }
 }
 
-fn client_config(verifier: Arc<dyn ServerCertVerifier>) -> Result<ClientConfig, ConnectError> {
+/// Connects to a server within `limit`; nothing is said to it yet. Returns the name of the proxy on the way, too.
+pub(crate) async fn reach(
+    endpoint: &Endpoint,
+    way: &Way,
+    authorities: &[Vec<u8>],
+    limit: Duration,
+) -> Result<(Box<dyn Stream>, Option<String>), ConnectError> {
+    let proxy = match way {
+        Way::Environment => endpoint.proxy().map_err(ConnectError::UnusableProxy)?,
+        Way::Direct => None,
+        Way::Through(proxy) => Some(proxy.clone()),
+    };
+    let name = proxy.as_ref().map(ToString::to_string);
+    let stream: Box<dyn Stream> = match proxy {
+        Some(proxy) => {
+            let tunnel = Tunnel::new(proxy, || client_config(trusted_by(authorities)?, &VERSIONS))?;
+            let opened = tunnel.open(&endpoint.host, endpoint.port, limit).await;
+            opened.map_err(|error| ConnectError::Proxy(Box::new(error)))?
+        }
+        None => {
+            let stream = tokio::time::timeout(limit, direct(&endpoint.host, endpoint.port)).await;
+            Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??)
+        }
+    };
+    Ok((stream, name))
+}
+
+fn client_config(verifier: Arc<dyn ServerCertVerifier>, versions: &[Version]) -> Result<ClientConfig, ConnectError> {
+    let known = [(Version::Tls12, &rustls::version::TLS12), (Version::Tls13, &rustls::version::TLS13)];
+    let versions: Vec<_> = known.into_iter().filter(|(version, _)| versions.contains(version)).collect();
+    let versions: Vec<_> = versions.into_iter().map(|(_, version)| version).collect();
     Ok(ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(&versions)
         .map_err(|error| ConnectError::Setup(error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier)

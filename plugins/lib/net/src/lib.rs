@@ -11,14 +11,17 @@
 
 mod connect;
 mod endpoint;
+pub mod key;
 mod learn;
+mod legacy;
 pub mod proxy;
 mod socks;
 mod tls_error;
 mod tunnel;
 
-pub use connect::{ConnectError, Presented, plain, present, secure};
+pub use connect::{ConnectError, Presented, VERSIONS, Way, plain, present, present_by, secure};
 pub use endpoint::{Endpoint, is_loopback};
 pub use learn::{Learned, Source, learn};
+pub use legacy::accepts;
 pub use tls_error::tls_failure;
 pub use tunnel::{ProxyError, ProxyFault, Stream, Tunnel};

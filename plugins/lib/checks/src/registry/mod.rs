@@ -7,6 +7,7 @@ mod leaving;
 mod life;
 mod policies;
 mod safety;
+pub(crate) mod tls;
 mod works;
 
 use crate::facts::{Cluster, Facts};
@@ -21,12 +22,18 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
         agent::CHECKS,
         joining::CHECKS,
         life::CHECKS,
+        tls::CHECKS,
         works::CHECKS,
         leaving::CHECKS,
         safety::CHECKS,
         policies::CHECKS,
     ];
     all.into_iter().flatten()
+}
+
+/// Every check of snapshots, by id: those that a report of one tells of.
+pub fn of_snapshots() -> impl Iterator<Item = &'static Check> {
+    checks().filter(|check| !matches!(check.rule, Rule::Certificates))
 }
 
 /// The check of an id.
@@ -85,6 +92,8 @@ pub enum Rule {
     Managed(fn(&Facts<'_>, &ManagedSide) -> Outcome),
     /// About each cluster.
     Cluster(fn(&Facts<'_>, &Cluster<'_>) -> Outcome),
+    /// About certificates, of which a snapshot does not tell enough: [`crate::tls::judge`] runs it.
+    Certificates,
 }
 
 impl std::fmt::Debug for Rule {
@@ -93,6 +102,7 @@ impl std::fmt::Debug for Rule {
             Self::Hub(_) => "Hub",
             Self::Managed(_) => "Managed",
             Self::Cluster(_) => "Cluster",
+            Self::Certificates => "Certificates",
         })
     }
 }

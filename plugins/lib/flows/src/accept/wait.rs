@@ -461,6 +461,7 @@ mod tests {
             insecure: false,
             tls_server_name: None,
             proxy: None,
+            way: ocm_net::Way::Direct,
             role: ocm_core::Role::Hub,
         }
     }

@@ -1,0 +1,169 @@
+//! What a report looks like.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use ocm_checks::finding::{Finding, Severity};
+use ocm_checks::page;
+use ocm_checks::tls::{Expiry, Inventory, Part, Report};
+use ocm_cli::findings::Contexts;
+use ocm_cli::list::NONE;
+use ocm_cli::{Table, Ui, document};
+use ocm_core::duration::human;
+use ocm_core::{Event, Exit, Failure, Narrator};
+use serde_json::{Value, json};
+
+use crate::args::Output;
+use crate::prometheus;
+
+/// Everything that is shown.
+pub(crate) struct Shown<'a> {
+    pub(crate) inventory: &'a Inventory,
+    pub(crate) report: &'a Report,
+    pub(crate) contexts: &'a Contexts,
+    pub(crate) exit: Exit,
+}
+
+/// Whether people, not programs, are going to read it.
+pub(crate) const fn is_for_people(output: Output) -> bool {
+    matches!(output, Output::Table | Output::Wide)
+}
+
+/// Whether a report says something that the one before did not: time alone is no news.
+pub(crate) fn is_news(last: &Report, now: &Report) -> bool {
+    let names = |report: &Report| report.findings.iter().map(Finding::name).collect::<BTreeSet<_>>();
+    let ends = |report: &Report| {
+        let end = |expiry: &Expiry| (expiry.place.to_string(), expiry.serial.clone());
+        report.expiries.iter().map(end).collect::<BTreeSet<_>>()
+    };
+    names(last) != names(now) || ends(last) != ends(now) || last.unseen.len() != now.unseen.len()
+}
+
+/// Prints a report.
+pub(crate) fn show(ui: &Ui, output: Output, shown: &Shown<'_>) -> Result<(), Failure> {
+    let Shown { inventory, report, contexts, exit } = shown;
+    if let Some(format) = output.document() {
+        let findings: Vec<Value> = report.findings.iter().map(|finding| contexts.document(finding)).collect();
+        let whole = json!({
+            "verdict": exit.word(), "observed": inventory.observed, "findings": findings,
+            "suppressed": report.suppressed, "unseen": report.unseen, "expiries": report.expiries,
+            "inventory": inventory,
+        });
+        let text = document(format, &whole)?;
+        ui.out(&if output == Output::Yaml { format!("---\n{text}") } else { text });
+        return Ok(());
+    }
+    match output {
+        Output::Name => report.findings.iter().for_each(|finding| ui.line(&finding.name())),
+        Output::Prometheus => ui.out(&prometheus::text(inventory, report)),
+        _ => people(ui, output == Output::Wide, shown),
+    }
+    Ok(())
+}
+
+fn people(ui: &Ui, wide: bool, shown: &Shown<'_>) {
+    let Shown { inventory, report, contexts, exit: _ } = shown;
+    time_line(ui, wide, inventory.observed.0, &report.expiries);
+    if wide {
+        handshakes(ui, inventory);
+    }
+    for finding in &report.findings {
+        let severity = page::severity(finding.severity);
+        let cluster = finding.cluster.as_ref().map_or_else(String::new, |cluster| format!(" {cluster}"));
+        ui.out("\n");
+        ui.line(&format!("{} {severity}{cluster}: {}", finding.id, finding.summary));
+        for line in &finding.evidence {
+            ui.line(&format!("  seen: {line}"));
+        }
+        if !finding.cause.is_empty() {
+            ui.line(&format!("  because: {}", finding.cause));
+        }
+        for next in &finding.next {
+            ui.line(&format!("  next: {}", contexts.line(next)));
+        }
+    }
+    for unseen in &report.unseen {
+        let right =
+            unseen.trouble.rule.as_ref().map_or_else(String::new, |rule| format!(" (it needs the right to {rule})"));
+        ui.tell(Event::warning(format!("{} was not looked at: {}{right}", unseen.what, unseen.trouble.message)));
+    }
+    if wide {
+        for suppressed in &report.suppressed {
+            let (finding, reason) = (&suppressed.finding, &suppressed.reason);
+            ui.line(&format!("  suppressed, {reason}: {} {}", finding.name(), finding.summary));
+        }
+    }
+    if let Some(finding) = report.findings.first() {
+        ui.tell(Event::note(format!("more about a finding: kubectl ocm troubleshoot --explain {}", finding.id)));
+    }
+    let of = |severity: Severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let suppressed = match report.suppressed.len() {
+        0 => String::new(),
+        count => format!(", {count} suppressed"),
+    };
+    ui.tell(Event::note(format!(
+        "{}, {}, {}{suppressed}",
+        counted(report.expiries.len(), "certificate"),
+        counted(of(Severity::Error), "error"),
+        counted(of(Severity::Warning), "warning")
+    )));
+}
+
+/// What expires, the next one first.
+fn time_line(ui: &Ui, wide: bool, now: Timestamp, expiries: &[Expiry]) {
+    const HEADINGS: [&str; 9] = ["EXPIRES IN", "LEFT", "FOR", "CLUSTER", "SUBJECT", "WHERE", "UNTIL", "SERIAL", "PIN"];
+    let columns = if wide { HEADINGS.len() } else { 6 };
+    // What is only trusted does not run out under anybody's hands; people see it if they ask for more.
+    let rows: Vec<&Expiry> = expiries.iter().filter(|expiry| wide || expiry.part != Part::Trusted).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&HEADINGS[..columns]);
+    for expiry in rows {
+        let left = expiry.not_after.0.duration_since(now);
+        let left = if left.is_negative() { "expired".to_owned() } else { human(left.unsigned_abs()) };
+        let part = match expiry.part {
+            Part::Own => "",
+            Part::Issuer => " (issuer)",
+            Part::Trusted => " (trusted)",
+        };
+        let cells = [
+            left,
+            format!("{}%", expiry.left_percent),
+            format!("{}{part}", expiry.purpose.word()),
+            expiry.cluster.clone().unwrap_or_else(|| NONE.to_owned()),
+            expiry.subject.clone(),
+            expiry.place.to_string(),
+            expiry.not_after.0.to_string(),
+            expiry.serial.clone(),
+            expiry.pin.clone(),
+        ];
+        table.row(&cells[..columns]);
+    }
+    ui.out(&table.render());
+}
+
+/// What servers agreed on.
+fn handshakes(ui: &Ui, inventory: &Inventory) {
+    let mut table = Table::new(&["ADDRESS", "PROXY", "VERSION", "ACCEPTS", "CIPHER"]);
+    let mut seen = BTreeSet::new();
+    for handshake in inventory.relations.iter().filter_map(|relation| relation.handshake.as_ref()) {
+        let text = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
+        let accepted: Vec<String> = handshake.accepted.iter().map(ToString::to_string).collect();
+        let cells = [
+            handshake.address.clone(),
+            text(handshake.proxy.clone()),
+            text(handshake.version.map(|version| version.to_string())),
+            accepted.join(","),
+            text(handshake.cipher.clone()),
+        ];
+        if seen.insert(cells.clone()) {
+            table.row(&cells);
+        }
+    }
+    if !seen.is_empty() {
+        ui.out("\n");
+        ui.out(&table.render());
+    }
+}

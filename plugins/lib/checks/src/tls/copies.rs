@@ -1,0 +1,153 @@
+//! Copies of authorities and addresses that have to be the same.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use ocm_core::certificate::Certificate;
+use ocm_core::kubeconfig::HubAddress;
+
+use super::inventory::{Copied, Copy};
+use crate::finding::{Finding, Id};
+use crate::registry::tls as checks;
+use crate::snapshot::Side;
+use crate::text::head;
+
+/// What is wrong with copies, and between them.
+pub(super) fn judge(copies: &[Copy], now: Timestamp) -> Vec<Finding> {
+    let of = |what: Copied| copies.iter().filter(move |copy| copy.what == what);
+    let mut found: Vec<Finding> = copies.iter().flat_map(|copy| clean(copy, now)).collect();
+    if let Some(bundle) = of(Copied::Bundle).next() {
+        found.extend(of(Copied::Signer).filter_map(|signer| signed_by_none(signer, bundle)));
+        found.extend(of(Copied::WebhookBundle).filter_map(|copy| differs(copy, bundle, of(Copied::Signer).next())));
+    }
+    if let Some(signer) = of(Copied::Signer).next() {
+        found.extend(of(Copied::GrpcBundle).filter_map(|copy| lacks(copy, signer)));
+    }
+    for accepted in of(Copied::Accepted) {
+        let of_cluster = |copy: &&Copy| copy.cluster == accepted.cluster;
+        if let Some(bootstrap) = of(Copied::Bootstrap).find(of_cluster) {
+            found.extend(two_hubs(bootstrap, accepted));
+        }
+    }
+    found
+}
+
+fn finding(id: Id, copy: &Copy, found: Finding) -> Finding {
+    Finding { id, cluster: copy.cluster.clone(), ..found.at(&copy.place) }
+}
+
+fn set(copy: &Copy) -> BTreeSet<&[u8]> {
+    copy.authorities.iter().map(|der| der.0.as_slice()).collect()
+}
+
+/// Certificates that are in one list and not in the other, in words.
+fn missing(of: &[ByteString], within: &BTreeSet<&[u8]>) -> Vec<String> {
+    let missing = of.iter().filter(|der| !within.contains(der.0.as_slice()));
+    missing
+        .filter_map(|der| Certificate::read(&der.0))
+        .map(|certificate| format!("{} ({})", about(&certificate), certificate.pin))
+        .collect()
+}
+
+/// Subject and serial number, which whoever made the certificate chose.
+fn about(certificate: &Certificate) -> String {
+    format!("{} (serial {})", head(&certificate.subject, 200), head(&certificate.serial, 50))
+}
+
+/// Twice the same, expired, no authority, or not even a certificate.
+fn clean(copy: &Copy, now: Timestamp) -> Vec<Finding> {
+    if copy.what == Copied::Signer {
+        return Vec::new();
+    }
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for der in &copy.authorities {
+        let Some(certificate) = Certificate::read(&der.0) else { continue };
+        let about = about(&certificate);
+        let why = match () {
+            () if !seen.insert(&der.0) => format!("{about} stands there twice"),
+            () if now > certificate.not_after => format!("{about} expired at {}", certificate.not_after),
+            () if !certificate.is_ca => format!("{about} is not of an authority"),
+            () => continue,
+        };
+        found.push(why);
+    }
+    if copy.unreadable > 0 {
+        found.push(format!("{} of its blocks cannot be read", copy.unreadable));
+    }
+    let finding = |why: String| {
+        let words = format!("the authorities in {} are not clean: {why}", copy.place);
+        let warning = Finding::warning(words).advise("take it out: others in it count without it");
+        finding(checks::BUNDLE, copy, warning)
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// The operator puts its present signer and bundle wherever they belong when it starts.
+fn restart(finding: Finding) -> Finding {
+    finding.run(
+        Side::Hub,
+        "kubectl rollout restart --namespace open-cluster-management deployment/cluster-manager",
+        &[],
+    )
+}
+
+/// The signer is not in the bundle.
+fn signed_by_none(signer: &Copy, bundle: &Copy) -> Option<Finding> {
+    let missing = missing(&signer.authorities, &set(bundle));
+    let words = format!("the hub signs with an authority that is not in its bundle, {}", bundle.place);
+    let found = missing.iter().fold(Finding::error(words), |found, line| found.seen(format!("missing: {line}")));
+    (!missing.is_empty()).then(|| restart(finding(checks::SIGNER_IN_BUNDLE, signer, found.at(&bundle.place))))
+}
+
+/// A webhook's copy is not the bundle. It matters most where the present signer is missing.
+fn differs(copy: &Copy, bundle: &Copy, signer: Option<&Copy>) -> Option<Finding> {
+    let (own, wanted) = (set(copy), set(bundle));
+    if own == wanted {
+        return None;
+    }
+    let lacks_signer = signer.is_some_and(|signer| !missing(&signer.authorities, &own).is_empty());
+    let words = format!("{} has other authorities than the hub's bundle, {}", copy.place, bundle.place);
+    let found = if lacks_signer { Finding::error(words) } else { Finding::warning(words) };
+    let found =
+        missing(&bundle.authorities, &own).iter().fold(found, |found, line| found.seen(format!("lacks {line}")));
+    let found = missing(&copy.authorities, &wanted).iter().fold(found, |found, line| found.seen(format!("has {line}")));
+    Some(restart(finding(checks::WEBHOOK_BUNDLE, copy, found)))
+}
+
+/// An agent that registers over gRPC does not trust the present signer.
+fn lacks(copy: &Copy, signer: &Copy) -> Option<Finding> {
+    let missing = missing(&signer.authorities, &set(copy));
+    let words = format!("{} lacks the authority with which the hub signs now", copy.place);
+    let found = missing.iter().fold(Finding::warning(words), |found, line| found.seen(format!("missing: {line}")));
+    let found = found.advise("join the cluster again, so that it gets the hub's present bundle");
+    (!missing.is_empty()).then(|| finding(checks::GRPC_BUNDLE, copy, found))
+}
+
+/// What an agent registers with and what it was let in with differ.
+fn two_hubs(bootstrap: &Copy, accepted: &Copy) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if set(bootstrap) != set(accepted) {
+        let words = format!("{} and {} trust different authorities of the hub", bootstrap.place, accepted.place);
+        let lines = missing(&bootstrap.authorities, &set(accepted));
+        let warning = lines.iter().fold(Finding::warning(words), |found, line| found.seen(format!("lacks {line}")));
+        let warning =
+            warning.advise("join the cluster again with the authority that vouches for the hub, and accept it");
+        found.push(finding(checks::SAME_AUTHORITY, accepted, warning.at(&bootstrap.place)));
+    }
+    let at = |copy: &Copy| HubAddress { server: copy.server.clone().unwrap_or_default(), ..HubAddress::default() };
+    let same_server = at(bootstrap).is_at(&at(accepted).server);
+    if !same_server || bootstrap.proxy != accepted.proxy {
+        let words = format!("{} and {} reach the hub in different ways", bootstrap.place, accepted.place);
+        let way = |copy: &Copy| {
+            let proxy = copy.proxy.as_ref().map_or_else(|| "no proxy".to_owned(), |proxy| format!("the proxy {proxy}"));
+            format!("{}: {} by {proxy}", copy.place, copy.server.as_deref().unwrap_or("no address"))
+        };
+        let warning = Finding::warning(words).seen(way(bootstrap)).seen(way(accepted));
+        let name = accepted.cluster.as_deref().unwrap_or_default();
+        let warning = warning.run(Side::Hub, "kubectl ocm accept {}", &[name]);
+        found.push(finding(checks::SAME_ADDRESS, accepted, warning.at(&bootstrap.place)));
+    }
+    found
+}

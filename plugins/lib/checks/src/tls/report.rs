@@ -1,0 +1,118 @@
+//! From an inventory to a report: everything that is wrong, what could not be looked at, and the time line.
+
+use std::cmp::Reverse;
+
+use ocm_core::duration::human;
+use serde::Serialize;
+
+use super::expiry::{Expiry, Within, expiries};
+use super::inventory::{Inventory, ObjectKind, Place, Relation, Setting, Trust, Unseen};
+use super::profile::{Profile, Version};
+use super::{copies, judge as relations};
+use crate::finding::Finding;
+use crate::registry::tls as checks;
+use crate::suppress::{self, Suppressed, Suppression};
+
+/// What an inventory comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Everything that is wrong: errors first, and then by id and cluster.
+    pub findings: Vec<Finding>,
+    /// What was found and is not to be reported.
+    pub suppressed: Vec<Suppressed>,
+    /// What could not be looked at.
+    pub unseen: Vec<Unseen>,
+    /// Every certificate, what expires first at the front.
+    pub expiries: Vec<Expiry>,
+}
+
+/// Judges an inventory at the time when it was made.
+///
+/// A server may accept what the profile allows, or what the hub's own settings do where those are stricter.
+pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, suppressions: &[Suppression]) -> Report {
+    let now = inventory.observed.0;
+    let strictest =
+        inventory.settings.iter().filter(|setting| setting.is_read).map(|setting| setting.settings.minimum());
+    let own = strictest.max().unwrap_or(Version::Tls10);
+    let mut findings = Vec::new();
+    for relation in &inventory.relations {
+        let with_trust = by_hub(inventory, relation);
+        let relation = with_trust.as_ref().unwrap_or(relation);
+        // The hub's settings are not for API servers, and not for what was named on the command line.
+        let minimum = if relation.purpose.follows_settings() { own.max(profile.minimum()) } else { profile.minimum() };
+        findings.extend(relations::relation(relation, now, minimum));
+    }
+    findings.extend(copies::judge(&inventory.copies, now));
+    findings.extend(inventory.settings.iter().flat_map(settings));
+    let expiries = expiries(inventory);
+    if let Some(within) = within {
+        let soon = expiries.iter().filter(|expiry| expiry.in_use && expiry.is_within(within, now));
+        findings.extend(soon.map(|expiry| {
+            let left = expiry.not_after.0.duration_since(now);
+            let left = if left.is_negative() { "no time".to_owned() } else { human(left.unsigned_abs()) };
+            let words = format!("{} in {} has {left} left", expiry.subject, expiry.place);
+            let found = Finding::warning(words)
+                .seen(format!("expires at {}; asked was whether {within}", expiry.not_after.0))
+                .advise("have it renewed, or ask about a shorter time")
+                .at(&expiry.place);
+            Finding { id: checks::LASTS, cluster: expiry.cluster.clone(), ..found }
+        }));
+    }
+    let key =
+        |finding: &Finding| (Reverse(finding.severity), finding.id, finding.cluster.clone(), finding.summary.clone());
+    findings.sort_by_cached_key(key);
+    // Two verifiers of one certificate may say the same.
+    findings.dedup();
+    let (suppressed, findings) = suppress::apply(findings, suppressions, now);
+    Report { findings, suppressed, unseen: inventory.unseen.clone(), expiries }
+}
+
+/// The relation of a client of the hub with what is known of how the hub verifies it; none for others.
+fn by_hub(inventory: &Inventory, relation: &Relation) -> Option<Relation> {
+    let clients = inventory.clients.as_ref();
+    let authorities = match relation.trust {
+        Trust::HubClients => clients.map(|clients| &clients.authorities),
+        Trust::GrpcClients => clients.map(|clients| &clients.grpc_authorities),
+        _ => return None,
+    };
+    let trust =
+        authorities.filter(|list| !list.is_empty()).map_or(Trust::Unknown, |list| Trust::Authorities(list.clone()));
+    let clock_ahead_seconds = clients.map_or(0, |clients| clients.clock_ahead_seconds);
+    Some(Relation { trust, clock_ahead_seconds, ..relation.clone() })
+}
+
+/// What is wrong with the settings of TLS servers.
+fn settings(setting: &Setting) -> Vec<Finding> {
+    let mut found: Vec<Finding> = setting
+        .settings
+        .mistakes()
+        .into_iter()
+        .map(|mistake| {
+            let words = format!("{} cannot be followed: {mistake}", setting.place);
+            let words = Finding::warning(words).at(&setting.place).advise("correct it there: the operator follows it");
+            Finding { id: checks::SETTINGS, ..words }
+        })
+        .collect();
+    if !setting.is_read {
+        let words = format!("{} is read by no operator: it is in the wrong namespace", setting.place);
+        let words = Finding::warning(words)
+            .at(&setting.place)
+            .advise("create it in the namespace of the operator, open-cluster-management");
+        found.push(Finding { id: checks::SETTINGS_PLACE, ..words });
+    }
+    found
+}
+
+impl Finding {
+    /// Adds the object that is at this place.
+    #[must_use]
+    pub(super) fn at(self, place: &Place) -> Self {
+        match place {
+            Place::Object { side, kind, namespace, name, key: _ } => {
+                self.on(*side, ObjectKind::word(*kind), namespace.as_deref(), name)
+            }
+            Place::Address(_) | Place::Input(_) => self,
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Every check of certificates with something that it finds and something that it does not.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use ocm_core::certificate::Certificate;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
+};
+
+use super::expiry::expiries;
+use super::*;
+use crate::finding::{Finding, Id, Severity};
+use crate::registry::{Rule, check, checks};
+use crate::snapshot::Side;
+
+const NOW: &str = "2026-07-01T00:00:00Z";
+
+/// An authority, and what it signs.
+struct Ca {
+    der: ByteString,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+fn params(common_name: &str, names: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    (params.not_before, params.not_after) = (date_time_ymd(2026, 1, 1), date_time_ymd(2027, 1, 1));
+    params
+}
+
+impl Ca {
+    fn new(name: &str) -> Self {
+        Self::of(params(name, &[]))
+    }
+
+    fn of(mut params: CertificateParams) -> Self {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let der = ByteString(params.self_signed(&key).unwrap().der().to_vec());
+        Self { der, issuer: Issuer::new(params, key) }
+    }
+
+    fn sign(&self, params: &CertificateParams) -> ByteString {
+        ByteString(params.signed_by(&KeyPair::generate().unwrap(), &self.issuer).unwrap().der().to_vec())
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// A server that is as it should be.
+fn right(ca: &Ca) -> Relation {
+    relation(ca, ca.sign(&params("hub", &["hub.example"])))
+}
+
+fn relation(ca: &Ca, own: ByteString) -> Relation {
+    Relation {
+        purpose: Purpose::HubApi,
+        cluster: Some("c1".to_owned()),
+        presenter: "the hub's API server".to_owned(),
+        verifier: "the agent of c1".to_owned(),
+        client: Some(Client::Go),
+        place: Place::Address("https://hub.example:6443".to_owned()),
+        usage: Use::Server,
+        chain: vec![own],
+        trust: Trust::Authorities(vec![ca.der.clone()]),
+        names: vec!["hub.example".to_owned()],
+        identity: None,
+        holds_key: None,
+        renewal: Renewal::Unknown,
+        handshake: None,
+        clock_ahead_seconds: 0,
+    }
+}
+
+fn inventory() -> Inventory {
+    Inventory::new(at(NOW))
+}
+
+fn of(relations: Vec<Relation>) -> Inventory {
+    Inventory { relations, ..inventory() }
+}
+
+fn found(inventory: &Inventory) -> Vec<Finding> {
+    judge(inventory, Profile::Intermediate, None, &[]).findings
+}
+
+/// The ids and severities of what is found.
+fn ids(inventory: &Inventory) -> Vec<(u16, Severity)> {
+    found(inventory).iter().map(|finding| (finding.id.0, finding.severity)).collect()
+}
+
+fn copy(what: Copied, authorities: &[&Ca]) -> Copy {
+    Copy {
+        what,
+        cluster: None,
+        place: Place::Object {
+            side: Side::Hub,
+            kind: ObjectKind::Secret,
+            namespace: Some("n".to_owned()),
+            name: format!("{what:?}"),
+            key: None,
+        },
+        authorities: authorities.iter().map(|ca| ca.der.clone()).collect(),
+        unreadable: 0,
+        server: None,
+        proxy: None,
+    }
+}
+
+const ERROR: Severity = Severity::Error;
+const WARNING: Severity = Severity::Warning;
+
+/// An agent's certificate with this common name and this organization.
+fn agent(ca: &Ca, name: &str, group: &str) -> Relation {
+    let mut params = params(name, &[]);
+    params.distinguished_name.push(DnType::OrganizationName, group);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    Relation {
+        purpose: Purpose::Agent,
+        usage: Use::Client,
+        names: vec![],
+        identity: Some(Identity { cluster: "c1".to_owned(), agent: Some("a1".to_owned()) }),
+        ..relation(ca, ca.sign(&params))
+    }
+}
+
+/// Inventories, and what is to be found in them.
+fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
+    let (ca, other) = (Ca::new("ca"), Ca::new("other"));
+    let mut table: Vec<(Inventory, Vec<(u16, Severity)>)> = Vec::new();
+    let mut relations =
+        |relation: Relation, expected: &[(u16, Severity)]| table.push((of(vec![relation]), expected.to_vec()));
+    relations(right(&ca), &[]);
+    relations(Relation { trust: Trust::Authorities(vec![other.der.clone()]), ..right(&ca) }, &[(4001, ERROR)]);
+    relations(Relation { trust: Trust::System { refusal: Some("no".to_owned()) }, ..right(&ca) }, &[(4001, ERROR)]);
+    relations(Relation { trust: Trust::Unknown, ..right(&ca) }, &[]);
+    relations(Relation { trust: Trust::Nobody, ..right(&other) }, &[(4001, WARNING)]);
+    relations(Relation { trust: Trust::Authorities(vec![]), ..right(&ca) }, &[(4001, ERROR)]);
+    let mut late = params("hub", &["hub.example"]);
+    late.not_after = date_time_ymd(2026, 6, 1);
+    relations(relation(&ca, ca.sign(&late)), &[(4002, ERROR)]);
+    // Thirty days are less than the verifier's clock is behind.
+    let slow = Relation { clock_ahead_seconds: -40 * 86_400, ..relation(&ca, ca.sign(&late)) };
+    relations(slow, &[]);
+    let mut early = params("hub", &["hub.example"]);
+    early.not_before = date_time_ymd(2026, 8, 1);
+    relations(relation(&ca, ca.sign(&early)), &[(4003, ERROR)]);
+    relations(Relation { names: vec!["10.0.0.1".to_owned()], ..right(&ca) }, &[(4004, ERROR)]);
+    let mut client = params("hub", &["hub.example"]);
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    relations(relation(&ca, ca.sign(&client)), &[(4005, ERROR)]);
+    let mut old = params("old", &[]);
+    old.not_after = date_time_ymd(2026, 6, 1);
+    let old = Ca::of(old);
+    // Only rustls trusts an authority that has expired.
+    relations(right(&old), &[(4002, ERROR)]);
+    relations(Relation { client: None, ..right(&old) }, &[(4002, WARNING)]);
+    let own = Ca::of(params("hub", &["hub.example"]));
+    // Only rustls refuses an authority as a server.
+    relations(relation(&own, own.der.clone()), &[(4007, WARNING)]);
+    relations(Relation { client: None, ..relation(&own, own.der.clone()) }, &[(4007, ERROR)]);
+    relations(relation(&ca, ByteString(b"no certificate".to_vec())), &[(4012, ERROR)]);
+    relations(Relation { holds_key: Some(false), ..right(&ca) }, &[(4011, ERROR)]);
+    relations(Relation { holds_key: Some(true), ..right(&ca) }, &[]);
+    // Half of its life is over.
+    relations(Relation { renewal: Renewal::AtPercent(40), ..right(&ca) }, &[(4008, WARNING)]);
+    relations(Relation { renewal: Renewal::AtPercent(80), ..right(&ca) }, &[]);
+
+    let group = "system:open-cluster-management:c1";
+    relations(agent(&ca, "system:open-cluster-management:c1:a1", group), &[]);
+    relations(agent(&ca, "system:open-cluster-management:c2:a1", group), &[(4010, ERROR)]);
+    relations(agent(&ca, "system:open-cluster-management:c1:a2", group), &[(4010, ERROR)]);
+    relations(agent(&ca, "system:open-cluster-management:c1:a1", "system:masters"), &[(4010, ERROR)]);
+
+    let handshake = |version: Version| Handshake {
+        address: "https://hub.example:6443".to_owned(),
+        proxy: None,
+        version: Some(Version::Tls13),
+        cipher: None,
+        accepted: vec![version, Version::Tls13],
+    };
+    relations(Relation { handshake: Some(handshake(Version::Tls12)), ..right(&ca) }, &[]);
+    relations(Relation { handshake: Some(handshake(Version::Tls11)), ..right(&ca) }, &[(4030, WARNING)]);
+
+    let mut copies = |list: Vec<Copy>, expected: &[(u16, Severity)]| {
+        table.push((Inventory { copies: list, ..inventory() }, expected.to_vec()));
+    };
+    use Copied::{Accepted, Bootstrap, Bundle, GrpcBundle, Signer, WebhookBundle};
+    let signer = || copy(Signer, &[&ca]);
+    copies(vec![signer(), copy(Bundle, &[&other, &ca]), copy(WebhookBundle, &[&ca, &other])], &[]);
+    copies(vec![signer(), copy(Bundle, &[&other])], &[(4020, ERROR)]);
+    copies(vec![signer(), copy(Bundle, &[&other, &ca]), copy(WebhookBundle, &[&other])], &[(4021, ERROR)]);
+    copies(vec![signer(), copy(Bundle, &[&other, &ca]), copy(WebhookBundle, &[&ca])], &[(4021, WARNING)]);
+    copies(vec![copy(Bundle, &[&ca, &ca])], &[(4022, WARNING)]);
+    copies(vec![copy(Bundle, &[&ca, &old])], &[(4022, WARNING)]);
+    copies(vec![Copy { unreadable: 1, ..copy(Bundle, &[&ca]) }], &[(4022, WARNING)]);
+    copies(vec![signer(), copy(GrpcBundle, &[&other])], &[(4025, WARNING)]);
+    copies(vec![signer(), copy(GrpcBundle, &[&other, &ca])], &[]);
+    let with = |copy: Copy, server: &str, proxy: Option<&str>| Copy {
+        server: Some(server.to_owned()),
+        proxy: proxy.map(str::to_owned),
+        ..copy
+    };
+    let (before, after) = (|| copy(Bootstrap, &[&ca]), || copy(Accepted, &[&ca]));
+    copies(vec![with(before(), "https://hub:443", None), with(after(), "https://HUB/", None)], &[]);
+    copies(vec![with(before(), "https://hub", None), with(after(), "https://hub2", None)], &[(4024, WARNING)]);
+    copies(vec![with(before(), "https://hub", Some("p:1")), with(after(), "https://hub", None)], &[(4024, WARNING)]);
+    let changed = copy(Accepted, &[&other]);
+    copies(vec![with(before(), "https://hub", None), with(changed, "https://hub", None)], &[(4023, WARNING)]);
+
+    let setting = |is_read: bool, version: &str| {
+        let settings = TlsSettings { min_tls_version: Some(version.to_owned()), cipher_suites: None };
+        let place = copy(Bundle, &[]).place;
+        Inventory { settings: vec![Setting { place, is_read, settings }], ..inventory() }
+    };
+    table.push((setting(true, "VersionTLS13"), vec![]));
+    table.push((setting(true, "1.3"), vec![(4031, WARNING)]));
+    table.push((setting(false, "VersionTLS13"), vec![(4032, WARNING)]));
+    table
+}
+
+#[test]
+fn each_check_finds_its_own_and_nothing_else() {
+    for (index, (inventory, expected)) in table().into_iter().enumerate() {
+        assert_eq!(ids(&inventory), expected, "row {index}: {:#?}", found(&inventory));
+    }
+}
+
+/// A certificate with a signature by SHA-1, which rcgen does not make, and its authority.
+const SHA1: &str = include_str!("../../../../../tests/contract/tests/tls_chains/sha1.pem");
+
+#[test]
+fn signatures_that_can_be_forged_are_told_of() {
+    let chain = ocm_core::certificate::from_pem(SHA1.as_bytes()).unwrap();
+    let own = Relation { trust: Trust::Unknown, ..relation(&Ca::new("ca"), ByteString(chain[0].clone())) };
+    let authority = Relation { chain: vec![ByteString(chain[1].clone())], usage: Use::Authority, ..own.clone() };
+    let later = |relation| Inventory { relations: vec![relation], ..Inventory::new(at("2027-07-01T00:00:00Z")) };
+    assert_eq!(ids(&later(own)), [(4006, WARNING)]);
+    assert_eq!(ids(&later(authority)), []);
+}
+
+/// What the table cannot have: keys that rcgen does not make, and a question of the user's.
+const ELSEWHERE: [Id; 2] = [Id(4006), LASTS];
+
+#[test]
+fn every_check_has_its_two_fixtures() {
+    let rows = table();
+    let mut found: BTreeSet<Id> = rows.iter().flat_map(|(_, expected)| expected).map(|(id, _)| Id(*id)).collect();
+    found.extend(ELSEWHERE);
+    let known: BTreeSet<Id> =
+        checks().filter(|check| matches!(check.rule, Rule::Certificates)).map(|check| check.id).collect();
+    assert_eq!(found, known, "the registry and the table");
+    // Beside what is found there is the same kind of thing that is right.
+    let right: Vec<&Inventory> = rows.iter().filter(|(_, expected)| expected.is_empty()).map(|(it, _)| it).collect();
+    let has = |is: &dyn Fn(&Inventory) -> bool| right.iter().any(|inventory| is(inventory));
+    let relation = |is: fn(&Relation) -> bool| has(&|inventory| inventory.relations.iter().any(is));
+    for what in [Copied::Signer, Copied::Bundle, Copied::WebhookBundle, Copied::GrpcBundle, Copied::Accepted] {
+        assert!(has(&|inventory| inventory.copies.iter().any(|copy| copy.what == what)), "{what:?}");
+    }
+    assert!(relation(|it| it.trust != Trust::Unknown && !it.names.is_empty() && it.usage == Use::Server));
+    assert!(relation(|it| it.identity.is_some() && it.usage == Use::Client) && relation(|it| it.holds_key.is_some()));
+    assert!(relation(|it| it.renewal != Renewal::Unknown) && relation(|it| it.handshake.is_some()));
+    assert!(has(&|inventory| inventory.settings.iter().any(|setting| setting.is_read)));
+}
+
+#[test]
+fn findings_say_what_to_do_and_are_no_worse_than_the_registry_says() {
+    for finding in table().iter().flat_map(|(inventory, _)| found(inventory)) {
+        assert!(!finding.next.is_empty(), "{finding:#?}");
+        let at_most = check(finding.id).map(|check| check.severity);
+        assert!(at_most >= Some(finding.severity), "{finding:#?}");
+    }
+}
+
+#[test]
+fn what_somebody_knows_of_is_left_out() {
+    let (ca, other) = (Ca::new("ca"), Ca::new("other"));
+    let wrong = of(vec![Relation { trust: Trust::Authorities(vec![other.der.clone()]), ..right(&ca) }]);
+    let report = |suppression: &str| judge(&wrong, Profile::Intermediate, None, &[suppression.parse().unwrap()]);
+    let known = report("OCM4001:c1=2026-07-02,it is being replaced");
+    assert_eq!((known.findings.len(), known.suppressed.len()), (0, 1));
+    for other in ["OCM4001:c2=2026-07-02,x", "OCM4002:c1=2026-07-02,x", "OCM4001:c1=2026-06-29,x"] {
+        assert_eq!((report(other).findings.len(), report(other).suppressed.len()), (1, 0), "{other}");
+    }
+}
+
+#[test]
+fn an_authority_that_nothing_depends_on_may_expire() {
+    let mut soon = params("soon", &[]);
+    soon.not_after = date_time_ymd(2026, 7, 10);
+    let (ca, soon) = (Ca::new("ca"), Ca::of(soon));
+    let trust = Trust::Authorities(vec![ca.der.clone(), soon.der.clone()]);
+    let of_both = of(vec![Relation { trust: trust.clone(), ..right(&ca) }]);
+    let count = |inventory: &Inventory| {
+        judge(inventory, Profile::Intermediate, Some("30d".parse().unwrap()), &[]).findings.len()
+    };
+    assert_eq!(count(&of_both), 0);
+    assert_eq!(count(&of(vec![Relation { trust, ..right(&soon) }])), 1);
+}
+
+#[test]
+fn names_of_strangers_are_made_short() {
+    let ca = Ca::new("ca");
+    let mut long = params(&"n".repeat(5000), &[]);
+    long.subject_alt_names =
+        (0..2000).map(|n| rcgen::SanType::DnsName(format!("h{n}.example").try_into().unwrap())).collect();
+    let inventory = of(vec![relation(&ca, ca.sign(&long))]);
+    let found = found(&inventory).remove(0);
+    let told = serde_json::to_string(&found).unwrap();
+    assert!(told.len() < 4000 && told.contains("and 1990 more"), "{} {told}", told.len());
+    assert!(expiries(&inventory).iter().all(|expiry| expiry.subject.chars().count() <= 201));
+}
+
+#[test]
+fn an_intermediate_that_has_expired_is_found_whoever_is_trusted() {
+    let ca = Ca::new("ca");
+    let middle = |until: (i32, u8, u8)| {
+        let mut params = params("middle", &[]);
+        params.not_after = date_time_ymd(until.0, until.1, until.2);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let der = ByteString(params.signed_by(&key, &ca.issuer).unwrap().der().to_vec());
+        Ca { der, issuer: Issuer::new(params, key) }
+    };
+    for (until, expected) in [((2027, 1, 1), vec![]), ((2026, 6, 1), vec![(4002, ERROR)])] {
+        let middle = middle(until);
+        // A server, and one that is an authority itself, which Go accepts.
+        let mut authority = params("hub", &["hub.example"]);
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        for own in [middle.sign(&params("hub", &["hub.example"])), middle.sign(&authority)] {
+            let chain = vec![own, middle.der.clone()];
+            for trust in [Trust::Unknown, Trust::Authorities(vec![ca.der.clone()])] {
+                let found = ids(&of(vec![Relation { chain: chain.clone(), trust, ..right(&ca) }]));
+                let errors: Vec<_> = found.into_iter().filter(|(_, severity)| *severity == ERROR).collect();
+                assert_eq!(errors, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_expires_within_the_time_that_was_asked_about_is_found() {
+    let inventory = of(vec![right(&Ca::new("ca"))]);
+    let of = |within: &str| judge(&inventory, Profile::Intermediate, Some(within.parse().unwrap()), &[]).findings;
+    assert_eq!(of("30d"), []);
+    // Authority and server end together.
+    let found: Vec<Id> = of("200d").iter().map(|finding| finding.id).collect();
+    assert_eq!(found, [LASTS, LASTS]);
+    assert_eq!(of("49%"), []);
+    assert_eq!(of("51%").len(), 2);
+}
+
+#[test]
+fn a_server_follows_the_stricter_of_profile_and_settings() {
+    let ca = Ca::new("ca");
+    let handshake = Handshake {
+        address: "https://grpc:8090".to_owned(),
+        proxy: None,
+        version: Some(Version::Tls13),
+        cipher: None,
+        accepted: vec![Version::Tls12, Version::Tls13],
+    };
+    let server = |purpose: Purpose| {
+        let presenter = purpose.word().to_owned();
+        Relation { purpose, presenter, handshake: Some(handshake.clone()), ..right(&ca) }
+    };
+    let settings = TlsSettings { min_tls_version: Some("VersionTLS13".to_owned()), cipher_suites: None };
+    let place = Place::Input("x".to_owned());
+    let inventory = Inventory {
+        settings: vec![Setting { place, is_read: true, settings }],
+        ..of(vec![server(Purpose::Grpc), server(Purpose::HubApi)])
+    };
+    // The settings are the hub's own servers', the profile is everybody's.
+    let count = |profile| judge(&inventory, profile, None, &[]).findings.len();
+    assert_eq!((count(Profile::Intermediate), count(Profile::Modern)), (1, 2));
+}
+
+#[test]
+fn the_hub_decides_about_agents_where_it_is_looked_at() {
+    let (ca, other) = (Ca::new("ca"), Ca::new("other"));
+    let agent = agent(&ca, "system:open-cluster-management:c1:a1", "system:open-cluster-management:c1");
+    let of = |authority: &Ca| Inventory {
+        clients: Some(Clients { authorities: vec![authority.der.clone()], ..Clients::default() }),
+        ..of(vec![Relation { trust: Trust::HubClients, ..agent.clone() }])
+    };
+    assert_eq!(ids(&of(&ca)), []);
+    assert_eq!(ids(&of(&other)), [(4001, ERROR)]);
+}
+
+#[test]
+fn the_cause_is_told_where_it_shows() {
+    let ca = Ca::new("ca");
+    let cause = |relation: Relation| found(&of(vec![relation]))[0].cause.clone();
+    let of = |other: &Ca| cause(Relation { trust: Trust::Authorities(vec![other.der.clone()]), ..right(&ca) });
+    assert!(of(&Ca::new("ca")).contains("it was replaced"));
+    assert!(of(&Ca::new("other")).contains("intermediate certificate is missing"));
+    let own = ca.sign(&params("hub.example", &[]));
+    assert!(cause(relation(&ca, own)).contains("common name only"));
+}
+
+#[test]
+fn where_clients_differ_each_is_named() {
+    let mut old = params("old", &[]);
+    old.not_after = date_time_ymd(2026, 6, 1);
+    let finding = found(&of(vec![Relation { client: None, ..right(&Ca::of(old)) }])).remove(0);
+    assert!(finding.summary.contains("Go (agents, API servers, kubectl) and OpenSSL would not"), "{}", finding.summary);
+    assert!(finding.evidence.iter().any(|line| line == "rustls (kubectl ocm): trusts it"), "{finding:#?}");
+}
+
+#[test]
+fn the_time_line_begins_with_what_ends_first() {
+    let ca = Ca::new("ca");
+    let mut soon = params("soon", &["hub.example"]);
+    soon.not_after = date_time_ymd(2026, 8, 1);
+    let inventory = of(vec![right(&ca), relation(&ca, ca.sign(&soon))]);
+    let line = expiries(&inventory);
+    let subjects: Vec<(&str, Part)> = line.iter().map(|expiry| (expiry.subject.as_str(), expiry.part)).collect();
+    assert_eq!(subjects, [("CN=soon", Part::Own), ("CN=ca", Part::Trusted), ("CN=hub", Part::Own)]);
+    let left = Certificate::read(&ca.der.0).map(|_| line[1].left_percent);
+    assert_eq!(left, Some(50));
+}
+
+#[test]
+fn an_inventory_comes_back_from_its_file() {
+    let inventory =
+        Inventory { copies: vec![copy(Copied::Bundle, &[&Ca::new("ca")])], ..of(vec![right(&Ca::new("ca"))]) };
+    let text = serde_json::to_string(&inventory).unwrap();
+    assert_eq!(serde_json::from_str::<Inventory>(&text).unwrap(), inventory);
+}

@@ -1,0 +1,318 @@
+//! What a hub has: its API server, its own authority and what that has signed, the bundles that have to agree, and the
+//! policy engine's webhook. A bounded number of requests, however many clusters there are.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use ocm_api::ClusterManager;
+use ocm_api::names::{namespaces, operators, secrets, webhooks};
+use ocm_checks::snapshot::{PolicyRule, Side};
+use ocm_checks::tls::{
+    Client, Clients, Copied, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Setting, TlsSettings, Trust, Use,
+};
+use ocm_core::policy_engine;
+use ocm_kube::Cluster;
+use ocm_net::{Endpoint, is_loopback};
+
+use super::handshake::{Dialled, dial};
+use super::material::{certificates, config_map, copy, der, noted, of_secret, place, secret, value};
+use super::{Unreadable, clock_ahead, empty};
+use crate::hub::cluster_info;
+
+/// ConfigMap in which API servers publish the authorities of their clients.
+const CLIENT_AUTHORITIES: &str = "extension-apiserver-authentication";
+
+/// When the hub's operator renews what it signs, in percent of its life.
+const OPERATOR_RENEWS: u8 = 80;
+
+/// The Secrets with what the hub's authority signs for the hub's servers, the Services that they are for, and what they are.
+const SERVING: &[(&str, &str, Purpose)] = &[
+    ("registration-webhook-serving-cert", webhooks::REGISTRATION_SERVICE, Purpose::Webhook),
+    ("work-webhook-serving-cert", webhooks::WORK_SERVICE, Purpose::Webhook),
+    ("addon-webhook-serving-cert", webhooks::ADDON_SERVICE, Purpose::Webhook),
+    ("grpc-server-serving-cert", "cluster-manager-grpc-server", Purpose::Grpc),
+    ("placement-debug-serving-cert", "cluster-manager-placement", Purpose::Placement),
+];
+
+/// API group of webhook configurations.
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// The definitions whose versions the webhook of add-ons converts.
+const CONVERTED: &[&str] = &[
+    "clustermanagementaddons.addon.open-cluster-management.io",
+    "managedclusteraddons.addon.open-cluster-management.io",
+];
+
+/// Reads what a hub has; nothing but its API server of a cluster that is none.
+pub async fn hub(cluster: &Cluster) -> Inventory {
+    let mut inventory = empty();
+    api_server(cluster, &mut inventory).await;
+    let manager: Api<ClusterManager> = Api::all(cluster.client.clone());
+    let manager = match manager.get_opt(operators::CLUSTER_MANAGER_OBJECT).await {
+        Ok(manager) => manager,
+        Err(error) => {
+            let failure = cluster.explain("read the ClusterManager", error);
+            if !matches!(failure.reason, ocm_core::Reason::KindNotServed | ocm_core::Reason::NotFound) {
+                let rule = PolicyRule::new("get", "operator.open-cluster-management.io", "clustermanagers", None);
+                inventory
+                    .unseen
+                    .push(Unreadable { what: "the ClusterManager".to_owned(), failure, rule: Some(rule) }.into());
+            }
+            None
+        }
+    };
+    let Some(manager) = manager else { return inventory };
+    let (clients, signed, copies, settings, engine, clock_ahead_seconds) = futures::join!(
+        config_map(cluster, "kube-system", CLIENT_AUTHORITIES),
+        signed(cluster, &manager),
+        webhook_bundles(cluster),
+        settings(cluster, namespaces::HUB),
+        policy_webhook(cluster),
+        clock_ahead(cluster),
+    );
+    for part in [signed, copies, settings, engine] {
+        inventory.add(part);
+    }
+    let clients = noted(clients, &mut inventory).and_then(|map| map.data?.remove("client-ca-file"));
+    // The gRPC server verifies its clients with the hub's own bundle.
+    let bundle = inventory.copies.iter().filter(|copy| copy.what == Copied::Bundle);
+    inventory.clients = Some(Clients {
+        authorities: clients.map(|pem| der(certificates(pem.as_bytes()))).unwrap_or_default(),
+        grpc_authorities: bundle.flat_map(|copy| copy.authorities.clone()).collect(),
+        clock_ahead_seconds,
+    });
+    for relation in &mut inventory.relations {
+        if matches!(relation.purpose, Purpose::Webhook | Purpose::PolicyWebhook) {
+            relation.clock_ahead_seconds = clock_ahead_seconds;
+        }
+    }
+    inventory
+}
+
+/// The API server as this kubeconfig dials it, and as the hub publishes it to agents.
+async fn api_server(cluster: &Cluster, inventory: &mut Inventory) {
+    let name = cluster.tls_server_name.as_deref();
+    let Ok(endpoint) = Endpoint::parse(&cluster.server, name) else { return };
+    let known = |verifier: String, presenter: String| {
+        move |relation: Relation| Relation {
+            purpose: Purpose::HubApi,
+            presenter,
+            verifier,
+            client: Some(Client::Go),
+            ..relation
+        }
+    };
+    let dialled = Dialled {
+        endpoint: &endpoint,
+        name: name.map_or_else(|| endpoint.host.clone(), str::to_owned),
+        way: &cluster.way,
+        authorities: cluster.ca.as_deref(),
+        insecure: cluster.insecure,
+    };
+    let verifier = format!("kubectl with {}", cluster.label());
+    dial(dialled, inventory, known(verifier, format!("the API server {endpoint}"))).await;
+    // Agents of clusters that join from now on are told this address.
+    let Ok(Some(published)) = cluster_info(cluster).await else { return };
+    let Ok(endpoint) = Endpoint::parse(&published.server, None) else { return };
+    if published.server == cluster.server || is_loopback(&endpoint.host) || published.ca.is_empty() {
+        return;
+    }
+    let dialled = Dialled {
+        endpoint: &endpoint,
+        name: endpoint.host.clone(),
+        way: &ocm_net::Way::Environment,
+        authorities: Some(&published.ca),
+        insecure: false,
+    };
+    let presenter = format!("the API server {endpoint}, which kube-public/cluster-info names,");
+    dial(dialled, inventory, known("whoever joins by it".to_owned(), presenter)).await;
+}
+
+/// The hub's own authority, its bundle, and what it has signed for the hub's servers.
+async fn signed(cluster: &Cluster, manager: &ClusterManager) -> Inventory {
+    let mut inventory = empty();
+    let namespace = namespaces::HUB;
+    let (signer, bundle, serving) =
+        futures::join!(
+            secret(cluster, namespace, secrets::SIGNER),
+            config_map(cluster, namespace, secrets::CA_BUNDLE_CONFIGMAP),
+            futures::future::join_all(SERVING.iter().map(async |(name, service, purpose)| {
+                (*service, *purpose, secret(cluster, namespace, name).await)
+            })),
+        );
+    let signer = noted(signer, &mut inventory);
+    if let Some(relation) = signer.as_ref().and_then(|signer| of_secret(Side::Hub, signer)) {
+        let pem = signer.as_ref().and_then(|signer| value(signer, secrets::TLS_CERT_KEY)).unwrap_or_default();
+        inventory.copies.push(copy(Copied::Signer, relation.place.clone(), pem));
+        inventory.relations.push(Relation {
+            purpose: Purpose::Signer,
+            presenter: "the hub's own authority".to_owned(),
+            verifier: "whoever has the hub's bundle".to_owned(),
+            client: Some(Client::Go),
+            usage: Use::Authority,
+            renewal: Renewal::AtPercent(OPERATOR_RENEWS),
+            ..relation
+        });
+    }
+    let bundle = noted(bundle, &mut inventory).and_then(|bundle| bundle.data?.remove(secrets::CA_BUNDLE_KEY));
+    let bundle = bundle.map(|pem| {
+        let place = place(Side::Hub, ObjectKind::ConfigMap, Some(namespace), secrets::CA_BUNDLE_CONFIGMAP, "");
+        copy(Copied::Bundle, place, pem.as_bytes())
+    });
+    let trust = bundle.as_ref().map_or(Trust::Unknown, |bundle| Trust::Authorities(bundle.authorities.clone()));
+    inventory.copies.extend(bundle);
+    for (service, purpose, found) in serving {
+        let Some(relation) = noted(found, &mut inventory).and_then(|found| of_secret(Side::Hub, &found)) else {
+            continue;
+        };
+        let mut names = vec![format!("{service}.{namespace}.svc")];
+        let verifier = match purpose {
+            Purpose::Grpc => {
+                names.extend(grpc_hosts(manager));
+                "agents that register over gRPC"
+            }
+            Purpose::Placement => "whoever looks at placements",
+            _ => "the hub's API server",
+        };
+        inventory.relations.push(Relation {
+            purpose,
+            presenter: format!("the Service {service}"),
+            verifier: verifier.to_owned(),
+            client: Some(Client::Go),
+            usage: Use::Server,
+            trust: trust.clone(),
+            names,
+            renewal: Renewal::AtPercent(OPERATOR_RENEWS),
+            ..relation
+        });
+    }
+    inventory
+}
+
+/// The hosts under which the hub says that its gRPC server is reached.
+fn grpc_hosts(manager: &ClusterManager) -> Vec<String> {
+    let exposures = manager.spec.server_configuration.iter().flat_map(|server| &server.endpoints_exposure);
+    let hosts = exposures.filter_map(|exposure| exposure.grpc.as_ref()).flat_map(|endpoint| {
+        [
+            endpoint.hostname.as_ref().map(|config| config.host.clone()),
+            endpoint.load_balancer.as_ref().and_then(|config| config.host.clone()),
+            endpoint.route.as_ref().and_then(|config| config.host.clone()),
+        ]
+    });
+    hosts.flatten().filter(|host| !host.is_empty()).collect()
+}
+
+/// The bundles with which the API server verifies webhooks and conversions.
+async fn webhook_bundles(cluster: &Cluster) -> Inventory {
+    let mut inventory = empty();
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    let unreadable = |kind: ObjectKind, group: &str, plural: &str, name: &str, error| {
+        let what = format!("{} {name}", kind.word());
+        let failure = cluster.explain(format_args!("read {what}"), error);
+        Unreadable { what, failure, rule: Some(PolicyRule::new("get", group, plural, None)) }
+    };
+    let bundles = |clients: Vec<&WebhookClientConfig>| -> Vec<ByteString> {
+        clients.iter().map(|client| client.ca_bundle.clone().unwrap_or_default()).collect()
+    };
+    let (mutating, validating, definitions) = futures::join!(
+        futures::future::join_all(webhooks::MUTATING.iter().map(async |(name, _)| {
+            let kind = ObjectKind::MutatingWebhookConfiguration;
+            let found = mutating.get_opt(name).await;
+            let found =
+                found.map_err(|error| unreadable(kind, ADMISSION, "mutatingwebhookconfigurations", name, error));
+            let hooks = found.map(|found| found.map(|found| found.webhooks.unwrap_or_default()));
+            (
+                kind,
+                *name,
+                hooks.map(|hooks| hooks.map(|hooks| bundles(hooks.iter().map(|hook| &hook.client_config).collect()))),
+            )
+        })),
+        futures::future::join_all(webhooks::VALIDATING.iter().map(async |(name, _)| {
+            let kind = ObjectKind::ValidatingWebhookConfiguration;
+            let found = validating.get_opt(name).await;
+            let found =
+                found.map_err(|error| unreadable(kind, ADMISSION, "validatingwebhookconfigurations", name, error));
+            let hooks = found.map(|found| found.map(|found| found.webhooks.unwrap_or_default()));
+            (
+                kind,
+                *name,
+                hooks.map(|hooks| hooks.map(|hooks| bundles(hooks.iter().map(|hook| &hook.client_config).collect()))),
+            )
+        })),
+        futures::future::join_all(CONVERTED.iter().map(async |name| {
+            let kind = ObjectKind::CustomResourceDefinition;
+            let found = definitions.get_opt(name).await;
+            let found = found
+                .map_err(|error| unreadable(kind, "apiextensions.k8s.io", "customresourcedefinitions", name, error));
+            // Where nothing is converted there is nothing to trust.
+            let client = |definition: CustomResourceDefinition| {
+                let webhook = definition.spec.conversion?.webhook?;
+                Some(vec![webhook.client_config?.ca_bundle.unwrap_or_default()])
+            };
+            (kind, *name, found.map(|found| found.and_then(client)))
+        })),
+    );
+    for (kind, name, found) in mutating.into_iter().chain(validating).chain(definitions) {
+        let mut bundles = noted(found, &mut inventory).unwrap_or_default();
+        // The webhooks of one configuration usually have the same.
+        bundles.dedup();
+        let place = || place(Side::Hub, kind, None, name, "caBundle");
+        inventory.copies.extend(bundles.iter().map(|pem| copy(Copied::WebhookBundle, place(), &pem.0)));
+    }
+    inventory
+}
+
+/// The TLS profile in the namespace where the operator reads it, and in the one where documents put it.
+pub(super) async fn settings(cluster: &Cluster, other: &str) -> Inventory {
+    let mut inventory = empty();
+    for (namespace, is_read) in [(namespaces::OPERATOR, true), (other, false)] {
+        let found = config_map(cluster, namespace, secrets::TLS_PROFILE_CONFIGMAP).await;
+        let Some(map) = noted(found, &mut inventory) else { continue };
+        let mut data = map.data.unwrap_or_default();
+        inventory.settings.push(Setting {
+            place: place(Side::Hub, ObjectKind::ConfigMap, Some(namespace), secrets::TLS_PROFILE_CONFIGMAP, ""),
+            is_read,
+            settings: TlsSettings {
+                min_tls_version: data.remove("minTLSVersion"),
+                cipher_suites: data.remove("cipherSuites"),
+            },
+        });
+    }
+    inventory
+}
+
+/// What the policy engine's webhook presents to the API server; nothing on a hub without one.
+async fn policy_webhook(cluster: &Cluster) -> Inventory {
+    let mut inventory = empty();
+    let namespace = policy_engine::NAMESPACE;
+    let (serving, authority) = futures::join!(
+        secret(cluster, namespace, policy_engine::SERVING_SECRET),
+        secret(cluster, namespace, policy_engine::AUTHORITY_SECRET),
+    );
+    let authority = noted(authority, &mut inventory);
+    let authorities = authority.as_ref().and_then(|found| value(found, secrets::TLS_CERT_KEY)).map(certificates);
+    let trust = authorities.map_or(Trust::Unknown, |list| Trust::Authorities(der(list)));
+    if let Some(relation) = noted(serving, &mut inventory).and_then(|found| of_secret(Side::Hub, &found)) {
+        inventory.relations.push(Relation {
+            purpose: Purpose::PolicyWebhook,
+            presenter: "the webhook of the policy engine".to_owned(),
+            verifier: "the hub's API server".to_owned(),
+            client: Some(Client::Go),
+            usage: Use::Server,
+            trust,
+            names: vec![policy_engine::SERVER_NAME.to_owned()],
+            ..relation
+        });
+    }
+    inventory
+}
+
+/// Where a Secret of a managed cluster is.
+pub(super) fn managed_place(namespace: &str, name: &str, key: &str) -> Place {
+    place(Side::Managed, ObjectKind::Secret, Some(namespace), name, key)
+}

@@ -1,0 +1,265 @@
+//! What a managed cluster has: what its agents register with, what they were let in with, and how they reach the hub.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::ListParams;
+use ocm_api::Klusterlet;
+use ocm_api::names::{namespaces, secrets};
+use ocm_checks::snapshot::{PolicyRule, Side, Trouble};
+use ocm_checks::tls::{
+    Client, Copied, Copy, Identity, Inventory, Place, Purpose, Relation, Renewal, Trust, Unseen, Use,
+};
+use ocm_core::redact::redact;
+use ocm_core::{Failure, Reason};
+use ocm_kube::Cluster;
+use ocm_net::{Endpoint, Way};
+use serde_json::Value;
+
+use super::handshake::{Dialled, dial};
+use super::hub::managed_place;
+use super::kubeconfig::{Server, proxy};
+use super::material::{copy, der, noted, of_secret, secret, text, value};
+use super::{Unreadable, empty};
+use crate::observe::managed::{Names, klusterlets};
+use crate::registry::pages;
+
+/// Secrets of one page: they may be large.
+const PAGE: u32 = 100;
+
+/// When agents renew their certificate at the latest, in percent of its life.
+const AGENTS_RENEW: u8 = 80;
+
+/// Reads what a managed cluster has; nothing of a cluster that is none.
+pub async fn managed(cluster: &Cluster) -> Inventory {
+    let mut inventory = empty();
+    let found = match klusterlets(cluster).await {
+        Ok(found) => found,
+        Err(failure) => {
+            let rule = PolicyRule::new("list", "operator.open-cluster-management.io", "klusterlets", None);
+            inventory.unseen.push(Unreadable { what: "Klusterlets".to_owned(), failure, rule: Some(rule) }.into());
+            return inventory;
+        }
+    };
+    for klusterlet in &found {
+        let names = Names::of(std::slice::from_ref(klusterlet));
+        inventory.add(agent(cluster, klusterlet, &names).await);
+    }
+    if !found.is_empty() {
+        inventory.add(addons(cluster).await);
+    }
+    inventory
+}
+
+/// What one agent has.
+async fn agent(cluster: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Inventory {
+    let mut inventory = empty();
+    let namespace = names.namespace.as_str();
+    let (bootstrap, accepted) = futures::join!(
+        secret(cluster, namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG),
+        secret(cluster, namespace, secrets::HUB_KUBECONFIG),
+    );
+    let (bootstrap, accepted) = (noted(bootstrap, &mut inventory), noted(accepted, &mut inventory));
+    let noted_name = accepted.as_ref().and_then(|found| text(found, secrets::CLUSTER_NAME_KEY));
+    let wanted = klusterlet.spec.cluster_name.clone().filter(|name| !name.is_empty());
+    let known = wanted.or(noted_name);
+    let name = known.clone().unwrap_or_else(|| names.klusterlet.clone());
+    let mut dialled = Vec::new();
+    // What it works with comes first, and what it registers with is dialled only if that differs.
+    for (found, what) in [(&accepted, Copied::Accepted), (&bootstrap, Copied::Bootstrap)] {
+        let Some(found) = found else { continue };
+        let secret_name = found.metadata.name.as_deref().unwrap_or_default();
+        if let Some(kubeconfig) = text(found, secrets::KUBECONFIG_KEY) {
+            let place = managed_place(namespace, secret_name, secrets::KUBECONFIG_KEY);
+            hub_api(&name, what, place, &kubeconfig, &mut dialled, &mut inventory).await;
+        }
+        if let Some(config) = text(found, secrets::GRPC_CONFIG_KEY) {
+            grpc(&name, namespace, secret_name, &config, what == Copied::Accepted, &mut inventory).await;
+        }
+    }
+    if let Some(relation) = accepted.as_ref().and_then(|found| of_secret(Side::Managed, found)) {
+        let by_grpc = accepted.as_ref().is_some_and(|found| value(found, secrets::GRPC_CONFIG_KEY).is_some());
+        inventory.relations.push(Relation {
+            purpose: Purpose::Agent,
+            cluster: Some(name.clone()),
+            presenter: format!("the agent of {name}"),
+            verifier: if by_grpc { "the hub's gRPC server" } else { "the hub's API server" }.to_owned(),
+            client: Some(Client::Go),
+            usage: Use::Client,
+            trust: if by_grpc { Trust::GrpcClients } else { Trust::HubClients },
+            identity: known.map(|cluster| Identity {
+                cluster,
+                agent: accepted.as_ref().and_then(|found| text(found, secrets::AGENT_NAME_KEY)),
+            }),
+            renewal: Renewal::AtPercent(AGENTS_RENEW),
+            ..relation
+        });
+    }
+    inventory
+}
+
+/// What makes a difference to a handshake: the address, who vouches for it, and the proxy.
+type Dialling = (String, Option<Vec<Vec<u8>>>, Option<String>);
+
+/// The hub's API server as the agents of this cluster dial it by a kubeconfig of theirs.
+async fn hub_api(
+    name: &str,
+    what: Copied,
+    place: Place,
+    kubeconfig: &str,
+    dialled: &mut Vec<Dialling>,
+    inventory: &mut Inventory,
+) {
+    let entry = crate::hub::entries(kubeconfig).map(|(entry, _)| entry);
+    let entry = entry.ok_or_else(|| Failure::new(Reason::Kubeconfig, "it holds no kubeconfig of one cluster"));
+    let (server, proxy) = match entry.and_then(|entry| Ok((Server::of(&entry, None)?, entry))) {
+        Ok((server, entry)) => {
+            let proxy = proxy(&entry).and_then(Result::ok).map(|proxy| proxy.to_string());
+            inventory.copies.push(Copy {
+                what,
+                cluster: Some(name.to_owned()),
+                place,
+                authorities: der(server.authorities.clone().unwrap_or_default()),
+                unreadable: server.unreadable,
+                server: Some(redact(entry.server.as_deref().unwrap_or_default())),
+                proxy: proxy.clone(),
+            });
+            (server, proxy)
+        }
+        Err(failure) => {
+            let what = format!("the hub of {name}, which {place} names");
+            let trouble = Trouble::of(&failure, None);
+            inventory.unseen.push(Unseen { what, cluster: Some(name.to_owned()), trouble });
+            return;
+        }
+    };
+    // Both kubeconfigs usually say the same, and one handshake is enough then.
+    let dialling = (server.address(), server.authorities.clone(), proxy);
+    if dialled.contains(&dialling) {
+        return;
+    }
+    dialled.push(dialling);
+    let again = if what == Copied::Bootstrap { ", when it registers," } else { "" };
+    let presenter = format!("the hub's API server {}", server.address());
+    dial(server.dialled(), inventory, |relation| Relation {
+        purpose: Purpose::HubApi,
+        cluster: Some(name.to_owned()),
+        presenter,
+        verifier: format!("the agent of {name}{again}"),
+        client: Some(Client::Go),
+        ..relation
+    })
+    .await;
+}
+
+/// The hub's gRPC server as the agents of this cluster dial it.
+async fn grpc(name: &str, namespace: &str, secret: &str, config: &str, is_in_use: bool, inventory: &mut Inventory) {
+    let place = managed_place(namespace, secret, secrets::GRPC_CONFIG_KEY);
+    let read = read(config).ok_or_else(|| Failure::new(Reason::Kubeconfig, "it names no gRPC server"));
+    let found = read.and_then(|read| Ok((Endpoint::parse(&format!("https://{}", read.url), None)?, read)));
+    let (endpoint, GrpcConfig { url: _, pem }) = match found {
+        Ok(found) => found,
+        Err(failure) => {
+            let what = format!("the gRPC server of {name}, which {place} names");
+            let trouble = Trouble::of(&failure, None);
+            inventory.unseen.push(Unseen { what, cluster: Some(name.to_owned()), trouble });
+            return;
+        }
+    };
+    let mut copy = copy(Copied::GrpcBundle, place, pem.as_deref().unwrap_or_default());
+    (copy.cluster, copy.server) = (Some(name.to_owned()), Some(endpoint.to_string()));
+    let authorities: Option<Vec<Vec<u8>>> =
+        pem.is_some().then(|| copy.authorities.iter().map(|der| der.0.clone()).collect());
+    inventory.copies.push(copy);
+    // Before it was let in, an agent dials by what it registers with.
+    if is_in_use || inventory.relations.iter().all(|relation| relation.purpose != Purpose::Grpc) {
+        let dialled = Dialled {
+            endpoint: &endpoint,
+            name: endpoint.host.clone(),
+            way: &Way::Environment,
+            authorities: authorities.as_deref(),
+            insecure: false,
+        };
+        dial(dialled, inventory, |relation| Relation {
+            purpose: Purpose::Grpc,
+            cluster: Some(name.to_owned()),
+            presenter: format!("the hub's gRPC server {endpoint}"),
+            verifier: format!("the agent of {name}"),
+            client: Some(Client::Go),
+            ..relation
+        })
+        .await;
+    }
+}
+
+/// What `config.yaml` of an agent that registers over gRPC says.
+struct GrpcConfig {
+    /// Host and port, without a scheme.
+    url: String,
+    /// The authorities that vouch for it; none: those of the system.
+    pem: Option<Vec<u8>>,
+}
+
+/// Reads `config.yaml`, in which the authorities are base64 of PEM.
+fn read(config: &str) -> Option<GrpcConfig> {
+    let config: Value = serde_saphyr::from_str(config).ok()?;
+    let url = config.get("url")?.as_str()?;
+    let url = url.split_once("://").map_or(url, |(_, rest)| rest).to_owned();
+    let data = config.get("caData").and_then(Value::as_str).filter(|data| !data.is_empty());
+    let pem = data.map(|data| STANDARD.decode(data.trim()).unwrap_or_else(|_| data.as_bytes().to_vec()));
+    Some(GrpcConfig { url, pem })
+}
+
+/// The end of the names of Secrets with which add-ons come to the hub's API server. Others are for servers of their own.
+const TOWARDS_HUB: &str = "-hub-kubeconfig";
+
+/// The certificates with which add-ons come to the hub.
+async fn addons(cluster: &Cluster) -> Inventory {
+    let mut inventory = empty();
+    let namespace = namespaces::AGENT_ADDON;
+    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
+    let what = format!("the Secrets of {namespace}");
+    // Of each page only what is public is kept.
+    let wanted = |found: Secret| {
+        // Servers' certificates are of the add-ons' own, of which nothing is known.
+        let relation = of_secret(Side::Managed, &found).filter(|relation| relation.usage == Use::Client)?;
+        let towards_hub = found.metadata.name.as_deref().is_some_and(|name| name.ends_with(TOWARDS_HUB));
+        Some(Relation {
+            purpose: Purpose::AddOn,
+            cluster: text(&found, secrets::CLUSTER_NAME_KEY),
+            presenter: format!("the add-on of {}", relation.place),
+            verifier: if towards_hub { "the hub's API server" } else { "the add-on's own server" }.to_owned(),
+            client: Some(Client::Go),
+            trust: if towards_hub { Trust::HubClients } else { Trust::Unknown },
+            renewal: Renewal::AtPercent(AGENTS_RENEW),
+            ..relation
+        })
+    };
+    match pages(cluster, &api, ListParams::default(), || PAGE, &format!("list {what}"), wanted).await {
+        Ok(relations) => inventory.relations = relations,
+        Err(failure) => {
+            let rule = Some(PolicyRule::new("list", "", "secrets", Some(namespace)));
+            inventory.unseen.push(Unreadable { what, failure, rule }.into());
+        }
+    }
+    inventory
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::certificate::to_pem_base64;
+
+    use super::*;
+    use crate::tls::material::certificates;
+
+    #[test]
+    fn the_settings_of_grpc_are_read() {
+        let certificate = rcgen::generate_simple_self_signed(vec!["hub".to_owned()]).unwrap().cert.der().to_vec();
+        let data = to_pem_base64(std::slice::from_ref(&certificate));
+        let config = format!("caData: {data}\nkeepAliveConfig: {{}}\ntoken: secret\nurl: hub.example:30090\n");
+        let GrpcConfig { url, pem } = read(&config).unwrap();
+        assert_eq!((url.as_str(), certificates(&pem.unwrap())), ("hub.example:30090", vec![certificate]));
+        assert!(read("token: x").is_none() && read(": [").is_none());
+    }
+}

@@ -1,0 +1,293 @@
+//! `kubectl ocm tls-check` of what needs no cluster: servers, also through proxies, files, stdin and kubeconfigs.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
+use cli_tests::{Cli, Run, binary};
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::Value;
+
+/// A TLS server, which nobody asks anything after the handshake.
+fn server() -> Proxy {
+    Proxy::start(Kind::Https, Manner::Connects)
+}
+
+#[track_caller]
+fn document(run: &Run) -> Value {
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
+}
+
+/// The ids of the findings of a document.
+fn ids(document: &Value) -> Vec<&str> {
+    document["findings"].as_array().into_iter().flatten().filter_map(|finding| finding["id"].as_str()).collect()
+}
+
+/// A certificate of the present for a host, and its key, both as PEM.
+fn certificate() -> (String, String) {
+    let key = KeyPair::generate().expect("a key is made");
+    let params = CertificateParams::new(vec!["hub.example".to_owned()]).expect("a host is a name");
+    let mut params = params;
+    let now = std::time::SystemTime::now();
+    let days = |days: u64| std::time::Duration::from_secs(days * 86_400);
+    (params.not_before, params.not_after) = ((now - days(10)).into(), (now + days(20)).into());
+    (params.self_signed(&key).expect("a certificate is made").pem(), key.serialize_pem())
+}
+
+#[test]
+fn a_server_is_verified_with_the_authority_that_is_named() {
+    let (server, other) = (server(), server());
+    let cli = Cli::new();
+    let (own, foreign) = (cli.write("own.pem", server.authority()), cli.write("other.pem", other.authority()));
+    let check = |file: &std::path::Path, words: &[&str]| {
+        let address = server.address();
+        let file = format!("--ca-file={}", file.display());
+        cli.run(["tls-check", &address, &file, "--output=json"].iter().chain(words))
+    };
+    let right = check(&own, &[]);
+    let seen = document(&right);
+    assert_eq!((right.exit, ids(&seen), &seen["verdict"]), (0, vec![], &"ok".into()), "{right}");
+    let handshake = &seen["inventory"]["relations"][0]["handshake"];
+    assert_eq!((&handshake["version"], &handshake["accepted"][0]), (&"TLS1.3".into(), &"TLS1.2".into()), "{right}");
+    let wrong = check(&foreign, &[]);
+    assert_eq!((wrong.exit, ids(&document(&wrong))), (3, vec!["OCM4001"]), "{wrong}");
+    let named = check(&own, &["--tls-server-name=hub.example"]);
+    assert_eq!((named.exit, ids(&document(&named))), (3, vec!["OCM4004"]), "{named}");
+    let modern = check(&own, &["--profile=modern"]);
+    assert_eq!((modern.exit, ids(&document(&modern))), (0, vec!["OCM4030"]), "a warning: {modern}");
+    let strict = check(&own, &["--profile=modern", "--fail-on=warning"]);
+    assert_eq!(strict.exit, 3, "{strict}");
+}
+
+#[test]
+fn nobody_vouches_for_a_stranger() {
+    let run = Cli::new().run(["tls-check", &server().address(), "--output=json"]);
+    assert_eq!((run.exit, ids(&document(&run))), (3, vec!["OCM4001"]), "{run}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_apart_from_a_wrong_one() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it has one");
+    let run = Cli::new().run(["tls-check", &nobody.to_string()]);
+    assert_eq!(run.exit, 4, "{run}");
+    assert!(run.stderr.contains("was not looked at") && run.stderr.contains("connection refused"), "{run}");
+    let lenient = Cli::new().run(["tls-check", &nobody.to_string(), "--fail-on=never"]);
+    assert_eq!(lenient.exit, 0, "{lenient}");
+}
+
+#[test]
+fn the_servers_of_a_kubeconfig_are_reached_through_its_proxies() {
+    for kind in [Kind::Http, Kind::Https, Kind::Socks] {
+        let (server, proxy) = (server(), Proxy::start(kind, Manner::Connects));
+        // An https proxy is verified with the authority of the server behind it.
+        let authorities = format!("{}{}", server.authority(), proxy.authority());
+        let port = server.address().rsplit_once(':').map(|(_, port)| port.to_owned()).expect("a port");
+        let (address, url) = (format!("hub.example:{port}"), proxy.url(CREDENTIALS));
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: hub\n  cluster:\n    server: https://{address}\n    \
+             tls-server-name: 127.0.0.1\n    proxy-url: \"{url}\"\n    certificate-authority-data: {}\n",
+            STANDARD.encode(authorities)
+        );
+        let cli = Cli::new();
+        let file = cli.write("hub.kubeconfig", &kubeconfig);
+        let run = cli.run(["tls-check", &file.display().to_string(), "--output=json"]);
+        let seen = document(&run);
+        assert_eq!((run.exit, ids(&seen)), (0, vec![]), "{kind:?}: {run}");
+        let handshake = &seen["inventory"]["relations"][0]["handshake"];
+        assert_eq!(handshake["proxy"], proxy.address(), "{run}");
+        // One for what it presents, and one for each older version.
+        assert_eq!(proxy.passed(), vec![address; 4], "{kind:?}");
+        assert!(!run.to_string().contains("s3cr"), "a password is shown: {run}");
+    }
+}
+
+#[test]
+fn files_and_stdin_are_read_and_keys_are_not_shown() {
+    let (certificate, key) = certificate();
+    let cli = Cli::new();
+    let file = cli.write("pair.pem", &format!("{certificate}{key}"));
+    let file = file.display().to_string();
+    let run = cli.run(["tls-check", &file, "--output=json"]);
+    let seen = document(&run);
+    assert_eq!((run.exit, ids(&seen)), (0, vec![]), "{run}");
+    assert_eq!(seen["inventory"]["relations"][0]["holdsKey"], true, "{run}");
+    let secret: String = key.lines().nth(1).expect("a key has lines").to_owned();
+    for output in ["table", "wide", "json", "yaml", "name", "prometheus"] {
+        let run = cli.run(["tls-check", &file, &format!("--output={output}")]);
+        assert!(run.exit == 0 && !run.to_string().contains(&secret), "{output}: {run}");
+    }
+    let foreign = KeyPair::generate().expect("a key is made").serialize_pem();
+    let file = cli.write("foreign.pem", &format!("{certificate}{foreign}"));
+    let run = cli.run(["tls-check", &file.display().to_string(), "--output=name"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (3, "OCM4011\n"), "{run}");
+
+    let mut command = cli.command(&binary("kubectl-ocm"));
+    command.args(["tls-check", "-", "--expires-in=30d", "--output=name"]);
+    let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    running.stdin.take().expect("it reads").write_all(certificate.as_bytes()).expect("it takes it");
+    let done = running.wait_with_output().expect("it ends");
+    assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stdout).as_ref()), (Some(3), "OCM4009\n"));
+}
+
+#[test]
+fn the_end_of_certificates_is_a_metric() {
+    let (certificate, _) = certificate();
+    let cli = Cli::new();
+    let file = cli.write("it.pem", &certificate);
+    let run = cli.run(["tls-check", &file.display().to_string(), "--output=prometheus", "--expires-in=50%"]);
+    assert_eq!(run.exit, 0, "two thirds are left: {run}");
+    let line = run.stdout.lines().find(|line| line.starts_with("ocm_tls_certificate_expiry_timestamp_seconds{"));
+    let (labels, value) = line.and_then(|line| line.rsplit_once(' ')).expect("there is one");
+    assert!(labels.contains("for=\"given\",part=\"own\",cluster=\"\""), "{labels}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let left = value.parse::<u64>().expect("a number") - now;
+    assert!((19 * 86_400..=20 * 86_400).contains(&left), "{left}");
+}
+
+/// A certificate for `hub.example` of the present, with this common name.
+fn named(common_name: &str) -> String {
+    let key = KeyPair::generate().expect("a key is made");
+    let mut params = CertificateParams::new(vec!["hub.example".to_owned()]).expect("a host is a name");
+    params.distinguished_name.push(rcgen::DnType::CommonName, common_name);
+    params.self_signed(&key).expect("a certificate is made").pem()
+}
+
+#[test]
+fn names_of_strangers_do_not_steer_the_terminal() {
+    let cli = Cli::new();
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}hub\r\nocm_tls_findings 0";
+    let (file, other) = (cli.write("evil.pem", &named(evil)), cli.write("ca.pem", server().authority()));
+    let file = file.display().to_string();
+    let ca = format!("--ca-file={}", other.display());
+    for output in ["table", "wide", "prometheus", "name"] {
+        let run = cli.run(["tls-check", &file, &ca, "--expires-in=100%", &format!("--output={output}")]);
+        assert_eq!(run.exit, 3, "{run}");
+        let text = format!("{}{}", run.stdout, run.stderr);
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\r', '\u{202e}']), "{output}: {text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("ocm_tls_findings 0")), "{output}: {text:?}");
+        assert!(output == "name" || text.contains("owned"), "{output}: {text:?}");
+    }
+}
+
+#[test]
+fn credentials_in_addresses_are_not_shown() {
+    let cli = Cli::new();
+    let kubeconfig = "apiVersion: v1\nkind: Config\nclusters:\n- name: a\n  cluster: {server: 'https://me:canary@hub.example:1'}\n\
+                      - name: b\n  cluster: {server: 'https://127.0.0.1:1', proxy-url: 'http://me:canary@127.0.0.1:1'}\nusers:\n\
+                      - name: u\n  user: {token: canary, client-key-data: Y2FuYXJ5}\n";
+    let file = cli.write("kubeconfig", kubeconfig).display().to_string();
+    let typed = cli.run(["tls-check", "https://me:canary@hub.example:1"]);
+    assert!(typed.exit == 2 && !typed.to_string().contains("canary"), "{typed}");
+    for output in ["table", "json"] {
+        let run = cli.run(["tls-check", &file, &format!("--output={output}")]);
+        assert_eq!(run.exit, 4, "{run}");
+        assert!(!run.to_string().contains("canary") && !run.to_string().contains("Y2FuYXJ5"), "{run}");
+    }
+}
+
+#[test]
+fn a_kubeconfig_says_who_is_trusted_and_what_it_says_counts() {
+    let (server, other) = (server(), server());
+    let cli = Cli::new();
+    let check = |lines: &str| {
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: hub\n  cluster:\n    server: https://{}\n{lines}",
+            server.address()
+        );
+        let file = cli.write("hub.kubeconfig", &kubeconfig);
+        cli.run(["tls-check", &file.display().to_string(), "--output=json", "--fail-on=warning"])
+    };
+    let data = |pem: &str| format!("    certificate-authority-data: {}\n", STANDARD.encode(pem));
+    let broken = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
+    let own = server.authority();
+    for (lines, exit, found) in [
+        (data(own), 0, vec![]),
+        // Go passes over what it cannot read.
+        (data(&format!("{broken}{own}")), 0, vec![]),
+        (data(other.authority()), 3, vec!["OCM4001"]),
+        (data(broken), 3, vec!["OCM4001"]),
+        (data("hello"), 3, vec!["OCM4001"]),
+        ("    insecure-skip-tls-verify: true\n".to_owned(), 3, vec!["OCM4001"]),
+        ("    certificate-authority-data: '%'\n".to_owned(), 4, vec![]),
+        ("    certificate-authority: not-there.pem\n".to_owned(), 4, vec![]),
+        (String::new(), 3, vec!["OCM4001"]),
+        (format!("{}    tls-server-name: hub.example\n", data(own)), 3, vec!["OCM4004"]),
+    ] {
+        let run = check(&lines);
+        let seen = document(&run);
+        assert_eq!((run.exit, ids(&seen)), (exit, found), "{lines}: {run}");
+        // Whom nobody verifies, nobody refuses.
+        let severity = if lines.contains("insecure") { "warning" } else { "error" };
+        assert!(seen["findings"].as_array().into_iter().flatten().all(|one| one["severity"] == severity), "{run}");
+    }
+}
+
+#[test]
+fn a_list_of_authorities_is_judged_one_by_one() {
+    let cli = Cli::new();
+    let mut params = CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    (params.not_before, params.not_after) = (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(2021, 1, 1));
+    let key = KeyPair::generate().expect("a key is made");
+    let expired = params.self_signed(&key).expect("a certificate is made").pem();
+    let file = cli.write("bundle.pem", &format!("{}{expired}", server().authority()));
+    let run = cli.run(["tls-check", &file.display().to_string(), "--output=name"]);
+    assert_eq!((run.exit, run.stdout.as_str()), (3, "OCM4002\n"), "{run}");
+}
+
+#[test]
+fn a_server_that_says_nothing_ends_in_time_and_many_are_asked_at_once() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = silent.local_addr().expect("it has one");
+    let clusters: String =
+        (0..8).map(|n| format!("- name: c{n}\n  cluster: {{server: 'https://{address}'}}\n")).collect();
+    let cli = Cli::new();
+    let file = cli.write("many", &format!("apiVersion: v1\nkind: Config\nclusters:\n{clusters}"));
+    let begin = std::time::Instant::now();
+    let run = cli.run(["tls-check", &file.display().to_string(), "--output=json"]);
+    assert_eq!((run.exit, document(&run)["unseen"].as_array().map(Vec::len)), (4, Some(8)), "{run}");
+    assert!(begin.elapsed() < std::time::Duration::from_secs(25), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn what_is_known_is_suppressed_and_findings_lead_to_their_page() {
+    let (server, other) = (server(), server());
+    let cli = Cli::new();
+    let ca = format!("--ca-file={}", cli.write("other.pem", other.authority()).display());
+    let check = |words: &[&str]| cli.run([&["tls-check", &server.address(), &ca], words].concat());
+    let found = check(&[]);
+    assert_eq!(found.exit, 3, "{found}");
+    assert!(found.stdout.contains("  next: ") && found.stderr.contains("troubleshoot --explain OCM4001"), "{found}");
+    let page = cli.run(["troubleshoot", "--explain", "OCM4001"]);
+    assert!(page.exit == 0 && page.stdout.starts_with("# OCM4001 issuer-is-trusted\n"), "{page}");
+    let known = check(&["--suppress=OCM4001=2999-12-31,replaced soon", "--output=json"]);
+    assert_eq!((known.exit, ids(&document(&known))), (0, vec![]), "{known}");
+    assert_eq!(document(&known)["suppressed"][0]["reason"], "replaced soon", "{known}");
+    let ended = check(&["--suppress=OCM4001=2020-12-31,replaced soon"]);
+    assert_eq!(ended.exit, 3, "{ended}");
+    let unknown = check(&["--suppress=OCM4999=2999-12-31,x"]);
+    assert!(unknown.exit == 2 && unknown.stderr.contains("there is no check OCM4999"), "{unknown}");
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_a_sentence() {
+    let cli = Cli::new();
+    let file = cli.write("text", "hello");
+    let file = file.display().to_string();
+    for (words, sentence) in [
+        (vec!["nowhere"], "is neither a file that is there, nor HOST:PORT"),
+        (vec!["secret/x"], "names no Secret"),
+        (vec![file.as_str()], "holds neither certificates as PEM nor a kubeconfig"),
+        (vec!["a:1", "--expires-in=soon"], "neither a time such as 30d"),
+        (vec!["a:1", "--interval=0"], "longer than none"),
+        (vec!["a:1", "--ca-file=nowhere"], "the file of --ca-file, cannot be used"),
+        (vec!["--ca-file=nowhere"], "<TARGET>"),
+        (vec!["a:1", "--expires-in=-1%"], "neither a time such as 30d"),
+    ] {
+        let run = cli.run(["tls-check"].iter().chain(&words));
+        assert_eq!(run.exit, 2, "{words:?}: {run}");
+        assert!(run.stdout.is_empty() && run.stderr.contains(sentence), "{words:?}: {run}");
+    }
+}
