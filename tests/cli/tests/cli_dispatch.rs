@@ -36,9 +36,9 @@ fn versions_of_everything_in_one_folder() {
 #[test]
 fn a_verb_of_somebody_else_is_found_on_path() {
     let cli = Cli::new();
-    third_party(&cli, "tools", "tls_check");
+    third_party(&cli, "tools", "node_drain");
     let cli = with_path(cli, "tools");
-    check!("dispatch-third-party", cli, cli.run(["tls-check", "--flag", "word"]));
+    check!("dispatch-third-party", cli, cli.run(["node-drain", "--flag", "word"]));
     check!("dispatch-third-party-in-help", cli, cli.run(["--help"]));
 }
 
