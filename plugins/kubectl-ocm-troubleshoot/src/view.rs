@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(lines[from], format!("{}text", lines[until]), "{text}");
         assert_eq!(until - from, 2, "one command: {text}");
         assert_eq!(pasted(lines[from + 1]), wanted);
-        let json = value(&snapshot, &report.findings[0]);
+        let json = contexts(&snapshot).document(&report.findings[0]);
         assert_eq!(pasted(json["next"][1].as_str().unwrap()), wanted);
     }
 

@@ -186,6 +186,13 @@ fn a_bundle_gives_the_same_report_elsewhere_in_every_format() {
     assert!(junit.stdout.contains("<system-out>error: OCM3101:c0007: the agent has not been heard of"), "{junit}");
     let sarif: Value = serde_json::from_str(&from(&["-o", "sarif"]).stdout).expect("JSON");
     assert_eq!(sarif["runs"][0]["results"].as_array().map(Vec::len), Some(10));
+    // Nothing in it is loaded or run.
+    let html = from(&["-o", "html"]).stdout;
+    assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"), "{html}");
+    assert!(["<script", "src=", "href=", "url("].iter().all(|word| !html.contains(word)), "{html}");
+    assert!(html.contains("OCM3101 <span class=\"severity\">error</span>: the agent has not been heard of"), "{html}");
+    assert_eq!(html.matches("<ol class=\"chain\">").count(), 10, "the chains of those that are not well");
+    assert_eq!(html.matches("aria-current=\"step\"").count(), 10, "{html}");
     let markdown = from(&["-o", "markdown"]).stdout;
     assert!(markdown.contains("### OCM3101 error: `the agent has not been heard of"), "{markdown}");
     assert!(markdown.starts_with("**`1000 clusters: 990 joined and available, 10 not`**\n"), "{markdown}");
