@@ -200,13 +200,11 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         options.hub_cluster_arn = cluster.context.clone().filter(|context| context.starts_with("arn:aws:eks:"));
     }
     let request = flow::Request { options, mode: view.mode(), wait: wait.then_some(timeout) };
-    let installed = match flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await {
-        Ok(installed) => installed,
-        Err(failure) => {
-            return Err(Troubleshoot::new(client.words()).explain(words::failure(failure), &[], &*ui).await);
-        }
-    };
-    view::finish(&view, &ui, &cluster, installed)
+    let installed = flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await;
+    match installed.map_err(words::failure).and_then(|installed| view::finish(&view, &ui, &cluster, installed)) {
+        Err(failure) => Err(Troubleshoot::new(client.words()).explain(failure, &[], &*ui).await),
+        done => done,
+    }
 }
 
 fn registry_of(text: &str) -> Result<String, Failure> {

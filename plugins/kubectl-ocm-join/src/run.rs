@@ -112,15 +112,15 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         internal,
         adopt_namespace,
     };
-    let joined = match join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await {
-        Ok(joined) => joined,
+    let name = &request.settings.name;
+    let joined = join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await;
+    match joined.and_then(|joined| view::finish(&view, &ui, name, joined)) {
         Err(failure) => {
             let flags = client.words().map(|words| words.into_iter().chain(hub.words()).collect());
-            let name = std::slice::from_ref(&request.settings.name);
-            return Err(Troubleshoot::new(flags).explain(failure, name, ui.as_ref()).await);
+            Err(Troubleshoot::new(flags).explain(failure, std::slice::from_ref(name), ui.as_ref()).await)
         }
-    };
-    view::finish(&view, &ui, &request.settings.name, joined)
+        done => done,
+    }
 }
 
 /// What was typed about the hub.

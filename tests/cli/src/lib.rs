@@ -43,10 +43,17 @@ impl Run {
     /// # Panics
     /// When it cannot be started.
     pub fn of(command: &mut Command) -> Self {
-        let done = command
-            .stdin(Stdio::null())
-            .output()
-            .unwrap_or_else(|error| panic!("cannot start {}: {error}", command.get_program().display()));
+        command.stdin(Stdio::null());
+        let mut done = command.output();
+        // A program that a test has just written is still open in children that other tests start in that moment.
+        for _ in 0..100 {
+            if !done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            done = command.output();
+        }
+        let done = done.unwrap_or_else(|error| panic!("cannot start {}: {error}", command.get_program().display()));
         Self {
             exit: done.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&done.stdout).into_owned(),

@@ -4,13 +4,14 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, canaries, kubectl_ocm, object, resource_versions, run, until};
+use e2e_tests::{Said, canaries, kubectl_ocm, object, resource_versions, run, until, until_within};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
 };
@@ -19,6 +20,8 @@ use serde_json::{Value, json};
 const HUB: &str = "open-cluster-management-hub";
 const AGENTS: &str = "open-cluster-management-agent";
 const OPERATOR: &str = "open-cluster-management";
+/// How long pods may take to end.
+const GONE: Duration = Duration::from_secs(120);
 
 fn check(kubeconfig: &Path, flags: &[&str]) -> (Said, Value) {
     let said = run(kubectl_ocm("tls-check", kubeconfig).arg("--output=json").args(flags));
@@ -190,6 +193,15 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
         [(OPERATOR, "klusterlet"), (AGENTS, "klusterlet-registration-agent"), (AGENTS, "klusterlet-work-agent")]
     {
         scaled(&cluster, namespace, deployment, 0);
+    }
+    // A pod that still ends would put things right.
+    for namespace in [OPERATOR, AGENTS] {
+        let pods = || cluster.kubectl(&["get", "pods", "--namespace", namespace, "--output=name"]).unwrap_or_default();
+        until_within(GONE, "the pods are gone", pods, || {
+            cluster
+                .kubectl(&["get", "pods", "--namespace", namespace, "--output=name"])
+                .is_ok_and(|pods| pods.is_empty())
+        });
     }
     let access = hub_access(hub);
     let is = |what: &str, wanted: &[&str]| {
