@@ -124,7 +124,7 @@ fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
     let said = run(kubectl_ocm("accept", hub.kubeconfig()).args(["nobody", "--wait", "--timeout=5s"]));
     assert_eq!(said.code, Some(124), "{said:?}");
     assert!(said.stderr.contains("nobody: stopped at step 4 of 9: the hub has no managed cluster"), "{said:?}");
-    assert!(said.stderr.contains("kubectl ocm troubleshoot nobody --kubeconfig="), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm troubleshoot nobody shows the evidence"), "{said:?}");
     let request = object(hub, &["csr", "--selector", &format!("open-cluster-management.io/cluster-name={name}")]);
     let request = request.pointer("/items/0/metadata/name").and_then(Value::as_str).expect("a request").to_owned();
     kubectl(hub, &["certificate", "deny", &request]);
