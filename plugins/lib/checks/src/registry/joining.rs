@@ -340,9 +340,9 @@ fn nobody_renews(facts: &Facts<'_>) -> bool {
 }
 
 fn seen(facts: &Facts<'_>, request: &Request) -> String {
-    let key = request.fingerprint().unwrap_or_else(|| "an unreadable key".to_owned());
+    let key = request.fingerprint().map_or_else(|| "its key cannot be read".to_owned(), |key| format!("key {key}"));
     format!(
-        "request {:?}: {}, {} old, asked by {:?}, key {key}",
+        "request {:?}: {}, {} old, asked by {:?}, {key}",
         request.name,
         request.state,
         facts.ago(request.created),
