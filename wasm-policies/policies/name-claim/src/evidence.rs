@@ -77,8 +77,8 @@ pub(crate) fn queries(builder: ManifestBuilder) -> ManifestBuilder {
         .needs_of_cluster(CLUSTERS, EvidenceSource::Clusters, NAME, &CLUSTER_FIELDS)
         .needs_of_cluster(CSRS, EvidenceSource::Csrs, "/clusters", &CSR_FIELDS)
         .needs_of_cluster(NAMESPACES, EvidenceSource::Namespaces, NAME, &[LABEL, CREATED])
-        .needs_of_cluster(ROLES, roles, LABEL, &[CREATED])
         .needs_of_cluster(NOTED, EvidenceSource::Registrations, "/cluster", &["/clusterUid", "/until"])
+        .needs_of_cluster(ROLES, roles, LABEL, &[CREATED])
         .needs_of_cluster(USED, used, NAME, &[])
 }
 
