@@ -1,6 +1,6 @@
 //! Words of others, made short and harmless.
 
-use ocm_core::token::shell;
+use ocm_core::token::{is_visible, shell};
 
 /// What stands for a value that no command can be given.
 const UNSAYABLE: &str = "NAME";
@@ -39,15 +39,6 @@ fn quoted(word: &str) -> String {
         }
     }
     text + "'"
-}
-
-/// Whether the standard library leaves the character as it is within a text: it can be seen, or belongs to the one before
-/// it as accents do.
-fn is_visible(c: char) -> bool {
-    if c.is_ascii() {
-        return !c.is_ascii_control();
-    }
-    String::from_iter(['a', c]).escape_debug().nth(1) == Some(c)
 }
 
 /// Names with commas between.

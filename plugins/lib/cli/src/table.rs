@@ -1,6 +1,7 @@
 //! Tables as kubectl prints them: capital headings, columns by spaces, no lines.
 
 use comfy_table::{ContentArrangement, presets};
+use ocm_core::token::is_visible;
 
 /// Rows under headings.
 pub struct Table {
@@ -47,15 +48,6 @@ pub fn clean(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Whether the standard library leaves the character as it is within a text: it can be seen, or belongs to the one before
-/// it as accents do.
-fn is_visible(c: char) -> bool {
-    if c.is_ascii() {
-        return !c.is_ascii_control();
-    }
-    String::from_iter(['a', c]).escape_debug().nth(1) == Some(c)
 }
 
 #[cfg(test)]

@@ -308,6 +308,15 @@ impl JoinCommand {
     }
 }
 
+/// Whether the standard library leaves the character as it is within a text: it can be seen, or belongs to the one before
+/// it as accents do.
+pub fn is_visible(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    String::from_iter(['a', c]).escape_debug().nth(1) == Some(c)
+}
+
 /// Quotes a word for a shell if it needs that.
 pub fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
