@@ -74,7 +74,14 @@ impl Troubleshoot {
             return failure;
         }
         let found = self.look(clusters, narrator).await;
-        let failure = found.lines.into_iter().fold(failure, Failure::because);
+        // A wait that tells which object it waits for knows as much of it, by its kind and name.
+        let known = |line: &str| {
+            let object = line.split_once(": ").map_or(line, |(_, summary)| summary).split(' ').take(2);
+            let object = object.collect::<Vec<_>>().join(" ");
+            failure.causes.iter().any(|told| told.strip_prefix(&object).is_some_and(|rest| rest.starts_with(':')))
+        };
+        let lines: Vec<String> = found.lines.into_iter().filter(|line| !known(line)).collect();
+        let failure = lines.into_iter().fold(failure, Failure::because);
         found.next.into_iter().fold(failure, |failure, next| {
             let known = failure.hints.iter().any(|hint| crate::words(hint) == next);
             if known { failure } else { failure.hint(next) }

@@ -221,12 +221,13 @@ pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
     match health {
         Health::Ready => None,
         Health::NotYet { because } | Health::Stuck { because } => {
-            let first = because.split("; ").next().unwrap_or(because);
+            // How many pods are ready comes first, and then what holds the worst of them up.
+            let cause = because.split("; ").take(2).last().unwrap_or(because);
             // What is on its way may only need time.
             let severity = if matches!(health, Health::Stuck { .. }) { Severity::Error } else { Severity::Warning };
-            let found = finding(format!("Deployment {namespace}/{name} is not ready: {first}"));
+            let found = finding(format!("Deployment {namespace}/{name} is not ready: {cause}"));
             let found = Finding { severity, ..found };
-            let found = because.split("; ").skip(1).fold(found, Finding::seen);
+            let found = because.split("; ").filter(|part| *part != cause).fold(found, Finding::seen);
             Some(look(found, side, namespace, name))
         }
     }
