@@ -43,8 +43,8 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
     if programs.is_empty() {
         println!("\nThe build is broken, so nothing else can be told.");
     } else {
-        report.tests("layers, contracts, documents", &contracts, 1);
-        report.tests("tests without clusters", &others, 1);
+        report.tests("layers, contracts, documents", &[Lanes::one(contracts)]);
+        report.tests("tests without clusters", &[Lanes::one(others)]);
         report.step("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
         report.documentation();
     }
@@ -56,8 +56,10 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         }
         report.deny();
         if !programs.is_empty() {
-            let lanes = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
-            report.tests("tests on real clusters", &with_clusters, lanes);
+            let count = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
+            let (waiting, busy) =
+                with_clusters.into_iter().partition(|program| WAITING.contains(&program.target.as_str()));
+            report.tests("tests on real clusters", &[Lanes { programs: busy, count }, Lanes::one(waiting)]);
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
     }
@@ -75,6 +77,8 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 /// How many processors the clusters of one program keep busy.
 const PROCESSORS: usize = 2;
+/// Programs that wait most of their time, for certificates that end or agents that look again: they have a lane of their own.
+const WAITING: [&str; 2] = ["test e2e_expiry", "test e2e_troubleshoot"];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
@@ -97,6 +101,19 @@ impl Program {
             command.env(cli_tests::BINARIES, binaries);
         }
         command
+    }
+}
+
+/// Programs that wait for each other in so many lanes.
+struct Lanes<'a> {
+    programs: Vec<&'a Program>,
+    count: usize,
+}
+
+impl<'a> Lanes<'a> {
+    /// One program after the other.
+    const fn one(programs: Vec<&'a Program>) -> Self {
+        Self { programs, count: 1 }
     }
 }
 
@@ -130,16 +147,17 @@ impl Report {
         if good { programs } else { Vec::new() }
     }
 
-    /// Runs programs of tests, so many at once, and shows what each says when it has ended.
-    fn tests(&mut self, name: &str, programs: &[&Program], lanes: usize) {
-        let packages: BTreeSet<&str> = programs.iter().map(|program| program.package.as_str()).collect();
+    /// Runs programs of tests, all lanes at once, and shows what each says when it has ended.
+    fn tests(&mut self, name: &str, all: &[Lanes<'_>]) {
+        let programs = all.iter().flat_map(|lanes| &lanes.programs);
+        let packages: BTreeSet<&str> = programs.map(|program| program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
-            let queue = Mutex::new(programs.iter());
+            let queues: Vec<_> = all.iter().map(|lanes| (Mutex::new(lanes.programs.iter()), lanes.count)).collect();
             thread::scope(|scope| {
-                let (ended, all) = mpsc::channel();
-                for _ in 0..lanes {
-                    let (queue, ended) = (&queue, ended.clone());
+                let (ended, results) = mpsc::channel();
+                for queue in queues.iter().flat_map(|(queue, count)| std::iter::repeat_n(queue, *count)) {
+                    let ended = ended.clone();
                     scope.spawn(move || {
                         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
                         while let Some(program) = next() {
@@ -156,7 +174,7 @@ impl Report {
                 }
                 drop(ended);
                 let mut good = true;
-                for (program, lines, ended, took) in all {
+                for (program, lines, ended, took) in results {
                     println!("\n--- {}: {} ({:.0} s)", program.package, program.target, took.as_secs_f32());
                     lines.iter().for_each(|line| report.count(line));
                     good &= ended?;
