@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ocm_checks::finding::Severity;
+use ocm_cli::DryRunArg;
 use ocm_cli::findings::SuppressArgs;
+use ocm_dump::Side;
 use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the command is, for its help.
@@ -14,8 +16,8 @@ pub(crate) fn about() -> clap::Command {
         .long_about(
             "Say why a cluster is not joined, or does not stay joined: where in the chain of nine steps it stands, what was \
              seen, why, and the next command.\n\n\
-             It looks at the hub, at the managed cluster, or at both, and changes nothing. What follows from something else is \
-             listed under its cause: one cause is one finding.",
+             It looks at the hub, at the managed cluster, or at both, and changes nothing without --fix. What follows from \
+             something else is listed under its cause: one cause is one finding.",
         )
         .after_help(EXAMPLES)
 }
@@ -37,19 +39,35 @@ Examples:
   # All clusters of a hub, grouped by what is wrong
   kubectl ocm troubleshoot --all-clusters --context hub
 
+  # Stay, and be told what changes
+  kubectl ocm troubleshoot --all-clusters --context hub --watch
+
   # What a finding means, and all checks
   kubectl ocm troubleshoot --explain OCM2109
   kubectl ocm troubleshoot --list
+
+  # Mend what can be mended safely: first see how, then do it
+  kubectl ocm troubleshoot c1 --context c1 --hub-context hub --fix --dry-run
+  kubectl ocm troubleshoot c1 --context c1 --hub-context hub --fix
+
+  # Only findings of one check, in a script
+  kubectl ocm troubleshoot --context c1 --fix=OCM2116 --yes
 
   # Take it elsewhere: Secrets are reduced to names and sizes; log lines may still tell more than others should know
   kubectl ocm troubleshoot c1 --context c1 --hub-context hub --bundle c1.json
   kubectl ocm troubleshoot --from c1.json
 
+  # From what somebody else has taken: must-gathers, or files of kubectl of whole kinds
+  kubectl ocm troubleshoot c1 --from must-gather-hub.tar.gz --from must-gather-c1/
+  kubectl get managedclusters,csr,leases,namespaces,deployments,pods -A -o yaml > hub.yaml
+  kubectl ocm troubleshoot c1 --from hub.yaml
+
   # In a pipeline
   kubectl ocm troubleshoot --all-clusters --context hub -o junit --fail-on warning > report.xml
 
 Exit codes: 0 nothing was found, 1 failed, 2 usage, 3 something was found, 4 nothing was found, but
-not everything could be checked, 124 --wait ended before all was well, 130 interrupted.";
+not everything could be checked, 124 --wait ended before all was well, 130 interrupted. With --fix
+they are of the look after the changes; 1 also if a change failed, 3 also if the answer was no.";
 
 /// Arguments of `kubectl ocm troubleshoot`.
 #[derive(Args, Clone, Debug)]
@@ -72,19 +90,39 @@ pub(crate) struct TroubleshootArgs {
     /// How long --wait may take
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
+    /// Look again and again, and tell what has changed: as table, wide or jsonl
+    #[arg(short, long, conflicts_with_all = ["wait", "from", "bundle", "fix", "list", "explain"])]
+    pub(crate) watch: bool,
+    /// Time between two looks of --watch
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub(crate) interval: String,
+
+    /// Mend findings of checks that can be mended safely, or of the named ones of them; says how, and asks
+    #[arg(long, value_name = "ID", num_args = 0.., require_equals = true, value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["from", "bundle"])]
+    pub(crate) fix: Option<Vec<String>>,
+    /// With --fix: do not ask
+    #[arg(short, long, requires = "fix")]
+    pub(crate) yes: bool,
+    /// With --fix: show what would be done and change nothing. client decides here and only reads, server lets the clusters check
+    /// it too
+    #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
+    #[arg(require_equals = true, requires = "fix", conflicts_with = "wait")]
+    pub(crate) dry_run: DryRunArg,
 
     /// Write what was seen to a file for others, without values of Secrets
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) bundle: Option<PathBuf>,
-    /// Judge what a bundle holds instead of looking at clusters; - reads stdin
-    #[arg(long, value_name = "FILE")]
-    pub(crate) from: Option<PathBuf>,
+    /// Judge what a bundle, a must-gather or files of kubectl hold instead of looking at clusters: a file, an archive or a
+    /// folder, - for stdin, with hub= or managed= before it where its objects do not tell (repeatable)
+    #[arg(long, value_name = "[SIDE=]PATH")]
+    pub(crate) from: Vec<Source>,
 
     /// Print the table of all checks
-    #[arg(long, conflicts_with_all = ["explain", "from", "bundle", "clusters", "all_clusters"])]
+    #[arg(long, conflicts_with_all = ["explain", "from", "bundle", "fix", "clusters", "all_clusters"])]
     pub(crate) list: bool,
     /// Print the page of a check
-    #[arg(long, value_name = "ID", conflicts_with_all = ["from", "bundle", "clusters", "all_clusters"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["from", "bundle", "fix", "clusters", "all_clusters"])]
     pub(crate) explain: Option<String>,
 
     /// Format of stdout
@@ -94,6 +132,24 @@ pub(crate) struct TroubleshootArgs {
     pub(crate) hub: HubArgs,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
+}
+
+/// A file, an archive or a folder, and which cluster it was taken from, if that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) side: Option<Side>,
+    pub(crate) path: PathBuf,
+}
+
+impl From<&str> for Source {
+    fn from(text: &str) -> Self {
+        let (side, path) = match text.split_once('=') {
+            Some(("hub", path)) => (Some(Side::Hub), path),
+            Some(("managed", path)) => (Some(Side::Managed), path),
+            _ => (None, text),
+        };
+        Self { side, path: PathBuf::from(path) }
+    }
 }
 
 /// Which findings make the exit code 3.

@@ -1,17 +1,16 @@
 //! Files with what was seen.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use ocm_checks::judge::Report;
 use ocm_checks::snapshot::{FORMAT, HubSide, ManagedSide, Observed, Snapshot};
 use ocm_core::Failure;
+use ocm_dump::LARGEST;
 use serde::{Deserialize, Serialize};
 
 /// The kind of document.
 const KIND: &str = "TroubleshootBundle";
-/// The most that is read: bytes. How deep a document goes is the parser's to limit.
-const LARGEST: u64 = 64 << 20;
 /// How many objects a bundle may have: small ones take more room when they are read than in the file.
 const MOST: usize = 200_000;
 
@@ -25,8 +24,13 @@ struct Written<'a> {
 
 #[derive(Deserialize)]
 struct Kept {
-    kind: String,
     snapshot: Snapshot,
+}
+
+/// What tells a bundle from other documents.
+#[derive(Deserialize)]
+struct Head {
+    kind: String,
 }
 
 /// Writes a bundle that only its owner may read. A file that is there stays as it is. Returns why it will not be read again,
@@ -93,38 +97,28 @@ fn of_managed(managed: &ManagedSide) -> usize {
     length(&managed.leases) + length(&managed.klusterlets) + length(&managed.terminating) + agents.sum::<usize>()
 }
 
-/// Reads a bundle, from stdin if the file is called `-`.
-pub(crate) fn read(path: &Path) -> Result<Snapshot, Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::usage(format!("cannot read {}", path.display())).because(error);
-    let mut text = Vec::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut text)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut text))
-    };
-    read.map_err(|error| failed(&error))?;
-    let too_large = |why: String| {
-        failed(&why).hint("bundles of single clusters are small: kubectl ocm troubleshoot CLUSTER --bundle FILE")
-    };
-    if let Some(why) = is_large(text.len() as u64) {
-        return Err(too_large(why));
-    }
+/// Whether a text is a bundle.
+pub(crate) fn is_bundle(text: &[u8]) -> bool {
+    serde_json::from_slice::<Head>(text).is_ok_and(|head| head.kind == KIND)
+}
+
+/// Reads a bundle. How deep a document goes is the parser's to limit.
+pub(crate) fn read(name: &str, text: &[u8]) -> Result<Snapshot, Failure> {
+    let failed = |why: &dyn std::fmt::Display| Failure::usage(format!("cannot read {name}")).because(why);
     let not_ours = |error: &dyn std::fmt::Display| {
-        Failure::usage(format!("{} is not a bundle of kubectl ocm troubleshoot", path.display()))
+        Failure::usage(format!("{name} is not a bundle of this kubectl ocm troubleshoot"))
             .because(error)
             .hint("write one with: kubectl ocm troubleshoot CLUSTER --bundle FILE")
     };
-    let kept: Kept = serde_json::from_slice(&text).map_err(|error| not_ours(&error))?;
-    if kept.kind != KIND {
-        return Err(not_ours(&format!("its kind is {:?}", kept.kind)));
-    }
+    let kept: Kept = serde_json::from_slice(text).map_err(|error| not_ours(&error))?;
     if kept.snapshot.format > FORMAT {
         let newer = format!("it has format {}, and this program reads up to {FORMAT}", kept.snapshot.format);
         return Err(not_ours(&newer));
     }
     if let Some(why) = has_many(&kept.snapshot) {
-        return Err(too_large(why));
+        return Err(
+            failed(&why).hint("bundles of single clusters are small: kubectl ocm troubleshoot CLUSTER --bundle FILE")
+        );
     }
     Ok(kept.snapshot)
 }

@@ -64,7 +64,10 @@ pub(crate) fn report(snapshot: &Snapshot, report: &Report) -> String {
             }
             body {
                 h1 { "kubectl ocm troubleshoot" }
-                p.faint { "Observed at " (snapshot.observed.0.to_string()) }
+                @match &snapshot.clock {
+                    Some(clock) => { p.faint { "As of " (clean(clock)) } }
+                    None => { p.faint { "Observed at " (snapshot.observed.0.to_string()) } }
+                }
                 @for line in view::headlines(report) { p { strong { (clean(&line)) } } }
                 @if !drawn.is_empty() {
                     h2 { "Where the clusters stand" }

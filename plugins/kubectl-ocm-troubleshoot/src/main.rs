@@ -5,9 +5,12 @@ use std::process::ExitCode;
 mod args;
 mod bundle;
 mod ci;
+mod files;
+mod fix;
 mod html;
 mod run;
 mod view;
+mod watch;
 
 fn main() -> ExitCode {
     ocm_cli::run_main("kubectl-ocm-troubleshoot", args::about(), run::run)

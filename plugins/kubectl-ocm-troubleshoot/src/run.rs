@@ -1,24 +1,24 @@
 //! From arguments to a report.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ocm_checks::facts::Facts;
 use ocm_checks::finding::Id;
 use ocm_checks::judge::{Report, Unknown, judge};
 use ocm_checks::registry::check;
 use ocm_checks::snapshot::{Probe, Snapshot};
+use ocm_checks::suppress::Suppression;
 use ocm_cli::Ui;
-use ocm_core::name::is_cluster_name;
-use ocm_core::{Event, Exit, Failure, Narrator, Reason, duration, nearest};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason, duration, nearest};
 use ocm_flows::troubleshoot::{Sides, observe, side_of};
 use ocm_kube::{Connection, HubArgs, connect};
 
 use crate::args::{FailOn, TroubleshootArgs};
-use crate::{bundle, view};
+use crate::{bundle, files, fix, view, watch};
 
-/// Time between two looks of --wait.
-const PAUSE: Duration = Duration::from_secs(3);
+/// Time between two looks.
+pub(crate) const PAUSE: Duration = Duration::from_secs(3);
 /// How long it goes by what the hub has answered to the credentials of agents: a token is not sent with every look.
 const PROBES: Duration = Duration::from_secs(30);
 
@@ -30,6 +30,11 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
         suppress,
         wait,
         timeout,
+        watch: is_watched,
+        interval,
+        fix,
+        yes,
+        dry_run,
         bundle: file,
         from,
         list,
@@ -47,35 +52,40 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     }
     let suppressions = suppress.read()?;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
-    if let Some(from) = from {
-        let mut snapshot = bundle::read(&from)?;
+    if !from.is_empty() {
+        let mut snapshot = files::read(&from, clusters, all_clusters, &ui).await?;
         name_contexts(&mut snapshot, client.context, hub.hub_context);
-        if !clusters.is_empty() {
-            within(&snapshot, &clusters)?;
-            snapshot.clusters = clusters;
-        }
         let report = judge(&snapshot, &suppressions);
         view::report(&ui, output, fail_on, &snapshot, &report)?;
         if view::lacks_context(output, &snapshot, &report) {
             ui.tell(Event::note(
-                "the commands name no context, for the bundle was made elsewhere: name yours with --context and --hub-context",
+                "the commands name no context, for what was read was taken elsewhere: name yours with --context and --hub-context",
             ));
         }
         return Ok(exit(&report, fail_on));
     }
-    let sides = sides(&client.connection()?, &hub, &ui).await?;
+    let interval = is_watched.then(|| watch::interval(&interval, output)).transpose()?;
+    let wanted = fix.map(|ids| fix::wanted(&ids, output)).transpose()?;
+    let looks = Looks {
+        sides: sides(&client.connection()?, &hub, &ui).await?,
+        clusters,
+        all_clusters,
+        suppressions,
+        probed: RefCell::default(),
+        ui: ui.clone(),
+    };
+    if let Some(interval) = interval {
+        return watch::run(&looks, interval, output, fail_on, &ui).await;
+    }
+    if let Some((only, format)) = wanted {
+        let dry_run = DryRun::from(dry_run);
+        let request = fix::Request { only, yes, dry_run, format, output, fail_on, wait: wait.then_some(timeout) };
+        return fix::run(&looks, &request, &ui).await;
+    }
     // None: later than any time that can be told.
     let until = Instant::now().checked_add(timeout);
-    let mut probed: Option<(Instant, Vec<Probe>)> = None;
     let (snapshot, report, exit) = loop {
-        let known = probed.as_ref().filter(|(at, probes)| at.elapsed() < PROBES && !probes.is_empty());
-        let known = known.map(|(_, probes)| probes.clone());
-        let is_asked = known.is_none();
-        let snapshot: Snapshot = observe(&sides, &clusters, all_clusters, known, ui.clone()).await?;
-        if is_asked {
-            probed = Some((Instant::now(), snapshot.probes.clone()));
-        }
-        let report = judge(&snapshot, &suppressions);
+        let (snapshot, report) = looks.look().await?;
         let exit = exit(&report, fail_on);
         if !wait || exit == Exit::Ok || waits_in_vain(&report, exit) {
             break (snapshot, report, exit);
@@ -88,6 +98,7 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     };
     // The report first: a file that cannot be written takes nothing away from it.
     view::report(&ui, output, fail_on, &snapshot, &report)?;
+    fix::advertise(&ui, output, &snapshot, &report);
     if let Some(file) = file {
         let unreadable = bundle::write(&file, &snapshot, &report)?;
         ui.tell(Event::note(format!(
@@ -100,6 +111,37 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
         }
     }
     Ok(exit)
+}
+
+/// Looks at the same clusters, one after the other.
+pub(crate) struct Looks {
+    pub(crate) sides: Sides,
+    clusters: Vec<String>,
+    all_clusters: bool,
+    suppressions: Vec<Suppression>,
+    /// When the hub was last asked with credentials of agents, and what it answered.
+    probed: RefCell<Option<(Instant, Vec<Probe>)>>,
+    ui: Arc<Ui>,
+}
+
+impl Looks {
+    /// What the clusters show now, and what that means.
+    pub(crate) async fn look(&self) -> Result<(Snapshot, Report), Failure> {
+        let known = self.probed.borrow().clone().filter(|(at, probes)| at.elapsed() < PROBES && !probes.is_empty());
+        let known = known.map(|(_, probes)| probes);
+        let is_asked = known.is_none();
+        let snapshot = observe(&self.sides, &self.clusters, self.all_clusters, known, self.ui.clone()).await?;
+        if is_asked {
+            *self.probed.borrow_mut() = Some((Instant::now(), snapshot.probes.clone()));
+        }
+        let report = judge(&snapshot, &self.suppressions);
+        Ok((snapshot, report))
+    }
+
+    /// Has the hub asked anew with the next look: what it answered before counts no longer.
+    pub(crate) fn forget(&self) {
+        *self.probed.borrow_mut() = None;
+    }
 }
 
 /// Lets commands name the contexts of whoever pastes them; those in a bundle are its author's. As where clusters are looked
@@ -118,33 +160,13 @@ fn name_contexts(snapshot: &mut Snapshot, target: Option<String>, hub: Option<St
 }
 
 /// Whether nothing is left to wait for: rights do not come by themselves.
-fn waits_in_vain(report: &Report, exit: Exit) -> bool {
+pub(crate) fn waits_in_vain(report: &Report, exit: Exit) -> bool {
     let forbidden = |unknown: &Unknown| unknown.trouble.reason == Reason::Forbidden;
     exit == Exit::Inconclusive && report.unknown.iter().all(forbidden)
 }
 
-/// Whether a bundle tells of these clusters.
-fn within(snapshot: &Snapshot, names: &[String]) -> Result<(), Failure> {
-    let facts = Facts::of(snapshot);
-    // One of all clusters tells that a name is none of them, too, if it has the hub's list.
-    let listed = snapshot.hub.as_ref().is_some_and(|hub| hub.clusters.read().is_some());
-    let is_whole = snapshot.clusters.is_empty() && listed;
-    let Some(other) = names.iter().find(|name| match is_whole {
-        true => !is_cluster_name(name),
-        false => !facts.clusters.contains_key(name.as_str()),
-    }) else {
-        return Ok(());
-    };
-    let known: Vec<&str> = facts.clusters.keys().take(5).copied().collect();
-    let failure = Failure::usage(format!("the bundle does not tell of cluster {other:?}"));
-    Err(match known.as_slice() {
-        [] => failure,
-        known => failure.hint(format!("it tells of: {}", known.join(", "))),
-    })
-}
-
 /// How the command ends.
-fn exit(report: &Report, fail_on: FailOn) -> Exit {
+pub(crate) fn exit(report: &Report, fail_on: FailOn) -> Exit {
     let Some(severity) = fail_on.least() else { return Exit::Ok };
     match report.at_least(severity).next() {
         Some(_) => Exit::Findings,

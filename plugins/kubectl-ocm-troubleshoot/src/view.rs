@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use ocm_checks::chain::Way;
+use ocm_checks::changes::Change;
 use ocm_checks::finding::{Finding, Id, Next, Severity};
+use ocm_checks::fix;
 use ocm_checks::judge::{Report, Unknown};
 use ocm_checks::page;
 use ocm_checks::registry::{check, checks};
 use ocm_checks::snapshot::{Side, Snapshot};
 use ocm_cli::findings::Contexts;
 use ocm_cli::{Format, Table, Ui, clean, document};
-use ocm_core::{Event, Failure, Narrator};
+use ocm_core::{Event, Failure, Narrator, Reason};
 use serde_json::{Value, json};
 
 use crate::args::{FailOn, ReportFormat};
@@ -23,7 +25,7 @@ const NAMED: usize = 5;
 pub(crate) fn list(ui: &Ui, format: ReportFormat) -> Result<(), Failure> {
     let entry = |check: &ocm_checks::registry::Check| {
         json!({ "id": check.id, "slug": check.slug, "title": check.title, "category": check.category.title(),
-            "severity": check.severity, "explainedBy": check.after })
+            "severity": check.severity, "explainedBy": check.after, "fixable": fix::of(check.id).is_some() })
     };
     match format {
         ReportFormat::Table | ReportFormat::Wide => {
@@ -100,6 +102,46 @@ pub(crate) fn report(
     Ok(())
 }
 
+/// Prints what has changed since the last look.
+pub(crate) fn changes(ui: &Ui, format: ReportFormat, snapshot: &Snapshot, changes: &[Change]) -> Result<(), Failure> {
+    for change in changes {
+        ui.out(&match format {
+            ReportFormat::Jsonl => Format::json_line(&change_document(snapshot, change)?)?,
+            _ => change_lines(snapshot, change).iter().map(|line| clean(line) + "\n").collect(),
+        });
+    }
+    Ok(())
+}
+
+fn change_document(snapshot: &Snapshot, change: &Change) -> Result<Value, Failure> {
+    let unwritten = |error| Failure::new(Reason::Other, format!("a change cannot be written: {error}"));
+    let mut document = serde_json::to_value(change).map_err(unwritten)?;
+    if let Change::Found { finding } | Change::Ended { finding } = change {
+        document["finding"] = contexts(snapshot).document(finding);
+    }
+    document["observed"] = json!(snapshot.observed);
+    Ok(document)
+}
+
+fn change_lines(snapshot: &Snapshot, change: &Change) -> Vec<String> {
+    let at = snapshot.observed.0.strftime("%Y-%m-%dT%H:%M:%SZ");
+    let ids = |ids: &mut dyn Iterator<Item = &Id>| ids.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let line = match change {
+        Change::Moved { standing } => format!("{}: {}", standing.name, standing.headline),
+        Change::Gone { cluster } => format!("{cluster}: is not there any more"),
+        Change::Found { finding } => {
+            let severity = page::severity(finding.severity);
+            let mut lines = vec![format!("{at} found {} {severity}: {}", finding.name(), finding.summary)];
+            lines.extend(finding.next.iter().map(|next| labelled(snapshot, next)));
+            return lines;
+        }
+        Change::Ended { finding } => format!("no longer found {}: {}", finding.name(), finding.summary),
+        Change::Unknown { unknown } => why_unknown(unknown),
+        Change::Known { ids: known } => format!("{} can be checked again", ids(&mut known.iter())),
+    };
+    vec![format!("{at} {line}")]
+}
+
 /// The word of the exit code, for programs.
 fn verdict(report: &Report) -> &'static str {
     match (report.findings.first(), report.unknown.first()) {
@@ -110,21 +152,26 @@ fn verdict(report: &Report) -> &'static str {
 }
 
 fn summary(snapshot: &Snapshot, report: &Report) -> Value {
-    json!({
+    let mut summary = json!({
         "verdict": verdict(report), "observed": snapshot.observed, "counts": report.counts,
         "clusters": report.clusters, "unknown": report.unknown, "skipped": report.skipped,
         "suppressed": report.suppressed,
-    })
+    });
+    if let Some(clock) = &snapshot.clock {
+        summary["clock"] = json!(clock);
+    }
+    summary
 }
 
-fn whole(snapshot: &Snapshot, report: &Report) -> Value {
+/// The whole report, as machines read it.
+pub(crate) fn whole(snapshot: &Snapshot, report: &Report) -> Value {
     let (mut whole, contexts) = (summary(snapshot, report), contexts(snapshot));
     whole["findings"] = report.findings.iter().map(|finding| contexts.document(finding)).collect();
     whole
 }
 
 /// The contexts of the clusters that were looked at.
-fn contexts(snapshot: &Snapshot) -> Contexts {
+pub(crate) fn contexts(snapshot: &Snapshot) -> Contexts {
     Contexts {
         hub: snapshot.hub.as_ref().and_then(|hub| hub.context.clone()),
         managed: snapshot.managed.as_ref().and_then(|managed| managed.context.clone()),
@@ -189,7 +236,8 @@ fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
     groups
 }
 
-fn some_names(names: &[&str]) -> String {
+/// Some names, and how many more there are.
+pub(crate) fn some_names(names: &[&str]) -> String {
     let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(NAMED) {
         None | Some(0) => named,
@@ -197,7 +245,8 @@ fn some_names(names: &[&str]) -> String {
     }
 }
 
-fn count(number: usize, one: &str) -> String {
+/// A number of things.
+pub(crate) fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
@@ -246,6 +295,7 @@ fn people(snapshot: &Snapshot, report: &Report, wide: bool) -> String {
     if report.clusters.is_empty() && report.findings.is_empty() {
         lines.push("no cluster was looked at".to_owned());
     }
+    lines.extend(snapshot.clock.iter().map(|clock| format!("as of {clock}")));
     let is_fleet = report.clusters.len() > 1;
     for Group { first, clusters } in groups(&report.findings) {
         let severity = page::severity(first.severity);
@@ -317,6 +367,9 @@ fn markdown(snapshot: &Snapshot, report: &Report) -> String {
     let mut text = String::new();
     for line in headlines(report) {
         text += &format!("**{}**\n\n", code(&line));
+    }
+    if let Some(clock) = &snapshot.clock {
+        text += &format!("As of {}.\n\n", code(clock));
     }
     for Group { first, clusters } in groups(&report.findings) {
         text += &format!("### {} {}: {}\n\n", first.id, page::severity(first.severity), code(&first.summary));

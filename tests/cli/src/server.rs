@@ -12,6 +12,8 @@ pub struct Asked {
     pub line: String,
     /// Names (in lower case) and values.
     pub headers: Vec<(String, String)>,
+    /// What was sent.
+    pub body: String,
 }
 
 impl Asked {
@@ -101,9 +103,11 @@ fn serve(
             headers.push((name.to_ascii_lowercase(), value.to_owned()));
         }
     }
-    let asked = Asked { line, headers };
+    let mut asked = Asked { line, headers, body: String::new() };
     let length = asked.header("content-length").first().and_then(|length| length.parse().ok()).unwrap_or(0);
-    reader.take(length).read_to_end(&mut Vec::new())?;
+    let mut body = Vec::new();
+    reader.take(length).read_to_end(&mut body)?;
+    asked.body = String::from_utf8_lossy(&body).into_owned();
     let number = {
         let mut seen = seen.lock().expect("nobody panics");
         seen.push(asked.clone());

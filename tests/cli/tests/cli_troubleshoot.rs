@@ -1,7 +1,11 @@
 //! Reports of a fleet, of bundles, and of what may not be read, against a server that does what a test says.
 
+use std::sync::Mutex;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cli_tests::server::{Asked, Reply, Server};
-use cli_tests::{Cli, Run, kubeconfig};
+use cli_tests::{Cli, Run, authority, kubeconfig};
 use serde_json::{Value, json};
 
 const CLUSTERS: usize = 1000;
@@ -73,8 +77,8 @@ fn hub(asked: &Asked) -> Reply {
         let of = WEBHOOKS.iter().filter(|(own, ..)| *own == kind);
         let items: Vec<Value> = of
             .map(|(_, name, _)| {
-                json!({"metadata": {"name": name}, "webhooks": [{"name": name, "clientConfig": {},
-                "admissionReviewVersions": ["v1"], "sideEffects": "None"}]})
+                json!({"metadata": {"name": name}, "webhooks": [{"name": name,
+                "clientConfig": {"caBundle": STANDARD.encode(authority())}, "admissionReviewVersions": ["v1"], "sideEffects": "None"}]})
             })
             .collect();
         list("WebhookConfiguration", &items, None)
@@ -120,7 +124,16 @@ fn hub(asked: &Asked) -> Reply {
             let services = ["cluster-manager-registration-webhook", "cluster-manager-work-webhook"];
             list("EndpointSlice", &services.map(slice), None)
         }
-        () if has("/configmaps/") || has("/leases/") || has("/namespaces/kube-system") => {
+        () if has("/configmaps/ca-bundle-configmap") => {
+            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ca-bundle-configmap"},
+                "data": {"ca-bundle.crt": authority()}});
+            Reply::Json(200, map.to_string())
+        }
+        () if has("/customresourcedefinitions/")
+            || has("/configmaps/")
+            || has("/leases/")
+            || has("/namespaces/kube-system") =>
+        {
             let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404,
                 "reason": "NotFound", "message": "not found"});
             Reply::Json(404, status.to_string())
@@ -286,7 +299,7 @@ fn what_may_not_be_read_makes_the_outcome_inconclusive_and_names_the_right() {
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
     let run = troubleshoot(&cli, &["--context", "hub"]);
     assert_eq!(run.exit, 4, "{run}");
-    assert!(run.stdout.contains("OCM3101, OCM3103 could not be checked"), "{run}");
+    assert!(run.stdout.contains("OCM3101, OCM3103, OCM3108, OCM3110 could not be checked"), "{run}");
     assert!(run.stdout.contains("this right would allow it: list leases.coordination.k8s.io\n"), "{run}");
     assert_eq!(troubleshoot(&cli, &["--context", "hub", "--fail-on", "never"]).exit, 0);
     // Rights do not come by themselves.
@@ -390,22 +403,178 @@ fn mistakes_are_told_before_anything_is_asked() {
     let (server, cli) = fleet();
     for (words, said) in [
         (&["--explain", "OCM310"][..], "is not the id of a check"),
-        (&["--explain", "OCM3109"], "did you mean"),
+        (&["--explain", "OCM3199"], "did you mean"),
         (&["--from", "nowhere.json"], "cannot read nowhere.json"),
         (&["--suppress", "OCM3101"], "ID[:CLUSTER]=UNTIL,REASON"),
         (&["--timeout", "soon"], "--timeout"),
         (&["--list", "-o", "sarif"], "--list has no such format"),
         (&["c1", "--all-clusters"], "cannot be used with"),
+        (&["--fix", "--from", "x.json"], "cannot be used with"),
+        (&["--fix", "--bundle", "x.json"], "cannot be used with"),
+        (&["--fix", "--list"], "cannot be used with"),
+        (&["--fix", "--dry-run", "--wait"], "cannot be used with"),
+        (&["--yes"], "--fix"),
+        (&["--dry-run"], "--fix"),
+        (&["--fix", "-o", "sarif"], "--fix has no such format"),
+        (&["--fix=OCM1103,OCM3101"], "--fix mends no findings of OCM3101"),
+        (&["--fix=lease"], "is not the id of a check"),
     ] {
         let run = troubleshoot(&cli, words);
         assert!(run.exit == 2 && run.stderr.contains(said), "{words:?}: {run}");
     }
     let other = cli.write("other.json", "{\"kind\": \"List\"}").display().to_string();
     let run = troubleshoot(&cli, &["--from", &other]);
-    assert!(run.exit == 2 && run.stderr.contains("is not a bundle of kubectl ocm troubleshoot"), "{run}");
+    assert!(
+        run.exit == 2 && run.stderr.contains("is neither a bundle of kubectl ocm troubleshoot nor a dump"),
+        "{run}"
+    );
     assert_eq!(server.lines(), Vec::<String>::new());
     let run = troubleshoot(&cli, &["C_1", "--context", "hub"]);
     assert!(run.exit == 2 && run.stderr.contains("cannot be the name of a cluster"), "{run}");
     let page = troubleshoot(&cli, &["--explain", "ocm3101"]);
     assert!(page.exit == 0 && page.stdout.starts_with("# OCM3101 heard-of\n"), "{page}");
+}
+
+/// What a hub does whose operator waits for the leader lease of a pod that is gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deletes {
+    /// It deletes the lease.
+    Yes,
+    /// Somebody has taken the lease since it was read.
+    Taken,
+    /// The user may not.
+    Forbidden,
+}
+
+fn stuck_hub(deletes: Deletes) -> (Server, Cli) {
+    let gone = Mutex::new(false);
+    let server = Server::start(move |_, asked| {
+        let mut gone = gone.lock().expect("nobody panics");
+        let line = asked.line.as_str();
+        let status = |code: u16, reason: &str| {
+            let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
+                "message": "words of the server"});
+            Reply::Json(code, status.to_string())
+        };
+        match () {
+            () if line.contains("selfsubjectaccessreviews") => {
+                let mut review: Value = serde_json::from_str(&asked.body).expect("a review");
+                review["status"] = json!({"allowed": deletes != Deletes::Forbidden});
+                Reply::Json(201, review.to_string())
+            }
+            () if line.contains("/leases/clustermanager-lock") && *gone => status(404, "NotFound"),
+            () if line.starts_with("DELETE") && deletes == Deletes::Taken => status(409, "Conflict"),
+            () if line.starts_with("DELETE") => {
+                assert!(line.contains("/namespaces/open-cluster-management/leases/clustermanager-lock"), "{line}");
+                *gone = !asked.body.contains("dryRun");
+                Reply::Json(200, json!({"apiVersion": "v1", "kind": "Status", "status": "Success"}).to_string())
+            }
+            () if line.contains("/leases/clustermanager-lock") => {
+                let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                    "metadata": {"name": "clustermanager-lock", "namespace": "open-cluster-management", "uid": "u-1",
+                        "resourceVersion": "7"},
+                    "spec": {"holderIdentity": "cluster-manager-1-a_b", "renewTime": "2026-03-01T11:59:30.000000Z"}});
+                Reply::Json(200, lease.to_string())
+            }
+            () if line.contains("/clustermanagers") => {
+                let seen = i32::from(*gone);
+                let manager = json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
+                    "metadata": {"name": "cluster-manager", "generation": 1}, "spec": {},
+                    "status": {"observedGeneration": seen, "conditions": [condition("Applied", "True")]}});
+                list("ClusterManager", &[manager], None)
+            }
+            () if line.contains("/pods") => list("Pod", &[], None),
+            () => hub(asked),
+        }
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    (server, cli)
+}
+
+fn fix(cli: &Cli, flags: &[&str]) -> Run {
+    troubleshoot(cli, &[&["c0001", "--context", "hub"], flags].concat())
+}
+
+/// Whatever was sent that is neither a read nor a question.
+fn changes(server: &Server) -> Vec<Asked> {
+    let is_change = |asked: &Asked| !asked.line.starts_with("GET") && !asked.line.contains("/selfsubject");
+    server.asked().into_iter().filter(is_change).collect()
+}
+
+#[test]
+fn what_can_be_mended_is_mended_after_a_yes_and_as_it_was_looked_at() {
+    let (server, cli) = stuck_hub(Deletes::Yes);
+    let looked = fix(&cli, &[]);
+    assert_eq!(looked.exit, 3, "{looked}");
+    assert!(looked.stderr.contains("the same command with --fix can mend OCM1103\n"), "{looked}");
+    let unasked = fix(&cli, &["--fix"]);
+    assert!(unasked.exit == 2 && unasked.stderr.contains("add --yes to skip the confirmation"), "{unasked}");
+    let sentence = "  OCM1103: delete Lease open-cluster-management/clustermanager-lock, which pod cluster-manager-1-a holds \
+                    that does not exist (context \"hub\")\n";
+    assert!(unasked.stdout.contains(sentence), "{unasked}");
+    let tried = fix(&cli, &["--fix", "--dry-run"]);
+    let row = "lease.coordination.k8s.io/clustermanager-lock deleted (dry run)\n";
+    assert!(tried.exit == 3 && tried.stdout.contains(row) && !tried.stdout.contains("mended: "), "{tried}");
+    assert!(changes(&server).is_empty(), "{:?}", changes(&server));
+    // Another check is meant.
+    let other = fix(&cli, &["--fix=OCM2116", "--yes"]);
+    assert!(other.exit == 3 && other.stdout.contains("Nothing that --fix can mend"), "{other}");
+    assert!(changes(&server).is_empty(), "{:?}", changes(&server));
+    let tried = fix(&cli, &["--fix", "--dry-run=server"]);
+    assert!(tried.exit == 3 && tried.stdout.contains("clustermanager-lock deleted (server dry run)\n"), "{tried}");
+    assert!(matches!(changes(&server).as_slice(), [one] if one.body.contains("dryRun")), "{:?}", changes(&server));
+
+    let mended = fix(&cli, &["--fix", "--yes"]);
+    assert_eq!(mended.exit, 0, "{mended}");
+    assert!(mended.stdout.contains("\nmended: OCM1103\n"), "{mended}");
+    assert!(
+        mended.stdout.trim_end().ends_with("could not be checked") || mended.stdout.contains("0 errors"),
+        "{mended}"
+    );
+    let sent = changes(&server);
+    let last: Value = serde_json::from_str(&sent.last().expect("it was sent").body).expect("JSON");
+    assert_eq!(last["preconditions"], json!({"uid": "u-1", "resourceVersion": "7"}));
+    // Once more there is nothing to do, and nobody to ask.
+    let again = fix(&cli, &["--fix"]);
+    assert!(again.exit == 0 && again.stdout.contains("Nothing that --fix can mend"), "{again}");
+    assert_eq!(changes(&server).len(), sent.len());
+}
+
+#[test]
+fn plan_and_result_of_a_fix_are_data() {
+    let (server, cli) = stuck_hub(Deletes::Yes);
+    let tried = fix(&cli, &["--fix", "--dry-run", "-o", "json"]);
+    let read =
+        |run: &Run| -> Value { serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}")) };
+    let fixed = &read(&tried)["fix"];
+    assert_eq!((tried.exit, &fixed["dryRun"], &fixed["changed"]), (3, &json!("client"), &json!(false)));
+    assert_eq!(fixed["changes"][0]["objects"][0]["outcome"], "deleted");
+    assert!(changes(&server).is_empty());
+    let mended = fix(&cli, &["--fix", "--yes", "-o", "json"]);
+    let value = read(&mended);
+    assert_eq!((mended.exit, &value["verdict"], &value["findings"]), (0, &json!("ok"), &json!([])), "{mended}");
+    let done = json!([{"mends": ["OCM1103"], "side": "hub", "context": "hub", "does": "delete Lease \
+        open-cluster-management/clustermanager-lock, which pod cluster-manager-1-a holds that does not exist",
+        "objects": [{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "namespace": "open-cluster-management",
+            "name": "clustermanager-lock", "outcome": "deleted"}]}]);
+    let fixed = json!({"dryRun": "none", "changed": true, "changes": done, "left": [], "mended": ["OCM1103"]});
+    assert_eq!(value["fix"], fixed, "{mended}");
+}
+
+#[test]
+fn what_somebody_has_taken_since_or_what_the_user_may_not_is_left_alone() {
+    let (server, cli) = stuck_hub(Deletes::Taken);
+    let kept = fix(&cli, &["--fix", "--yes"]);
+    assert!(kept.exit == 3 && kept.stdout.contains("lease.coordination.k8s.io/clustermanager-lock kept\n"), "{kept}");
+    assert!(kept.stderr.contains("stays as it is: it has changed since it was looked at"), "{kept}");
+    assert!(!kept.stdout.contains("mended: "), "{kept}");
+    assert_eq!(changes(&server).len(), 1);
+
+    let (server, cli) = stuck_hub(Deletes::Forbidden);
+    let left = fix(&cli, &["--fix", "--yes"]);
+    assert_eq!(left.exit, 3, "{left}");
+    let why = "  OCM1103: left alone, for your user lacks rights to delete the lease (context \"hub\"): may not get \
+               leases.coordination.k8s.io \"clustermanager-lock\" in namespace open-cluster-management";
+    assert!(left.stdout.contains("Nothing that --fix can mend") && left.stdout.contains(why), "{left}");
+    assert!(changes(&server).is_empty());
 }

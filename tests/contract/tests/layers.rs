@@ -36,7 +36,7 @@ struct Rule {
 }
 
 const LIBRARIES: &[&str] =
-    &["ocm-api", "ocm-checks", "ocm-cli", "ocm-core", "ocm-flows", "ocm-kube", "ocm-net", "ocm-rules"];
+    &["ocm-api", "ocm-checks", "ocm-cli", "ocm-core", "ocm-dump", "ocm-flows", "ocm-kube", "ocm-net", "ocm-rules"];
 const TOOLS: &[&str] = &[
     "cli-tests",
     "control-plane",
@@ -180,6 +180,13 @@ const RULES: &[Rule] = &[
         ours: &["ocm-api", "ocm-core"],
         never: &["clap", "indicatif", "kube", "kube-client"],
         not_itself: &[],
+    },
+    Rule {
+        name: "ocm-dump",
+        layer: Layer::Edge,
+        ours: &["ocm-api", "ocm-core", "ocm-kube", "ocm-net"],
+        never: &["comfy-table", "indicatif"],
+        not_itself: &["clap", "hyper"],
     },
     Rule {
         name: "ocm-flows",

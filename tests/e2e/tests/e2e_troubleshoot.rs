@@ -1,8 +1,9 @@
 //! Faults that are made for real, found as the one cause, and no longer found once they are undone.
 
+use std::fs::{self, File};
 use std::io::Write as _;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -10,7 +11,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, canaries, kubectl_ocm, object, run, until_within};
+use e2e_tests::{Said, canaries, kubectl_ocm, object, run, until, until_within};
 use serde_json::{Value, json};
 
 const AGENTS: &str = "open-cluster-management-agent";
@@ -87,6 +88,11 @@ fn secret(cluster: &Cluster, name: &str) -> Value {
     secret
 }
 
+/// Which version of a Secret of the agents there is.
+fn secret_version(cluster: &Cluster, name: &str) -> String {
+    object(cluster, &["secret", name, "--namespace", AGENTS])["metadata"]["resourceVersion"].to_string()
+}
+
 /// The fault while `with` runs: a merge patch, and the one that undoes it.
 fn patched(cluster: &Cluster, what: &[&str], fault: &Value, cure: &Value, with: impl FnOnce()) {
     let patch = |patch: &Value| {
@@ -101,6 +107,41 @@ fn patched(cluster: &Cluster, what: &[&str], fault: &Value, cure: &Value, with: 
 fn scaled(cluster: &Cluster, namespace: &str, name: &str, replicas: u32) {
     let replicas = format!("--replicas={replicas}");
     kubectl(cluster, &["scale", "deployment", name, "--namespace", namespace, &replicas]);
+}
+
+/// A command that goes on, and what it has written so far.
+struct Watch {
+    process: Child,
+    file: PathBuf,
+}
+
+impl Watch {
+    fn start(mut command: Command, folder: &Path) -> Self {
+        let file = folder.join("changes.jsonl");
+        let process = command.stdout(File::create(&file).expect("a file")).spawn().expect("it starts");
+        Self { process, file }
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let text = fs::read_to_string(&self.file).expect("it is read");
+        // The last line may not be whole yet.
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Ends it as Ctrl-C does, and tells its exit code.
+    fn interrupt(&mut self) -> Option<i32> {
+        let killed = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
+        assert!(killed.expect("it runs").success());
+        self.process.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 #[test]
@@ -228,6 +269,11 @@ fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
     no_secret_is_told(&cluster, hub, name);
 
     // The agent's node is gone: the lease grows old, while the hub still calls the cluster Available.
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut watch = kubectl_ocm("troubleshoot", hub.kubeconfig());
+    watch.args([name, KNOWN, "--watch", "--interval=1s", "--output=jsonl"]);
+    let mut watch = Watch::start(watch, folder.path());
+    until("the first report is there", || watch.lines().iter().any(|line| line["verdict"] == "ok"));
     cluster.pause().expect("paused");
     let on_hub = || run(kubectl_ocm("troubleshoot", hub.kubeconfig()).args([name, KNOWN, "--fail-on=warning"]));
     until_within(
@@ -240,8 +286,18 @@ fn faults_of_a_joined_pair_are_found_and_gone_when_they_are_undone() {
             said.code == Some(3) && words.iter().all(|words| said.stdout.contains(words))
         },
     );
+    let silence = |line: &&Value| {
+        line["finding"]["summary"].as_str().is_some_and(|summary| summary.contains("the agent has not been heard of"))
+    };
+    let told = |watch: &Watch, change: &str| {
+        watch.lines().iter().filter(silence).filter(|line| line["change"] == change).count()
+    };
+    until("who watches is told", || told(&watch, "found") == 1);
     cluster.resume().expect("resumed");
     is_well(&cluster, hub, name);
+    until("who watches is told of the end", || told(&watch, "ended") == 1);
+    assert_eq!(told(&watch, "found"), 1, "{:#?}", watch.lines());
+    assert_eq!(watch.interrupt(), Some(130));
 }
 
 fn no_secret_is_told(cluster: &Cluster, hub: &Cluster, name: &str) {
@@ -256,7 +312,7 @@ fn no_secret_is_told(cluster: &Cluster, hub: &Cluster, name: &str) {
     }
     let said = look(cluster, hub, name, &["--bundle", &bundle.display().to_string()]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    told.push(("bundle".to_owned(), std::fs::read_to_string(&bundle).expect("it was written")));
+    told.push(("bundle".to_owned(), fs::read_to_string(&bundle).expect("it was written")));
     for (where_, text) in &told {
         for canary in &canaries {
             let encoded = STANDARD.encode(canary);
@@ -329,20 +385,52 @@ fn what_keeps_an_agent_from_registering_is_found() {
         let summary = found["findings"][0]["summary"].as_str().unwrap_or_default();
         assert!(headline.ends_with(summary), "{headline}: {summary}");
     }
+    // What can be mended is, by somebody who holds the documented rights.
+    let local = user_with(&cluster, "mender", &["troubleshoot.yaml", "troubleshoot-fix.yaml"]);
+    let at_hub = user_with(hub, "mender", &["troubleshoot-hub.yaml", "troubleshoot-fix-hub.yaml"]);
+    let at_hub = format!("--hub-kubeconfig={}", at_hub.display());
+    let fix = |id: &str, flags: &[&str]| {
+        let said =
+            run(kubectl_ocm("troubleshoot", &local).args([name, KNOWN, &at_hub, id, "--output=json"]).args(flags));
+        let value: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        (value["fix"].clone(), said)
+    };
+    let mends = |id: &str, name: &str| {
+        let (fixed, said) = fix(&format!("--fix={id}"), &["--yes"]);
+        assert_eq!(fixed["mended"], json!([format!("{id}:{name}")]), "{said:?}");
+        said
+    };
+    register_with(&kubeconfig(server, ca, &expired));
+    finds_after(&cluster, hub, name, "OCM2109", forget);
+    let version = || secret_version(&cluster, "bootstrap-hub-kubeconfig");
+    let before = version();
+    for who in ["client", "server"] {
+        let (fixed, said) = fix("--fix", &[&format!("--dry-run={who}")]);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert_eq!(fixed["changes"][0]["objects"][0]["outcome"], "configured", "{said:?}");
+    }
+    assert_eq!(version(), before, "a dry run changes nothing");
+    let said = mends("OCM2109", name);
+    let new = object(&cluster, &["secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS]);
+    let new = STANDARD.decode(new["data"]["kubeconfig"].as_str().expect("a kubeconfig")).expect("base64");
+    let new: Value = serde_json::from_slice(&new).expect("it stays as it was but for the token");
+    let new = new["users"][0]["user"]["token"].as_str().expect("a token");
+    assert!(new != expired && !said.stdout.contains(new) && !said.stderr.contains(new), "a new one that nobody sees");
+    finds(&cluster, hub, name, "OCM2205");
+    // The pod that holds the lease of an agent is gone.
+    let lock = "lease/registration-agent-lock";
+    let gone = json!({"spec": {"holderIdentity": "klusterlet-registration-agent-gone_x"}});
+    kubectl(&cluster, &["patch", lock, "--namespace", AGENTS, "--type=merge", &format!("--patch={gone}")]);
+    mends("OCM2116", name);
+    let held = || cluster.kubectl(&["get", lock, "--namespace", AGENTS, "--output=json"]).unwrap_or_default();
+    assert!(!held().contains("klusterlet-registration-agent-gone"), "{}", held());
     // A hub that lets nobody register.
     register_with(&kubeconfig(server, ca, token));
-    let binding = object(hub, &["clusterrolebinding", "open-cluster-management:bootstrap:agent-registration"]);
     kubectl(hub, &["delete", "clusterrolebinding", "open-cluster-management:bootstrap:agent-registration"]);
     finds_after(&cluster, hub, name, "OCM2117", forget);
+    mends("OCM2117", name);
     kubectl(&cluster, &["delete", "secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS]);
     finds_after(&cluster, hub, name, "OCM2107", forget);
-    apply(
-        hub,
-        &json!({
-            "apiVersion": binding["apiVersion"], "kind": binding["kind"], "roleRef": binding["roleRef"],
-            "metadata": {"name": binding["metadata"]["name"]}, "subjects": binding["subjects"],
-        }),
-    );
     apply(&cluster, &bootstrap);
     finds(&cluster, hub, name, "OCM2205");
     let said = run(kubectl_ocm("accept", hub.kubeconfig()).args([name, "--wait"]));

@@ -203,6 +203,9 @@ pub mod annotations {
     /// Order in which add-ons and works of a deleted cluster go, lowest number first, 0 to 100. `api:cluster/v1`,
     /// `CleanupPriorityAnnotationKey`
     pub const CLEANUP_PRIORITY: &str = "open-cluster-management.io/cleanup-priority";
+    /// Since when the operator of a hosted Klusterlet that is being deleted cannot reach the managed cluster.
+    /// `pkg/operator/operators/klusterlet`
+    pub const EVICTION: &str = "operator.open-cluster-management.io/managed-resources-eviction-timestamp";
     /// Where to pull images for a managed cluster from. `api:cluster/v1`, `ClusterImageRegistriesAnnotationKey`
     pub const IMAGE_REGISTRIES: &str = "open-cluster-management.io/image-registries";
     /// Cluster on which a hosted add-on runs. `api:addon/v1alpha1`, `HostingClusterNameAnnotationKey`
@@ -271,6 +274,12 @@ pub mod webhooks {
     pub const WORK_SERVICE: &str = "cluster-manager-work-webhook";
     /// Service of the conversion webhook of add-ons.
     pub const ADDON_SERVICE: &str = "cluster-manager-addon-webhook";
+
+    /// The definitions whose versions the webhook of add-ons converts. `manifests/cluster-manager/hub/crds`
+    pub const CONVERTED: &[&str] = &[
+        "clustermanagementaddons.addon.open-cluster-management.io",
+        "managedclusteraddons.addon.open-cluster-management.io",
+    ];
 
     /// Every ValidatingWebhookConfiguration and the Service that answers for it.
     pub const VALIDATING: &[(&str, &str)] = &[

@@ -121,7 +121,13 @@ pub fn outcomes<'a>(facts: &Facts<'a>, check: &Check) -> Vec<(Option<&'a str>, O
                 let outcome = missing(snapshot, check, agent).unwrap_or_else(|| rule(facts, cluster));
                 (Some(cluster.name), outcome)
             };
-            facts.clusters.values().map(run).collect()
+            // Where nobody knows which clusters there are, none of them is well.
+            match snapshot.hub.as_ref().map(|hub| &hub.clusters) {
+                Some(Observed::Trouble(trouble)) if facts.clusters.is_empty() => {
+                    vec![(None, Outcome::Unknown(trouble.clone()))]
+                }
+                _ => facts.clusters.values().map(run).collect(),
+            }
         }
         Rule::Certificates => Vec::new(),
     }
@@ -214,6 +220,7 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
         Input::ClusterManagers => hub().map(|hub| observed(&hub.managers)),
         Input::HubDeployments => hub().map(|hub| observed(&hub.deployments)),
         Input::Webhooks => hub().map(|hub| observed(&hub.webhooks)),
+        Input::Conversions => hub().map(|hub| observed(&hub.conversions)),
         Input::CaBundle => hub().map(|hub| observed(&hub.ca_bundle)),
         Input::ManagedClusters => hub().map(|hub| observed(&hub.clusters)),
         Input::Requests => hub().map(|hub| observed(&hub.requests)),
@@ -230,11 +237,14 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
                 Input::OperatorLeases => managed().map(|managed| observed(&managed.leases)),
                 Input::Klusterlets => managed().map(|managed| observed(&managed.klusterlets)),
                 Input::ManagedNamespaces => managed().map(|managed| observed(&managed.terminating)),
+                Input::AppliedWorks => managed().map(|managed| observed(&managed.applied_works)),
+                Input::Admins => managed().map(|managed| observed(&managed.admins)),
                 _ => managed().map(|_| match (agent, input) {
                     (None, _) => State::NoAgent,
                     (Some(agent), Input::Agents) => observed(&agent.deployments),
                     (Some(agent), Input::Bootstrap) => observed(&agent.bootstrap),
                     (Some(agent), Input::Identity) => observed(&agent.identity),
+                    (Some(agent), Input::NetworkPolicies) => observed(&agent.network_policies),
                     (Some(agent), _) => observed(&agent.leases),
                 }),
             };

@@ -6,9 +6,12 @@
 //!  or a file)  by name)                                        └─ suppressions
 //! ```
 
+mod causes;
 pub mod chain;
+pub mod changes;
 pub mod facts;
 pub mod finding;
+pub mod fix;
 pub mod judge;
 pub mod page;
 pub mod registry;

@@ -1,6 +1,7 @@
 //! The pages of checks, as Markdown: the registry is what they are made of.
 
 use crate::finding::Severity;
+use crate::fix;
 use crate::registry::{Category, Check, check, checks};
 
 /// What a severity is called.
@@ -23,6 +24,13 @@ pub fn page(of: &Check) -> String {
         ("How to see that it is mended", page.mended),
     ] {
         text += &format!("\n## {heading}\n\n{paragraph}\n");
+    }
+    if let Some(fixable) = fix::of(*id) {
+        text += &format!(
+            "\n## What --fix does\n\nIt can be mended by `kubectl ocm troubleshoot --fix={id}`, which {}. \
+             [More about --fix](../commands/troubleshoot.md#mending).\n",
+            fixable.does
+        );
     }
     let causes: Vec<String> = after.iter().copied().filter_map(check).map(link).collect();
     if !causes.is_empty() {

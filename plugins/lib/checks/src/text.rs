@@ -58,6 +58,20 @@ pub(crate) fn host(url: &str) -> String {
     }
 }
 
+/// The port of a URL: the one of its scheme where it names none.
+pub(crate) fn port(url: &str) -> Option<u16> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let behind = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
+    match behind.rsplit_once(':') {
+        Some((_, port)) => port.parse().ok(),
+        None if scheme == "https" => Some(443),
+        None if scheme == "http" => Some(80),
+        None => None,
+    }
+}
+
 /// The beginning of a text, of at most so many characters.
 pub(crate) fn head(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
@@ -72,50 +86,6 @@ pub(crate) fn tail(text: &str, characters: usize) -> String {
     match text.char_indices().rev().nth(characters) {
         Some((start, c)) => format!("…{}", &text[start + c.len_utf8()..]),
         None => text,
-    }
-}
-
-/// What an error of a connection to the hub means, and why it comes about: the words are Go's.
-pub(crate) fn connection(message: &str) -> (&'static str, &'static str) {
-    let has = |words: &str| message.contains(words);
-    match () {
-        () if has("proxyconnect") && has("x509") => {
-            ("the proxy's certificate is not trusted", "the proxy's CA is not in the agent's kubeconfig")
-        }
-        () if has("proxyconnect") => ("the proxy cannot be reached", "the proxy is down, or its address is wrong"),
-        () if has("Proxy Authentication Required") => {
-            ("the proxy demands credentials", "the proxy's address in the kubeconfig has no user and password")
-        }
-        () if has("no such host") => ("the hub's name cannot be resolved", "the DNS of the agent's network lacks it"),
-        () if has("connection refused") => {
-            ("connection refused", "no API server listens at that address, as seen from the agent")
-        }
-        () if has("i/o timeout") || has("deadline exceeded") || has("no route to host") => {
-            ("no answer", "a firewall, or an address that the agent's network does not reach")
-        }
-        () if has("certificate signed by unknown authority") => (
-            "the hub's certificate is not signed by the agent's CA",
-            "the CA in the agent's kubeconfig is not that of the address, or was replaced",
-        ),
-        () if has("x509: certificate is valid for") || has("doesn't contain any IP SANs") => {
-            ("the hub's certificate is not valid for this hostname", "the certificate does not name the address")
-        }
-        () if has("expired or is not yet valid") => {
-            ("a certificate is not valid now", "it has expired, or the clocks differ")
-        }
-        () if has("is forbidden: User") || has("is not allowed with") => (
-            "the hub forbids it",
-            "the hub's RBAC for this agent is missing: the cluster was denied, deleted or never accepted",
-        ),
-        () if has("Unauthorized") => (
-            "the hub does not know the credential",
-            "the token or the certificate has ended, was revoked, or is another hub's",
-        ),
-        // A bare phrase behind the URL is the answer of a proxy to CONNECT.
-        () if message.trim_end().ends_with(": Forbidden") || message.trim_end().ends_with(": Filtered") => {
-            ("a proxy refuses the connection", "the proxy does not allow CONNECT to the hub; this is not RBAC")
-        }
-        () => ("it failed", "the words of the operator say more"),
     }
 }
 
@@ -153,6 +123,21 @@ mod tests {
     }
 
     #[test]
+    fn ports_are_taken_out_of_urls() {
+        for (url, wanted) in [
+            ("https://127.0.0.1:6443", Some(6443)),
+            ("https://[::1]:6443/", Some(6443)),
+            ("https://[::1]", Some(443)),
+            ("https://user:word@Hub.example/path", Some(443)),
+            ("http://proxy", Some(80)),
+            ("socks5://proxy", None),
+            ("localhost:8443", None),
+        ] {
+            assert_eq!(port(url), wanted, "{url}");
+        }
+    }
+
+    #[test]
     fn long_texts_keep_their_beginning() {
         assert_eq!((head("äöü", 3), head("äöüß", 3)), ("äöü".to_owned(), "äöü…".to_owned()));
     }
@@ -162,17 +147,5 @@ mod tests {
         assert_eq!(tail("abc", 3), "abc");
         assert_eq!(tail("abcd", 3), "…bcd");
         assert_eq!(tail("äöü\n", 2), "…öü");
-    }
-
-    #[test]
-    fn a_proxys_refusal_is_not_rbac() {
-        let url = r#"Post "https://hub:6443/apis/authorization.k8s.io/v1/selfsubjectaccessreviews""#;
-        assert_eq!(connection(&format!("{url}: Forbidden")).0, "a proxy refuses the connection");
-        assert_eq!(connection(&format!("{url}: Filtered")).0, "a proxy refuses the connection");
-        let rbac = "leases is forbidden: User \"x\" cannot get resource: Forbidden";
-        assert_eq!(connection(rbac).0, "the hub forbids it");
-        assert_eq!(connection(&format!("{url}: Proxy Authentication Required")).0, "the proxy demands credentials");
-        let untrusted = format!("{url}: proxyconnect tcp: tls: x509: certificate signed by unknown authority");
-        assert_eq!(connection(&untrusted).0, "the proxy's certificate is not trusted");
     }
 }

@@ -15,7 +15,8 @@ use ocm_checks::finding::{Id, Outcome, Severity};
 use ocm_checks::judge::{explainers, judge, outcomes};
 use ocm_checks::registry::{Category, check, checks, of_snapshots};
 use ocm_checks::snapshot::{
-    Answer, Credential, LeaseFacts, NamespaceFacts, Observed, PolicyRule, Probe, Snapshot, TokenFacts, Trouble,
+    AdminFacts, Answer, AppliedWorkFacts, Credential, GrpcFacts, LeaseFacts, NamespaceFacts, NetworkPolicyFacts,
+    Observed, PolicyRule, Probe, Snapshot, TokenFacts, Trouble,
 };
 use ocm_core::Reason;
 use ocm_core::workload::Health;
@@ -157,6 +158,25 @@ const CASES: &[Case] = &[
         on_hub(s).ca_bundle = Observed::Read(Some(expired));
     }),
     case(1111, |s| read(&mut on_hub(s).managers)[0].metadata.deletion_timestamp = Some(old())),
+    Case {
+        id: 1112,
+        root: 1112,
+        bad: |s| {
+            grpc_on_hub(s);
+            read(&mut on_hub(s).deployments).retain(|workload| !workload.name.ends_with("-grpc-server"));
+        },
+        good: |s| {
+            grpc_on_hub(s);
+            // Its load balancer has an address.
+            balanced(s, &["192.0.2.1"]);
+        },
+    },
+    Case { id: 1113, root: 1113, bad: |s| read(&mut on_hub(s).webhooks)[0].fails_open = true, good: |_| {} },
+    case(1114, |s| read(&mut on_hub(s).conversions)[0].authorities = vec![ByteString(certificate(2025, 2035))]),
+    case(1115, |s| {
+        on_hub(s).terminating = Observed::Read(vec![terminating("open-cluster-management")]);
+        read(&mut on_hub(s).operator).health = stuck();
+    }),
     case(2101, |s| {
         on_managed(s).klusterlets = Observed::Read(Vec::new());
         on_managed(s).agents.clear();
@@ -243,6 +263,50 @@ const CASES: &[Case] = &[
         klusterlet_spec(s).deploy_option = parse(json!({"mode": "singleton"}));
         agent(s).deployments = Observed::Read(Vec::new());
     }),
+    Case { id: 2120, root: 2120, bad: |s| hosts_entry(s, "other"), good: |s| hosts_entry(s, "HUB") },
+    case(2121, |s| {
+        unregistered(s);
+        klusterlet(s).conditions[0] = parse(condition("Applied", "False", "KlusterletApplyFailed"));
+        agent(s).deployments = Observed::Read(Vec::new());
+    }),
+    Case { id: 2122, root: 2122, bad: |s| several_hubs(s, 200), good: |s| several_hubs(s, 600) },
+    case(2123, |s| {
+        klusterlet(s).conditions.push(parse(condition("ValidFeatureGates", "False", "InvalidFeatureGatesExisting")));
+    }),
+    Case {
+        id: 2124,
+        root: 2124,
+        bad: |s| {
+            unregistered(s);
+            aws(s, "arn:aws:eks:eu-1:000000000000:cluster/other");
+        },
+        good: |s| aws(s, "arn:aws:eks:eu-1:000000000000:cluster/hub"),
+    },
+    Case {
+        id: 2125,
+        root: 2125,
+        bad: |s| {
+            unregistered(s);
+            grpc_on_hub(s);
+            grpc_at(s, "former.example:443");
+        },
+        good: |s| {
+            grpc_on_hub(s);
+            grpc_at(s, "grpc.example:443");
+        },
+    },
+    Case {
+        id: 2126,
+        root: 2126,
+        bad: |s| {
+            unregistered(s);
+            limited(s, &[(53, 53), (443, 443)]);
+        },
+        good: |s| {
+            unregistered(s);
+            limited(s, &[(53, 53), (6000, 7000)]);
+        },
+    },
     case(2201, unregistered),
     case(2202, |s| {
         pending(s);
@@ -324,6 +388,15 @@ const CASES: &[Case] = &[
             read(&mut agent(s).identity).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there");
         kubeconfig.server = "https://former:6443".to_owned();
     }),
+    Case { id: 3108, root: 3108, bad: |s| fleet(s, 19), good: |s| fleet(s, 10) },
+    case(3109, |s| {
+        let all = &mut cluster(s).status.as_mut().expect("it is there").conditions;
+        all.push(parse(condition("ClusterCertificateRotated", "False", "ClientCertificateUpdateFailed")));
+        // The one that it has is older.
+        let older = vec![ByteString(certificate(2025, 2027))];
+        read(&mut agent(s).identity).as_mut().expect("it is there").certificates.insert("tls.crt".to_owned(), older);
+    }),
+    Case { id: 3110, root: 3110, bad: |s| tainted(s, OLD), good: |s| tainted(s, FRESH) },
     case(5101, |s| {
         let work = &mut read(&mut on_hub(s).works)[0];
         work.conditions = vec![parse(condition("Applied", "False", "AppliedManifestWorkFailed"))];
@@ -331,6 +404,12 @@ const CASES: &[Case] = &[
     }),
     case(5102, |s| read(&mut on_hub(s).works)[0].conditions.clear()),
     case(5103, |s| read(&mut on_hub(s).works)[0].deleting = Some(old())),
+    Case {
+        id: 5104,
+        root: 5104,
+        bad: |s| applied(s, "klusterlet-uid", Some(OLD)),
+        good: |s| applied(s, "klusterlet-uid", None),
+    },
     case(5201, |s| {
         let mut asks = request("addon-c1", "a1", &[], OLD);
         asks["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::addon("c1", "a").pem().into_bytes()));
@@ -343,6 +422,18 @@ const CASES: &[Case] = &[
         let status = read(&mut on_hub(s).addons)[0].status.as_mut().expect("it is there");
         status.conditions = vec![parse(condition("Available", "Unknown", "ManagedClusterAddOnLeaseNotFound"))];
     }),
+    case(5203, |s| {
+        let status = read(&mut on_hub(s).addons)[0].status.as_mut().expect("it is there");
+        status.conditions = vec![
+            parse(condition("Available", "Unknown", "WorkNotApplied")),
+            parse(condition("Progressing", "False", "ConfigurationUnsupported")),
+        ];
+    }),
+    case(5204, |s| {
+        let metadata = &mut read(&mut on_hub(s).addons)[0].metadata;
+        metadata.deletion_timestamp = Some(old());
+        metadata.finalizers = Some(vec!["addon.open-cluster-management.io/addon-pre-delete".to_owned()]);
+    }),
     case(6101, |s| {
         cluster(s).metadata.deletion_timestamp = Some(old());
         read(&mut on_hub(s).works)[0].deleting = Some(old());
@@ -354,6 +445,11 @@ const CASES: &[Case] = &[
     }),
     case(6103, |s| read(&mut on_managed(s).klusterlets)[0].metadata.deletion_timestamp = Some(old())),
     case(6104, |s| on_managed(s).terminating = Observed::Read(vec![terminating("open-cluster-management-agent")])),
+    case(6105, |s| {
+        let mut left = read(&mut on_hub(s).works)[0].clone();
+        (left.namespace, left.deleting) = ("former".to_owned(), Some(old()));
+        read(&mut on_hub(s).works).push(left);
+    }),
     case(7101, |s| {
         let all = read(&mut on_hub(s).deployments);
         all.iter_mut().for_each(|workload| workload.images = vec!["r/registration:v1.2.1".to_owned()]);
@@ -363,6 +459,30 @@ const CASES: &[Case] = &[
             |workload: &mut ocm_checks::snapshot::Workload| workload.images = vec!["r/registration:v1.2.0".to_owned()];
         read(&mut on_hub(s).deployments).iter_mut().for_each(old);
         read(&mut agent(s).deployments).iter_mut().for_each(old);
+    }),
+    Case {
+        id: 7103,
+        root: 7103,
+        bad: accepts_all,
+        good: |s| {
+            accepts_all(s);
+            engine(s);
+        },
+    },
+    case(7104, |s| {
+        let kubeconfig =
+            read(&mut agent(s).bootstrap).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there");
+        kubeconfig.token = Some(TokenFacts::ServiceAccount { subject: None, expires: None, id: None });
+    }),
+    case(7105, |s| {
+        let mut lies = request("x", "a1", &["Approved", "Issued"], OLD);
+        lies["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::agent("c2", "a1").pem().into_bytes()));
+        requests(s, &[request("c1-a", "a1", &["Approved", "Issued"], FRESH), lies]);
+    }),
+    case(7106, |s| {
+        let namespace = "open-cluster-management-agent".to_owned();
+        let admin = AdminFacts { binding: "b".to_owned(), namespace, name: "klusterlet-work-sa".to_owned() };
+        on_managed(s).admins = Observed::Read(vec![admin]);
     }),
     Case {
         id: 8101,
@@ -381,10 +501,102 @@ fn grpc(snapshot: &mut Snapshot) {
     klusterlet_spec(snapshot).registration_configuration = parse(json!({"registrationDriver": {"authType": "grpc"}}));
 }
 
-/// The hub has the driver.
+/// The hub has the driver, and a server that agents of other clusters can dial.
 fn grpc_on_hub(snapshot: &mut Snapshot) {
+    let spec = &mut read(&mut on_hub(snapshot).managers)[0].spec;
+    spec.registration_configuration =
+        parse(json!({"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]}));
+    spec.server_configuration = parse(json!({"endpointsExposure": [
+        {"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": "grpc.example"}}}]}));
+    let server = workload("open-cluster-management-hub", "cluster-manager-grpc-server", "registration");
+    read(&mut on_hub(snapshot).deployments).push(parse(server));
+}
+
+/// The gRPC server is behind a load balancer with these addresses.
+fn balanced(snapshot: &mut Snapshot, addresses: &[&str]) {
+    read(&mut on_hub(snapshot).managers)[0].spec.server_configuration =
+        parse(json!({"endpointsExposure": [{"protocol": "grpc", "grpc": {"type": "loadBalancer"}}]}));
+    on_hub(snapshot).grpc_service = Observed::Read(Some(parse(json!({"namespace": "open-cluster-management-hub",
+        "name": "cluster-manager-grpc-server", "type": "LoadBalancer", "addresses": addresses}))));
+}
+
+/// The agent dials this gRPC server, and trusts the hub's.
+fn grpc_at(snapshot: &mut Snapshot, server: &str) {
+    grpc_with_configuration(snapshot);
+    let authorities = read(&mut on_hub(snapshot).ca_bundle).clone().expect("it is there");
+    let secret = read(&mut agent(snapshot).bootstrap).as_mut().expect("it is there");
+    secret.grpc = Some(GrpcFacts { server: server.to_owned(), authorities, token: None });
+}
+
+fn hosts_entry(snapshot: &mut Snapshot, hostname: &str) {
+    klusterlet_spec(snapshot).hub_api_server_host_alias = parse(json!({"ip": "192.0.2.1", "hostname": hostname}));
+}
+
+fn several_hubs(snapshot: &mut Snapshot, timeout: i32) {
+    klusterlet_spec(snapshot).registration_configuration = parse(json!({
+        "featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
+        "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig": {
+            "hubConnectionTimeoutSeconds": timeout, "kubeConfigSecrets": [{"name": "one"}, {"name": "two"}]}}}));
+}
+
+/// The agent registers by AWS IAM at this hub.
+fn aws(snapshot: &mut Snapshot, arn: &str) {
+    let hub = "arn:aws:eks:eu-1:000000000000:cluster/hub";
+    let own = "arn:aws:eks:eu-1:000000000000:cluster/c1";
+    klusterlet_spec(snapshot).registration_configuration = parse(json!({"registrationDriver":
+        {"authType": "awsirsa", "awsIrsa": {"hubClusterArn": arn, "managedClusterArn": own}}}));
     read(&mut on_hub(snapshot).managers)[0].spec.registration_configuration =
-        parse(json!({"registrationDrivers": [{"authType": "grpc"}]}));
+        parse(json!({"registrationDrivers": [{"authType": "awsirsa", "awsirsa": {"hubClusterArn": hub}}]}));
+}
+
+/// Pods of the agents' namespace may connect to these ports alone.
+fn limited(snapshot: &mut Snapshot, ports: &[(u16, u16)]) {
+    let name = "limit".to_owned();
+    let policy = NetworkPolicyFacts { name, is_for_all: true, ports: ports.to_vec(), allows_any: false };
+    agent(snapshot).network_policies = Observed::Read(vec![policy]);
+}
+
+/// A hub of twenty clusters, of which so many are silent.
+fn fleet(snapshot: &mut Snapshot, silent: usize) {
+    snapshot.managed = None;
+    let (first, lease) = (cluster(snapshot).clone(), read(&mut on_hub(snapshot).leases)[0].clone());
+    let named = |number: usize| format!("c{number}");
+    let hub = on_hub(snapshot);
+    let clusters = (0..20).map(|number| {
+        let mut one = first.clone();
+        one.metadata.name = Some(named(number));
+        one
+    });
+    hub.clusters = Observed::Read(clusters.collect());
+    let leases = (0..20).map(|number| {
+        let renewed = Some(parse(json!(if number < silent { OLD } else { FRESH })));
+        LeaseFacts { namespace: named(number), renewed, ..lease.clone() }
+    });
+    hub.leases = Observed::Read(leases.collect());
+}
+
+fn tainted(snapshot: &mut Snapshot, since: &str) {
+    cluster(snapshot).spec.taints = parse(json!([{"key": "cluster.open-cluster-management.io/unreachable",
+        "effect": "NoSelect", "timeAdded": since}]));
+}
+
+/// The agent with this UID has applied a work, which it has not found on the hub since then.
+fn applied(snapshot: &mut Snapshot, agent: &str, evicting: Option<&str>) {
+    let evicting = evicting.map(|time| parse(json!(time)));
+    let work = AppliedWorkFacts {
+        name: "h-w".to_owned(),
+        work: "w".to_owned(),
+        agent: agent.to_owned(),
+        evicting,
+        deleting: None,
+    };
+    on_managed(snapshot).applied_works = Observed::Read(vec![work]);
+}
+
+/// The hub lets in whoever comes.
+fn accepts_all(snapshot: &mut Snapshot) {
+    read(&mut on_hub(snapshot).managers)[0].spec.registration_configuration =
+        parse(json!({"featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Enable"}]}));
 }
 
 fn grpc_with_configuration(snapshot: &mut Snapshot) {
@@ -496,9 +708,9 @@ fn what_may_not_be_read_is_unknown_and_names_the_right() {
     on_hub(&mut snapshot).leases = Observed::Trouble(trouble);
     let report = judge(&snapshot, &[]);
     assert_eq!(report.findings, []);
-    assert_eq!(report.counts.unknown, 2, "both that look at leases");
+    assert_eq!(report.counts.unknown, 4, "all that look at leases");
     assert_eq!(report.unknown.len(), 1);
-    assert_eq!(report.unknown[0].ids, [Id(3101), Id(3103)]);
+    assert_eq!(report.unknown[0].ids, [Id(3101), Id(3103), Id(3108), Id(3110)]);
     assert_eq!(
         report.unknown[0].trouble.rule.as_ref().map(ToString::to_string).as_deref(),
         Some("list leases.coordination.k8s.io")

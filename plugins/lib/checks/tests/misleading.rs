@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_checks::finding::{Finding, Id, Next, Severity};
 use ocm_checks::judge::{Report, judge};
 use ocm_checks::snapshot::{
-    Answer, Credential, KubeconfigFacts, LeaseFacts, Observed, Probe, SecretFacts, Snapshot, Trouble,
+    Answer, Credential, GrpcFacts, KubeconfigFacts, LeaseFacts, NetworkPolicyFacts, Observed, Probe, SecretFacts,
+    Snapshot, Trouble,
 };
 use ocm_core::Reason;
 use ocm_core::workload::Health;
@@ -611,4 +612,120 @@ fn deployments_of_others_beside_the_hubs_are_theirs() {
     (other.name, other.replicas) = ("proxy".to_owned(), 0);
     deployments.push(other);
     assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+}
+
+#[test]
+fn whatever_way_a_cluster_joined_there_is_nothing_to_find_when_it_is_well() {
+    let grpc = |snapshot: &mut Snapshot| {
+        let authorities = read(&mut on_hub(snapshot).ca_bundle).clone().expect("it is there");
+        let spec = &mut read(&mut on_hub(snapshot).managers)[0].spec;
+        spec.registration_configuration =
+            parse(json!({"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]}));
+        spec.server_configuration = parse(json!({"endpointsExposure": [
+            {"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": "grpc.example"}}}]}));
+        let server = common::workload("open-cluster-management-hub", "cluster-manager-grpc-server", "registration");
+        read(&mut on_hub(snapshot).deployments).push(parse(server));
+        read(&mut on_managed(snapshot).klusterlets)[0].spec.registration_configuration =
+            parse(json!({"registrationDriver": {"authType": "grpc"}}));
+        // Another name of the server, and an authority that stands before it: the hub hears from the agent.
+        let other = GrpcFacts { server: "other.example:443".to_owned(), authorities, token: None };
+        let secret = read(&mut agent(snapshot).bootstrap).as_mut().expect("it is there");
+        let key = secret.keys["kubeconfig"].clone();
+        secret.keys.insert("config.yaml".to_owned(), key);
+        secret.grpc = Some(other);
+    };
+    let singleton = |snapshot: &mut Snapshot| {
+        let ns = "open-cluster-management-agent";
+        read(&mut on_managed(snapshot).klusterlets)[0].spec.deploy_option = parse(json!({"mode": "Singleton"}));
+        agent(snapshot).deployments =
+            Observed::Read(vec![parse(common::workload(ns, "klusterlet-agent", "registration-operator"))]);
+    };
+    let hosted = |snapshot: &mut Snapshot| {
+        read(&mut on_managed(snapshot).klusterlets)[0].spec.deploy_option = parse(json!({"mode": "Hosted"}));
+        // What is applied is on the other cluster, by an agent of another Klusterlet than those there.
+        on_managed(snapshot).applied_works = Observed::Read(Vec::new());
+    };
+    let proxied = |snapshot: &mut Snapshot| {
+        bootstrap(snapshot).proxy = Some("http://proxy:3128".to_owned());
+        identity(snapshot).kubeconfig.as_mut().expect("it is there").proxy = Some("http://proxy:3128".to_owned());
+        // Whoever enforces none of them lets the agent through all the same.
+        let name = "limit".to_owned();
+        agent(snapshot).network_policies =
+            Observed::Read(vec![NetworkPolicyFacts { name, is_for_all: true, ..NetworkPolicyFacts::default() }]);
+    };
+    let ways: [fn(&mut Snapshot); 4] = [grpc, singleton, hosted, proxied];
+    for (number, way) in ways.into_iter().enumerate() {
+        let mut snapshot = healthy();
+        way(&mut snapshot);
+        assert_eq!(judge(&snapshot, &[]).findings, [], "{number}");
+        snapshot.managed = None;
+        assert_eq!(judge(&snapshot, &[]).findings, [], "{number}, from the hub");
+    }
+}
+
+#[test]
+fn what_waits_for_the_hub_is_not_blamed_on_the_way_there() {
+    // Limited to no port at all, and the hub has its request: somebody lets it through.
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, Some(request("c1-a", "a1", &[], OLD)));
+    let name = "limit".to_owned();
+    let limit = NetworkPolicyFacts { name, is_for_all: true, ..NetworkPolicyFacts::default() };
+    agent(&mut snapshot).network_policies = Observed::Read(vec![limit.clone()]);
+    assert_eq!(ids(&judge(&snapshot, &[])), [2205]);
+    // Before it was heard of they are the cause; one that is for other pods may be for the agents', too.
+    waiting(&mut snapshot, None);
+    assert!(found(&snapshot, 2126).is_some());
+    let others = NetworkPolicyFacts { is_for_all: false, ports: vec![(6443, 6443)], ..limit.clone() };
+    agent(&mut snapshot).network_policies = Observed::Read(vec![limit, others]);
+    assert!(found(&snapshot, 2126).is_none());
+    // The operator does not use the hosts entry of the agents.
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.hub_api_server_host_alias =
+        parse(json!({"ip": "192.0.2.1", "hostname": "hub"}));
+    let status = read(&mut on_managed(&mut snapshot).klusterlets)[0].status.as_mut().expect("it is there");
+    status.conditions[1] =
+        parse(condition("HubConnectionDegraded", "True", "BootstrapSecretError,HubKubeConfigSecretMissing"));
+    status.conditions[1].message = "dial tcp: lookup hub on 10.96.0.10:53: no such host".to_owned();
+    assert!(found(&snapshot, 2115).is_none());
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.hub_api_server_host_alias = None;
+    assert!(found(&snapshot, 2115).is_some());
+}
+
+#[test]
+fn what_is_of_no_cluster_yet_is_not_called_left_behind() {
+    let with = |created: &str, finalizers: &[&str]| {
+        let mut snapshot = healthy();
+        let mut work = read(&mut on_hub(&mut snapshot).works)[0].clone();
+        work.namespace = "to-come".to_owned();
+        work.created = Some(parse(json!(created)));
+        work.finalizers = finalizers.iter().map(|one| (*one).to_owned()).collect();
+        read(&mut on_hub(&mut snapshot).works).push(work);
+        found(&snapshot, 6105).is_some()
+    };
+    assert!(!with(OLD, &[]), "nobody has applied it yet");
+    assert!(!with(FRESH, &["cluster.open-cluster-management.io/manifest-work-cleanup"]));
+    assert!(with(OLD, &["cluster.open-cluster-management.io/manifest-work-cleanup"]));
+    // Of some clusters nothing is said of others.
+    let mut snapshot = healthy();
+    snapshot.clusters = vec!["c1".to_owned()];
+    read(&mut on_hub(&mut snapshot).works)[0].namespace = "c2".to_owned();
+    assert!(found(&snapshot, 6105).is_none());
+}
+
+#[test]
+fn a_request_that_the_grpc_server_sent_may_name_its_user() {
+    let mut snapshot = healthy();
+    let mut asks = request("c1-a", "a1", &[], FRESH);
+    asks["metadata"]["annotations"]["open-cluster-management.io/csr-user"] =
+        json!("system:open-cluster-management:c1:a1");
+    requests(&mut snapshot, &[asks.clone()]);
+    assert_eq!(found(&snapshot, 7105).map(|finding| finding.severity), Some(Severity::Warning), "nobody else may");
+    asks["spec"]["username"] = json!("system:serviceaccount:open-cluster-management-hub:grpc-server-sa");
+    requests(&mut snapshot, &[asks.clone()]);
+    assert!(found(&snapshot, 7105).is_none());
+    // Where the hub's own parts are on another cluster, its server is in a namespace that is not known here.
+    asks["spec"]["username"] = json!("system:serviceaccount:hosted:grpc-server-sa");
+    requests(&mut snapshot, &[asks.clone()]);
+    assert!(found(&snapshot, 7105).is_some());
+    on_hub(&mut snapshot).managers = Observed::Read(Vec::new());
+    assert!(found(&snapshot, 7105).is_none());
 }

@@ -17,7 +17,7 @@ mod ui;
 pub use entry::{Stop, VERSION, run_main, serve_main};
 pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
 pub use plan_args::PlanArgs;
-pub use plan_view::PlanView;
+pub use plan_view::{PlanView, applied_document};
 pub use remedy::words;
 pub use removal_args::RemovalArgs;
 pub use table::{Table, clean};

@@ -66,7 +66,7 @@ impl PlanView {
                 let namespace = manifest.namespace().map(|name| format!(" -n {name}")).unwrap_or_default();
                 self.ui.line(&format!("{reference}{namespace} {word}{remark}"));
             }
-            Format::Json | Format::Yaml => self.objects.borrow_mut().push(object(applied)),
+            Format::Json | Format::Yaml => self.objects.borrow_mut().push(applied_document(applied)),
         }
     }
 
@@ -134,7 +134,8 @@ fn holds_secrets(manifest: &Manifest) -> bool {
     manifest.body()["data"][".dockerconfigjson"] != "e30=" && manifest.redacted() != *manifest.body()
 }
 
-fn object(applied: &Applied) -> Value {
+/// What became of an object, as machines read it.
+pub fn applied_document(applied: &Applied) -> Value {
     let Applied { manifest, outcome, .. } = applied;
     let mut object = json!({
         "apiVersion": manifest.api_version(),
@@ -257,7 +258,7 @@ mod tests {
     fn an_object_that_stays_has_no_diff() {
         let kept = Applied { outcome: Outcome::Kept("a reason".to_owned()), ..applied(Some("b2xk"), "bmV3") };
         assert_eq!(diff(&kept).unwrap(), None);
-        assert_eq!(object(&kept)["reason"], "a reason");
+        assert_eq!(applied_document(&kept)["reason"], "a reason");
     }
 
     #[test]

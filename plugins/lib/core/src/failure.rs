@@ -69,6 +69,8 @@ pub enum Reason {
     NotFound,
     /// The server does not serve this kind: the CRD is missing.
     KindNotServed,
+    /// The dump that is read in a cluster's place does not hold it.
+    NotInDump,
     /// The object changed in between, or another manager owns the field (HTTP 409).
     Conflict,
     /// The server's validation refused the object (HTTP 400, 422).

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::certificate;
 
 /// How an agent reaches and trusts a hub.
@@ -104,7 +106,7 @@ impl Bootstrap {
     /// The file. Its entries have the names that other tools give them.
     pub fn to_yaml(&self) -> String {
         // JSON strings are YAML strings.
-        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let quoted = |text: &str| Value::from(text).to_string();
         let mut cluster = format!("    server: {}\n", quoted(&self.hub.server));
         if !self.hub.ca.is_empty() {
             let pem = certificate::to_pem_base64(&self.hub.ca);
@@ -122,8 +124,28 @@ impl Bootstrap {
     }
 }
 
+/// Puts another token into a kubeconfig, for the user of its current context, and leaves everything else as it is. False, and
+/// nothing is changed, where that user has no token there: it is named in a file, or made by a program.
+pub fn replace_token(kubeconfig: &mut Value, token: &str) -> bool {
+    let named = |list: &Value, name: &Value| list.as_array()?.iter().position(|entry| entry["name"] == *name);
+    let context = named(&kubeconfig["contexts"], &kubeconfig["current-context"]);
+    let user = context.map(|at| kubeconfig["contexts"][at]["context"]["user"].clone());
+    let Some(at) = user.filter(Value::is_string).and_then(|user| named(&kubeconfig["users"], &user)) else {
+        return false;
+    };
+    let Some(user) = kubeconfig["users"][at].get_mut("user").and_then(Value::as_object_mut) else { return false };
+    let has_others = ["tokenFile", "exec", "auth-provider"].iter().any(|key| user.contains_key(*key));
+    if has_others || !user.get("token").is_some_and(Value::is_string) {
+        return false;
+    }
+    user.insert("token".to_owned(), Value::from(token));
+    true
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn address(server: &str, ca: &[&[u8]]) -> HubAddress {
@@ -179,5 +201,32 @@ mod tests {
         let plain = Bootstrap { hub: address("https://h", &[]), token: "t".to_owned(), exclusive: false };
         assert!(!plain.to_yaml().contains("certificate-authority"));
         assert!(!format!("{plain:?}").contains("token"));
+    }
+
+    #[test]
+    fn a_token_is_replaced_and_nothing_else() {
+        let kubeconfig = json!({
+            "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "h", "user": "u"}}],
+            "clusters": [{"name": "h", "cluster": {"server": "https://h", "tls-server-name": "kept"}}],
+            "users": [{"name": "other", "user": {"token": "other"}}, {"name": "u", "user": {"token": "old"}}],
+        });
+        let mut replaced = kubeconfig.clone();
+        assert!(replace_token(&mut replaced, "new"));
+        let mut expected = kubeconfig.clone();
+        expected["users"][1]["user"]["token"] = json!("new");
+        assert_eq!(replaced, expected);
+        for (pointer, value) in [
+            ("/users/1/user", json!({"tokenFile": "/f", "token": "old"})),
+            ("/users/1/user", json!({"exec": {}})),
+            ("/users", json!([])),
+            ("/current-context", json!("other")),
+        ] {
+            let mut strange = kubeconfig.clone();
+            *strange.pointer_mut(pointer).unwrap() = value;
+            let before = strange.clone();
+            assert!(!replace_token(&mut strange, "new"), "{pointer}");
+            assert_eq!(strange, before, "{pointer}");
+        }
+        assert!(!replace_token(&mut json!("text"), "new"));
     }
 }

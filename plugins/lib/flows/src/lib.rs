@@ -3,6 +3,7 @@
 
 pub mod accept;
 pub mod explanation;
+pub mod fix;
 pub mod get;
 pub mod hub;
 pub mod install;

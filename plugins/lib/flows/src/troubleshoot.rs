@@ -9,7 +9,7 @@ use ocm_checks::snapshot::{FORMAT, Probe, Snapshot};
 use ocm_core::{Event, Failure, Narrator, Reason, name};
 use ocm_kube::{Cluster, access, explain};
 
-use crate::observe::snapshot::{hub, managed, probes, questions, registered_names, serves};
+use crate::observe::snapshot::{grpc_probes, hub, managed, probes, questions, registered_names, serves};
 
 /// Which clusters are looked at.
 #[derive(Clone)]
@@ -96,9 +96,13 @@ pub async fn observe(
     let probes = match (probed, &sides.managed, &side) {
         (Some(probed), ..) => probed,
         (None, Some(cluster), Some(side)) => {
-            probes(questions(cluster, side, hub.as_ref(), named, now).await, narrator.clone()).await
+            let asked =
+                async { probes(questions(cluster, side, hub.as_ref(), named, now).await, narrator.clone()).await };
+            let (mut asked, dialled) = futures::join!(asked, grpc_probes(side, named, now));
+            asked.extend(dialled);
+            asked
         }
         _ => Vec::new(),
     };
-    Ok(Snapshot { format: FORMAT, observed: Time(now), clusters, hub, managed: side, probes })
+    Ok(Snapshot { format: FORMAT, observed: Time(now), clock: None, clusters, hub, managed: side, probes })
 }

@@ -99,7 +99,7 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
         Err(error) => {
             let failure = cluster.explain(format_args!("list the pods of {namespace}"), error);
             return match failure.reason {
-                Reason::Forbidden => Ok(Health::NotYet { because: count }),
+                Reason::Forbidden | Reason::NotInDump => Ok(Health::NotYet { because: count }),
                 _ => Err(failure),
             };
         }

@@ -71,9 +71,52 @@ enum Tried {
     Changed(Failure),
 }
 
-async fn try_one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Tried, Failure> {
-    let done = |applied| Ok(Tried::Applied(Box::new(applied)));
+/// Applies one object if it still is the one that was looked at, as it was then: an object with this UID and this version.
+/// Otherwise it is kept. Besides, as [`one`].
+///
+/// # Errors
+/// The failure of the request, naming the object.
+pub async fn pinned(
+    cluster: &Cluster,
+    manifest: &Manifest,
+    (uid, version): (&str, &str),
+    dry_run: DryRun,
+) -> Result<Applied, Failure> {
     let before = read(cluster, manifest).await?;
+    let kept = |before: Option<Value>| Applied {
+        manifest: manifest.clone(),
+        outcome: Outcome::Kept(HAS_CHANGED.to_owned()),
+        after: before.clone().unwrap_or_default(),
+        before,
+    };
+    if !is_version(before.as_ref(), uid, version) {
+        return Ok(kept(before));
+    }
+    match try_on(cluster, manifest, before.clone(), dry_run).await? {
+        Tried::Applied(applied) => Ok(*applied),
+        Tried::Changed(_) => Ok(kept(before)),
+    }
+}
+
+/// Why an object is kept that was to be changed as it was looked at.
+pub(crate) const HAS_CHANGED: &str = "it has changed since it was looked at";
+
+/// Whether an object is the one with this UID and this version.
+pub(crate) fn is_version(object: Option<&Value>, uid: &str, version: &str) -> bool {
+    object.is_some_and(|object| object["metadata"]["uid"] == uid && object["metadata"]["resourceVersion"] == version)
+}
+
+async fn try_one(cluster: &Cluster, manifest: &Manifest, dry_run: DryRun) -> Result<Tried, Failure> {
+    try_on(cluster, manifest, read(cluster, manifest).await?, dry_run).await
+}
+
+async fn try_on(
+    cluster: &Cluster,
+    manifest: &Manifest,
+    before: Option<Value>,
+    dry_run: DryRun,
+) -> Result<Tried, Failure> {
+    let done = |applied| Ok(Tried::Applied(Box::new(applied)));
     let manifest = match reconcile(manifest, before.as_ref()) {
         Reconciled::Apply(manifest) => manifest,
         Reconciled::Keep(reason) => {

@@ -8,7 +8,7 @@ use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
 use serde_json::Value;
 
 use crate::Cluster;
-use crate::apply::{api, read};
+use crate::apply::{HAS_CHANGED, api, is_version, read};
 
 /// The finalizer by which the API server itself deletes the objects of a kind before its definition.
 const COLLECTS: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -70,6 +70,43 @@ pub async fn all(
         all.push(applied);
     }
     Ok(all)
+}
+
+/// Deletes one object, whoever made it, if it still is the one that was looked at, as it was then: an object with this UID and
+/// this version. Otherwise it is kept. Only a client-side dry run reads it.
+///
+/// # Errors
+/// The failure of the request, naming the object.
+pub async fn pinned(
+    cluster: &Cluster,
+    manifest: &Manifest,
+    (uid, version): (&str, &str),
+    dry_run: DryRun,
+) -> Result<Applied, Failure> {
+    let kept = || Outcome::Kept(HAS_CHANGED.to_owned());
+    let outcome = match dry_run {
+        DryRun::Client => match read(cluster, manifest).await? {
+            None => Outcome::Absent,
+            live if is_version(live.as_ref(), uid, version) => Outcome::Deleted,
+            Some(_) => kept(),
+        },
+        DryRun::No | DryRun::Server => {
+            let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: Some(version.to_owned()) };
+            let params = DeleteParams {
+                dry_run: dry_run == DryRun::Server,
+                preconditions: Some(preconditions),
+                ..DeleteParams::default()
+            };
+            let deleted = api(cluster, manifest).delete(manifest.name(), &params).await;
+            match deleted.map_err(|error| cluster.explain(format_args!("delete {}", manifest.reference()), error)) {
+                Ok(_) => Outcome::Deleted,
+                Err(failure) if failure.reason == Reason::NotFound => Outcome::Absent,
+                Err(failure) if failure.reason == Reason::Conflict => kept(),
+                Err(failure) => return Err(failure),
+            }
+        }
+    };
+    Ok(Applied { manifest: manifest.clone(), outcome, before: None, after: Value::Null })
 }
 
 async fn one(cluster: &Cluster, manifest: &Manifest, uid: String, dry_run: bool) -> Result<Outcome, Failure> {

@@ -13,6 +13,7 @@ use ocm_core::workload::Health;
 
 use super::hub::unwell;
 use super::{Category, Check, Input, Page, Rule};
+use crate::causes;
 use crate::facts::{self, Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{Answer, KubeconfigFacts, LeaseFacts, ManagedSide, SecretFacts, Side, TokenFacts};
@@ -99,7 +100,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Klusterlets],
-        after: &[Id(2102), Id(2103), Id(2104), Id(2119), Id(6103)],
+        after: &[Id(2102), Id(2103), Id(2104), Id(2119), Id(2121), Id(6103)],
         rule: Rule::Cluster(klusterlet_applied),
         page: Page {
             means: "The operator could not apply what the Klusterlet asks for, or has not observed its latest change.",
@@ -133,6 +134,8 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2115),
             Id(2117),
             Id(2119),
+            Id(2121),
+            Id(2126),
             Id(2204),
             Id(6104),
         ],
@@ -220,7 +223,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Bootstrap, Input::Identity],
-        after: &[Id(2107), Id(2108)],
+        after: &[Id(2107), Id(2108), Id(2125)],
         rule: Rule::Cluster(hub_reachable),
         page: Page {
             means: "From where the command runs, no connection to the hub comes about at the address, and through the proxy, that \
@@ -238,14 +241,16 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Bootstrap, Input::Identity],
-        after: &[Id(2107), Id(2110)],
+        after: &[Id(2107), Id(2110), Id(2125)],
         rule: Rule::Cluster(hub_trusted),
         page: Page {
             means: "What the hub presents at the agent's address is not signed by the CA in the agent's kubeconfig, not valid for \
                     that name, or not valid now.",
             happens: "A load balancer or a proxy with a certificate of its own, a CA that was replaced, an address that the \
                       certificate does not name.",
-            mend: "Join again with the CA of the address: the line of `kubectl ocm token create` carries the right one.",
+            mend: "Join again with the CA of the address: the line of `kubectl ocm token create` carries the right one. A proxy that \
+                   opens TLS cannot be trusted into working: agents show certificates of their own, so it has to let the hub's \
+                   address through as it is.",
             mended: "A TLS connection to the address is verified by that CA.",
         },
     },
@@ -290,7 +295,19 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Klusterlets],
-        after: &[Id(2107), Id(2108), Id(2109), Id(2110), Id(2111), Id(2112), Id(2113), Id(2117), Id(2204), Id(6101)],
+        after: &[
+            Id(2107),
+            Id(2108),
+            Id(2109),
+            Id(2110),
+            Id(2111),
+            Id(2112),
+            Id(2113),
+            Id(2117),
+            Id(2126),
+            Id(2204),
+            Id(6101),
+        ],
         rule: Rule::Cluster(hub_connection),
         page: Page {
             means: "The condition HubConnectionDegraded says what the operator, which looks from the agent's network, met on its \
@@ -406,6 +423,12 @@ impl Agent<'_> {
         self.driver() == RegistrationAuthType::Grpc
     }
 
+    /// Whether it runs on another cluster than the one that it manages.
+    pub(super) fn is_hosted(&self) -> bool {
+        let mode = self.klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
+        matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted))
+    }
+
     /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
     /// feature gate MultipleHubs.
     fn has_several_hubs(&self) -> bool {
@@ -442,6 +465,13 @@ impl Agent<'_> {
     /// The kubeconfig in it.
     pub(super) fn kubeconfig(&self) -> Option<&KubeconfigFacts> {
         self.bootstrap()?.kubeconfig.as_ref()
+    }
+
+    /// The token that it registers with: over gRPC the one of `config.yaml`.
+    pub(super) fn token(&self) -> Option<&TokenFacts> {
+        let by_grpc = || self.bootstrap()?.grpc.as_ref()?.token.as_ref();
+        let by_api = || self.kubeconfig()?.token.as_ref();
+        if self.is_grpc() { by_grpc().or_else(by_api) } else { by_api() }
     }
 
     fn about_bootstrap(&self, finding: Finding) -> Finding {
@@ -582,7 +612,12 @@ fn klusterlet_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         let condition = conditions::find(&status.conditions, kind);
         if let Some(condition) = condition.filter(|condition| condition.status == conditions::FALSE) {
             let text = format!("the klusterlet operator reports {}", condition.reason);
-            return Outcome::Found(vec![about(text).seen(format!("{kind}=False: {}", condition.message))]);
+            let found = about(text).seen(format!("{kind}=False: {}", condition.message));
+            return Outcome::Found(vec![match causes::operator(&condition.message) {
+                Some(cause) => found.because(cause),
+                None if kind == klusterlet::READY_TO_APPLY => found.because(causes::connection(&condition.message).1),
+                None => found,
+            }]);
         }
     }
     if seen < latest {
@@ -663,9 +698,7 @@ fn bootstrap_token(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if !agent.registers(facts.now) || cluster.is_well(facts.now) {
         return Outcome::Pass;
     }
-    let Some(TokenFacts::ServiceAccount { expires: Some(expires), subject, .. }) =
-        agent.kubeconfig().and_then(|kubeconfig| kubeconfig.token.as_ref())
-    else {
+    let Some(TokenFacts::ServiceAccount { expires: Some(expires), subject, .. }) = agent.token() else {
         return Outcome::skip("the token does not say until when it is valid");
     };
     if expires.0 > facts.now {
@@ -760,6 +793,13 @@ fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
             let finding = probed(&agent, finding, said)
                 .because("seen from here; DNS, firewall, proxy, or an API server that is down")
                 .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace]);
+            // Where agents go through a proxy, their kubeconfig has to say so.
+            let has_proxy = agent.bootstrap_probe.is_some_and(|probe| probe.proxy.is_some() && !probe.is_own_proxy);
+            let finding = match has_proxy || agent.is_grpc() {
+                true => finding,
+                false => finding
+                    .advise("if the managed cluster needs a proxy to the hub, its agent's kubeconfig has to name it"),
+            };
             Outcome::Found(vec![finding])
         }
     }
@@ -842,7 +882,12 @@ fn hub_connection(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if is_behind && agent.certificate().is_some_and(issued) {
         return Outcome::Pass;
     }
-    let (what, cause) = text::connection(&condition.message);
+    if agent.has_hosts_entry() && causes::is_unresolved(&condition.message) {
+        return Outcome::skip(
+            "the operator does not use the agents' hosts entry, so that its word says nothing of them",
+        );
+    }
+    let (what, cause) = causes::connection(&condition.message);
     let finding = Finding::error(format!("the operator cannot use the hub with the agent's credentials: {what}"))
         .on(Side::Managed, "Klusterlet", None, &agent.side.klusterlet)
         .seen(format!("HubConnectionDegraded {}: {}", condition.reason, text::tail(&condition.message, 240)))

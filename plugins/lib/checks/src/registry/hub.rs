@@ -1,11 +1,12 @@
 //! 1xxx: the hub's control plane.
 
 use ocm_api::conditions::{self, cluster_manager};
-use ocm_api::names::{namespaces, operators};
+use ocm_api::names::{namespaces, operators, secrets};
 use ocm_core::certificate::Certificate;
 use ocm_core::workload::Health;
 
 use super::{Category, Check, Input, Page, Rule};
+use crate::causes;
 use crate::facts::Facts;
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::snapshot::{HubSide, Side, Workload};
@@ -35,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::HubOperator],
-        after: &[Id(1101)],
+        after: &[Id(1101), Id(1115)],
         rule: Rule::Hub(hub_operator_runs),
         page: Page {
             means: "The Deployment open-cluster-management/cluster-manager is missing or not ready: changes of the ClusterManager \
@@ -70,7 +71,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::ClusterManagers],
-        after: &[Id(1102), Id(1103), Id(1105), Id(1111)],
+        after: &[Id(1102), Id(1103), Id(1105), Id(1111), Id(1115)],
         rule: Rule::Hub(cluster_manager_applied),
         page: Page {
             means: "The operator reports that it could not apply something, or has not seen the latest change.",
@@ -103,7 +104,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::HubDeployments, Input::ClusterManagers],
-        after: &[Id(1102), Id(1103), Id(1104), Id(1111)],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1111), Id(1115)],
         rule: Rule::Hub(hub_components_run),
         page: Page {
             means: "A Deployment of the namespace open-cluster-management-hub is missing, scaled to 0 or not ready. Without the \
@@ -144,7 +145,13 @@ pub(super) const CHECKS: &[Check] = &[
             means: "A webhook's Service has no ready endpoint. What it is asked about is refused: managed clusters or works cannot \
                     be written.",
             happens: "Its Deployment is not ready, or the Service's selector was changed.",
-            mend: "Bring the webhook's Deployment up; compare the Service's selector with the pods' labels.",
+            mend: "Bring the webhook's Deployment up; compare the Service's selector with the pods' labels. Where endpoints are ready \
+                   and a write still ends with `failed calling webhook`, the API server does not reach the pods' network: open \
+                   port 9443 from the control plane to the nodes (private GKE), or let the webhooks use the nodes' network by \
+                   deployOption.default of the ClusterManager, registrationWebhookConfiguration.bindConfiguration.hostNetwork \
+                   (EKS with a network of its own). Of a hosted hub, \
+                   address and port of deployOption.hosted must be ones that the hub's API server reaches. An expired \
+                   certificate of a webhook shows in `kubectl ocm tls-check`.",
             mended: "`kubectl get endpointslices -n open-cluster-management-hub` lists a ready address for each webhook.",
         },
     },
@@ -172,12 +179,15 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::CaBundle],
-        after: &[Id(1102), Id(1103)],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1111), Id(1115)],
         rule: Rule::Hub(hub_authority_valid),
         page: Page {
-            means: "Every certificate of ConfigMap ca-bundle-configmap has expired, so nothing trusts webhooks and gRPC server.",
-            happens: "The operator, which rotates them, was down for months.",
-            mend: "Bring the operator up.",
+            means: "ConfigMap ca-bundle-configmap is missing, holds no certificate, or every certificate in it has expired, so \
+                    nothing trusts webhooks and gRPC server.",
+            happens: "The operator, which makes and rotates them, was down for months, or may not write them; or somebody deleted \
+                      the ConfigMap.",
+            mend: "Bring the operator up, and restart it: it makes the ConfigMap again. `kubectl ocm tls-check` looks at every \
+                   certificate that comes from that CA.",
             mended: "The ConfigMap has a certificate that is valid now.",
         },
     },
@@ -200,7 +210,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// What makes the operator act anew, in its namespace.
-const RESTART: &str = "kubectl rollout restart deployment/cluster-manager -n {}";
+pub(super) const RESTART: &str = "kubectl rollout restart deployment/cluster-manager -n {}";
 
 /// The next look at a Deployment.
 fn look(finding: Finding, side: Side, namespace: &str, name: &str) -> Finding {
@@ -227,6 +237,10 @@ pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
             let severity = if matches!(health, Health::Stuck { .. }) { Severity::Error } else { Severity::Warning };
             let found = finding(format!("Deployment {namespace}/{name} is not ready: {cause}"));
             let found = Finding { severity, ..found };
+            let found = match causes::pods(because) {
+                Some(cause) => found.because(cause),
+                None => found,
+            };
             let found = because.split("; ").filter(|part| *part != cause).fold(found, Finding::seen);
             Some(look(found, side, namespace, name))
         }
@@ -311,7 +325,11 @@ fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             let Some(condition) = conditions::find(&status.conditions, kind) else { continue };
             if condition.status != wanted {
                 let text = format!("the hub's operator reports {}", condition.reason);
-                findings.push(about(text).seen(format!("{kind}={}: {}", condition.status, condition.message)));
+                let found = about(text).seen(format!("{kind}={}: {}", condition.status, condition.message));
+                findings.push(match causes::operator(&condition.message) {
+                    Some(cause) => found.because(cause),
+                    None => found,
+                });
             }
         }
         let (seen, latest) =
@@ -422,25 +440,39 @@ fn webhooks_trusted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
             .seen(seen)
             .because("the configuration was written by something else than the operator, or before a rotation")
             .run(Side::Hub, RESTART, &[namespaces::OPERATOR])
+            .run(Side::Hub, "kubectl ocm tls-check", &[])
     });
     Outcome::of(findings.collect())
 }
 
 fn hub_authority_valid(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
-    let Some(Some(bundle)) = hub.ca_bundle.read() else {
-        return Outcome::skip("there is no ConfigMap with the hub's CA");
+    let Some(bundle) = hub.ca_bundle.read().filter(|_| !has_none(hub)) else {
+        return Outcome::skip("there is no ClusterManager that would make the hub's CA");
     };
-    let certificates: Vec<Certificate> = bundle.iter().filter_map(|der| Certificate::read(&der.0)).collect();
-    if certificates.iter().any(|certificate| certificate.is_valid(facts.now)) || certificates.is_empty() {
-        return Outcome::Pass;
-    }
-    let ends = certificates.iter().map(|certificate| certificate.not_after).max();
-    let finding = Finding::error("the CA of the hub's webhooks has expired")
-        .on(Side::Hub, "ConfigMap", Some(namespaces::HUB), "ca-bundle-configmap")
-        .seen(format!("its last certificate expired {} ago", facts.ago(ends)))
-        .because("the operator, which rotates it, did not run")
-        .run(Side::Hub, RESTART, &[namespaces::OPERATOR]);
-    Outcome::Found(vec![finding])
+    let about = |text: &str| {
+        Finding::error(text).on(Side::Hub, "ConfigMap", Some(namespaces::HUB), secrets::CA_BUNDLE_CONFIGMAP)
+    };
+    let certificates = bundle.iter().flatten().filter_map(|der| Certificate::read(&der.0));
+    let certificates: Vec<Certificate> = certificates.collect();
+    let finding = match certificates.iter().map(|certificate| certificate.not_after).max() {
+        // An operator that has only just begun makes it first of all, and reports later.
+        None if !managers(hub).iter().any(has_applied) => return Outcome::Pass,
+        None if bundle.is_none() => about("the ConfigMap with the CA of the hub's webhooks is missing")
+            .because("somebody has deleted it, or the operator may not write Secrets and ConfigMaps"),
+        None => about("the ConfigMap with the CA of the hub's webhooks holds no certificate")
+            .because("somebody has emptied it, or the operator may not write Secrets and ConfigMaps"),
+        Some(_) if certificates.iter().any(|certificate| certificate.is_valid(facts.now)) => return Outcome::Pass,
+        Some(ends) => about("the CA of the hub's webhooks has expired")
+            .seen(format!("its last certificate expired {} ago", facts.ago(Some(ends))))
+            .because("the operator, which rotates it, did not run"),
+    };
+    Outcome::Found(vec![finding.run(Side::Hub, RESTART, &[namespaces::OPERATOR])])
+}
+
+/// Whether the operator reports that a ClusterManager is applied.
+fn has_applied(manager: &ocm_api::ClusterManager) -> bool {
+    let status = manager.status.as_ref();
+    status.is_some_and(|status| conditions::is_true(&status.conditions, cluster_manager::APPLIED))
 }
 
 fn hub_stays(facts: &Facts<'_>, hub: &HubSide) -> Outcome {

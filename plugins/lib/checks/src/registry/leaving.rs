@@ -1,19 +1,24 @@
 //! 6xxx: leaving.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_api::Klusterlet;
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::finalizers;
+use ocm_api::names::{annotations, finalizers};
 
 use super::agent::agent;
 use super::{Category, Check, Input, Page, Rule};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
-use crate::snapshot::{ManagedSide, Side};
+use crate::snapshot::{HubSide, ManagedSide, Side};
 use crate::text;
 
 /// How long a removal may take.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
+/// How long something may be there before its cluster, or after it.
+const LEFT: SignedDuration = SignedDuration::from_secs(600);
 
 /// The checks of leaving.
 pub(super) const CHECKS: &[Check] = &[
@@ -64,8 +69,10 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "The Klusterlet is being deleted for a minute or more.",
             happens: "The operator, which has to clean up, does not run or waits for its lease; AppliedManifestWorks are left; in \
-                      Hosted mode the managed cluster cannot be reached.",
-            mend: "Bring the operator up. In Hosted mode, give it a kubeconfig that works.",
+                      Hosted mode the managed cluster cannot be reached, while the Klusterlet's conditions stay as they were.",
+            mend: "Bring the operator up. In Hosted mode, give it a kubeconfig that works: it gives up after five minutes of `i/o \
+                   timeout`, `no such host` or `connection refused`, and never of `no route to host`. If the managed cluster is gone \
+                   for good, take the finalizers away.",
             mended: "`kubectl get klusterlets` does not list it.",
         },
     },
@@ -83,6 +90,25 @@ pub(super) const CHECKS: &[Check] = &[
             happens: "An API service or a conversion webhook does not answer, or an object in it has a finalizer.",
             mend: "Read the namespace's conditions; look for API services that are not available.",
             mended: "The namespace is gone, or there again as Active.",
+        },
+    },
+    Check {
+        id: Id(6105),
+        slug: "nothing-left-behind",
+        title: "nothing is left of clusters that the hub no longer has",
+        category: Category::Leaving,
+        severity: Severity::Warning,
+        inputs: &[Input::ManagedClusters, Input::Works, Input::AddOns],
+        after: &[Id(1106), Id(1115)],
+        rule: Rule::Hub(nothing_left_behind),
+        page: Page {
+            means: "A namespace of the hub has add-ons or works that wait to be removed, and no ManagedCluster of its name is there: \
+                    nobody removes them. The namespace cannot go, and a cluster of that name is not accepted while it goes.",
+            happens: "The ManagedCluster was removed with its finalizers taken away, the feature gate ResourceCleanup is off, or a \
+                      ClusterManagementAddOn was deleted before its add-ons.",
+            mend: "If the cluster is gone for good, take the finalizers of what is left away and delete it. If it comes back under this \
+                   name, its agent ends what it knows.",
+            mended: "`kubectl get manifestworks,managedclusteraddons -n NAME` finds nothing.",
         },
     },
 ];
@@ -157,13 +183,86 @@ fn klusterlet_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let name = &agent.side.klusterlet;
     let finding = Finding::error(format!("Klusterlet {name} is being removed since {}", facts.ago(Some(since.0))))
         .on(Side::Managed, "Klusterlet", None, name)
-        .seen(format!("finalizers: {}", text::list(agent.klusterlet.metadata.finalizers.iter().flatten())))
-        .because(
-            "the operator has not cleaned up: it does not run, works are left, or it cannot reach the managed cluster",
-        )
-        .run(Side::Managed, "kubectl get appliedmanifestworks", &[])
-        .run(Side::Managed, "kubectl logs deployment/klusterlet -n open-cluster-management --tail=50", &[]);
+        .seen(format!("finalizers: {}", text::list(agent.klusterlet.metadata.finalizers.iter().flatten())));
+    let applied = facts.snapshot.managed.as_ref().and_then(|managed| managed.applied_works.read());
+    let finding = match applied.map(Vec::len).filter(|left| *left > 0) {
+        Some(left) => finding.seen(format!("AppliedManifestWorks that are left: {left}")),
+        None => finding,
+    };
+    let finding = match agent.is_hosted() {
+        // Its conditions stay as they were.
+        true => hosted_gives_up(agent.klusterlet, finding),
+        false => finding
+            .because("the operator has not cleaned up: it does not run, or works are left that it has to remove first"),
+    };
+    let finding = finding.run(Side::Managed, "kubectl get appliedmanifestworks", &[]).run(
+        Side::Managed,
+        "kubectl logs deployment/klusterlet -n open-cluster-management --tail=50",
+        &[],
+    );
     Outcome::Found(vec![finding])
+}
+
+/// Why the removal of a hosted Klusterlet does not end: its operator cleans up on the managed cluster.
+fn hosted_gives_up(klusterlet: &Klusterlet, finding: Finding) -> Finding {
+    let noted = klusterlet.metadata.annotations.as_ref().and_then(|all| all.get(annotations::EVICTION));
+    let finding = match noted {
+        Some(time) => finding.seen(format!("the operator cannot reach the managed cluster since {time}")),
+        None => finding,
+    };
+    let name = klusterlet.metadata.name.as_deref().unwrap_or_default();
+    finding
+        .because(
+            "the operator has to clean up on the managed cluster: it gives up after five minutes of `i/o timeout`, `no such \
+             host` or `connection refused`, and never of anything else, such as `no route to host`",
+        )
+        .run(Side::Managed, "kubectl get secret/external-managed-kubeconfig -n {}", &[name])
+        .advise("only if the managed cluster is gone for good, take the finalizers away, and remove the namespace of its name:")
+        .run(
+            Side::Managed,
+            "kubectl patch klusterlet/{} --type=merge -p {}",
+            &[name, r#"{"metadata":{"finalizers":null}}"#],
+        )
+}
+
+/// Of how many namespaces a report tells.
+const NAMESPACES: usize = 10;
+
+fn nothing_left_behind(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
+    if !facts.snapshot.clusters.is_empty() {
+        return Outcome::skip("not all clusters of the hub were looked at");
+    }
+    let long = |time: Option<&Time>| time.is_some_and(|time| facts.now.duration_since(time.0) >= LEFT);
+    let works = hub.works.read().into_iter().flatten().filter(|work| {
+        // What nobody has applied yet may wait for a cluster that is to come.
+        long(work.deleting.as_ref()) || (long(work.created.as_ref()) && !work.finalizers.is_empty())
+    });
+    let works = works.map(|work| (work.namespace.as_str(), format!("work {}", work.name)));
+    let addons = hub.addons.read().into_iter().flatten().filter(|addon| {
+        let metadata = &addon.metadata;
+        let has_finalizers = metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+        long(metadata.deletion_timestamp.as_ref()) || (long(metadata.creation_timestamp.as_ref()) && has_finalizers)
+    });
+    let addons = addons.map(|addon| {
+        let name = addon.metadata.name.as_deref().unwrap_or_default();
+        (addon.metadata.namespace.as_deref().unwrap_or_default(), format!("add-on {name}"))
+    });
+    let mut left: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (namespace, what) in works.chain(addons).filter(|(namespace, _)| !facts.clusters.contains_key(namespace)) {
+        left.entry(namespace).or_default().push(what);
+    }
+    let findings = left.into_iter().take(NAMESPACES).map(|(namespace, mut what)| {
+        let count = what.len();
+        what.truncate(NAMESPACES);
+        let text =
+            format!("namespace {namespace} has {count} works and add-ons of a cluster that the hub no longer has");
+        Finding::warning(text)
+            .on(Side::Hub, "Namespace", None, namespace)
+            .seen(text::list(what))
+            .because("the ManagedCluster went before what belongs to it: nobody takes the finalizers away")
+            .run(Side::Hub, "kubectl get manifestworks,managedclusteraddons -n {}", &[namespace])
+    });
+    Outcome::of(findings.collect())
 }
 
 fn agent_namespace_removed(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {

@@ -39,6 +39,10 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2115),
             Id(2116),
             Id(2212),
+            Id(2124),
+            Id(2125),
+            Id(2126),
+            Id(3108),
             Id(3103),
             Id(3104),
             Id(3106),
@@ -49,7 +53,8 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "The agent renews a lease on the hub every minute, and has not. The hub keeps calling the cluster Available \
                     until the lease is five periods old, and Unknown from then on.",
-            happens: "The agent does not run, cannot reach the hub, or its certificate has ended.",
+            happens: "The agent does not run, cannot reach the hub, or its certificate has ended. Agents of old releases stop renewing \
+                      after the hub was restored from a backup, and go on when they are restarted.",
             mend: "Look at the managed cluster too: `kubectl ocm troubleshoot NAME --context MANAGED --hub-context HUB`.",
             mended: "The lease managed-cluster-lease in the cluster's namespace is less than two minutes old.",
         },
@@ -131,7 +136,8 @@ pub(super) const CHECKS: &[Check] = &[
         after: &[Id(2106), Id(2107), Id(2206), Id(6104)],
         rule: Rule::Cluster(secret_complete),
         page: Page {
-            means: "The cluster has joined, and the Secret with the agent's identity is missing or lacks a part.",
+            means: "The cluster has joined, and the Secret with the agent's identity is missing, lacks a part, or has a private key that \
+                    does not belong to its certificate.",
             happens: "Somebody deleted or restored it in part.",
             mend: "Delete what is left of the Secret: the agent registers anew. Then accept the cluster again.",
             mended: "The Secret has the keys cluster-name, agent-name, kubeconfig, tls.crt and tls.key.",
@@ -156,7 +162,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Whether an agent has ever joined, as its hub tells.
-fn has_joined(cluster: &Cluster<'_>) -> bool {
+pub(super) fn has_joined(cluster: &Cluster<'_>) -> bool {
     let conditions = cluster.object.and_then(|object| object.status.as_ref());
     conditions.is_some_and(|status| conditions::is_true(&status.conditions, managed_cluster::JOINED))
 }
@@ -204,7 +210,8 @@ fn heard_of(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         None => finding.advise(look_at_both(name)),
     };
     let namespace = cluster.agent.map_or(namespaces::AGENT, |agent| agent.side.namespace.as_str());
-    Outcome::Found(vec![finding.run(Side::Managed, AGENT_LOGS, &[namespace])])
+    let finding = finding.run(Side::Managed, AGENT_LOGS, &[namespace]);
+    Outcome::Found(vec![finding])
 }
 
 fn api_server_well(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
@@ -333,10 +340,13 @@ fn secret_complete(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         None => "the Secret with the agent's identity is missing".to_owned(),
         Some(secret) => {
             let missing: Vec<&str> = wanted.into_iter().filter(|key| !secret.keys.contains_key(*key)).collect();
-            if missing.is_empty() {
-                return Outcome::Pass;
+            match missing.is_empty() {
+                true if secret.holds_key == Some(false) => {
+                    "the private key in the Secret with the agent's identity is not that of its certificate".to_owned()
+                }
+                true => return Outcome::Pass,
+                false => format!("the Secret with the agent's identity lacks {}", text::list(missing)),
             }
-            format!("the Secret with the agent's identity lacks {}", text::list(missing))
         }
     };
     let namespace = agent.side.namespace.as_str();

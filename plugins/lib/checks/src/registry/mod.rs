@@ -1,13 +1,19 @@
 //! The registry: every check as data. What explains what, what is documented and what is run stand here once.
 
+mod addons;
 mod agent;
+mod exposure;
 mod hub;
 mod joining;
 mod leaving;
 mod life;
 mod policies;
+mod reporting;
 mod safety;
+mod serving;
+mod settings;
 pub(crate) mod tls;
+mod ways;
 mod works;
 
 use crate::facts::{Cluster, Facts};
@@ -19,13 +25,19 @@ use crate::text;
 pub fn checks() -> impl Iterator<Item = &'static Check> {
     let all = [
         hub::CHECKS,
+        serving::CHECKS,
         agent::CHECKS,
+        settings::CHECKS,
+        ways::CHECKS,
         joining::CHECKS,
         life::CHECKS,
+        reporting::CHECKS,
         tls::CHECKS,
         works::CHECKS,
+        addons::CHECKS,
         leaving::CHECKS,
         safety::CHECKS,
+        exposure::CHECKS,
         policies::CHECKS,
     ];
     all.into_iter().flatten()
@@ -166,6 +178,8 @@ pub enum Input {
     HubDeployments,
     /// Webhook configurations of the hub.
     Webhooks,
+    /// The definitions of the hub whose versions a webhook converts.
+    Conversions,
     /// The hub's bundle of authorities.
     CaBundle,
     /// Managed clusters.
@@ -202,4 +216,10 @@ pub enum Input {
     Identity,
     /// The agents' leader leases.
     AgentLeases,
+    /// What limits where the agents' pods may connect to.
+    NetworkPolicies,
+    /// What agents have applied.
+    AppliedWorks,
+    /// Who may do everything on the managed cluster.
+    Admins,
 }

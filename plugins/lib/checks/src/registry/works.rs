@@ -2,14 +2,17 @@
 
 use jiff::SignedDuration;
 use ocm_api::conditions::{self, managed_cluster_add_on, manifest_work};
-use ocm_api::names::{finalizers, identity};
+use ocm_api::names::{finalizers, identity, namespaces};
+use ocm_api::operator::RegistrationAuthType;
+use ocm_api::{Condition, ManagedClusterAddOn};
 use ocm_core::csr::State;
 
 use super::joining::staying;
 use super::{Category, Check, Input, Page, Rule};
+use crate::causes;
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
-use crate::snapshot::{Side, WorkFacts};
+use crate::snapshot::{AppliedWorkFacts, ManagedSide, Side, WorkFacts};
 use crate::text;
 
 /// How long works and add-ons may take.
@@ -87,6 +90,27 @@ pub(super) const CHECKS: &[Check] = &[
         },
     },
     Check {
+        id: Id(5104),
+        slug: "applied-works-stay",
+        title: "what agents have applied belongs to works of the hub",
+        category: Category::Works,
+        severity: Severity::Warning,
+        inputs: &[Input::Klusterlets, Input::AppliedWorks],
+        after: &[Id(2103)],
+        rule: Rule::Managed(applied_works_stay),
+        page: Page {
+            means: "The managed cluster has objects that were applied for works of a hub, and the hub no longer has the works, or another \
+                    agent applied them. Of the first kind the agent removes what it applied after its time of grace, an hour by \
+                    default; of the second nobody does.",
+            happens: "The hub was restored or replaced, the cluster was away for long or was imported anew under another name, or its \
+                      Klusterlet was made anew.",
+            mend: "To keep the objects, restore the works on the hub before the time is over, or raise \
+                   appliedManifestWorkEvictionGracePeriod of the Klusterlet. What a former agent left can be removed by deleting the \
+                   AppliedManifestWork; set its works to orphan first if the objects are to stay.",
+            mended: "Every AppliedManifestWork is of a Klusterlet that is there, and none has status.evictionStartTime.",
+        },
+    },
+    Check {
         id: Id(5201),
         slug: "add-on-registers",
         title: "the requests of add-ons are approved",
@@ -126,6 +150,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(5101),
             Id(5102),
             Id(5201),
+            Id(5203),
             Id(6101),
         ],
         rule: Rule::Cluster(addon_available),
@@ -133,14 +158,17 @@ pub(super) const CHECKS: &[Check] = &[
             means: "An add-on does not report, or reports that it is not well.",
             happens: "Its pods do not run on the managed cluster, its registration is not complete, or its lease is in another \
                       namespace than the hub believes.",
-            mend: "Look at its pods in the install namespace on the managed cluster.",
+            mend: "Look at its pods in the install namespace on the managed cluster. Behind a proxy an add-on needs an \
+                   AddOnDeploymentConfig with proxyConfig, whose noProxy has the address of the Service kubernetes, .svc and \
+                   .cluster.local, and whose caBundle vouches for an https proxy. Add-ons of clusters that come by gRPC need the \
+                   way to the hub's API server, too.",
             mended: "The condition Available of the ManagedClusterAddOn is True.",
         },
     },
 ];
 
 /// Whether something older than the time that is allowed for it.
-fn is_old(facts: &Facts<'_>, time: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>) -> bool {
+pub(super) fn is_old(facts: &Facts<'_>, time: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>) -> bool {
     time.is_some_and(|time| facts.now.duration_since(time.0) >= GRACE)
 }
 
@@ -168,7 +196,10 @@ fn works_applied(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
                     text::tail(&condition.message, 240)
                 ));
                 let finding = work.failed.iter().take(5).fold(finding, |finding, line| finding.seen(line));
-                about(work, finding.because("a right, an owner of a field, a kind that is not served, or admission"))
+                let said = || std::iter::once(&condition.message).chain(&work.failed);
+                let cause = said().find_map(|words| causes::work(words));
+                let cause = cause.unwrap_or("a right, an owner of a field, a kind that is not served, or admission");
+                about(work, finding.because(cause))
             })
             .collect(),
     )
@@ -212,6 +243,54 @@ fn works_removed(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     )
 }
 
+/// Of how many works a finding tells.
+const SHOWN: usize = 5;
+
+fn applied_works_stay(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
+    let klusterlets = managed.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
+    if klusterlets.is_empty() {
+        return Outcome::skip("the agent runs on another cluster, or there is none");
+    }
+    let works = managed.applied_works.read().into_iter().flatten().filter(|work| work.deleting.is_none());
+    let is_own = |work: &&AppliedWorkFacts| {
+        klusterlets.iter().any(|klusterlet| klusterlet.metadata.uid.as_ref().is_none_or(|uid| *uid == work.agent))
+    };
+    let (evicted, others): (Vec<_>, Vec<_>) = works.partition(|work| work.evicting.is_some());
+    let left: Vec<_> = others.into_iter().filter(|work| !work.agent.is_empty() && !is_own(work)).collect();
+    let about = |text: String, works: &[&AppliedWorkFacts]| {
+        let finding = Finding::warning(text);
+        works
+            .iter()
+            .take(SHOWN)
+            .fold(finding, |finding, work| finding.on(Side::Managed, "AppliedManifestWork", None, &work.name))
+    };
+    let mut findings = Vec::new();
+    if let Some(since) = evicted.iter().filter_map(|work| work.evicting.as_ref()).map(|time| time.0).min() {
+        let count = evicted.len();
+        let text = format!("the hub no longer has {count} works, and what they applied will be removed");
+        findings.push(
+            about(text, &evicted)
+                .seen(format!("the agent has missed the first since {}", facts.ago(Some(since))))
+                .seen(format!("works: {}", text::list(evicted.iter().take(SHOWN).map(|work| &work.work))))
+                .because("the hub was restored or replaced, or the cluster was imported anew")
+                .run(Side::Managed, "kubectl get appliedmanifestworks", &[])
+                .advise(
+                    "to keep the objects, restore the works, or raise appliedManifestWorkEvictionGracePeriod of the Klusterlet",
+                ),
+        );
+    }
+    if !left.is_empty() {
+        let text = format!("{} works were applied by an agent that is not there any more", left.len());
+        findings.push(
+            about(text, &left)
+                .seen(format!("works: {}", text::list(left.iter().take(SHOWN).map(|work| &work.work))))
+                .because("the Klusterlet was made anew, or the agent that applied them runs on another cluster")
+                .run(Side::Managed, "kubectl get appliedmanifestworks -o yaml", &[]),
+        );
+    }
+    Outcome::of(findings)
+}
+
 /// Of how many requests of add-ons of one cluster a report tells.
 const MANY: usize = 10;
 
@@ -232,7 +311,7 @@ fn addon_registers(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     };
     let own = format!("{}{}:", identity::PREFIX, cluster.name);
     let is_addon = |name: &str| {
-        let named = |addon: &&&ocm_api::ManagedClusterAddOn| addon.metadata.name.as_deref() == Some(name);
+        let named = |addon: &&&ManagedClusterAddOn| addon.metadata.name.as_deref() == Some(name);
         cluster.addons.iter().find(named).is_some_and(|addon| addon.metadata.deletion_timestamp.is_none())
     };
     let found = waiting.filter(|request| !replaced(request)).take(MANY).map(|request| {
@@ -262,28 +341,71 @@ fn addon_available(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
         let condition = conditions::find(conditions, managed_cluster_add_on::AVAILABLE);
         let seen = match condition {
             Some(condition) if condition.status == conditions::TRUE => return None,
-            Some(condition) => format!("Available={}: {}: {}", condition.status, condition.reason, condition.message),
+            Some(condition) => said(condition),
             // Nobody reports whether those are available that have no health check. What cannot be set up is told elsewhere.
-            None => {
-                let parts = [managed_cluster_add_on::MANIFEST_APPLIED, managed_cluster_add_on::REGISTRATION_APPLIED];
-                let failed = conditions
-                    .iter()
-                    .find(|one| parts.contains(&one.type_.as_str()) && one.status == conditions::FALSE)?;
-                format!("{}=False: {}: {}", failed.type_, failed.reason, failed.message)
-            }
+            None => said(conditions.iter().find(failed)?),
         };
         let since = condition.map(|condition| condition.last_transition_time.clone());
         // What has only just begun to start is not in trouble.
         if since.is_some_and(|since| !is_old(facts, Some(&since))) {
             return None;
         }
-        Some(
-            Finding::error(format!("add-on {name} is not available"))
-                .on(Side::Hub, "ManagedClusterAddOn", Some(cluster.name), name)
-                .seen(seen)
-                .because("its pods do not run, or its registration is not complete")
-                .run(Side::Hub, "kubectl describe managedclusteraddon/{} -n {}", &[name, cluster.name]),
-        )
+        let parts: Vec<String> = conditions.iter().filter(failed).map(said).filter(|part| *part != seen).collect();
+        // What it has not been able to set up says more than that it does not report.
+        let cause = parts.iter().chain([&seen]).find_map(|words| causes::addon(words));
+        let finding = Finding::error(format!("add-on {name} is not available"))
+            .on(Side::Hub, "ManagedClusterAddOn", Some(cluster.name), name)
+            .seen(seen);
+        let finding = parts.into_iter().fold(finding, Finding::seen);
+        let finding = way_of(cluster, addon, finding)
+            .because(cause.unwrap_or("its pods do not run, or its registration is not complete"))
+            .run(Side::Hub, "kubectl describe managedclusteraddon/{} -n {}", &[name, cluster.name]);
+        Some(finding.run(Side::Managed, "kubectl get pods,leases -n {}", &[namespace_of(addon)]))
     });
     Outcome::of(unwell.collect())
+}
+
+/// What an add-on needs before it can report.
+const PARTS: [&str; 5] = [
+    managed_cluster_add_on::MANIFEST_APPLIED,
+    managed_cluster_add_on::REGISTRATION_APPLIED,
+    "HostingClusterValidity",
+    "TokenInfrastructureReady",
+    "TokenRefreshed",
+];
+
+/// Whether it is something that an add-on needs, and is not there.
+fn failed(condition: &&Condition) -> bool {
+    PARTS.contains(&condition.type_.as_str()) && condition.status == conditions::FALSE
+}
+
+fn said(condition: &Condition) -> String {
+    format!("{}={}: {}: {}", condition.type_, condition.status, condition.reason, condition.message)
+}
+
+/// Where the pods of an add-on are.
+fn namespace_of(addon: &ManagedClusterAddOn) -> &str {
+    let reported = addon.status.as_ref().and_then(|status| status.namespace.as_deref());
+    let wanted = || addon.spec.install_namespace.as_deref();
+    let is_given = |name: &&str| !name.is_empty();
+    reported.filter(is_given).or_else(|| wanted().filter(is_given)).unwrap_or(namespaces::AGENT_ADDON)
+}
+
+/// How the agent reaches the hub, where an add-on goes another way unless it is told.
+fn way_of(cluster: &Cluster<'_>, addon: &ManagedClusterAddOn, finding: Finding) -> Finding {
+    let Some(agent) = cluster.agent else { return finding };
+    let finding = match agent.driver() {
+        RegistrationAuthType::Grpc => {
+            finding.seen("the agent comes by gRPC; add-ons need the way to the hub's API server all the same")
+        }
+        _ => finding,
+    };
+    let proxy = agent.kubeconfig().and_then(|kubeconfig| kubeconfig.proxy.as_ref());
+    let has_settings = addon.spec.configs.iter().any(|config| config.resource == "addondeploymentconfigs");
+    match proxy.filter(|_| !has_settings) {
+        Some(proxy) => finding
+            .seen(format!("the agent reaches the hub through the proxy {proxy}"))
+            .seen("spec.configs names no AddOnDeploymentConfig, which tells an add-on of a proxy and of noProxy"),
+        None => finding,
+    }
 }

@@ -9,7 +9,7 @@ use ocm_api::{ClusterManager, Condition, HubPolicy, ManagedCluster, ManagedClust
 use serde::{Deserialize, Serialize};
 
 use super::Observed;
-use super::observed::Workload;
+use super::observed::{Version, Workload};
 
 /// What a hub shows. Lists are of the clusters that were asked about where the API can select them, else of all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,10 @@ pub struct HubSide {
     pub deployments: Observed<Vec<Workload>>,
     /// The webhook configurations of Open Cluster Management and of the policy engine that a hub has to have.
     pub webhooks: Observed<Vec<WebhookFacts>>,
+    /// The definitions whose versions a webhook converts, as if they were webhook configurations.
+    pub conversions: Observed<Vec<WebhookFacts>>,
+    /// The Service of the gRPC server; none: it is not there. Nobody asks for it on a hub without the driver grpc.
+    pub grpc_service: Observed<Option<ServiceFacts>>,
     /// The authorities that the hub's webhooks and its gRPC server are verified with: DER. None: there is no such ConfigMap.
     pub ca_bundle: Observed<Option<Vec<ByteString>>>,
     /// Managed clusters.
@@ -47,7 +51,7 @@ pub struct HubSide {
     pub dropped_requests: BTreeMap<String, usize>,
     /// The leases that agents renew.
     pub leases: Observed<Vec<LeaseFacts>>,
-    /// The namespaces that are being removed.
+    /// The namespaces that are being removed, of clusters and of the hub itself.
     pub terminating: Observed<Vec<NamespaceFacts>>,
     /// Works.
     pub works: Observed<Vec<WorkFacts>>,
@@ -75,6 +79,26 @@ pub struct WebhookFacts {
     pub authorities: Vec<ByteString>,
     /// Whether the Service has a ready endpoint.
     pub has_endpoint: bool,
+    /// Whether requests go through when it fails.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fails_open: bool,
+    /// Who is asked in place of the Service; none: the Service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
+}
+
+/// A Service, and where it is reached from outside of its cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceFacts {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub type_: String,
+    /// The addresses of its load balancer.
+    pub addresses: Vec<String>,
 }
 
 /// A lease.
@@ -85,6 +109,9 @@ pub struct LeaseFacts {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Which object it was, and how, where somebody may want to delete it: a leader lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
     /// When it was last renewed, by the clock of its holder.
     pub renewed: Option<Time>,
     /// When that was written, by the clock of the API server; none where that is not known.

@@ -10,10 +10,10 @@ mod observed;
 mod secret;
 mod wire;
 
-pub use hub::{HubSide, LeaseFacts, NamespaceFacts, WebhookFacts, WorkFacts};
-pub use managed::{AgentSide, ManagedSide};
-pub use observed::{Observed, PolicyRule, Trouble, Workload};
-pub use secret::{KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
+pub use hub::{HubSide, LeaseFacts, NamespaceFacts, ServiceFacts, WebhookFacts, WorkFacts};
+pub use managed::{AdminFacts, AgentSide, AppliedWorkFacts, ManagedSide, NetworkPolicyFacts};
+pub use observed::{Observed, PolicyRule, Trouble, Version, Workload};
+pub use secret::{GrpcFacts, KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
 pub use wire::{Answer, Credential, Probe};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -30,6 +30,9 @@ pub struct Snapshot {
     pub format: u32,
     /// When: checks go by this time and not by that of their own run.
     pub observed: Time,
+    /// What told that time, in words for people, where no clock of a cluster was asked: of a dump.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
     /// The clusters that were asked about; empty: all.
     #[serde(default)]
     pub clusters: Vec<String>,

@@ -102,6 +102,16 @@ impl std::fmt::Display for PolicyRule {
     }
 }
 
+/// Which object something was, and how: whoever changes it later changes that one or none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// The UID, which no other object ever has.
+    pub uid: String,
+    /// The API server's `resourceVersion`, which every change replaces.
+    pub resource_version: String,
+}
+
 /// A Deployment: how it is, and from which images it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,6 +6,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
+use super::observed::Version;
+
 /// A Secret without its secrets: which keys it has, how large they are, and what of their content is public.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -14,12 +16,19 @@ pub struct SecretFacts {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Which object it was, and how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
     /// Its type.
     pub type_: String,
     /// Its keys.
     pub keys: BTreeMap<String, KeyFacts>,
     /// The certificates in its keys: DER, in their order.
     pub certificates: BTreeMap<String, Vec<ByteString>>,
+    /// Whether the key in `tls.key` belongs to the certificate in `tls.crt`; none: one of them is missing or cannot be read.
+    pub holds_key: Option<bool>,
+    /// What its key `config.yaml` says of the hub's gRPC server; none: there is no such key, or it names no server.
+    pub grpc: Option<GrpcFacts>,
     /// What its key `kubeconfig` says; none: there is no such key, or it is no kubeconfig.
     pub kubeconfig: Option<KubeconfigFacts>,
     /// The cluster that an agent noted.
@@ -52,6 +61,18 @@ pub struct KubeconfigFacts {
     /// The proxy on the way, without credentials.
     pub proxy: Option<String>,
     /// What its token says of itself.
+    pub token: Option<TokenFacts>,
+}
+
+/// The hub's gRPC server as an agent dials it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GrpcFacts {
+    /// Host and port.
+    pub server: String,
+    /// The authorities that vouch for it: DER. Empty: the system's.
+    pub authorities: Vec<ByteString>,
+    /// What its token says of itself; none: there is none, as in what an agent was let in with.
     pub token: Option<TokenFacts>,
 }
 

@@ -71,6 +71,7 @@ fn hub(authority: &[u8]) -> Value {
         "deployments": {"read": [workload(ns, "cluster-manager-registration-controller", "registration"),
             workload(ns, "cluster-manager-registration-webhook", "registration")]},
         "webhooks": {"read": [webhook("one"), webhook("two")]},
+        "conversions": {"read": [webhook("managedclusteraddons.addon.open-cluster-management.io")]},
         "caBundle": {"read": [der(authority)]},
         "clusters": {"read": [{"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
             "metadata": {"name": "c1", "creationTimestamp": OLD},
@@ -102,7 +103,8 @@ fn managed(authority: &[u8]) -> Value {
         "operator": {"read": workload("open-cluster-management", "klusterlet", "registration-operator")},
         "leases": {"read": [{"namespace": "open-cluster-management", "name": "klusterlet-lock", "holder": "p"}]},
         "klusterlets": {"read": [{"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",
-            "metadata": {"name": "klusterlet", "generation": 1}, "spec": {"clusterName": "c1", "namespace": ns},
+            "metadata": {"name": "klusterlet", "generation": 1, "uid": "klusterlet-uid"},
+            "spec": {"clusterName": "c1", "namespace": ns},
             "status": {"observedGeneration": 1, "conditions": [condition("Applied", "True", "R"),
                 condition("HubConnectionDegraded", "False", "R")]}}]},
         "agents": [{"klusterlet": "klusterlet", "namespace": ns,
@@ -113,8 +115,9 @@ fn managed(authority: &[u8]) -> Value {
             "identity": {"read": {"namespace": ns, "name": "hub-kubeconfig-secret", "cluster": "c1", "agent": "a1",
                 "keys": {"kubeconfig": key, "tls.crt": key, "tls.key": key, "cluster-name": key, "agent-name": key},
                 "certificates": {"tls.crt": [der(&certificate(2026, 2027))]}, "kubeconfig": kubeconfig(Value::Null)}},
-            "leases": {"read": [{"namespace": ns, "name": "registration-agent-lock", "holder": "p"}]}}],
-        "terminating": {"read": []},
+            "leases": {"read": [{"namespace": ns, "name": "registration-agent-lock", "holder": "p"}]},
+            "networkPolicies": {"read": []}}],
+        "terminating": {"read": []}, "appliedWorks": {"read": []}, "admins": {"read": []},
     })
 }
 

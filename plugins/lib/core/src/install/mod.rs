@@ -19,3 +19,4 @@ pub(crate) mod rbac;
 pub use error::{AmountList, DriverSetting, OptionsError};
 pub use options::{Driver, GrpcEndpoint, Options};
 pub use plan::{Installation, Live, plan};
+pub use rbac::{bootstrap_rights, operator_rights};

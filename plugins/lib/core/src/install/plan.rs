@@ -83,11 +83,9 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
         Manifest::of(&operator::service_account(operators::CLUSTER_MANAGER, true)),
         Manifest::of(&operator::service_account(bootstrap::SERVICE_ACCOUNT, false)),
         Manifest::of(&operator::pull_secret(options.pull_credentials.as_ref())),
-        Manifest::of(&rbac::operator_role()),
-        Manifest::of(&rbac::operator_binding()),
-        Manifest::of(&rbac::bootstrap_role()),
-        Manifest::of(&rbac::bootstrap_binding()),
     ];
+    second.extend(rbac::operator_rights());
+    second.extend(rbac::bootstrap_rights());
     if options.use_bootstrap_token {
         second.push(Manifest::of(&rbac::token_binding()));
     }

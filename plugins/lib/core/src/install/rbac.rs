@@ -1,6 +1,7 @@
 //! What the hub's operator and a registering agent may do.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+use ocm_api::Manifest;
 use ocm_api::names::{bootstrap, hub, namespaces, operators, secrets};
 
 /// API groups, resources, names of objects (none: all), verbs; words are separated by blanks, `core` is the core group.
@@ -109,22 +110,17 @@ const BOOTSTRAP: &[Row] = &[
     ("cluster.open-cluster-management.io", "managedclustersets/join", &[hub::DEFAULT_CLUSTER_SET], "create"),
 ];
 
-pub(super) fn operator_role() -> ClusterRole {
-    role(operators::CLUSTER_MANAGER, OPERATOR)
+/// The role of the hub's operator, and its binding.
+pub fn operator_rights() -> [Manifest; 2] {
+    let name = operators::CLUSTER_MANAGER;
+    [Manifest::of(&role(name, OPERATOR)), Manifest::of(&binding(name, name, service_account(name)))]
 }
 
-pub(super) fn operator_binding() -> ClusterRoleBinding {
-    let subject = service_account(operators::CLUSTER_MANAGER);
-    binding(operators::CLUSTER_MANAGER, operators::CLUSTER_MANAGER, subject)
-}
-
-pub(super) fn bootstrap_role() -> ClusterRole {
-    role(bootstrap::CLUSTER_ROLE, BOOTSTRAP)
-}
-
-pub(super) fn bootstrap_binding() -> ClusterRoleBinding {
+/// The role of whoever registers clusters, and its binding to the ServiceAccount whose tokens do.
+pub fn bootstrap_rights() -> [Manifest; 2] {
     let subject = service_account(bootstrap::SERVICE_ACCOUNT);
-    binding(bootstrap::SERVICE_ACCOUNT_BINDING, bootstrap::CLUSTER_ROLE, subject)
+    let binding = binding(bootstrap::SERVICE_ACCOUNT_BINDING, bootstrap::CLUSTER_ROLE, subject);
+    [Manifest::of(&role(bootstrap::CLUSTER_ROLE, BOOTSTRAP)), Manifest::of(&binding)]
 }
 
 /// Lets bootstrap tokens of our group register agents.

@@ -4,6 +4,7 @@
 //! lease runs out: more than two minutes.
 
 use k8s_openapi::api::coordination::v1::Lease;
+use ocm_api::Manifest;
 use ocm_api::names::{agent, operators};
 
 /// A leader lease that may hold up a join.
@@ -68,6 +69,13 @@ pub fn stale(facts: &LeaseFacts) -> Vec<StaleLease> {
         })
     };
     facts.leases.iter().filter_map(of).collect()
+}
+
+/// A lease by its name alone, as whoever deletes it names it.
+pub fn manifest(namespace: &str, name: &str) -> Manifest {
+    let mut lease = Lease::default();
+    (lease.metadata.namespace, lease.metadata.name) = (Some(namespace.to_owned()), Some(name.to_owned()));
+    Manifest::of(&lease)
 }
 
 /// The holder's pod, if the lease is held by a pod that does not exist.

@@ -18,4 +18,7 @@ pub mod progress;
 mod rbac;
 pub mod state;
 
-pub use plan::{CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Live, Settings, bootstrap_secret, plan};
+pub use plan::{
+    CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Live, Settings, bootstrap_secret, bootstrap_secret_of, plan,
+};
+pub use rbac::operator_rights;

@@ -92,9 +92,8 @@ pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> 
     let mut second = vec![
         Manifest::of(&operator::service_account(operators::KLUSTERLET, true)),
         Manifest::of(&operator::pull_secret(settings.pull_credentials.as_ref())),
-        Manifest::of(&rbac::operator_role()),
-        Manifest::of(&rbac::operator_binding()),
     ];
+    second.extend(rbac::operator_rights());
     if let Some(bootstrap) = bootstrap {
         second.push(bootstrap_secret(&agent, bootstrap));
     }
@@ -123,15 +122,20 @@ fn agent_namespace_object(name: &str) -> Manifest {
 
 /// The Secret with the kubeconfig that the agent in `namespace` registers with.
 pub fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
+    bootstrap_secret_of(namespace, bootstrap.to_yaml(), bootstrap.exclusive, bootstrap.hub.uid.as_deref())
+}
+
+/// The same Secret, with a kubeconfig as it is. `exclusive`: whether its token was made for this agent alone; `hub`: the UID
+/// of the hub, where it is known.
+pub fn bootstrap_secret_of(namespace: &str, kubeconfig: String, exclusive: bool, hub: Option<&str>) -> Manifest {
     let mut secret = Secret::default();
     secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
     // Said in both directions: what was true of an earlier token must not stay.
-    let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), bootstrap.exclusive.to_string())]);
-    annotations.insert(HUB_UID.to_owned(), bootstrap.hub.uid.clone().unwrap_or_default());
+    let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), exclusive.to_string())]);
+    annotations.insert(HUB_UID.to_owned(), hub.unwrap_or_default().to_owned());
     secret.metadata.annotations = Some(annotations);
-    let file = ByteString(bootstrap.to_yaml().into_bytes());
-    secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), file)].into());
+    secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), ByteString(kubeconfig.into_bytes()))].into());
     Manifest::of(&secret)
 }
 

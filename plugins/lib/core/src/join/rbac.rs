@@ -1,6 +1,6 @@
 //! What the managed cluster's operator may do.
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use ocm_api::Manifest;
 use ocm_api::names::{operators, secrets};
 
 use crate::install::rbac::{Row, binding, role, service_account};
@@ -40,10 +40,8 @@ const OPERATOR: &[Row] = &[
     ("work.open-cluster-management.io", "appliedmanifestworks", &[], "list patch update"),
 ];
 
-pub(super) fn operator_role() -> ClusterRole {
-    role(operators::KLUSTERLET, OPERATOR)
-}
-
-pub(super) fn operator_binding() -> ClusterRoleBinding {
-    binding(operators::KLUSTERLET, operators::KLUSTERLET, service_account(operators::KLUSTERLET))
+/// The role of the managed cluster's operator, and its binding.
+pub fn operator_rights() -> [Manifest; 2] {
+    let name = operators::KLUSTERLET;
+    [Manifest::of(&role(name, OPERATOR)), Manifest::of(&binding(name, name, service_account(name)))]
 }

@@ -103,7 +103,7 @@ async fn carry_out(
         hub.adopt_namespace(&request.settings.name).await?;
         narrator.tell(Event::done(format!("gave the cluster the hub's namespace {:?}", request.settings.name)));
     }
-    survey::clear(managed, &survey.stale, narrator).await?;
+    survey::clear(managed, &survey.stale, narrator).await;
     apply::plan(managed, plan, request.mode.dry_run(), narrator, each).await
 }
 

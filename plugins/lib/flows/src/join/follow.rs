@@ -170,7 +170,10 @@ impl Follower<'_> {
 
     async fn clear_leases(&self, narrator: &dyn Narrator) -> Result<(), Failure> {
         match survey::stale_leases(self.managed, &self.survey.names).await {
-            Ok(stale) => survey::clear(self.managed, &stale, narrator).await,
+            Ok(stale) => {
+                survey::clear(self.managed, &stale, narrator).await;
+                Ok(())
+            }
             Err(failure) if failure.reason.is_transient() || failure.reason == Reason::Forbidden => Ok(()),
             Err(failure) => Err(failure),
         }

@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use kube::Api;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Preconditions};
+use kube::api::{ApiResource, DynamicObject};
 use ocm_api::names::{namespaces, operators};
 use ocm_core::join::Live;
 use ocm_core::join::agent::Agent;
-use ocm_core::join::lease::{StaleLease, stale};
+use ocm_core::join::lease::{self, StaleLease, stale};
 use ocm_core::join::state::{Found, own};
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome};
 use ocm_kube::Cluster;
+use ocm_kube::remove;
 use ocm_kube::wait::{Check, until};
 use serde_json::Value;
 
@@ -87,30 +87,22 @@ pub(super) async fn stale_leases(managed: &Cluster, names: &Names) -> Result<Vec
 }
 
 /// Deletes exactly the leases that were looked at; one that somebody has taken since stays.
-pub(super) async fn clear(managed: &Cluster, stale: &[StaleLease], narrator: &dyn Narrator) -> Result<(), Failure> {
+pub(super) async fn clear(managed: &Cluster, stale: &[StaleLease], narrator: &dyn Narrator) {
     for StaleLease { namespace, name, pod, uid, resource_version } in stale {
-        let api: Api<Lease> = Api::namespaced(managed.client.clone(), namespace);
-        let preconditions = Preconditions { uid: uid.clone(), resource_version: resource_version.clone() };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match api.delete(name, &params).await {
-            Ok(_) => {
+        let pin = (uid.as_deref().unwrap_or_default(), resource_version.as_deref().unwrap_or_default());
+        match remove::pinned(managed, &lease::manifest(namespace, name), pin, DryRun::No).await {
+            Ok(Applied { outcome: Outcome::Deleted, .. }) => {
                 narrator.tell(Event::done(format!("cleared leader lease {namespace}/{name}")));
                 narrator.tell(Event::note(format!(
                     "cleared leader lease {namespace}/{name}: pod {pod}, which held it, is gone, and its successor would \
                      have waited for more than two minutes"
                 )));
             }
-            Err(error) => {
-                let failure = managed.explain(format_args!("clear leader lease {namespace}/{name}"), error);
-                match failure.reason {
-                    Reason::NotFound | Reason::Conflict => {}
-                    // It only costs time.
-                    _ => narrator.tell(Event::warning(failure.to_string())),
-                }
-            }
+            Ok(_) => {}
+            // It only costs time.
+            Err(failure) => narrator.tell(Event::warning(failure.to_string())),
         }
     }
-    Ok(())
 }
 
 /// Conditions of a namespace that is going away and is not empty yet.

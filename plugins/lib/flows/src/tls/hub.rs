@@ -40,12 +40,6 @@ const SERVING: &[(&str, &str, Purpose)] = &[
 /// API group of webhook configurations.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// The definitions whose versions the webhook of add-ons converts.
-const CONVERTED: &[&str] = &[
-    "clustermanagementaddons.addon.open-cluster-management.io",
-    "managedclusteraddons.addon.open-cluster-management.io",
-];
-
 /// Reads what a hub has; nothing but its API server of a cluster that is none.
 pub async fn hub(cluster: &Cluster) -> Inventory {
     let mut inventory = empty();
@@ -244,7 +238,7 @@ async fn webhook_bundles(cluster: &Cluster) -> Inventory {
                 hooks.map(|hooks| hooks.map(|hooks| bundles(hooks.iter().map(|hook| &hook.client_config).collect()))),
             )
         })),
-        futures::future::join_all(CONVERTED.iter().map(async |name| {
+        futures::future::join_all(webhooks::CONVERTED.iter().map(async |name| {
             let kind = ObjectKind::CustomResourceDefinition;
             let found = definitions.get_opt(name).await;
             let found = found

@@ -15,6 +15,7 @@ use ocm_core::redact::redact;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
 use ocm_net::{Endpoint, Way};
+use secrecy::SecretString;
 use serde_json::Value;
 
 use super::handshake::{Dialled, dial};
@@ -156,9 +157,9 @@ async fn hub_api(
 /// The hub's gRPC server as the agents of this cluster dial it.
 async fn grpc(name: &str, namespace: &str, secret: &str, config: &str, is_in_use: bool, inventory: &mut Inventory) {
     let place = managed_place(namespace, secret, secrets::GRPC_CONFIG_KEY);
-    let read = read(config).ok_or_else(|| Failure::new(Reason::Kubeconfig, "it names no gRPC server"));
+    let read = grpc_config(config).ok_or_else(|| Failure::new(Reason::Kubeconfig, "it names no gRPC server"));
     let found = read.and_then(|read| Ok((Endpoint::parse(&format!("https://{}", read.url), None)?, read)));
-    let (endpoint, GrpcConfig { url: _, pem }) = match found {
+    let (endpoint, GrpcConfig { url: _, pem, token: _ }) = match found {
         Ok(found) => found,
         Err(failure) => {
             let what = format!("the gRPC server of {name}, which {place} names");
@@ -194,21 +195,24 @@ async fn grpc(name: &str, namespace: &str, secret: &str, config: &str, is_in_use
 }
 
 /// What `config.yaml` of an agent that registers over gRPC says.
-struct GrpcConfig {
+pub(crate) struct GrpcConfig {
     /// Host and port, without a scheme.
-    url: String,
+    pub(crate) url: String,
     /// The authorities that vouch for it; none: those of the system.
-    pem: Option<Vec<u8>>,
+    pub(crate) pem: Option<Vec<u8>>,
+    /// What the agent registers with; none in what it was let in with.
+    pub(crate) token: Option<SecretString>,
 }
 
 /// Reads `config.yaml`, in which the authorities are base64 of PEM.
-fn read(config: &str) -> Option<GrpcConfig> {
+pub(crate) fn grpc_config(config: &str) -> Option<GrpcConfig> {
     let config: Value = serde_saphyr::from_str(config).ok()?;
     let url = config.get("url")?.as_str()?;
     let url = url.split_once("://").map_or(url, |(_, rest)| rest).to_owned();
     let data = config.get("caData").and_then(Value::as_str).filter(|data| !data.is_empty());
     let pem = data.map(|data| STANDARD.decode(data.trim()).unwrap_or_else(|_| data.as_bytes().to_vec()));
-    Some(GrpcConfig { url, pem })
+    let token = config.get("token").and_then(Value::as_str).filter(|token| !token.is_empty());
+    Some(GrpcConfig { url, pem, token: token.map(SecretString::from) })
 }
 
 /// The end of the names of Secrets with which add-ons come to the hub's API server. Others are for servers of their own.
@@ -258,8 +262,8 @@ mod tests {
         let certificate = rcgen::generate_simple_self_signed(vec!["hub".to_owned()]).unwrap().cert.der().to_vec();
         let data = to_pem_base64(std::slice::from_ref(&certificate));
         let config = format!("caData: {data}\nkeepAliveConfig: {{}}\ntoken: secret\nurl: hub.example:30090\n");
-        let GrpcConfig { url, pem } = read(&config).unwrap();
+        let GrpcConfig { url, pem, .. } = grpc_config(&config).unwrap();
         assert_eq!((url.as_str(), certificates(&pem.unwrap())), ("hub.example:30090", vec![certificate]));
-        assert!(read("token: x").is_none() && read(": [").is_none());
+        assert!(grpc_config("token: x").is_none() && grpc_config(": [").is_none());
     }
 }

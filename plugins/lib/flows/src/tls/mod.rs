@@ -13,6 +13,7 @@ mod material;
 pub use given::{address, content, secret};
 pub use hub::hub;
 pub use managed::managed;
+pub(crate) use managed::{GrpcConfig, grpc_config};
 
 use jiff::Timestamp;
 use ocm_checks::snapshot::{PolicyRule, Trouble};

@@ -10,15 +10,19 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
 use kube::core::{ApiResource, Object};
 use kube::{Api, Resource as _};
 use ocm_api::names::{annotations, hub as hub_names, labels, namespaces, operators, secrets, webhooks};
+use ocm_api::operator::RegistrationAuthType;
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
-use ocm_checks::snapshot::{HubSide, LeaseFacts, NamespaceFacts, Observed, WebhookFacts, WorkFacts, Workload};
+use ocm_checks::snapshot::{
+    HubSide, LeaseFacts, NamespaceFacts, Observed, ServiceFacts, Trouble, WebhookFacts, WorkFacts, Workload,
+};
 use ocm_core::csr::LONGEST;
 use ocm_core::install::health;
 use ocm_core::join::lease::stale_holder;
@@ -29,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Kind, LEASES, NAMESPACES, deployments, if_served, is_asked, lease_facts, list, operator, pods, redact_all,
-    serves_group, strip, time, trouble,
+    serves_group, strip, time, trouble, version,
 };
 use crate::hub::{root_ca, uid};
 use crate::registry::{FEW, pages_of_requests, some};
@@ -40,6 +44,8 @@ const REQUESTS: Kind = Kind::new("certificates.k8s.io", "certificatesigningreque
 const MUTATING: Kind = Kind::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
 const VALIDATING: Kind = Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations");
 const SLICES: Kind = Kind::new("discovery.k8s.io", "endpointslices");
+const DEFINITIONS: Kind = Kind::new("apiextensions.k8s.io", "customresourcedefinitions");
+const SERVICES: Kind = Kind::new("", "services");
 const WORKS: Kind = Kind::optional("work.open-cluster-management.io", "manifestworks");
 const ADDONS: Kind = Kind::optional("addon.open-cluster-management.io", "managedclusteraddons");
 const POLICIES: Kind = Kind::optional("policy.kubectl-ocm.dev", "hubpolicies");
@@ -75,6 +81,8 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
             deployments(hub, &namespace, |_| true),
             // A hosted hub's webhooks are on another cluster than the hub's API, and its ClusterManager may be, too.
             async { if elsewhere { Observed::NotAsked } else { webhook_facts(hub).await } },
+            async { if elsewhere { Observed::NotAsked } else { conversions(hub).await } },
+            grpc_service(hub, &namespace, managers.read().map(Vec::as_slice).unwrap_or_default()),
             ca_bundle(hub, &namespace),
             engine(hub),
             hub_policies(hub),
@@ -84,7 +92,8 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
         futures::join!(
             clusters_and_requests(hub, names, registered),
             leases(hub, names),
-            terminating(hub, |name| is_asked(names, name)),
+            // Those of the hub itself matter to every cluster.
+            terminating(hub, |name| is_asked(names, name) || name.starts_with(namespaces::OPERATOR)),
             works(hub, names),
             addons(hub, names),
             registrations(hub, names),
@@ -92,7 +101,8 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     };
     let identity = async { futures::join!(uid(hub), root_ca(hub), serves(hub)) };
     let (control_plane, fleet, (uid, root, serves)) = futures::join!(control_plane, fleet, identity);
-    let ((operator, leader), deployments, webhooks, ca_bundle, policy_engine, policies) = control_plane;
+    let ((operator, leader), deployments, webhooks, conversions, grpc_service, ca_bundle, policy_engine, policies) =
+        control_plane;
     let ((clusters, requests, dropped_requests), leases, terminating, works, addons, registrations) = fleet;
     let mut authorities = hub.ca.clone().unwrap_or_default();
     authorities.extend(root.unwrap_or_default());
@@ -109,6 +119,8 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
         managers,
         deployments: deployments.into(),
         webhooks,
+        conversions,
+        grpc_service,
         ca_bundle,
         clusters,
         requests,
@@ -161,7 +173,7 @@ async fn leader(hub: &Cluster, namespace: &str) -> Observed<Option<LeaseFacts>> 
     // The pods are read after the lease: a holder that is not among them was gone by then.
     let facts = |pods: Vec<String>| {
         let gone = stale_holder(&lease, operators::CLUSTER_MANAGER, &pods);
-        Some(LeaseFacts { gone, ..lease_facts(lease) })
+        Some(LeaseFacts { gone, version: version(&lease.metadata), ..lease_facts(lease) })
     };
     pods(hub, namespace).await.map(facts).into()
 }
@@ -184,13 +196,13 @@ async fn webhook_facts(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let (mutating, validating, slices) = futures::join!(
         list(hub, MUTATING, None, &mutating, all.clone(), |found| {
-            let hooks = found.webhooks.unwrap_or_default();
-            let hooks = hooks.into_iter().map(|hook| hook.client_config).collect::<Vec<_>>();
+            let hooks = found.webhooks.unwrap_or_default().into_iter();
+            let hooks = hooks.map(|hook| (hook.client_config, hook.failure_policy)).collect::<Vec<_>>();
             Some((name(&found.metadata.name), hooks))
         }),
         list(hub, VALIDATING, None, &validating, all.clone(), |found| {
-            let hooks = found.webhooks.unwrap_or_default();
-            let hooks = hooks.into_iter().map(|hook| hook.client_config).collect::<Vec<_>>();
+            let hooks = found.webhooks.unwrap_or_default().into_iter();
+            let hooks = hooks.map(|hook| (hook.client_config, hook.failure_policy)).collect::<Vec<_>>();
             Some((name(&found.metadata.name), hooks))
         }),
         list(hub, SLICES, Some(namespaces::HUB), &slices, all.clone(), Some),
@@ -199,25 +211,18 @@ async fn webhook_facts(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
         (Ok(mutating), Ok(validating), Ok(slices)) => (mutating, validating, slices),
         (Err(trouble), ..) | (_, Err(trouble), _) | (.., Err(trouble)) => return Observed::Trouble(trouble),
     };
-    let answers = |service: &str| {
-        let labelled = |slice: &&EndpointSlice| {
-            let labels = slice.metadata.labels.as_ref();
-            labels.and_then(|labels| labels.get("kubernetes.io/service-name")).is_some_and(|name| name == service)
-        };
-        let ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
-            endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
-        };
-        slices.iter().filter(labelled).flat_map(|slice| &slice.endpoints).any(ready)
-    };
-    let wanted = |wanted: &[(&str, &str)], found: &[(String, Vec<WebhookClientConfig>)]| -> Vec<WebhookFacts> {
+    let wanted = |wanted: &[(&str, &str)], found: &[(String, Vec<Hook>)]| -> Vec<WebhookFacts> {
         let facts = |(name, service): &(&str, &str)| {
             let hooks = found.iter().find(|(known, _)| known == name).map(|(_, hooks)| hooks);
+            let clients: Vec<&WebhookClientConfig> = hooks.into_iter().flatten().map(|(client, _)| client).collect();
             WebhookFacts {
                 name: (*name).to_owned(),
                 service: format!("{}/{service}", namespaces::HUB),
                 exists: hooks.is_some(),
-                authorities: hooks.map(|hooks| authorities(hooks)).unwrap_or_default(),
-                has_endpoint: answers(service),
+                authorities: authorities(&clients),
+                has_endpoint: answers(&slices, service),
+                fails_open: hooks.into_iter().flatten().any(|(_, policy)| policy.as_deref() == Some("Ignore")),
+                elsewhere: clients.iter().find_map(|client| elsewhere(client, service)),
             }
         };
         wanted.iter().map(facts).collect()
@@ -227,8 +232,97 @@ async fn webhook_facts(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
     Observed::Read(facts)
 }
 
+/// Who is asked, and what happens to requests when it fails.
+type Hook = (WebhookClientConfig, Option<String>);
+
+/// Whether a Service of the hub has a ready endpoint.
+fn answers(slices: &[EndpointSlice], service: &str) -> bool {
+    let labelled = |slice: &&EndpointSlice| {
+        let labels = slice.metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get("kubernetes.io/service-name")).is_some_and(|name| name == service)
+    };
+    let ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
+        endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
+    };
+    slices.iter().filter(labelled).flat_map(|slice| &slice.endpoints).any(ready)
+}
+
+/// Who is asked in place of a Service of the hub; none: that Service.
+fn elsewhere(client: &WebhookClientConfig, service: &str) -> Option<String> {
+    match (&client.service, &client.url) {
+        (Some(own), _) if own.name == service && own.namespace == namespaces::HUB => None,
+        (Some(other), _) => Some(format!("Service {}/{}", other.namespace, other.name)),
+        (None, Some(url)) => Some(redact(url)),
+        (None, None) => None,
+    }
+}
+
+/// The definitions whose versions the webhook of add-ons converts. Of a release without conversion there are none.
+async fn conversions(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
+    let slices: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), namespaces::HUB);
+    let found = futures::future::join_all(webhooks::CONVERTED.iter().map(async |name| {
+        let found = definitions.get_opt(name).await;
+        found
+            .map_err(|error| trouble(hub, format_args!("read definition {name}"), error, DEFINITIONS.rule("get", None)))
+    }));
+    let all = ListParams::default();
+    let (found, slices) = futures::join!(found, list(hub, SLICES, Some(namespaces::HUB), &slices, all, Some));
+    let slices = match slices {
+        Ok(slices) => slices,
+        Err(trouble) => return Observed::Trouble(trouble),
+    };
+    let facts = |definition: CustomResourceDefinition| {
+        let client = definition.spec.conversion?.webhook?.client_config?;
+        let service = client.service.as_ref()?;
+        Some(WebhookFacts {
+            name: definition.metadata.name.unwrap_or_default(),
+            service: format!("{}/{}", service.namespace, service.name),
+            exists: true,
+            has_endpoint: service.namespace != namespaces::HUB || answers(&slices, &service.name),
+            authorities: certificate::from_pem(&client.ca_bundle.unwrap_or_default().0)
+                .unwrap_or_default()
+                .into_iter()
+                .map(ByteString)
+                .collect(),
+            ..WebhookFacts::default()
+        })
+    };
+    let found: Result<Vec<Option<CustomResourceDefinition>>, Trouble> = found.into_iter().collect();
+    found.map(|found| found.into_iter().flatten().filter_map(facts).collect()).into()
+}
+
+/// The Service of the gRPC server. Without the driver grpc there is none to look for.
+async fn grpc_service(hub: &Cluster, namespace: &str, managers: &[ClusterManager]) -> Observed<Option<ServiceFacts>> {
+    let has_grpc = |manager: &&ClusterManager| {
+        let registration = manager.spec.registration_configuration.iter();
+        let mut drivers = registration.flat_map(|of| &of.registration_drivers);
+        drivers.any(|driver| driver.auth_type == RegistrationAuthType::Grpc)
+    };
+    let Some(manager) = managers.iter().find(has_grpc) else { return Observed::NotAsked };
+    let api: Api<Service> = Api::namespaced(hub.client.clone(), namespace);
+    let name = format!("{}-grpc-server", manager.metadata.name.as_deref().unwrap_or_default());
+    let found = match api.get_opt(&name).await {
+        Ok(found) => found,
+        Err(error) => {
+            let rule = SERVICES.rule("get", Some(namespace));
+            return Observed::Trouble(trouble(hub, format_args!("read Service {namespace}/{name}"), error, rule));
+        }
+    };
+    Observed::Read(found.map(|service| {
+        let balancer = service.status.and_then(|status| status.load_balancer).and_then(|balancer| balancer.ingress);
+        let ingress = balancer.into_iter().flatten();
+        ServiceFacts {
+            namespace: namespace.to_owned(),
+            name,
+            type_: service.spec.and_then(|spec| spec.type_).unwrap_or_default(),
+            addresses: ingress.flat_map(|one| [one.hostname, one.ip]).flatten().collect(),
+        }
+    }))
+}
+
 /// The authorities that every webhook of a configuration has; none where one lacks them.
-fn authorities(hooks: &[WebhookClientConfig]) -> Vec<ByteString> {
+fn authorities(hooks: &[&WebhookClientConfig]) -> Vec<ByteString> {
     let of = |hook: &WebhookClientConfig| {
         let bundle = hook.ca_bundle.as_ref()?;
         certificate::from_pem(&bundle.0).ok()
@@ -501,8 +595,10 @@ fn work_facts(work: Work) -> WorkFacts {
     let failed = manifests.into_iter().filter_map(|manifest| {
         let condition = conditions::find(&manifest.conditions, conditions::manifest_work::APPLIED)?;
         let meta = &manifest.resource_meta;
-        (condition.status == conditions::FALSE)
-            .then(|| format!("{} {}/{}: {}", meta.kind, meta.namespace, meta.name, redact_start(&condition.message)))
+        (condition.status == conditions::FALSE).then(|| {
+            let said = redact_start(&format!("{}: {}", condition.reason, condition.message));
+            format!("{} {}/{}: {said}", meta.kind, meta.namespace, meta.name)
+        })
     });
     let mut conditions = status.conditions;
     redact_all(&mut conditions);

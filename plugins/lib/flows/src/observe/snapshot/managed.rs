@@ -3,25 +3,38 @@
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
 use kube::api::ListParams;
+use kube::core::{ApiResource, Object};
 use ocm_api::Klusterlet;
-use ocm_api::names::{namespaces, operators, secrets};
+use ocm_api::names::{annotations, namespaces, operators, secrets};
 use ocm_api::operator::{KlusterletMode, KlusterletSpec, KlusterletStatus};
 use ocm_checks::facts::registers_as;
-use ocm_checks::snapshot::{AgentSide, LeaseFacts, ManagedSide, NamespaceFacts, Observed, SecretFacts, Trouble};
+use ocm_checks::snapshot::{
+    AdminFacts, AgentSide, AppliedWorkFacts, LeaseFacts, ManagedSide, NamespaceFacts, NetworkPolicyFacts, Observed,
+    SecretFacts, Trouble,
+};
 use ocm_core::join::lease::{self, Lock};
 use ocm_core::redact::redact;
 use ocm_kube::Cluster;
+use serde::{Deserialize, Serialize};
 
 use super::hub::terminating;
 use super::secret::Digests;
 use super::{
-    AT_ONCE, Kind, LEASES, SECRETS, deployments, is_asked, lease_facts, list, operator, pods, redact_all, secret, strip,
+    AT_ONCE, Kind, LEASES, SECRETS, deployments, is_asked, lease_facts, list, operator, pods, redact_all, secret,
+    strip, version,
 };
 use crate::hub::uid;
 
 const KLUSTERLETS: Kind = Kind::optional("operator.open-cluster-management.io", "klusterlets");
+const APPLIED_WORKS: Kind = Kind::optional("work.open-cluster-management.io", "appliedmanifestworks");
+const BINDINGS: Kind = Kind::new("rbac.authorization.k8s.io", "clusterrolebindings");
+const NETWORK_POLICIES: Kind = Kind::new("networking.k8s.io", "networkpolicies");
 
 /// Reads a managed cluster, for these clusters; none: for all that it registers. What cannot be read says why.
 pub async fn observe(managed: &Cluster, names: Option<&[String]>) -> ManagedSide {
@@ -33,8 +46,14 @@ pub async fn observe(managed: &Cluster, names: Option<&[String]>) -> ManagedSide
         let leases = leases(managed, namespace, lease::of_operator()).await;
         (operator, leases)
     };
-    let (mut klusterlets, (operator, leases), terminating, uid) =
-        futures::join!(klusterlets(managed), operator, terminating(managed, |_| true), uid(managed));
+    let (mut klusterlets, (operator, leases), terminating, uid, applied_works, admins) = futures::join!(
+        klusterlets(managed),
+        operator,
+        terminating(managed, |_| true),
+        uid(managed),
+        applied_works(managed),
+        admins(managed),
+    );
     let found = klusterlets.read().map(Vec::as_slice).unwrap_or_default();
     let reading: Vec<_> = found
         .iter()
@@ -69,7 +88,100 @@ pub async fn observe(managed: &Cluster, names: Option<&[String]>) -> ManagedSide
         klusterlets,
         agents,
         terminating,
+        applied_works,
+        admins,
     }
+}
+
+/// What an agent notes of a work that it has applied.
+type AppliedWork = Object<AppliedWorkSpec, AppliedWorkStatus>;
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AppliedWorkSpec {
+    manifest_work_name: String,
+    #[serde(rename = "agentID")]
+    agent_id: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AppliedWorkStatus {
+    eviction_start_time: Option<Time>,
+}
+
+/// What agents have applied, without the lists of objects.
+async fn applied_works(managed: &Cluster) -> Observed<Vec<AppliedWorkFacts>> {
+    let kind = ApiResource {
+        group: APPLIED_WORKS.group.to_owned(),
+        version: "v1".to_owned(),
+        api_version: format!("{}/v1", APPLIED_WORKS.group),
+        kind: "AppliedManifestWork".to_owned(),
+        plural: APPLIED_WORKS.resource.to_owned(),
+    };
+    let api: Api<AppliedWork> = Api::all_with(managed.client.clone(), &kind);
+    let facts = |work: AppliedWork| {
+        Some(AppliedWorkFacts {
+            name: work.metadata.name.unwrap_or_default(),
+            work: work.spec.manifest_work_name,
+            agent: work.spec.agent_id,
+            evicting: work.status.and_then(|status| status.eviction_start_time),
+            deleting: work.metadata.deletion_timestamp,
+        })
+    };
+    list(managed, APPLIED_WORKS, None, &api, ListParams::default(), facts).await.into()
+}
+
+/// The service accounts in namespaces of Open Cluster Management that may do everything.
+async fn admins(managed: &Cluster) -> Observed<Vec<AdminFacts>> {
+    let api: Api<ClusterRoleBinding> = Api::all(managed.client.clone());
+    let of = |binding: ClusterRoleBinding| {
+        let name = binding.metadata.name.unwrap_or_default();
+        let subjects = binding.subjects.unwrap_or_default().into_iter();
+        let accounts = subjects.filter(|subject| subject.kind == "ServiceAccount").map(|subject| AdminFacts {
+            binding: name.clone(),
+            namespace: subject.namespace.unwrap_or_default(),
+            name: subject.name,
+        });
+        let accounts: Vec<AdminFacts> = accounts.collect();
+        (binding.role_ref.name == "cluster-admin" && !accounts.is_empty()).then_some(accounts)
+    };
+    let listed = list(managed, BINDINGS, None, &api, ListParams::default(), of).await;
+    listed.map(|all| all.into_iter().flatten().collect()).into()
+}
+
+/// The NetworkPolicies of a namespace that limit where pods may connect to.
+async fn network_policies(managed: &Cluster, namespace: &str) -> Observed<Vec<NetworkPolicyFacts>> {
+    let api: Api<NetworkPolicy> = Api::namespaced(managed.client.clone(), namespace);
+    list(managed, NETWORK_POLICIES, Some(namespace), &api, ListParams::default(), network_policy).await.into()
+}
+
+/// What of a NetworkPolicy tells where pods may connect to; none: it does not limit that.
+fn network_policy(policy: NetworkPolicy) -> Option<NetworkPolicyFacts> {
+    let spec = policy.spec.unwrap_or_default();
+    let limits = spec.policy_types.unwrap_or_default().iter().any(|kind| kind == "Egress");
+    let selector = spec.pod_selector.unwrap_or_default();
+    let is_for_all = selector.match_labels.is_none_or(|labels| labels.is_empty())
+        && selector.match_expressions.is_none_or(|expressions| expressions.is_empty());
+    let mut facts =
+        NetworkPolicyFacts { name: policy.metadata.name.unwrap_or_default(), is_for_all, ..Default::default() };
+    for rule in spec.egress.unwrap_or_default() {
+        let ports = rule.ports.unwrap_or_default();
+        facts.allows_any |= ports.is_empty();
+        for port in ports.into_iter().filter(|port| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP")) {
+            let range = match port.port {
+                Some(IntOrString::Int(first)) => {
+                    let last = port.end_port.unwrap_or(first);
+                    u16::try_from(first).ok().zip(u16::try_from(last).ok())
+                }
+                // Which number a name stands for is the affair of each pod.
+                Some(IntOrString::String(_)) | None => None,
+            };
+            facts.allows_any |= range.is_none();
+            facts.ports.extend(range);
+        }
+    }
+    limits.then_some(facts)
 }
 
 /// The name that a Klusterlet gives its cluster; none: the agent chooses one.
@@ -101,7 +213,12 @@ pub fn registered_names(managed: &ManagedSide) -> Vec<String> {
 async fn klusterlets(managed: &Cluster) -> Observed<Vec<Klusterlet>> {
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
     let listed = list(managed, KLUSTERLETS, None, &api, ListParams::default(), |mut klusterlet| {
+        let annotations = klusterlet.metadata.annotations.take().unwrap_or_default();
         strip(&mut klusterlet.metadata);
+        // It tells why the removal of a hosted one does not end.
+        klusterlet.metadata.annotations = annotations
+            .get(annotations::EVICTION)
+            .map(|time| [(annotations::EVICTION.to_owned(), redact(time))].into());
         if let Some(registration) = &mut klusterlet.spec.registration_configuration {
             registration.cluster_annotations.clear();
         }
@@ -122,11 +239,12 @@ async fn agent(managed: &Cluster, klusterlet: &Klusterlet, digests: &Digests) ->
     // Two Klusterlets may share a namespace, by mistake.
     let own = |deployment: &str| deployment.strip_prefix(&format!("{name}-")).is_some_and(is_agent);
     let locks = lease::of_agents(&name);
-    let (deployments, bootstrap, identity, mut leases) = futures::join!(
+    let (deployments, bootstrap, identity, mut leases, network_policies) = futures::join!(
         deployments(managed, &namespace, own),
         read_secret(managed, &namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG, digests),
         read_secret(managed, &namespace, secrets::HUB_KUBECONFIG, digests),
         leases(managed, &namespace, locks.clone()),
+        network_policies(managed, &namespace),
     );
     let deployments: Observed<_> = deployments.into();
     // A lease of agents that are no longer wanted holds nobody up.
@@ -137,7 +255,7 @@ async fn agent(managed: &Cluster, klusterlet: &Klusterlet, digests: &Digests) ->
         };
         leases.iter_mut().filter(|lease| !wanted(lease)).for_each(|lease| lease.gone = None);
     }
-    AgentSide { klusterlet: name, namespace, deployments, bootstrap, identity, leases }
+    AgentSide { klusterlet: name, namespace, deployments, bootstrap, identity, leases, network_policies }
 }
 
 /// What the names of agents' Deployments end with.
@@ -177,6 +295,7 @@ async fn read_leases(managed: &Cluster, namespace: &str, locks: &[Lock]) -> Resu
     let pods = pods(managed, namespace).await?;
     let facts = |(lock, lease): (&Lock, Lease)| LeaseFacts {
         gone: lease::stale_holder(&lease, &lock.deployment, &pods),
+        version: version(&lease.metadata),
         ..lease_facts(lease)
     };
     Ok(found.into_iter().map(facts).collect())
@@ -185,6 +304,27 @@ async fn read_leases(managed: &Cluster, namespace: &str, locks: &[Lock]) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_network_policies_the_ports_are_known_that_they_allow() {
+        let read = |spec: serde_json::Value| {
+            let policy = serde_json::json!({"metadata": {"name": "p"}, "spec": spec});
+            network_policy(serde_json::from_value(policy).unwrap())
+        };
+        let all = serde_json::json!({});
+        assert_eq!(read(serde_json::json!({"podSelector": all, "policyTypes": ["Ingress"]})), None);
+        let denied = read(serde_json::json!({"podSelector": all, "policyTypes": ["Egress"]})).unwrap();
+        assert!(denied.is_for_all && !denied.allows_any && denied.ports.is_empty(), "{denied:?}");
+        let some =
+            read(serde_json::json!({"podSelector": {"matchLabels": {"a": "b"}}, "policyTypes": ["Egress"], "egress": [
+            {"ports": [{"port": 443}, {"port": 53, "protocol": "UDP"}, {"port": 6000, "endPort": 7000}]}]}));
+        let some = some.unwrap();
+        assert_eq!((some.is_for_all, some.allows_any, some.ports), (false, false, vec![(443, 443), (6000, 7000)]));
+        for rule in [serde_json::json!({}), serde_json::json!({"ports": [{"port": "https"}]})] {
+            let any = read(serde_json::json!({"podSelector": all, "policyTypes": ["Egress"], "egress": [rule]}));
+            assert!(any.unwrap().allows_any);
+        }
+    }
 
     #[test]
     fn of_a_klusterlet_that_nobody_asked_about_little_is_kept() {

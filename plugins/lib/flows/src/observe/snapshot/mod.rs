@@ -6,13 +6,15 @@ mod managed;
 mod probe;
 mod secret;
 
+use std::cell::RefCell;
+
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time};
 use ocm_api::Condition;
 use ocm_api::names::namespaces;
-use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, Trouble, Workload};
+use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, Trouble, Version, Workload};
 use ocm_core::redact::redact_start;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
@@ -26,7 +28,7 @@ use kube::core::ApiResource;
 
 pub use hub::{observe as hub, serves};
 pub use managed::{observe as managed, registered_names};
-pub use probe::{Question, probes, questions};
+pub use probe::{Question, grpc_probes, probes, questions};
 
 use crate::registry::pages;
 use crate::workload::{self, Deployment};
@@ -154,6 +156,11 @@ fn redact_all(conditions: &mut [Condition]) {
     conditions.iter_mut().for_each(|condition| condition.message = redact_start(&condition.message));
 }
 
+/// Which object it was, and how.
+fn version(metadata: &ObjectMeta) -> Option<Version> {
+    Some(Version { uid: metadata.uid.clone()?, resource_version: metadata.resource_version.clone()? })
+}
+
 /// A lease, of which it is not known whether its holder is gone.
 fn lease_facts(lease: Lease) -> LeaseFacts {
     // The API server notes when somebody last changed each of the fields, by its own clock.
@@ -164,6 +171,8 @@ fn lease_facts(lease: Lease) -> LeaseFacts {
     let written = entries.filter(renews).filter_map(|entry| entry.time.clone()).max_by_key(|time| time.0);
     let spec = lease.spec.unwrap_or_default();
     LeaseFacts {
+        // The leases of a fleet change all the time, and nobody deletes them.
+        version: None,
         namespace: lease.metadata.namespace.unwrap_or_default(),
         name: lease.metadata.name.unwrap_or_default(),
         renewed: spec.renew_time.map(|time| Time(time.0)),
@@ -185,7 +194,10 @@ async fn operator(cluster: &Cluster, name: &str) -> Observed<Workload> {
     let rule = DEPLOYMENTS.rule("get", Some(namespace));
     let found = match workload::deployments(cluster, namespace).get_opt(name).await {
         Ok(Some(found)) => Some(found),
-        Ok(None) => elsewhere(cluster, name).await,
+        Ok(None) => match elsewhere(cluster, name).await {
+            Ok(found) => found,
+            Err(trouble) => return Observed::Trouble(trouble),
+        },
         Err(error) => {
             let what = format!("read Deployment {namespace}/{name}");
             return Observed::Trouble(trouble(cluster, what, error, rule));
@@ -204,21 +216,31 @@ async fn operator(cluster: &Cluster, name: &str) -> Observed<Workload> {
 }
 
 /// The Deployment of an operator that was installed into another namespace, as by a catalog: one that runs the operator's
-/// image, or the only one of the name. None also where not all namespaces may be read.
-async fn elsewhere(cluster: &Cluster, name: &str) -> Option<Deployment> {
+/// image, or the only one of the name. None also where not all namespaces may be read; but what is missing from a dump
+/// may be anywhere.
+async fn elsewhere(cluster: &Cluster, name: &str) -> Result<Option<Deployment>, Trouble> {
     let kind = ApiResource::erase::<apps::Deployment>(&());
     let api: Api<Deployment> = Api::all_with(cluster.client.clone(), &kind);
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    let named = |found: Deployment| (found.metadata.name.as_deref() == Some(name)).then_some(found);
-    let mut found = list(cluster, DEPLOYMENTS, None, &api, params, named).await.ok()?;
+    let found = RefCell::new(Vec::new());
+    let listed = list(cluster, DEPLOYMENTS, None, &api, params, |deployment: Deployment| {
+        if deployment.metadata.name.as_deref() == Some(name) {
+            found.borrow_mut().push(deployment);
+        }
+        None::<()>
+    });
+    let listed = listed.await;
+    let mut found = found.into_inner();
     let is_operator = |found: &Deployment| {
         let mut images = found.spec.template.spec.containers.iter().filter_map(|container| container.image.as_deref());
         images.any(|image| image.contains("registration-operator"))
     };
-    match found.iter().position(is_operator) {
-        Some(at) => Some(found.swap_remove(at)),
-        None if found.len() == 1 => found.pop(),
-        None => None,
+    match (found.iter().position(is_operator), listed) {
+        (Some(at), _) => Ok(Some(found.swap_remove(at))),
+        (None, Err(trouble)) if trouble.reason == Reason::NotInDump => Err(trouble),
+        (None, Err(_)) => Ok(None),
+        (None, Ok(_)) if found.len() == 1 => Ok(found.pop()),
+        (None, Ok(_)) => Ok(None),
     }
 }
 

@@ -12,13 +12,13 @@ use ocm_api::Klusterlet;
 use ocm_api::names::secrets;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_checks::facts::{driver, is_registered, likeness, registers_as};
-use ocm_checks::snapshot::{AgentSide, Answer, Credential, HubSide, ManagedSide, Probe, Trouble};
+use ocm_checks::snapshot::{AgentSide, Answer, Credential, GrpcFacts, HubSide, ManagedSide, Probe, Trouble};
 use ocm_core::kubeconfig::Likeness;
 use ocm_core::redact::redact;
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_kube::access::{Right, missing, myself};
 use ocm_kube::{Cluster, Connection, connect_to};
-use ocm_net::Endpoint;
+use ocm_net::{Endpoint, VERSIONS, Way, present_by};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::hub;
@@ -98,6 +98,45 @@ fn is_wanted(
 pub async fn probes(questions: Vec<Question>, narrator: Arc<dyn Narrator>) -> Vec<Probe> {
     let asked = questions.into_iter().map(|question| probe(question, narrator.clone()));
     futures::stream::iter(asked).buffered(AT_ONCE).collect().await
+}
+
+/// Dials the gRPC servers of agents that have to register over gRPC, of the clusters that were asked about (none: of all), and
+/// asks whom they trust. No token is sent: whether the server takes it cannot be asked without an agent.
+pub async fn grpc_probes(side: &ManagedSide, names: Option<&[String]>, now: Timestamp) -> Vec<Probe> {
+    let klusterlets = side.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
+    let wanted = side.agents.iter().filter_map(|agent| {
+        let found = |klusterlet: &&Klusterlet| klusterlet.metadata.name.as_deref() == Some(agent.klusterlet.as_str());
+        let klusterlet = klusterlets.iter().find(found)?;
+        let name = registers_as(klusterlet, agent);
+        let is_asked = names.is_none_or(|names| name.is_some_and(|name| names.iter().any(|asked| asked == name)));
+        let registers = is_registered(klusterlet, agent, now) == Some(false);
+        let grpc = agent.bootstrap.read()?.as_ref()?.grpc.as_ref()?;
+        let endpoint = Endpoint::parse(&format!("https://{}", grpc.server), None).ok()?;
+        // A loopback address is another machine's.
+        let is_grpc = driver(klusterlet) == RegistrationAuthType::Grpc && !endpoint.is_loopback();
+        (is_asked && registers && is_grpc).then(|| dial(agent.klusterlet.clone(), endpoint, grpc))
+    });
+    futures::stream::iter(wanted.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
+}
+
+async fn dial(klusterlet: String, endpoint: Endpoint, grpc: &GrpcFacts) -> Probe {
+    let authorities: Vec<Vec<u8>> = grpc.authorities.iter().map(|der| der.0.clone()).collect();
+    let presented = present_by(&endpoint, &Way::Environment, &VERSIONS, &authorities, REQUEST).await;
+    let proxy = presented.as_ref().ok().and_then(|presented| presented.proxy.clone());
+    let asked = presented.map_err(|error| error.failure(&endpoint)).and_then(|presented| {
+        let verified = match authorities.is_empty() {
+            true => presented.verify_by_system(),
+            false => presented.verify(&authorities),
+        };
+        verified.map_err(|fault| fault.failure(&endpoint))
+    });
+    let answer = match asked {
+        Ok(()) => Answer::Known,
+        Err(failure) => Answer::Refused(Trouble::of(&failure, None)),
+    };
+    let is_own_proxy = proxy.is_some();
+    let server = redact(&endpoint.to_string());
+    Probe { klusterlet, credential: Credential::Bootstrap, server, proxy, is_own_proxy, answer }
 }
 
 async fn probe(question: Question, narrator: Arc<dyn Narrator>) -> Probe {

@@ -4,14 +4,16 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_api::names::secrets;
-use ocm_checks::snapshot::{KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
+use ocm_checks::snapshot::{GrpcFacts, KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};
 use ocm_core::redact::redact;
 use ocm_core::{certificate, token};
 use ocm_net::proxy::{Origin, Proxy};
 use ring::hmac;
 use ring::rand::SystemRandom;
+use secrecy::ExposeSecret;
 
 use crate::hub;
+use crate::tls::{GrpcConfig, grpc_config};
 
 /// Digests by a key that nobody else has: of a short password a plain one is as good as the password.
 pub(super) struct Digests(Option<hmac::Key>);
@@ -43,9 +45,15 @@ pub(super) fn facts(secret: &Secret, digests: &Digests) -> SecretFacts {
     SecretFacts {
         namespace: secret.metadata.namespace.clone().unwrap_or_default(),
         name: secret.metadata.name.clone().unwrap_or_default(),
+        version: super::version(&secret.metadata),
         type_: secret.type_.clone().unwrap_or_default(),
         keys: keys.collect(),
         certificates: certificates.collect(),
+        holds_key: data.get(secrets::TLS_KEY_KEY).zip(data.get(secrets::TLS_CERT_KEY)).and_then(|(key, chain)| {
+            let (chain, _) = certificate::readable(&chain.0);
+            ocm_net::key::belongs(&key.0, chain.first()?)
+        }),
+        grpc: text(secrets::GRPC_CONFIG_KEY).and_then(|text| grpc(&text)),
         kubeconfig: text(secrets::KUBECONFIG_KEY).and_then(|text| kubeconfig(&text)),
         cluster: text(secrets::CLUSTER_NAME_KEY).filter(|name| !name.is_empty()),
         agent: text(secrets::AGENT_NAME_KEY).filter(|name| !name.is_empty()),
@@ -63,19 +71,37 @@ fn kubeconfig(text: &str) -> Option<KubeconfigFacts> {
         server: redact(&read.hub.server),
         authorities: read.hub.ca.into_iter().map(ByteString).collect(),
         proxy,
-        token: (!read.token.is_empty()).then(|| match token::read(&read.token) {
-            token::Content::Jwt { subject, expires, id } => {
-                TokenFacts::ServiceAccount { subject, expires: expires.map(Time), id }
-            }
-            token::Content::Bootstrap(id) => TokenFacts::Bootstrap { id },
-            token::Content::Opaque => TokenFacts::Opaque,
-        }),
+        token: token_facts(&read.token),
+    })
+}
+
+fn token_facts(text: &str) -> Option<TokenFacts> {
+    (!text.is_empty()).then(|| match token::read(text) {
+        token::Content::Jwt { subject, expires, id } => {
+            TokenFacts::ServiceAccount { subject, expires: expires.map(Time), id }
+        }
+        token::Content::Bootstrap(id) => TokenFacts::Bootstrap { id },
+        token::Content::Opaque => TokenFacts::Opaque,
+    })
+}
+
+fn grpc(text: &str) -> Option<GrpcFacts> {
+    let GrpcConfig { url, pem, token } = grpc_config(text)?;
+    let (authorities, _) = certificate::readable(&pem.unwrap_or_default());
+    // What stands before an @ is nobody's address.
+    let server = url.rsplit_once('@').map_or(url.as_str(), |(_, server)| server);
+    Some(GrpcFacts {
+        server: redact(server),
+        authorities: authorities.into_iter().map(ByteString).collect(),
+        token: token_facts(token.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default()),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const GRPC: &str = "caData: ''\nkeepAliveConfig: {}\ntoken: canary-five\nurl: me:canary-six@hub.example:30090\n";
 
     #[test]
     fn no_secret_is_among_the_facts() {
@@ -85,7 +111,7 @@ mod tests {
         let mut secret = Secret::default();
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         secret.data = Some(
-            [("kubeconfig", kubeconfig), ("tls.key", "canary-three"), ("cluster-name", "c1")]
+            [("kubeconfig", kubeconfig), ("tls.key", "canary-three"), ("cluster-name", "c1"), ("config.yaml", GRPC)]
                 .map(|(key, value)| (key.to_owned(), bytes(value)))
                 .into(),
         );
@@ -94,6 +120,8 @@ mod tests {
         let facts = facts(&secret, &digests);
         let text = serde_json::to_string(&facts).unwrap();
         assert!(!text.contains("canary"), "{text}");
+        let grpc = facts.grpc.unwrap();
+        assert!(grpc.server.ends_with("hub.example:30090") && grpc.token == Some(TokenFacts::Opaque), "{grpc:?}");
         let kubeconfig = facts.kubeconfig.unwrap();
         let server = "https://[redacted]@hub:6443";
         assert_eq!((kubeconfig.server.as_str(), kubeconfig.token), (server, Some(TokenFacts::Opaque)));

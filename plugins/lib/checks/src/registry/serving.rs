@@ -1,0 +1,222 @@
+//! 1112 and on: what the hub serves to agents and to its own API server.
+
+use jiff::SignedDuration;
+use ocm_api::ClusterManager;
+use ocm_api::names::namespaces;
+use ocm_api::operator::{EndpointProtocol, EndpointType, RegistrationAuthType};
+use ocm_core::install::health;
+
+use super::hub::RESTART;
+use super::{Category, Check, Input, Page, Rule};
+use crate::facts::Facts;
+use crate::finding::{Finding, Id, Outcome, Severity};
+use crate::snapshot::{HubSide, ServiceFacts, Side, WebhookFacts};
+use crate::text;
+
+/// How long the removal of a namespace may take, and a load balancer.
+const GRACE: SignedDuration = SignedDuration::from_secs(60);
+
+/// The checks of what the hub serves.
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: Id(1112),
+        slug: "grpc-server-exposed",
+        title: "the hub's gRPC server is there, at an address of its own",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::ClusterManagers, Input::HubDeployments],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1106), Id(1111), Id(1115)],
+        rule: Rule::Hub(grpc_server_exposed),
+        page: Page {
+            means: "The ClusterManager lists the driver grpc, and the server that agents of this driver dial is missing, has no \
+                    address that its certificate is made for, or waits for its load balancer.",
+            happens: "serverConfiguration or its endpointsExposure is missing; the protocol of the exposure is not grpc; the cluster \
+                      provides no load balancers, so that Service cluster-manager-grpc-server gets no address and its certificate \
+                      is not made.",
+            mend: "Set serverConfiguration.endpointsExposure with protocol grpc and the host name that agents dial, without a port. \
+                   Where there are no load balancers, use type hostname and expose the Service yourself.",
+            mended: "`kubectl get services -n open-cluster-management-hub` shows its address, and `kubectl ocm tls-check` a certificate \
+                     that is valid for it.",
+        },
+    },
+    Check {
+        id: Id(1113),
+        slug: "webhooks-decide",
+        title: "the hub's webhooks decide, and nobody in their place",
+        category: Category::Hub,
+        severity: Severity::Warning,
+        inputs: &[Input::Webhooks],
+        after: &[Id(1107)],
+        rule: Rule::Hub(webhooks_decide),
+        page: Page {
+            means: "A webhook configuration of Open Cluster Management lets requests through when its webhook fails, or has somebody \
+                    else asked: who may accept a cluster, join a set or apply as whom is then not enforced.",
+            happens: "Somebody changed failurePolicy to get over an outage, or another tool wrote the configuration.",
+            mend: "Delete the configuration, or restart the operator: it writes it as it has to be.",
+            mended: "failurePolicy is Fail, and clientConfig names the Service of the hub.",
+        },
+    },
+    Check {
+        id: Id(1114),
+        slug: "add-ons-converted",
+        title: "the webhook that converts add-ons can be asked",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::Conversions, Input::CaBundle],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1106), Id(1108), Id(1110), Id(1111), Id(1115)],
+        rule: Rule::Hub(add_ons_converted),
+        page: Page {
+            means: "The API server has to ask a webhook to convert ManagedClusterAddOns and ClusterManagementAddOns between v1alpha1 and \
+                    v1beta1. Nothing is behind it, or the API server cannot trust it: `conversion webhook for addon… failed`. Agents \
+                    of releases that use v1beta1 do not see their add-ons.",
+            happens: "The Deployment cluster-manager-addon-webhook does not run; the definition has a CA from before a rotation; or the \
+                      hub is hosted, where this conversion is not supported.",
+            mend: "Bring the Deployment up, or restart the operator: it writes the CA into the definitions.",
+            mended: "`kubectl get managedclusteraddons.v1beta1.addon.open-cluster-management.io -A` answers.",
+        },
+    },
+    Check {
+        id: Id(1115),
+        slug: "hub-namespaces-stay",
+        title: "no namespace of the hub is being removed",
+        category: Category::Hub,
+        severity: Severity::Error,
+        inputs: &[Input::HubNamespaces],
+        after: &[],
+        rule: Rule::Hub(hub_namespaces_stay),
+        page: Page {
+            means: "A namespace of the operators or of the hub is being removed for a minute or more: nothing can be made in it, and an \
+                    operator that is gone cannot end what waits for it.",
+            happens: "The namespace was deleted before the ClusterManager and the Klusterlet, whose finalizers only their operator \
+                      takes away.",
+            mend: "Read the namespace's conditions. If a ClusterManager or a Klusterlet is left, install the operator again once the \
+                   namespace is gone, delete the object, and then the operator. If nobody needs it any more, take its finalizers \
+                   away.",
+            mended: "The namespace is gone, or there again as Active.",
+        },
+    },
+];
+
+/// Whether a ClusterManager lists the driver grpc.
+fn has_grpc(manager: &&ClusterManager) -> bool {
+    let registration = manager.spec.registration_configuration.iter();
+    registration.flat_map(|of| &of.registration_drivers).any(|driver| driver.auth_type == RegistrationAuthType::Grpc)
+}
+
+fn grpc_server_exposed(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let managers = hub.managers.read().map(Vec::as_slice).unwrap_or_default();
+    let deployments = hub.deployments.read().map(Vec::as_slice).unwrap_or_default();
+    let findings = managers.iter().filter(has_grpc).filter_map(|manager| {
+        let name = manager.metadata.name.as_deref().unwrap_or_default();
+        let about = |finding: Finding| {
+            finding.on(Side::Hub, "ClusterManager", None, name).run(
+                Side::Hub,
+                "kubectl get clustermanager/{} -o yaml",
+                &[name],
+            )
+        };
+        let server = format!("{name}-grpc-server");
+        if !deployments.iter().any(|workload| workload.name == server) {
+            let finding = Finding::error("the hub lists the driver grpc, and has no gRPC server")
+                .seen(format!("there is no Deployment {server}"))
+                .because("the operator has not made it: it is behind, or of a release without gRPC");
+            return Some(about(finding));
+        }
+        let exposures = manager.spec.server_configuration.iter().flat_map(|server| &server.endpoints_exposure);
+        let exposures: Vec<_> = exposures.filter(|one| one.protocol == EndpointProtocol::Grpc).collect();
+        if exposures.is_empty() {
+            let finding = Finding::warning("the hub's gRPC server has no address for agents")
+                .seen("serverConfiguration.endpointsExposure of the ClusterManager has no entry with protocol grpc")
+                .because(
+                    "its certificate is valid for the name of its Service alone, which other clusters do not dial",
+                );
+            return Some(about(finding));
+        }
+        let is_balanced = |one: &&ocm_api::operator::EndpointExposure| {
+            one.grpc.as_ref().is_some_and(|endpoint| endpoint.type_ == EndpointType::LoadBalancer)
+        };
+        let service = hub.grpc_service.read().and_then(Option::as_ref);
+        let ServiceFacts { namespace, name: service, addresses, .. } =
+            service.filter(|_| exposures.iter().any(is_balanced))?;
+        addresses.is_empty().then(|| {
+            Finding::error("the hub's gRPC server waits for its load balancer")
+                .on(Side::Hub, "Service", Some(namespace), service)
+                .seen("the Service has no address, and the certificate of the server is not made before it has one")
+                .because("the cluster provides no load balancers, or has not provided this one yet")
+                .run(Side::Hub, "kubectl describe service/{} -n {}", &[service, namespace])
+        })
+    });
+    Outcome::of(findings.collect())
+}
+
+fn webhooks_decide(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let webhooks = hub.webhooks.read().map(Vec::as_slice).unwrap_or_default();
+    let findings = webhooks.iter().filter(|webhook| webhook.exists).filter_map(|webhook| {
+        let WebhookFacts { name, service, fails_open, elsewhere, .. } = webhook;
+        let what = match elsewhere {
+            Some(other) => format!("webhook configuration {name} has {other} asked, and not Service {service}"),
+            None if *fails_open => format!("webhook configuration {name} lets requests through when its webhook fails"),
+            None => return None,
+        };
+        let finding = Finding::warning(what).on(Side::Hub, "WebhookConfiguration", None, name);
+        let finding =
+            if *fails_open { finding.seen("failurePolicy is Ignore; the operator sets Fail") } else { finding };
+        Some(finding.because("somebody has changed it to get over an outage, or another tool has written it").run(
+            Side::Hub,
+            RESTART,
+            &[namespaces::OPERATOR],
+        ))
+    });
+    Outcome::of(findings.collect())
+}
+
+fn add_ons_converted(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let conversions = hub.conversions.read().map(Vec::as_slice).unwrap_or_default();
+    let bundle = hub.ca_bundle.read().and_then(Option::as_ref);
+    let findings = conversions.iter().filter(|one| one.exists).filter_map(
+        |WebhookFacts { name, service, authorities, has_endpoint, .. }| {
+            let trusted = bundle.is_none_or(|bundle| authorities.iter().any(|authority| bundle.contains(authority)));
+            let (what, cause) = match (has_endpoint, trusted) {
+                (true, true) => return None,
+                (false, _) => ("nothing is behind", "no pod of Deployment cluster-manager-addon-webhook is ready"),
+                (true, false) => ("the API server cannot trust", "the definition has a CA from before a rotation"),
+            };
+            let (namespace, _) = service.split_once('/').unwrap_or((namespaces::HUB, service));
+            Some(
+                Finding::error(format!("{what} the webhook that converts {name}"))
+                    .on(Side::Hub, "CustomResourceDefinition", None, name)
+                    .seen(format!("it is asked at Service {service}"))
+                    .because(cause)
+                    .run(Side::Hub, "kubectl get pods,endpointslices -n {}", &[namespace])
+                    .run(Side::Hub, RESTART, &[namespaces::OPERATOR]),
+            )
+        },
+    );
+    Outcome::of(findings.collect())
+}
+
+fn hub_namespaces_stay(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
+    let hosted = hub.managers.read().into_iter().flatten().filter(|manager| health::is_hosted(manager));
+    let hosted: Vec<&str> = hosted.filter_map(|manager| manager.metadata.name.as_deref()).collect();
+    let own = |name: &str| [namespaces::OPERATOR, namespaces::HUB].contains(&name) || hosted.contains(&name);
+    let stuck = hub.terminating.read().into_iter().flatten().filter(|namespace| own(&namespace.name));
+    let is_old = |since| facts.now.duration_since(since) >= GRACE;
+    let stuck = stuck.filter(|namespace| namespace.since.as_ref().is_some_and(|since| is_old(since.0)));
+    let left = || {
+        let managers = hub.managers.read().into_iter().flatten();
+        text::list(managers.filter_map(|manager| manager.metadata.name.as_ref()))
+    };
+    let findings = stuck.map(|namespace| {
+        let name = &namespace.name;
+        let since = facts.ago(namespace.since.as_ref().map(|since| since.0));
+        let finding = Finding::error(format!("namespace {name} of the hub is being removed since {since}"))
+            .on(Side::Hub, "Namespace", None, name)
+            .seen(format!("ClusterManagers that are left: {}", left()));
+        let finding = namespace.messages.iter().fold(finding, Finding::seen);
+        finding
+            .because("it was deleted before what its operator has to clean up, or an object in it has a finalizer")
+            .run(Side::Hub, "kubectl get namespace/{} -o yaml", &[name])
+            .run(Side::Hub, "kubectl get clustermanagers,klusterlets", &[])
+    });
+    Outcome::of(findings.collect())
+}
