@@ -66,8 +66,10 @@ Examples:
   kubectl ocm troubleshoot --all-clusters --context hub -o junit --fail-on warning > report.xml
 
 Exit codes: 0 nothing was found, 1 failed, 2 usage, 3 something was found, 4 nothing was found, but
-not everything could be checked, 124 --wait ended before all was well, 130 interrupted. With --fix
-they are of the look after the changes; 1 also if a change failed, 3 also if the answer was no.";
+not everything could be checked, 124 --wait ended before all was well, 130 interrupted.
+
+With --fix the exit code tells what was found after the changes. A change that failed makes it 1, and
+findings that are left because the answer was no make it 3.";
 
 /// Arguments of `kubectl ocm troubleshoot`.
 #[derive(Args, Clone, Debug)]
