@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(of("x/timestamp"), Some((Place::Timestamp, 1)));
         assert_eq!(of("dumps/hub.yaml"), Some((Place::Plain, 0)));
         for other in [
-            "namespaces/n/core/services.yaml",
+            "namespaces/n/core/limitranges.yaml",
             "namespaces/n/pods/p/c/c/healthz/index",
             "namespaces/n/core/secrets.txt",
             "namespaces/n/core/namespaces.yaml",
