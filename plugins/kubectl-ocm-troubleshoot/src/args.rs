@@ -16,8 +16,8 @@ pub(crate) fn about() -> clap::Command {
         .long_about(
             "Say why a cluster is not joined, or does not stay joined: where in the chain of nine steps it stands, what was \
              seen, why, and the next command.\n\n\
-             It looks at the hub, at the managed cluster, or at both, and changes nothing without --fix. What follows from \
-             something else is listed under its cause: one cause is one finding.",
+             It looks at the hub, at the managed cluster, or at both, and changes nothing without --fix, but for the Job of \
+             --in-cluster. What follows from something else is listed under its cause: one cause is one finding.",
         )
         .after_help(EXAMPLES)
 }
@@ -38,6 +38,9 @@ Examples:
 
   # All clusters of a hub, grouped by what is wrong
   kubectl ocm troubleshoot --all-clusters --context hub
+
+  # From where its agent runs: this machine may have another DNS, another firewall and another proxy
+  kubectl ocm troubleshoot c1 --context c1 --hub-context hub --in-cluster
 
   # Stay, and be told what changes
   kubectl ocm troubleshoot --all-clusters --context hub --watch
@@ -111,6 +114,13 @@ pub(crate) struct TroubleshootArgs {
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
     #[arg(require_equals = true, requires = "fix", conflicts_with = "wait")]
     pub(crate) dry_run: DryRunArg,
+
+    /// Look at the way to the hub also from beside the agents: by a Job on the managed cluster that is removed afterwards
+    #[arg(long, conflicts_with_all = ["from", "watch", "list", "explain"])]
+    pub(crate) in_cluster: bool,
+    /// With --in-cluster: the image of the pod, which has to have bash, cat and sleep; none means the agent's own
+    #[arg(long, value_name = "IMAGE", requires = "in_cluster")]
+    pub(crate) in_cluster_image: Option<String>,
 
     /// Write what was seen to a file for others, without values of Secrets
     #[arg(long, value_name = "FILE", conflicts_with = "from")]

@@ -67,6 +67,7 @@ fn is_large(bytes: u64) -> Option<String> {
 fn has_many(snapshot: &Snapshot) -> Option<String> {
     let objects = snapshot.clusters.len()
         + snapshot.probes.len()
+        + snapshot.in_cluster.len()
         + snapshot.hub.as_ref().map_or(0, of_hub)
         + snapshot.managed.as_ref().map_or(0, of_managed);
     (objects > MOST).then(|| format!("it has {objects} objects, and at most {MOST} are read"))

@@ -8,7 +8,7 @@ use ocm_cli::Ui;
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Event, Failure, Narrator};
 use ocm_dump::{Input, open};
-use ocm_flows::troubleshoot::{Sides, observe};
+use ocm_flows::troubleshoot::{Probed, Sides, observe};
 
 use crate::args::Source;
 use crate::bundle;
@@ -42,7 +42,7 @@ async fn dumps(inputs: Vec<Input>, clusters: Vec<String>, all: bool, ui: &Arc<Ui
     };
     let sides = Sides { hub: dump.hub, managed: dump.managed };
     // Nobody is sent a token that a dump holds.
-    let mut snapshot = observe(&sides, &names, all, Some(Vec::new()), ui.clone()).await?;
+    let mut snapshot = observe(&sides, &names, all, Some(Probed::default()), None, ui.clone()).await?;
     snapshot.clock = Some(dump.clock);
     if let Some(hub) = &mut snapshot.hub {
         // A dump does not tell at which address and by which authorities agents reach its hub: those of its API server

@@ -13,5 +13,5 @@ mod view;
 mod watch;
 
 fn main() -> ExitCode {
-    ocm_cli::run_main("kubectl-ocm-troubleshoot", args::about(), run::run)
+    ocm_cli::serve_main("kubectl-ocm-troubleshoot", args::about(), run::run)
 }

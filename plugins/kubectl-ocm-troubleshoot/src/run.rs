@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use ocm_checks::finding::Id;
 use ocm_checks::judge::{Report, Unknown, judge};
 use ocm_checks::registry::check;
-use ocm_checks::snapshot::{Probe, Snapshot};
+use ocm_checks::snapshot::Snapshot;
 use ocm_checks::suppress::Suppression;
-use ocm_cli::Ui;
+use ocm_cli::{Stop, Ui};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason, duration, nearest};
-use ocm_flows::troubleshoot::{Sides, observe, side_of};
+use ocm_flows::in_cluster::InCluster;
+use ocm_flows::troubleshoot::{Probed, Sides, observe, side_of};
 use ocm_kube::{Connection, HubArgs, connect};
 
 use crate::args::{FailOn, TroubleshootArgs};
@@ -22,7 +23,18 @@ pub(crate) const PAUSE: Duration = Duration::from_secs(3);
 /// How long it goes by what the hub has answered to the credentials of agents: a token is not sent with every look.
 const PROBES: Duration = Duration::from_secs(30);
 
-pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+/// Runs until done or interrupted. What was made to look from within a cluster is removed in any case.
+pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>, interrupted: Stop) -> Result<Exit, Failure> {
+    let looks = InCluster::with_image(args.in_cluster_image.clone());
+    let done = tokio::select! {
+        done = until_done(args, ui.clone(), looks.clone()) => done,
+        () = interrupted => Err(Failure::new(Reason::Interrupted, "interrupted")),
+    };
+    looks.remove_all(ui.as_ref()).await;
+    done
+}
+
+async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) -> Result<Exit, Failure> {
     let TroubleshootArgs {
         clusters,
         all_clusters,
@@ -35,6 +47,8 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
         fix,
         yes,
         dry_run,
+        in_cluster: is_within,
+        in_cluster_image: _,
         bundle: file,
         from,
         list,
@@ -72,6 +86,7 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
         all_clusters,
         suppressions,
         probed: RefCell::default(),
+        in_cluster: is_within.then_some(in_cluster),
         ui: ui.clone(),
     };
     if let Some(interval) = interval {
@@ -98,6 +113,7 @@ pub(crate) async fn run(args: TroubleshootArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     };
     // The report first: a file that cannot be written takes nothing away from it.
     view::report(&ui, output, fail_on, &snapshot, &report)?;
+    report.notes.iter().for_each(|note| ui.tell(Event::note(note.clone())));
     fix::advertise(&ui, output, &snapshot, &report);
     if let Some(file) = file {
         let unreadable = bundle::write(&file, &snapshot, &report)?;
@@ -120,19 +136,26 @@ pub(crate) struct Looks {
     all_clusters: bool,
     suppressions: Vec<Suppression>,
     /// When the hub was last asked with credentials of agents, and what it answered.
-    probed: RefCell<Option<(Instant, Vec<Probe>)>>,
+    probed: RefCell<Option<(Instant, Probed)>>,
+    /// How one looks from beside the agents; none: not at all.
+    in_cluster: Option<InCluster>,
     ui: Arc<Ui>,
 }
 
 impl Looks {
     /// What the clusters show now, and what that means.
     pub(crate) async fn look(&self) -> Result<(Snapshot, Report), Failure> {
-        let known = self.probed.borrow().clone().filter(|(at, probes)| at.elapsed() < PROBES && !probes.is_empty());
-        let known = known.map(|(_, probes)| probes);
+        let is_known = |(at, probed): &(Instant, Probed)| {
+            at.elapsed() < PROBES && !(probed.here.is_empty() && probed.in_cluster.is_empty())
+        };
+        let known = self.probed.borrow().clone().filter(is_known);
+        let known = known.map(|(_, probed)| probed);
         let is_asked = known.is_none();
-        let snapshot = observe(&self.sides, &self.clusters, self.all_clusters, known, self.ui.clone()).await?;
+        let within = self.in_cluster.as_ref();
+        let snapshot = observe(&self.sides, &self.clusters, self.all_clusters, known, within, self.ui.clone()).await?;
         if is_asked {
-            *self.probed.borrow_mut() = Some((Instant::now(), snapshot.probes.clone()));
+            let probed = Probed { here: snapshot.probes.clone(), in_cluster: snapshot.in_cluster.clone() };
+            *self.probed.borrow_mut() = Some((Instant::now(), probed));
         }
         let report = judge(&snapshot, &self.suppressions);
         Ok((snapshot, report))

@@ -154,7 +154,7 @@ fn verdict(report: &Report) -> &'static str {
 fn summary(snapshot: &Snapshot, report: &Report) -> Value {
     let mut summary = json!({
         "verdict": verdict(report), "observed": snapshot.observed, "counts": report.counts,
-        "clusters": report.clusters, "unknown": report.unknown, "skipped": report.skipped,
+        "clusters": report.clusters, "unknown": report.unknown, "skipped": report.skipped, "notes": report.notes,
         "suppressed": report.suppressed,
     });
     if let Some(clock) = &snapshot.clock {
@@ -421,7 +421,15 @@ mod tests {
 
     fn report(finding: Finding) -> Report {
         let (clusters, suppressed, unknown, skipped) = Default::default();
-        Report { clusters, findings: vec![finding], suppressed, counts: Counts::default(), unknown, skipped }
+        Report {
+            clusters,
+            findings: vec![finding],
+            suppressed,
+            counts: Counts::default(),
+            unknown,
+            skipped,
+            notes: Vec::new(),
+        }
     }
 
     /// The words that a shell makes of a line, instead of running it.

@@ -52,6 +52,21 @@ pub(crate) fn names(version: &str) -> Vec<String> {
     NAMES.iter().map(|name| format!("quay.io/open-cluster-management/{name}:{version}")).collect()
 }
 
+/// The programs of upstream's base image (`ubi9/ubi-micro`) that our commands use.
+const SHELL: [&str; 3] = ["bash", "cat", "sleep"];
+
+/// This machine's shell and a few programs, with the libraries that they are linked to.
+fn shell() -> Result<Vec<(String, PathBuf)>, Error> {
+    let mut files = BTreeMap::new();
+    for name in SHELL {
+        let file = Path::new("/bin").join(name);
+        let linked = run(Command::new("ldd").arg(&file))?;
+        let libraries = linked.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
+        files.extend(libraries.chain([file]).map(|file| (file.display().to_string().split_off(1), file)));
+    }
+    Ok(files.into_iter().collect())
+}
+
 /// The store that holds the pause image and, when a version is given, OCM; made when it is not in the cache yet.
 pub(crate) fn store(
     tool: &Path,
@@ -69,7 +84,8 @@ pub(crate) fn store(
         files: vec![("pause".into(), file("pause")?)],
     }];
     if let Some(version) = version {
-        let files = OCM.iter().map(|name| Ok(((*name).to_owned(), file(name)?))).collect::<Result<_, Error>>()?;
+        let files = OCM.iter().map(|name| Ok(((*name).to_owned(), file(name)?))).collect::<Result<Vec<_>, Error>>()?;
+        let files = files.into_iter().chain(shell()?).collect();
         images.push(Image { names: names(version), user: "10001".into(), command: Vec::new(), files });
     }
     let containerd = run(Command::new("containerd").arg("--version"))?;

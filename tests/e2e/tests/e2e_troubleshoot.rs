@@ -338,6 +338,45 @@ fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
     .to_string()
 }
 
+fn no_job_is_left(cluster: &Cluster) {
+    let jobs = || cluster.kubectl(&["get", "jobs", "--namespace", AGENTS, "--output=name"]).expect("a list");
+    until("no Job is left", || jobs().is_empty());
+}
+
+/// What a pod beside the agent saw of the hub, as a bundle has it.
+fn seen_from_within(cluster: &Cluster, hub: &Cluster, name: &str, flags: &[&str]) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bundle.json");
+    let bundle = format!("--bundle={}", file.display());
+    let said = look(cluster, hub, name, &[&["--in-cluster", &bundle], flags].concat());
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+    let bundle: Value = serde_json::from_str(&text).expect("JSON");
+    bundle["snapshot"]["inCluster"][0].clone()
+}
+
+fn looks_from_within_that_fail(cluster: &Cluster, hub: &Cluster, name: &str) {
+    let why = |seen: &Value| seen["answer"]["notAsked"]["message"].as_str().unwrap_or_default().to_owned();
+    // An image without a shell.
+    let seen = seen_from_within(cluster, hub, name, &["--in-cluster-image=ocm.local/pause:1"]);
+    assert!(why(&seen).starts_with("cannot look from within the managed cluster: the pod of Job"), "{seen}");
+    no_job_is_left(cluster);
+    // Nobody gives the right.
+    let local = user_with(cluster, "outsider", &["troubleshoot.yaml"]);
+    let said =
+        run(kubectl_ocm("troubleshoot", &local).args([name, KNOWN, &hub_access(hub), "--in-cluster", "--output=json"]));
+    assert!(said.code == Some(3) && !said.stderr.contains("starting a pod"), "{said:?}");
+    // Ctrl-C while it looks.
+    let mut command = kubectl_ocm("troubleshoot", cluster.kubeconfig());
+    command.args([name, KNOWN, &hub_access(hub), "--in-cluster"]).stdout(Stdio::null());
+    let mut looking = command.spawn().expect("it starts");
+    let jobs = || cluster.kubectl(&["get", "jobs", "--namespace", AGENTS, "--output=name"]).expect("a list");
+    until("it has made a Job", || !jobs().is_empty());
+    let killed = Command::new("kill").args(["-INT", &looking.id().to_string()]).status();
+    assert!(killed.expect("it runs").success());
+    assert_eq!(looking.wait().expect("it ends").code(), Some(130));
+    no_job_is_left(cluster);
+}
+
 #[test]
 fn what_keeps_an_agent_from_registering_is_found() {
     let _alone = alone();
@@ -384,7 +423,20 @@ fn what_keeps_an_agent_from_registering_is_found() {
         let headline = found["clusters"][0]["headline"].as_str().unwrap_or_default();
         let summary = found["findings"][0]["summary"].as_str().unwrap_or_default();
         assert!(headline.ends_with(summary), "{headline}: {summary}");
+        // A pod beside the agent sees the same.
+        if ["OCM2111", "OCM2112", "OCM2113"].contains(&id) {
+            let said = look(&cluster, hub, name, &["--in-cluster", "--output=json"]);
+            let value: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+            let evidence = value["findings"][0]["evidence"].to_string();
+            assert_eq!(value["findings"][0]["id"], id, "{said:?}");
+            assert!(
+                evidence.contains("as a pod in open-cluster-management-agent of the managed cluster sees it"),
+                "{said:?}"
+            );
+            no_job_is_left(&cluster);
+        }
     }
+    looks_from_within_that_fail(&cluster, hub, name);
     // What can be mended is, by somebody who holds the documented rights.
     let local = user_with(&cluster, "mender", &["troubleshoot.yaml", "troubleshoot-fix.yaml"]);
     let at_hub = user_with(hub, "mender", &["troubleshoot-hub.yaml", "troubleshoot-fix-hub.yaml"]);
@@ -436,6 +488,13 @@ fn what_keeps_an_agent_from_registering_is_found() {
     let said = run(kubectl_ocm("accept", hub.kubeconfig()).args([name, "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
     is_well(&cluster, hub, name);
+    // From beside the agent the hub is reached, too, by somebody who holds the documented rights.
+    let local = user_with(&cluster, "insider", &["troubleshoot.yaml", "troubleshoot-in-cluster.yaml"]);
+    let said =
+        run(kubectl_ocm("troubleshoot", &local).args([name, KNOWN, &hub_access(hub), "--in-cluster", "--output=json"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(seen_from_within(&cluster, hub, name, &[])["answer"], "known");
+    no_job_is_left(&cluster);
     // The managed cluster alone knows as much of itself; conditions of its operator are behind for a while.
     let alone = || run(kubectl_ocm("troubleshoot", cluster.kubeconfig()).args::<_, &str>([]));
     let said = || format!("{:?}", alone());

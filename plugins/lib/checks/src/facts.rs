@@ -66,8 +66,8 @@ pub struct Agent<'a> {
     pub side: &'a AgentSide,
     /// What the hub answered to what it registers with.
     pub bootstrap_probe: Option<&'a Probe>,
-    /// What the hub answered to what it was let in with.
-    pub identity_probe: Option<&'a Probe>,
+    /// What a pod beside it saw of its hub.
+    pub in_cluster: Option<&'a Probe>,
 }
 
 /// What a list holds, or nothing.
@@ -94,7 +94,7 @@ impl<'a> Facts<'a> {
             }
         }
         if let Some(managed) = &snapshot.managed {
-            for (name, agent) in agents(managed, &snapshot.probes) {
+            for (name, agent) in agents(managed, snapshot) {
                 if wanted(name) {
                     let known = &mut clusters.entry(name).or_default().agent;
                     // With two hubs a name is registered twice: the agent of the one that is looked at is meant.
@@ -184,18 +184,16 @@ fn belongings<'a>(hub: &'a HubSide, clusters: &mut BTreeMap<&'a str, Cluster<'a>
 }
 
 /// The agents of a managed cluster, by the name that each registers under.
-fn agents<'a>(managed: &'a ManagedSide, probes: &'a [Probe]) -> impl Iterator<Item = (&'a str, Agent<'a>)> {
+fn agents<'a>(managed: &'a ManagedSide, snapshot: &'a Snapshot) -> impl Iterator<Item = (&'a str, Agent<'a>)> {
     managed.agents.iter().filter_map(|side| {
         let found = |klusterlet: &&Klusterlet| klusterlet.metadata.name.as_deref() == Some(side.klusterlet.as_str());
         let klusterlet = all(&managed.klusterlets).iter().find(found)?;
-        let probe = |credential: Credential| {
-            probes.iter().find(|probe| probe.klusterlet == side.klusterlet && probe.credential == credential)
-        };
+        let of = |probes: &'a [Probe]| probes.iter().find(|probe| probe.klusterlet == side.klusterlet);
         let agent = Agent {
             klusterlet,
             side,
-            bootstrap_probe: probe(Credential::Bootstrap),
-            identity_probe: probe(Credential::Identity),
+            bootstrap_probe: of(&snapshot.probes).filter(|probe| probe.credential == Credential::Bootstrap),
+            in_cluster: of(&snapshot.in_cluster),
         };
         Some((registers_as(klusterlet, side)?, agent))
     })

@@ -9,7 +9,7 @@ use crate::chain::{self, Causes, Standing};
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::registry::{Check, Input, Rule, check, of_snapshots};
-use crate::snapshot::{AgentSide, Observed, Snapshot, Trouble};
+use crate::snapshot::{AgentSide, Answer, Observed, Snapshot, Trouble};
 use crate::suppress::{Suppressed, Suppression};
 
 /// What checks came to.
@@ -28,6 +28,9 @@ pub struct Report {
     pub unknown: Vec<Unknown>,
     /// What was left out.
     pub skipped: Vec<Skipped>,
+    /// Where a pod beside an agent sees the way to the hub otherwise than this machine, and that is no finding.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// How many checks came to what; those of each cluster count on their own.
@@ -88,7 +91,14 @@ pub fn judge(snapshot: &Snapshot, suppressions: &[Suppression]) -> Report {
     let (suppressed, findings) = crate::suppress::apply(folded, suppressions, facts.now);
     let causes = Causes::of(&findings);
     let clusters = facts.clusters.values().map(|cluster| chain::standing(&facts, cluster, &causes)).collect();
+    let reached = |cluster: &Cluster<'_>| {
+        let agent =
+            cluster.agent.filter(|agent| agent.in_cluster.is_some_and(|probe| probe.answer == Answer::Known))?;
+        Some(format!("{}: {}", cluster.name, crate::registry::difference(&agent)?))
+    };
+    let notes = facts.clusters.values().filter_map(reached).collect();
     Report {
+        notes,
         clusters,
         findings,
         suppressed,

@@ -290,6 +290,44 @@ fn the_hub_tells_more_than_what_is_seen_of_the_way_to_it() {
 }
 
 #[test]
+fn what_a_pod_beside_the_agent_sees_counts_more_than_what_this_machine_does() {
+    let known = || Probe { answer: Answer::Known, ..refused(Reason::Unreachable) };
+    let not_asked = || Probe { answer: Answer::NotAsked(forbidden()), ..known() };
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, None);
+    // Only the pod cannot reach it.
+    (snapshot.probes, snapshot.in_cluster) = (vec![known()], vec![refused(Reason::Unreachable)]);
+    let finding = found(&snapshot, 2111).expect("it is found");
+    let evidence = |line: &str| finding.evidence.iter().any(|known| known.contains(line));
+    assert!(evidence("as a pod in open-cluster-management-agent of the managed cluster sees it"), "{finding:?}");
+    assert!(evidence("this machine reaches the hub"), "{finding:?}");
+    // Only this machine cannot.
+    (snapshot.probes, snapshot.in_cluster) = (vec![refused(Reason::Unreachable)], vec![known()]);
+    let report = judge(&snapshot, &[]);
+    assert!(!ids(&report).contains(&2111), "{:?}", report.findings);
+    assert!(report.notes[0].contains("this machine does not: words"), "{:?}", report.notes);
+    // Both cannot, for different reasons.
+    (snapshot.probes, snapshot.in_cluster) = (vec![refused(Reason::Tls)], vec![refused(Reason::Unreachable)]);
+    assert!(found(&snapshot, 2112).is_none());
+    let finding = found(&snapshot, 2111).expect("it is found");
+    assert!(finding.evidence.iter().any(|line| line.contains("sees something else: words")), "{finding:?}");
+    // Where nobody could look from there, this machine's look counts if it found something, and is none if it did not.
+    snapshot.in_cluster = vec![not_asked()];
+    assert!(found(&snapshot, 2112).is_some());
+    snapshot.probes = vec![known()];
+    let report = judge(&snapshot, &[]);
+    assert!(report.unknown.iter().any(|unknown| unknown.ids.contains(&Id(2111)) && unknown.trouble == forbidden()));
+    // An agent that has registered and is silent: nobody asked the hub from here.
+    let mut snapshot = healthy();
+    read(&mut on_hub(&mut snapshot).leases)[0].renewed = Some(parse(json!(OLD)));
+    snapshot.in_cluster = vec![Probe { credential: Credential::Identity, ..refused(Reason::Unreachable) }];
+    let report = judge(&snapshot, &[]);
+    assert_eq!((report.findings.len(), ids(&report)), (1, vec![2111, 3101]));
+    snapshot.in_cluster[0].answer = Answer::Known;
+    assert_eq!(ids(&judge(&snapshot, &[])), [3101]);
+}
+
+#[test]
 fn a_cluster_that_was_only_just_accepted_is_well() {
     let work_agent = |snapshot: &mut Snapshot| read(&mut agent(snapshot).deployments)[1].replicas = 0;
     let connection = |snapshot: &mut Snapshot, reason: Option<&str>| {

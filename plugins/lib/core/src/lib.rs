@@ -31,6 +31,7 @@ pub mod phase;
 pub mod pin;
 pub mod plan;
 pub mod policy_engine;
+pub mod probe_job;
 pub mod reconcile;
 pub mod redact;
 pub mod registration;

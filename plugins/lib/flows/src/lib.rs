@@ -6,6 +6,7 @@ pub mod explanation;
 pub mod fix;
 pub mod get;
 pub mod hub;
+pub mod in_cluster;
 pub mod install;
 pub mod join;
 pub mod objects;

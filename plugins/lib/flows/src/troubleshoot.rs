@@ -9,7 +9,8 @@ use ocm_checks::snapshot::{FORMAT, Probe, Snapshot};
 use ocm_core::{Event, Failure, Narrator, Reason, name};
 use ocm_kube::{Cluster, access, explain};
 
-use crate::observe::snapshot::{grpc_probes, hub, managed, probes, questions, registered_names, serves};
+use crate::in_cluster::InCluster;
+use crate::observe::snapshot::{grpc_probes, hub, in_cluster, managed, probes, questions, registered_names, serves};
 
 /// Which clusters are looked at.
 #[derive(Clone)]
@@ -18,6 +19,15 @@ pub struct Sides {
     pub hub: Option<Cluster>,
     /// The managed cluster.
     pub managed: Option<Cluster>,
+}
+
+/// What hubs answered to the credentials of agents.
+#[derive(Clone, Debug, Default)]
+pub struct Probed {
+    /// As seen from here.
+    pub here: Vec<Probe>,
+    /// As seen from beside the agents.
+    pub in_cluster: Vec<Probe>,
 }
 
 /// Which of the two a cluster is that was named alone: a hub if it serves managed clusters or has a ClusterManager, which
@@ -46,7 +56,8 @@ async fn manages(cluster: &Cluster) -> Result<bool, Failure> {
 }
 
 /// Looks at both sides. `names`: the clusters that were asked about; empty: those that the managed cluster registers, or
-/// all that the hub has. `probed`: what the hub answered of late to the credentials of the agents; none: it is asked.
+/// all that the hub has. `probed`: what the hub answered of late to the credentials of the agents, as seen from here and from
+/// beside them; none: it is asked. `looks`: how one looks from beside the agents; none: not at all.
 ///
 /// # Errors
 /// A usage failure for a name that no cluster can have. What cannot be read is in the snapshot.
@@ -54,7 +65,8 @@ pub async fn observe(
     sides: &Sides,
     names: &[String],
     all: bool,
-    probed: Option<Vec<Probe>>,
+    probed: Option<Probed>,
+    looks: Option<&InCluster>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Snapshot, Failure> {
     if let Some(wrong) = names.iter().find(|name| !name::is_cluster_name(name)) {
@@ -96,13 +108,20 @@ pub async fn observe(
     let probes = match (probed, &sides.managed, &side) {
         (Some(probed), ..) => probed,
         (None, Some(cluster), Some(side)) => {
-            let asked =
-                async { probes(questions(cluster, side, hub.as_ref(), named, now).await, narrator.clone()).await };
-            let (mut asked, dialled) = futures::join!(asked, grpc_probes(side, named, now));
-            asked.extend(dialled);
-            asked
+            let questions = questions(cluster, side, hub.as_ref(), named, now).await;
+            let within = async {
+                match looks {
+                    Some(looks) => in_cluster(cluster, side, &questions, named, now, looks, narrator.clone()).await,
+                    None => Vec::new(),
+                }
+            };
+            let here = probes(questions.clone(), narrator.clone());
+            let (mut here, dialled, in_cluster) = futures::join!(here, grpc_probes(side, named, now), within);
+            here.extend(dialled);
+            Probed { here, in_cluster }
         }
-        _ => Vec::new(),
+        _ => Probed::default(),
     };
-    Ok(Snapshot { format: FORMAT, observed: Time(now), clock: None, clusters, hub, managed: side, probes })
+    let Probed { here: probes, in_cluster } = probes;
+    Ok(Snapshot { format: FORMAT, observed: Time(now), clock: None, clusters, hub, managed: side, probes, in_cluster })
 }

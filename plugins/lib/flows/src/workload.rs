@@ -104,16 +104,35 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
             };
         }
     };
+    let Some(found) = worst(cluster, namespace, &list).await else {
+        let because = if list.is_empty() { format!("{count}; no pod has been created yet") } else { count };
+        return Ok(Health::NotYet { because });
+    };
+    let because = format!("{count}; {}", found.0);
+    Ok(if found.1 { Health::Stuck { because } } else { Health::NotYet { because } })
+}
+
+/// Why none of the pods that a selector finds runs yet, and whether somebody has to do something; nothing if there is none.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn of_pods(cluster: &Cluster, namespace: &str, selector: &str) -> Result<(Option<String>, bool), Failure> {
+    let pods: Api<Pod> = Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()));
+    let listed = pods.list(&ListParams::default().labels(selector)).await;
+    let listed = listed.map_err(|error| cluster.explain(format_args!("list the pods of {namespace}"), error))?;
+    let found = worst(cluster, namespace, &listed.items).await;
+    Ok(found.map_or((None, false), |(text, is_stuck)| (Some(text), is_stuck)))
+}
+
+/// What is worst about pods, in words, and whether somebody has to do something.
+async fn worst(cluster: &Cluster, namespace: &str, list: &[Pod]) -> Option<(String, bool)> {
     // Pods of the latest generation first: the others are going. Of those the worst: what is stuck holds up the rest.
     let newest = list.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref()).map(state);
     let mut troubles: Vec<(Trouble, &Pod)> = list.iter().filter_map(|pod| Some((trouble(pod)?, pod))).collect();
     troubles.sort_by_key(|(trouble, pod)| (Some(state(pod)) != newest, !trouble.stuck));
-    let Some((worst, pod)) = troubles.into_iter().next() else {
-        let because = if list.is_empty() { format!("{count}; no pod has been created yet") } else { count };
-        return Ok(Health::NotYet { because });
-    };
+    let (worst, pod) = troubles.into_iter().next()?;
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let mut because = format!("{count}; pod {name}: {}", worst.text);
+    let mut because = format!("pod {name}: {}", worst.text);
     if let Some(container) = &worst.speaker {
         if let Some(words) = last_words(cluster, namespace, name, container).await {
             because += &format!("; its last log lines: {words}");
@@ -123,7 +142,7 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
     {
         because += &format!(": {warning}");
     }
-    Ok(if worst.stuck { Health::Stuck { because } } else { Health::NotYet { because } })
+    Some((because, worst.stuck))
 }
 
 /// The state of the Deployment that a pod is of.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ocm_core::{Failure, Role};
+use ocm_net::Vantage;
 use secrecy::SecretString;
 
 /// How long one request may take unless the user says otherwise.
@@ -127,6 +128,8 @@ pub struct Connection {
     pub request_timeout: Option<Duration>,
     /// Which cluster it is to the command, so that what would help is said of the right one.
     pub role: Role,
+    /// From where it is dialled.
+    pub from: Vantage,
 }
 
 impl ClientArgs {
@@ -267,6 +270,7 @@ impl ClientArgs {
             sends_once: false,
             request_timeout: duration("--request-timeout", &request_timeout)?,
             role: Role::Target,
+            from: Vantage::default(),
         })
     }
 }

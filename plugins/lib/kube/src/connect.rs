@@ -6,8 +6,8 @@ use http::Uri;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
 use ocm_core::{Failure, Narrator, Reason, Role};
-use ocm_net::Way;
 use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
+use ocm_net::{Vantage, Way};
 
 use crate::args::Connection;
 use crate::credentials;
@@ -89,7 +89,8 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         |cause: &dyn std::fmt::Display| Failure::new(Reason::Kubeconfig, format!("{of} cannot be used")).because(cause);
     let seen = ExecAuthCluster::try_from(&entry).map_err(|error| unusable(&error))?;
     let refreshed = credentials::resolve(&mut user, &seen).await?;
-    let (config, proxy) = config(entry, user, namespace, seen.certificate_authority_data, &unusable)?;
+    let from = &connection.from;
+    let (config, proxy) = config(entry, user, namespace, seen.certificate_authority_data, from, &unusable)?;
     let mut cluster = Cluster {
         context,
         server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
@@ -98,7 +99,10 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         insecure: config.accept_invalid_certs,
         tls_server_name: config.tls_server_name.clone(),
         proxy: proxy.as_ref().map(ToString::to_string),
-        way: proxy.clone().map_or(Way::Direct, Way::Through),
+        way: match from.is_here() {
+            true => proxy.clone().map_or(Way::Direct, Way::Through),
+            false => Way::From(from.clone(), proxy.clone()),
+        },
         role: connection.role,
         client: Client::new(Nowhere, "default"),
     };
@@ -106,7 +110,7 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
     let middleware = Middleware::new(connection.request_timeout, name, refreshed, narrator);
     let failed =
         |error: kube::Error| explain(&error).context(format!("cannot use the credentials of {}", cluster.label()));
-    cluster.client = dial::client(proxy, &config, &middleware, connection.sends_once).map_err(failed)?;
+    cluster.client = dial::client(proxy, from, &config, &middleware, connection.sends_once).map_err(failed)?;
     Ok(cluster)
 }
 
@@ -117,6 +121,7 @@ fn config(
     user: AuthInfo,
     namespace: Option<String>,
     ca: Option<Vec<u8>>,
+    from: &Vantage,
     unusable: &dyn Fn(&dyn std::fmt::Display) -> Failure,
 ) -> Result<(Config, Option<Proxy>), Failure> {
     let server = entry.server.filter(|server| !server.is_empty());
@@ -126,7 +131,9 @@ fn config(
     let unusable_proxy = |error: UnusableProxy| unusable(&format!("its proxy-url: {error}"));
     let proxy = match entry.proxy_url.filter(|proxy| !proxy.is_empty()) {
         Some(proxy) => Some(Proxy::parse(&proxy, Origin::Kubeconfig).map_err(unusable_proxy)?),
-        None => environment_proxy(&config.cluster_url)?,
+        // Of another place this machine's environment says nothing.
+        None if from.is_here() => environment_proxy(&config.cluster_url)?,
+        None => None,
     };
     if let Some(ca) = ca {
         config.root_cert = Some(ocm_core::certificate::from_pem(&ca).map_err(|error| unusable(&error))?);

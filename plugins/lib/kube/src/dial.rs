@@ -17,7 +17,7 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
 use ocm_core::duration::human;
 use ocm_net::proxy::{Proxy, ProxyName};
-use ocm_net::{Stream, Tunnel};
+use ocm_net::{ConnectError, Endpoint, Stream, Tunnel, Vantage};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower::retry::RetryLayer;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn};
@@ -41,15 +41,17 @@ pub(crate) struct NotConnected {
 /// The client that the library makes of a configuration, but for how it connects.
 pub(crate) fn client(
     proxy: Option<Proxy>,
+    from: &Vantage,
     config: &Config,
     middleware: &Middleware,
     sends_once: bool,
 ) -> Result<Client, kube::Error> {
     let name = proxy.as_ref().map(Proxy::name);
-    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, || config.rustls_client_config())).transpose()?.map(Arc::new);
+    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), || config.rustls_client_config()));
+    let tunnel = tunnel.transpose()?.map(Arc::new);
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
-    let secure = config.rustls_https_connector_with_connector(Dial { tunnel, direct })?;
+    let secure = config.rustls_https_connector_with_connector(Dial { tunnel, from: from.clone(), direct })?;
     let connect = service_fn(move |server: Uri| {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, secure.clone().oneshot(server));
         let late = NotConnected { proxy: name.clone() };
@@ -71,6 +73,7 @@ pub(crate) fn client(
 struct Dial {
     /// The proxy on the way.
     tunnel: Option<Arc<Tunnel>>,
+    from: Vantage,
     direct: HttpConnector,
 }
 
@@ -84,7 +87,16 @@ impl Service<Uri> for Dial {
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
+        let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
+        let host = server.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
         let Some(tunnel) = self.tunnel.clone() else {
+            if !self.from.is_here() {
+                let from = self.from.clone();
+                return Box::pin(async move {
+                    let opened = from.open(&host, port).await;
+                    Ok(TokioIo::new(Dialled(opened.map_err(|error| not_opened(&error, &host, port))?)))
+                });
+            }
             let connected = self.direct.call(server);
             return Box::pin(async move {
                 let stream = connected.await.map_err(io::Error::other)?;
@@ -92,10 +104,17 @@ impl Service<Uri> for Dial {
             });
         };
         Box::pin(async move {
-            let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
-            let opened = tunnel.open(server.host().unwrap_or_default(), port, PROXY_TIMEOUT).await;
+            let opened = tunnel.open(&host, port, PROXY_TIMEOUT).await;
             Ok(TokioIo::new(Dialled(opened.map_err(|error| io::Error::other(error.failure()))?)))
         })
+    }
+}
+
+/// Why another place has not opened a connection.
+fn not_opened(error: &ConnectError, host: &str, port: u16) -> io::Error {
+    match Endpoint::of(host, port) {
+        Ok(endpoint) => io::Error::other(error.failure(&endpoint)),
+        Err(error) => io::Error::other(error),
     }
 }
 

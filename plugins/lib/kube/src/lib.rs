@@ -16,6 +16,7 @@ mod dial;
 mod explain;
 mod kubeconfig;
 mod middleware;
+pub mod relay;
 pub mod remove;
 pub mod triggers;
 mod untyped;

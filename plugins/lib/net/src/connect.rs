@@ -21,6 +21,7 @@ use crate::endpoint::is_local;
 use crate::proxy::{Proxy, UnusableProxy};
 use crate::tls_error::fault;
 use crate::tunnel::{ProxyError, Stream, Tunnel};
+use crate::vantage::Vantage;
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
@@ -52,6 +53,8 @@ pub enum Way {
     Direct,
     /// Through this proxy.
     Through(Proxy),
+    /// From another place, whose environment says what proxy it goes through, if any.
+    From(Vantage, Option<Proxy>),
 }
 
 /// Makes a whole handshake and notes what the server presents, whoever vouches for it. Nothing else is sent; the
@@ -282,21 +285,23 @@ pub(crate) async fn reach(
     authorities: &[Vec<u8>],
     limit: Duration,
 ) -> Result<(Box<dyn Stream>, Option<String>), ConnectError> {
-    let proxy = match way {
-        Way::Environment => endpoint.proxy().map_err(ConnectError::UnusableProxy)?,
-        Way::Direct => None,
-        Way::Through(proxy) => Some(proxy.clone()),
+    let here = Vantage::default();
+    let (from, proxy) = match way {
+        Way::Environment => (here, endpoint.proxy().map_err(ConnectError::UnusableProxy)?),
+        Way::Direct => (here, None),
+        Way::Through(proxy) => (here, Some(proxy.clone())),
+        Way::From(from, proxy) => (from.clone(), proxy.clone()),
     };
     let name = proxy.as_ref().map(ToString::to_string);
     let stream: Box<dyn Stream> = match proxy {
         Some(proxy) => {
-            let tunnel = Tunnel::new(proxy, || client_config(trusted_by(authorities)?, &VERSIONS))?;
+            let tunnel = Tunnel::new(proxy, from, || client_config(trusted_by(authorities)?, &VERSIONS))?;
             let opened = tunnel.open(&endpoint.host, endpoint.port, limit).await;
             opened.map_err(|error| ConnectError::Proxy(Box::new(error)))?
         }
         None => {
-            let stream = tokio::time::timeout(limit, direct(&endpoint.host, endpoint.port)).await;
-            Box::new(stream.map_err(|_| ConnectError::Unanswered(limit))??)
+            let stream = tokio::time::timeout(limit, from.open(&endpoint.host, endpoint.port)).await;
+            stream.map_err(|_| ConnectError::Unanswered(limit))??
         }
     };
     Ok((stream, name))

@@ -7,6 +7,7 @@
 //!          ─▶ learn(pins, candidates) an authority with a pinned key that vouches for the server
 //!          ─▶ secure                  a connection to a server that an authority vouches for
 //! Proxy    ─▶ Tunnel::open            a connection to a server through the proxy
+//! Vantage  ─▶ open                    a connection from here, or from another place that passes bytes on
 //! ```
 
 mod connect;
@@ -18,6 +19,7 @@ pub mod proxy;
 mod socks;
 mod tls_error;
 mod tunnel;
+mod vantage;
 
 pub use connect::{ConnectError, Presented, VERSIONS, Way, plain, present, present_by, secure};
 pub use endpoint::{Endpoint, is_loopback};
@@ -25,3 +27,4 @@ pub use learn::{Learned, Source, learn};
 pub use legacy::accepts;
 pub use tls_error::tls_failure;
 pub use tunnel::{ProxyError, ProxyFault, Stream, Tunnel};
+pub use vantage::{Dial, Opening, Vantage};

@@ -177,6 +177,12 @@ pub fn from_environment(is_https: bool, host: &str, port: u16) -> Result<Option<
     proxy.map(|(variable, url)| Proxy::parse(url, Origin::Variable(variable))).transpose()
 }
 
+/// What another environment than this process's says of a server, by `get`: the URL of the proxy as it stands there, which may
+/// hold credentials.
+pub fn of_environment(get: impl Fn(&str) -> Option<String>, is_https: bool, host: &str, port: u16) -> Option<String> {
+    Environment::read(get).proxy_for(is_https, host, port).map(|(_, url)| url.to_owned())
+}
+
 /// What the environment says of proxies.
 #[derive(Clone, Debug, Default)]
 struct Environment {

@@ -14,9 +14,10 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_rustls::TlsConnector;
 
-use crate::connect::{ConnectError, direct, handshake};
+use crate::connect::{ConnectError, handshake};
 use crate::proxy::{Proxy, ProxyName, without_brackets};
 use crate::socks::{self, SocksError};
+use crate::vantage::Vantage;
 
 /// The head of an answer is not longer.
 const LONGEST_HEAD: usize = 8 << 10;
@@ -29,18 +30,20 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 #[derive(Clone)]
 pub struct Tunnel {
     proxy: Proxy,
+    /// From where the proxy is dialled.
+    from: Vantage,
     /// How a proxy is trusted that speaks TLS.
     tls: Option<TlsConnector>,
 }
 
 impl Tunnel {
-    /// The way through `proxy`. Only for one that speaks TLS `tls` is asked how it is trusted.
+    /// The way from somewhere through `proxy`. Only for one that speaks TLS `tls` is asked how it is trusted.
     ///
     /// # Errors
     /// Those of `tls`.
-    pub fn new<E>(proxy: Proxy, tls: impl FnOnce() -> Result<ClientConfig, E>) -> Result<Self, E> {
+    pub fn new<E>(proxy: Proxy, from: Vantage, tls: impl FnOnce() -> Result<ClientConfig, E>) -> Result<Self, E> {
         let tls = if proxy.is_tls() { Some(TlsConnector::from(Arc::new(tls()?))) } else { None };
-        Ok(Self { proxy, tls })
+        Ok(Self { proxy, from, tls })
     }
 
     /// Opens a connection to a server, whose name the proxy resolves, within `limit`.
@@ -67,8 +70,8 @@ impl Tunnel {
     /// Connects to the proxy.
     async fn reach(&self) -> Result<Box<dyn Stream>, ProxyFault> {
         let (host, port) = self.proxy.host_and_port();
-        let stream = direct(host, port).await.map_err(ProxyFault::of)?;
-        let Some(connector) = &self.tls else { return Ok(Box::new(stream)) };
+        let stream = self.from.open(host, port).await.map_err(ProxyFault::of)?;
+        let Some(connector) = &self.tls else { return Ok(stream) };
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|error| TlsFault { kind: TlsError::WrongName, cause: error.to_string() })?;
         let secure = connector.connect(name, stream).await.map_err(|error| ProxyFault::of(handshake(error)))?;

@@ -16,7 +16,9 @@ use super::{Category, Check, Input, Page, Rule};
 use crate::causes;
 use crate::facts::{self, Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
-use crate::snapshot::{Answer, KubeconfigFacts, LeaseFacts, ManagedSide, SecretFacts, Side, TokenFacts};
+use crate::snapshot::{
+    Answer, KubeconfigFacts, LeaseFacts, ManagedSide, Probe, SecretFacts, Side, TokenFacts, Trouble,
+};
 use crate::text;
 
 /// Signers date certificates back by so much: whoever gets one may have a clock that is behind. Upstream: `backdate` of the
@@ -745,20 +747,40 @@ enum Answered<'a> {
     Fine,
     /// Nobody asked.
     NotAsked,
+    /// It could not be asked from where somebody wanted to.
+    Unknown(&'a Trouble),
 }
 
 fn answered<'a>(facts: &Facts<'_>, cluster: &Cluster<'a>, agent: &Agent<'a>, reasons: &[Reason]) -> Answered<'a> {
     // What the hub has from the agent tells more than what this machine sees of the way.
     let is_heard = match reasons {
-        [Reason::Unreachable | Reason::Tls] => cluster.is_heard(facts.now),
+        // What it asked for when it joined says nothing of the way of today.
+        [Reason::Unreachable | Reason::Tls] if agent.registers(facts.now) => cluster.is_heard(facts.now),
         _ => cluster.is_well(facts.now),
     };
-    match agent.bootstrap_probe.map(|probe| &probe.answer) {
-        _ if is_heard || !agent.registers(facts.now) => Answered::Fine,
-        None => Answered::NotAsked,
-        Some(Answer::Refused(trouble)) if reasons.contains(&trouble.reason) => Answered::Refused(&trouble.message),
-        Some(_) => Answered::Fine,
+    if is_heard {
+        return Answered::Fine;
     }
+    let here = agent.bootstrap_probe.filter(|_| agent.registers(facts.now));
+    let of = |probe: &'a Probe| match &probe.answer {
+        Answer::Refused(trouble) if reasons.contains(&trouble.reason) => Answered::Refused(&trouble.message),
+        Answer::NotAsked(trouble) => Answered::Unknown(trouble),
+        Answer::Refused(_) | Answer::Known => Answered::Fine,
+    };
+    // What a pod beside the agent sees counts more than what this machine does.
+    match (agent.in_cluster.map(of), here.map(of)) {
+        (Some(Answered::Unknown(_)), Some(refused @ Answered::Refused(_))) => refused,
+        (Some(within), _) => within,
+        (None, Some(here)) => here,
+        (None, None) if agent.registers(facts.now) => Answered::NotAsked,
+        (None, None) => Answered::Fine,
+    }
+}
+
+/// The look that counts: from beside the agent, or from here.
+fn counted<'a>(agent: &Agent<'a>) -> Option<&'a Probe> {
+    let within = agent.in_cluster.filter(|probe| !matches!(probe.answer, Answer::NotAsked(_)));
+    within.or(agent.bootstrap_probe)
 }
 
 /// The log of the agent that registers, in its namespace.
@@ -768,7 +790,17 @@ const NOT_ASKED: &str = "the hub was not asked with the agent's credential";
 
 fn probed(agent: &Agent<'_>, finding: Finding, said: &str) -> Finding {
     let finding = agent.about_bootstrap(finding).seen(said);
-    let Some(probe) = agent.bootstrap_probe else { return finding };
+    let Some(probe) = counted(agent) else { return finding };
+    let finding = match agent.in_cluster.filter(|within| std::ptr::eq(*within, probe)) {
+        Some(_) => {
+            let finding = finding.seen(format!("as a pod in {} of the managed cluster sees it", agent.side.namespace));
+            match difference(agent) {
+                Some(difference) => finding.seen(difference),
+                None => finding,
+            }
+        }
+        None => finding,
+    };
     match &probe.proxy {
         Some(proxy) if probe.is_own_proxy => finding.seen(format!(
             "through the proxy {proxy}, which this machine's environment names: the agent does not go through it"
@@ -779,7 +811,24 @@ fn probed(agent: &Agent<'_>, finding: Finding, said: &str) -> Finding {
 }
 
 fn server<'a>(agent: &Agent<'a>) -> &'a str {
-    agent.bootstrap_probe.map_or("", |probe| probe.server.as_str())
+    counted(agent).map_or("", |probe| probe.server.as_str())
+}
+
+/// What this machine sees otherwise than a pod beside the agent does.
+pub(crate) fn difference(agent: &Agent<'_>) -> Option<String> {
+    let (within, here) = agent.in_cluster.zip(agent.bootstrap_probe)?;
+    match (&within.answer, &here.answer) {
+        (Answer::Refused(_), Answer::Known) => {
+            Some("this machine reaches the hub, and the hub knows the token".to_owned())
+        }
+        (Answer::Known, Answer::Refused(trouble)) => {
+            Some(format!("a pod beside the agent reaches the hub, and this machine does not: {}", trouble.message))
+        }
+        (Answer::Refused(within), Answer::Refused(here)) if within.reason != here.reason => {
+            Some(format!("this machine sees something else: {}", here.message))
+        }
+        _ => None,
+    }
 }
 
 fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
@@ -787,14 +836,20 @@ fn hub_reachable(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     match answered(facts, cluster, &agent, &[Reason::Unreachable]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
+        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
         Answered::Refused(said) => {
             let finding =
                 Finding::error(format!("the hub cannot be reached at the agent's address {}", server(&agent)));
             let finding = probed(&agent, finding, said)
-                .because("seen from here; DNS, firewall, proxy, or an API server that is down")
+                .because(
+                    match counted(&agent).zip(agent.in_cluster).is_some_and(|(one, within)| std::ptr::eq(one, within)) {
+                        true => "DNS of the cluster, network policy, firewall, proxy, or an API server that is down",
+                        false => "seen from here; DNS, firewall, proxy, or an API server that is down",
+                    },
+                )
                 .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace]);
             // Where agents go through a proxy, their kubeconfig has to say so.
-            let has_proxy = agent.bootstrap_probe.is_some_and(|probe| probe.proxy.is_some() && !probe.is_own_proxy);
+            let has_proxy = counted(&agent).is_some_and(|probe| probe.proxy.is_some() && !probe.is_own_proxy);
             let finding = match has_proxy || agent.is_grpc() {
                 true => finding,
                 false => finding
@@ -810,6 +865,7 @@ fn hub_trusted(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     match answered(facts, cluster, &agent, &[Reason::Tls]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
+        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
         Answered::Refused(said) => {
             let finding =
                 Finding::error(format!("the agent's CA does not vouch for what answers at {}", server(&agent)));
@@ -826,6 +882,7 @@ fn hub_knows_token(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     match answered(facts, cluster, &agent, &[Reason::Unauthorized]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
+        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
         Answered::Refused(said) => {
             let finding = Finding::error("the hub does not accept the token that the agent registers with");
             let finding = probed(&agent, finding, said)
@@ -909,6 +966,7 @@ fn token_may_register(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     match answered(facts, cluster, &agent, &[Reason::Forbidden]) {
         Answered::NotAsked => Outcome::skip(NOT_ASKED),
         Answered::Fine => Outcome::Pass,
+        Answered::Unknown(trouble) => Outcome::Unknown(trouble.clone()),
         Answered::Refused(said) => {
             let finding = Finding::error("the token that the agent registers with may not register clusters");
             let finding = probed(&agent, finding, said)

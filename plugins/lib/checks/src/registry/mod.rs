@@ -16,6 +16,8 @@ pub(crate) mod tls;
 mod ways;
 mod works;
 
+pub(crate) use agent::difference;
+
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Id, Outcome, Severity};
 use crate::snapshot::{HubSide, ManagedSide};

@@ -45,6 +45,9 @@ pub struct Snapshot {
     /// What the hub answered to the credentials of the agents.
     #[serde(default)]
     pub probes: Vec<Probe>,
+    /// The same, as seen from pods beside the agents; empty: nobody asked for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_cluster: Vec<Probe>,
 }
 
 /// One of the two sides of a registration.

@@ -1,4 +1,4 @@
-//! What the hub answers to the credentials of agents, as seen from where the command runs.
+//! What the hub answers to the credentials of agents, as seen from where the command runs or from beside the agents.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,8 +38,10 @@ pub enum Credential {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// The hub knows who asks.
+    /// The hub knows who asks; or, where no credential was sent, it is one that the agent trusts.
     Known,
     /// No connection, no trust, or the hub does not know who asks: the reason tells which.
     Refused(Trouble),
+    /// It could not be asked from there.
+    NotAsked(Trouble),
 }

@@ -28,7 +28,7 @@ use kube::core::ApiResource;
 
 pub use hub::{observe as hub, serves};
 pub use managed::{observe as managed, registered_names};
-pub use probe::{Question, grpc_probes, probes, questions};
+pub use probe::{Question, grpc_probes, in_cluster, probes, questions};
 
 use crate::registry::pages;
 use crate::workload::{self, Deployment};

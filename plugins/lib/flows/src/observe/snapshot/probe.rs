@@ -18,10 +18,12 @@ use ocm_core::redact::redact;
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_kube::access::{Right, missing, myself};
 use ocm_kube::{Cluster, Connection, connect_to};
-use ocm_net::{Endpoint, VERSIONS, Way, present_by};
+use ocm_net::proxy::{Origin, Proxy, of_environment};
+use ocm_net::{Endpoint, VERSIONS, Vantage, Way, present_by};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::hub;
+use crate::in_cluster::InCluster;
 
 /// How long the hub may take to answer.
 const REQUEST: Duration = Duration::from_secs(8);
@@ -30,6 +32,7 @@ const REQUEST: Duration = Duration::from_secs(8);
 const AT_ONCE: usize = 4;
 
 /// A question that is to be asked.
+#[derive(Clone)]
 pub struct Question {
     klusterlet: String,
     entry: ClusterEntry,
@@ -96,7 +99,7 @@ fn is_wanted(
 
 /// Asks the hub who it takes the agents for.
 pub async fn probes(questions: Vec<Question>, narrator: Arc<dyn Narrator>) -> Vec<Probe> {
-    let asked = questions.into_iter().map(|question| probe(question, narrator.clone()));
+    let asked = questions.into_iter().map(|question| probe(question, Vantage::default(), narrator.clone()));
     futures::stream::iter(asked).buffered(AT_ONCE).collect().await
 }
 
@@ -114,14 +117,113 @@ pub async fn grpc_probes(side: &ManagedSide, names: Option<&[String]>, now: Time
         let endpoint = Endpoint::parse(&format!("https://{}", grpc.server), None).ok()?;
         // A loopback address is another machine's.
         let is_grpc = driver(klusterlet) == RegistrationAuthType::Grpc && !endpoint.is_loopback();
-        (is_asked && registers && is_grpc).then(|| dial(agent.klusterlet.clone(), endpoint, grpc))
+        let dialled = Dialled::of_grpc(agent, endpoint, grpc);
+        (is_asked && registers && is_grpc).then(|| dial(dialled, Way::Environment))
     });
     futures::stream::iter(wanted.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await
 }
 
-async fn dial(klusterlet: String, endpoint: Endpoint, grpc: &GrpcFacts) -> Probe {
-    let authorities: Vec<Vec<u8>> = grpc.authorities.iter().map(|der| der.0.clone()).collect();
-    let presented = present_by(&endpoint, &Way::Environment, &VERSIONS, &authorities, REQUEST).await;
+/// A server that is dialled without a credential.
+struct Dialled {
+    klusterlet: String,
+    credential: Credential,
+    endpoint: Endpoint,
+    authorities: Vec<Vec<u8>>,
+}
+
+impl Dialled {
+    fn of_grpc(agent: &AgentSide, endpoint: Endpoint, grpc: &GrpcFacts) -> Self {
+        let authorities = grpc.authorities.iter().map(|der| der.0.clone()).collect();
+        Self { klusterlet: agent.klusterlet.clone(), credential: Credential::Bootstrap, endpoint, authorities }
+    }
+
+    /// The server that an agent dials: by what it was let in with, or by what it registers with.
+    fn of(klusterlet: &Klusterlet, agent: &AgentSide, now: Timestamp) -> Option<(Self, Option<String>)> {
+        let registers = is_registered(klusterlet, agent, now) != Some(true);
+        let (secret, credential) = match registers {
+            true => (agent.bootstrap.read()?.as_ref()?, Credential::Bootstrap),
+            false => (agent.identity.read()?.as_ref()?, Credential::Identity),
+        };
+        let (server, authorities, proxy) = match driver(klusterlet) {
+            RegistrationAuthType::Grpc => {
+                let grpc = secret.grpc.as_ref()?;
+                (format!("https://{}", grpc.server), &grpc.authorities, None)
+            }
+            _ => {
+                let kubeconfig = secret.kubeconfig.as_ref()?;
+                (kubeconfig.server.clone(), &kubeconfig.authorities, kubeconfig.proxy.clone())
+            }
+        };
+        let endpoint = Endpoint::parse(&server, None).ok().filter(|endpoint| !endpoint.is_loopback())?;
+        let authorities = authorities.iter().map(|der| der.0.clone()).collect();
+        Some((Self { klusterlet: agent.klusterlet.clone(), credential, endpoint, authorities }, proxy))
+    }
+}
+
+/// Looks at the way to the hub from pods beside the agents of the clusters that were asked about (none: of all). Agents that
+/// have to register have the hub asked with their token, as from here; of the others only who answers there is looked at.
+pub async fn in_cluster(
+    managed: &Cluster,
+    side: &ManagedSide,
+    questions: &[Question],
+    names: Option<&[String]>,
+    now: Timestamp,
+    looks: &InCluster,
+    narrator: Arc<dyn Narrator>,
+) -> Vec<Probe> {
+    let klusterlets = side.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
+    let each = side.agents.iter().filter_map(|agent| {
+        let found = |klusterlet: &&Klusterlet| klusterlet.metadata.name.as_deref() == Some(agent.klusterlet.as_str());
+        let klusterlet = klusterlets.iter().find(found)?;
+        let name = registers_as(klusterlet, agent);
+        let is_asked = names.is_none_or(|names| name.is_some_and(|name| names.iter().any(|asked| asked == name)));
+        let question = questions.iter().find(|question| question.klusterlet == agent.klusterlet).cloned();
+        let dialled = Dialled::of(klusterlet, agent, now).filter(|_| is_asked)?;
+        Some(beside(managed, agent, question, dialled, looks, narrator.clone()))
+    });
+    let probes = futures::stream::iter(each.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
+    looks.remove_all(narrator.as_ref()).await;
+    probes
+}
+
+async fn beside(
+    managed: &Cluster,
+    agent: &AgentSide,
+    question: Option<Question>,
+    (dialled, proxy): (Dialled, Option<String>),
+    looks: &InCluster,
+    narrator: Arc<dyn Narrator>,
+) -> Probe {
+    let place = match looks.start(managed, agent, narrator.as_ref()).await {
+        Ok(place) => place,
+        Err(trouble) => {
+            let server = redact(&dialled.endpoint.to_string());
+            let Dialled { klusterlet, credential, .. } = dialled;
+            let answer = Answer::NotAsked(trouble);
+            return Probe { klusterlet, credential, server, proxy, is_own_proxy: false, answer };
+        }
+    };
+    let variable = |name: &str| place.proxies.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let of_pod = |endpoint: &Endpoint| of_environment(variable, true, &endpoint.host, endpoint.port);
+    match question {
+        Some(mut question) => {
+            if question.entry.proxy_url.as_ref().is_none_or(String::is_empty) {
+                question.entry.proxy_url = of_pod(&dialled.endpoint);
+            }
+            Probe { is_own_proxy: false, ..probe(question, place.from, narrator).await }
+        }
+        None => {
+            let proxy = proxy.or_else(|| of_pod(&dialled.endpoint));
+            let proxy = proxy.and_then(|proxy| Proxy::parse(&proxy, Origin::Kubeconfig).ok());
+            let probe = dial(dialled, Way::From(place.from, proxy)).await;
+            Probe { is_own_proxy: false, ..probe }
+        }
+    }
+}
+
+async fn dial(dialled: Dialled, way: Way) -> Probe {
+    let Dialled { klusterlet, credential, endpoint, authorities } = dialled;
+    let presented = present_by(&endpoint, &way, &VERSIONS, &authorities, REQUEST).await;
     let proxy = presented.as_ref().ok().and_then(|presented| presented.proxy.clone());
     let asked = presented.map_err(|error| error.failure(&endpoint)).and_then(|presented| {
         let verified = match authorities.is_empty() {
@@ -136,10 +238,10 @@ async fn dial(klusterlet: String, endpoint: Endpoint, grpc: &GrpcFacts) -> Probe
     };
     let is_own_proxy = proxy.is_some();
     let server = redact(&endpoint.to_string());
-    Probe { klusterlet, credential: Credential::Bootstrap, server, proxy, is_own_proxy, answer }
+    Probe { klusterlet, credential, server, proxy, is_own_proxy, answer }
 }
 
-async fn probe(question: Question, narrator: Arc<dyn Narrator>) -> Probe {
+async fn probe(question: Question, from: Vantage, narrator: Arc<dyn Narrator>) -> Probe {
     let Question { klusterlet, entry, token } = question;
     let server = redact(entry.server.as_deref().unwrap_or_default());
     // Of the agent's kubeconfig nothing counts but the way to its hub.
@@ -154,7 +256,7 @@ async fn probe(question: Question, narrator: Arc<dyn Narrator>) -> Probe {
     let has_proxy = entry.proxy_url.is_some();
     let user = AuthInfo { token: Some(token), ..AuthInfo::default() };
     let connection =
-        Connection { request_timeout: Some(REQUEST), sends_once: true, role: Role::Hub, ..Connection::default() };
+        Connection { request_timeout: Some(REQUEST), sends_once: true, role: Role::Hub, from, ..Connection::default() };
     let mut proxy = None;
     let asked = async {
         let hub = connect_to(entry, user, &connection, narrator).await?;

@@ -1,0 +1,158 @@
+//! A Job from whose pod connections are opened as an agent opens them: with its image, on nodes that it may run on, under the
+//! same network policies, and with what the cluster gives its pods for the way to the hub.
+
+use serde_json::{Map, Value, json};
+
+/// The container of the Job's pod.
+pub const CONTAINER: &str = "look";
+
+/// What the names of such Jobs begin with.
+pub const NAME_PREFIX: &str = "kubectl-ocm-look-";
+
+/// How long such a pod lives at most: seconds. Nobody may be left to remove it.
+pub const LONGEST: u32 = 120;
+
+/// How long a Job is kept that has ended: seconds.
+const KEPT: u32 = 60;
+
+/// What of a pod of the agent decides where it runs and what it reaches.
+const SHARED: [&str; 14] = [
+    "dnsConfig",
+    "dnsPolicy",
+    "enableServiceLinks",
+    "hostAliases",
+    "hostNetwork",
+    "imagePullSecrets",
+    "nodeSelector",
+    "priorityClassName",
+    "runtimeClassName",
+    "schedulerName",
+    "securityContext",
+    "serviceAccountName",
+    "tolerations",
+    "overhead",
+];
+
+/// The variables that name proxies.
+pub const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"];
+
+/// Which of an agent's variables name proxies; those that come from elsewhere than the pod itself are not known.
+pub fn proxies(deployment: &Value) -> Vec<(String, String)> {
+    let variables = container(deployment).and_then(|container| container["env"].as_array()).into_iter().flatten();
+    let pair = |variable: &Value| Some((variable["name"].as_str()?.to_owned(), variable["value"].as_str()?.to_owned()));
+    variables.filter_map(pair).filter(|(name, _)| PROXIES.contains(&name.as_str())).collect()
+}
+
+fn container(deployment: &Value) -> Option<&Value> {
+    deployment.pointer("/spec/template/spec/containers/0")
+}
+
+/// The Job for an agent with this Deployment; with another image where one is given. None: the Deployment names no image.
+///
+/// It mounts nothing, holds no credential, and its pod does nothing by itself.
+pub fn job(deployment: &Value, image: Option<&str>) -> Option<Value> {
+    let container = container(deployment)?;
+    let image = image.or_else(|| container["image"].as_str())?;
+    let pod = deployment.pointer("/spec/template/spec")?;
+    let mut spec: Map<String, Value> =
+        SHARED.iter().filter_map(|field| Some(((*field).to_owned(), pod.get(*field)?.clone()))).collect();
+    if let Some(affinity) = pod.pointer("/affinity/nodeAffinity") {
+        spec.insert("affinity".to_owned(), json!({ "nodeAffinity": affinity }));
+    }
+    let mut look = json!({
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["bash", "-c", format!("exec sleep {LONGEST}")],
+        "env": [{ "name": "PATH", "value": "/usr/bin:/bin" }],
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": { "drop": ["ALL"] },
+            "privileged": false,
+            "readOnlyRootFilesystem": true,
+            "runAsNonRoot": true,
+            "seccompProfile": { "type": "RuntimeDefault" },
+        },
+    });
+    // A quota may want them.
+    if let Some(resources) = container.get("resources") {
+        look["resources"] = resources.clone();
+    }
+    spec.extend(
+        [
+            ("automountServiceAccountToken", json!(false)),
+            ("containers", json!([look])),
+            ("restartPolicy", json!("Never")),
+            ("terminationGracePeriodSeconds", json!(0)),
+        ]
+        .map(|(field, value)| (field.to_owned(), value)),
+    );
+    // Network policies select pods by their labels. That of the ReplicaSet would make it a pod of the agent.
+    let labels = deployment.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+    let mut labels = labels.cloned().unwrap_or_default();
+    labels.remove("pod-template-hash");
+    let mut metadata = json!({ "generateName": NAME_PREFIX });
+    metadata["labels"] = json!({ "app.kubernetes.io/managed-by": "kubectl-ocm" });
+    metadata["namespace"] = deployment.pointer("/metadata/namespace")?.clone();
+    Some(json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {
+            "activeDeadlineSeconds": LONGEST,
+            "backoffLimit": 0,
+            "ttlSecondsAfterFinished": KEPT,
+            "template": { "metadata": { "labels": labels }, "spec": spec },
+        },
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment() -> Value {
+        json!({"metadata": {"name": "klusterlet-registration-agent", "namespace": "agents"}, "spec": {
+            "template": {
+                "metadata": {"labels": {"app": "klusterlet-registration-agent", "pod-template-hash": "1"}},
+                "spec": {
+                    "serviceAccountName": "agent-sa", "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["hub"]}],
+                    "tolerations": [{"operator": "Exists"}], "imagePullSecrets": [{"name": "pull"}],
+                    "affinity": {"nodeAffinity": {"n": 1}, "podAntiAffinity": {"p": 1}},
+                    "volumes": [{"name": "canary", "secret": {"secretName": "canary"}}],
+                    "containers": [{"name": "agent", "image": "r/registration:1", "args": ["canary"],
+                        "resources": {"requests": {"cpu": "2m"}}, "volumeMounts": [{"name": "canary"}],
+                        "env": [{"name": "HTTPS_PROXY", "value": "http://p:3128"}, {"name": "OTHER", "value": "canary"},
+                            {"name": "NO_PROXY", "valueFrom": {"fieldRef": {}}}]}]}}}})
+    }
+
+    #[test]
+    fn the_pod_is_where_the_agent_is_and_has_nothing_of_what_it_holds() {
+        let job = job(&deployment(), None).unwrap();
+        let text = job.to_string();
+        assert!(!text.contains("canary") && !text.contains("pod-template-hash") && !text.contains("podAnti"), "{text}");
+        let pod = &job["spec"]["template"]["spec"];
+        for field in ["serviceAccountName", "hostAliases", "tolerations", "imagePullSecrets"] {
+            assert_eq!(pod[field], deployment()["spec"]["template"]["spec"][field], "{field}");
+        }
+        assert_eq!(pod["affinity"], json!({"nodeAffinity": {"n": 1}}));
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        assert_eq!(pod["containers"][0]["image"], "r/registration:1");
+        assert_eq!(pod["containers"][0]["resources"], json!({"requests": {"cpu": "2m"}}));
+        assert_eq!(job["metadata"]["namespace"], "agents");
+        assert_eq!(job["spec"]["template"]["metadata"]["labels"], json!({"app": "klusterlet-registration-agent"}));
+    }
+
+    #[test]
+    fn another_image_is_taken_where_one_is_given_and_none_is_made_up() {
+        let job_of = |deployment: &Value, image| job(deployment, image);
+        let other = job_of(&deployment(), Some("r/tools:2")).unwrap();
+        assert_eq!(other["spec"]["template"]["spec"]["containers"][0]["image"], "r/tools:2");
+        assert_eq!(job_of(&json!({"metadata": {"namespace": "n"}, "spec": {"template": {"spec": {}}}}), None), None);
+    }
+
+    #[test]
+    fn proxies_are_those_that_stand_in_the_pod_itself() {
+        assert_eq!(proxies(&deployment()), [("HTTPS_PROXY".to_owned(), "http://p:3128".to_owned())]);
+    }
+}
