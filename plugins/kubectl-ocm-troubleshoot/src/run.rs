@@ -80,8 +80,13 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
     }
     let interval = is_watched.then(|| watch::interval(&interval, output)).transpose()?;
     let wanted = fix.map(|ids| fix::wanted(&ids, output)).transpose()?;
+    let sides = sides(&client.connection()?, &hub, &ui).await?;
+    if is_within && sides.managed.is_none() {
+        return Err(Failure::usage("--in-cluster looks from a managed cluster, and only a hub was named")
+            .hint("name both: --context MANAGED --hub-context HUB"));
+    }
     let looks = Looks {
-        sides: sides(&client.connection()?, &hub, &ui).await?,
+        sides,
         clusters,
         all_clusters,
         suppressions,

@@ -360,6 +360,9 @@ fn looks_from_within_that_fail(cluster: &Cluster, hub: &Cluster, name: &str) {
     let seen = seen_from_within(cluster, hub, name, &["--in-cluster-image=ocm.local/pause:1"]);
     assert!(why(&seen).starts_with("cannot look from within the managed cluster: the pod of Job"), "{seen}");
     no_job_is_left(cluster);
+    // A hub has no agents.
+    let said = run(kubectl_ocm("troubleshoot", hub.kubeconfig()).args([name, "--in-cluster"]));
+    assert!(said.code == Some(2) && said.stderr.contains("only a hub was named"), "{said:?}");
     // Nobody gives the right.
     let local = user_with(cluster, "outsider", &["troubleshoot.yaml"]);
     let said =
