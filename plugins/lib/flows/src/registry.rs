@@ -1,6 +1,5 @@
 //! What the hub knows of clusters and their requests, read in as few requests as there are kinds.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +20,7 @@ use ocm_core::{Failure, Reason, Remedy, bootstrap};
 use ocm_kube::Cluster;
 use ocm_rules::claim;
 use serde::de::DeserializeOwned;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::registrations::{noted, noted_of};
 
@@ -209,7 +209,8 @@ async fn requests_and(
     others: &str,
     names: Option<&[String]>,
 ) -> Result<Vec<Asked>, Failure> {
-    let granted = |signer| granted(hub, signer, others, names);
+    let names: Option<Arc<[String]>> = names.map(Arc::from);
+    let granted = |signer| granted(hub, signer, others, names.clone());
     let labelled = pages_of_requests(hub, ListParams::default().labels(selector), |object| Some(Asked::read(object)));
     let (labelled, api, grpc) =
         at_once(labelled, granted(signers::KUBE_APISERVER_CLIENT), granted(signers::GRPC)).await?;
@@ -218,35 +219,79 @@ async fn requests_and(
 
 /// Requests for a signer that were approved for the name of an agent. There may be many others: of each page only those
 /// stay.
-async fn granted(hub: &Cluster, signer: &str, selector: &str, names: Option<&[String]>) -> Result<Vec<Asked>, Failure> {
+async fn granted(
+    hub: &Cluster,
+    signer: &str,
+    selector: &str,
+    names: Option<Arc<[String]>>,
+) -> Result<Vec<Asked>, Failure> {
     let params = ListParams::default().labels(selector).fields(&format!("spec.signerName={signer}"));
-    pages_of_requests(hub, params, |object| {
+    pages_of_requests(hub, params, move |object| {
         let conditions = object.status.as_ref().and_then(|status| status.conditions.as_deref());
         // Most of what waits needs no reading.
         conditions.filter(|conditions| conditions.iter().any(|condition| condition.type_ == "Approved"))?;
         let asked = Asked::read(object);
         let clusters = clusters_of(&asked.request);
-        let mine = clusters.iter().any(|cluster| names.is_none_or(|names| names.contains(cluster)));
+        let mine = clusters.iter().any(|cluster| names.as_ref().is_none_or(|names| names.contains(cluster)));
         mine.then_some(asked)
     })
     .await
 }
 
 /// Lists certificate requests and keeps what is wanted of each.
-pub(crate) async fn pages_of_requests<T>(
+pub(crate) async fn pages_of_requests<T: Send + 'static>(
     hub: &Cluster,
     params: ListParams,
-    wanted: impl Fn(CertificateSigningRequest) -> Option<T>,
+    wanted: impl Fn(CertificateSigningRequest) -> Option<T> + Send + 'static,
 ) -> Result<Vec<T>, Failure> {
+    fold_requests(hub, params, Vec::new(), move |items: &mut Vec<T>, object| items.extend(wanted(object))).await
+}
+
+/// Lists certificate requests and gathers what is wanted of them. To verify signatures takes about as long as a hub takes to
+/// list requests, so each page is looked at on a thread beside while the hub makes the next one. Two pages are in memory at a
+/// time, and no more.
+pub(crate) async fn fold_requests<S: Send + 'static>(
+    hub: &Cluster,
+    mut params: ListParams,
+    mut gathered: S,
+    mut gather: impl Fn(&mut S, CertificateSigningRequest) + Send + 'static,
+) -> Result<S, Failure> {
     let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
-    // Nothing is known before the first page.
-    let long = Cell::new(true);
-    let limit = || if long.replace(false) { REQUESTS_PAGE } else { LARGER_PAGE };
-    let wanted = |object: CertificateSigningRequest| {
-        long.set(long.get() || object.spec.request.0.len() > LONGEST);
-        wanted(object)
+    let list = async |params: &ListParams| {
+        let page = api.list(params).await;
+        page.map_err(|error| hub.explain("list certificate signing requests", error))
     };
-    pages(hub, &api, params, limit, "list certificate signing requests", wanted).await
+    // Nothing is known before the first page.
+    params = params.limit(REQUESTS_PAGE);
+    let mut page = list(&params).await?;
+    loop {
+        let long = page.items.iter().any(|object| object.spec.request.0.len() > LONGEST);
+        let token = page.metadata.continue_.take().filter(|token| !token.is_empty());
+        let beside = spawn_blocking(move || {
+            page.items.into_iter().for_each(|object| gather(&mut gathered, object));
+            (gathered, gather)
+        });
+        let next = match token {
+            Some(token) => {
+                params = params.limit(if long { REQUESTS_PAGE } else { LARGER_PAGE }).continue_token(&token);
+                Some(list(&params).await?)
+            }
+            None => None,
+        };
+        (gathered, gather) = result_of(beside).await;
+        page = match next {
+            Some(next) => next,
+            None => return Ok(gathered),
+        };
+    }
+}
+
+/// What a thread comes to. Where it panics, so does whoever waits for it.
+async fn result_of<T>(thread: JoinHandle<T>) -> T {
+    match thread.await {
+        Ok(result) => result,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 /// Users besides the usual ones whom the hub lets register clusters. It is asked only if some of the requests need that:

@@ -1,6 +1,5 @@
 //! What a hub shows, for checks.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -36,7 +35,7 @@ use super::{
     serves_group, strip, time, trouble, version,
 };
 use crate::hub::{root_ca, uid};
-use crate::registry::{FEW, pages_of_requests, some};
+use crate::registry::{FEW, fold_requests, some};
 
 const MANAGERS: Kind = Kind::optional("operator.open-cluster-management.io", "clustermanagers");
 const CLUSTERS: Kind = Kind::new("cluster.open-cluster-management.io", "managedclusters");
@@ -420,14 +419,13 @@ async fn requests(
         Some(names) => format!("{} in ({})", labels::CLUSTER_NAME, names.join(",")),
         None => labels::CLUSTER_NAME.to_owned(),
     };
-    let kept = Kept::of(known);
-    let listed = pages_of_requests(hub, ListParams::default().labels(&selector), |request| {
-        kept.take(slim(request));
-        None::<()>
-    });
-    let listed = listed.await;
-    let (kept, dropped) = kept.end();
-    (Observed::of(listed.map(|_| kept), REQUESTS.rule("list", None)), dropped)
+    let params = ListParams::default().labels(&selector);
+    let listed = fold_requests(hub, params, Kept::of(known), |kept, request| kept.take(slim(request))).await;
+    let (listed, dropped) = match listed.map(Kept::end) {
+        Ok((kept, dropped)) => (Ok(kept), dropped),
+        Err(failure) => (Err(failure), BTreeMap::new()),
+    };
+    (Observed::of(listed, REQUESTS.rule("list", None)), dropped)
 }
 
 /// A request without what nobody needs and what anybody may have written anything into.
@@ -478,16 +476,16 @@ impl Fate {
 struct Kept {
     known: BTreeSet<String>,
     /// By cluster, whether they are of an add-on, and what has become of them: the oldest first.
-    requests: RefCell<BTreeMap<(String, bool, Fate), Vec<CertificateSigningRequest>>>,
-    dropped: RefCell<BTreeMap<String, usize>>,
+    requests: BTreeMap<(String, bool, Fate), Vec<CertificateSigningRequest>>,
+    dropped: BTreeMap<String, usize>,
 }
 
 impl Kept {
     fn of(known: BTreeSet<String>) -> Self {
-        Self { known, requests: RefCell::default(), dropped: RefCell::default() }
+        Self { known, requests: BTreeMap::new(), dropped: BTreeMap::new() }
     }
 
-    fn take(&self, request: CertificateSigningRequest) {
+    fn take(&mut self, request: CertificateSigningRequest) {
         let label = |name: &str| request.metadata.labels.as_ref().and_then(|labels| labels.get(name)).cloned();
         let cluster = label(labels::CLUSTER_NAME).unwrap_or_default();
         if !self.known.contains(&cluster) {
@@ -495,19 +493,18 @@ impl Kept {
         }
         let fate = Fate::of(&request);
         let of = (cluster.clone(), label(labels::ADDON_NAME).is_some(), fate);
-        let mut requests = self.requests.borrow_mut();
-        let kept = requests.entry(of).or_default();
+        let kept = self.requests.entry(of).or_default();
         let when = created(&request);
         let at = kept.partition_point(|other| created(other) <= when);
         kept.insert(at, request);
         if kept.len() > MOST_REQUESTS {
             kept.remove(if fate == Fate::Waits { OLDEST_REQUESTS } else { 0 });
-            *self.dropped.borrow_mut().entry(cluster).or_default() += 1;
+            *self.dropped.entry(cluster).or_default() += 1;
         }
     }
 
     fn end(self) -> (Vec<CertificateSigningRequest>, BTreeMap<String, usize>) {
-        (self.requests.into_inner().into_values().flatten().collect(), self.dropped.into_inner())
+        (self.requests.into_values().flatten().collect(), self.dropped)
     }
 }
 
@@ -677,7 +674,7 @@ mod tests {
     }
 
     fn kept(requests: impl IntoIterator<Item = CertificateSigningRequest>) -> (Vec<i64>, BTreeMap<String, usize>) {
-        let kept = Kept::of(["c1".to_owned()].into());
+        let mut kept = Kept::of(["c1".to_owned()].into());
         requests.into_iter().for_each(|request| kept.take(request));
         let (requests, dropped) = kept.end();
         let seconds = requests.iter().filter_map(|request| Some(created(request)?.as_second()));
