@@ -51,6 +51,8 @@ pub(crate) fn client(
     let tunnel = tunnel.transpose()?.map(Arc::new);
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
+    // A request that does not fit into one packet must not wait until the server has confirmed the first.
+    direct.set_nodelay(true);
     let secure = config.rustls_https_connector_with_connector(Dial { tunnel, from: from.clone(), direct })?;
     let connect = service_fn(move |server: Uri| {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, secure.clone().oneshot(server));
