@@ -1,5 +1,6 @@
 //! How fast `kubectl ocm accept` lets a thousand waiting clusters in, against the lower bound: a plain loop of the same two
-//! writes per cluster at the best concurrency, by the same HTTP client, without a look at anything.
+//! writes per cluster, field manager and preconditions included, at the best concurrency, by the same HTTP client over
+//! connections that are open already, without a look at anything.
 //!
 //! `cargo bench -p bench --bench accept`; with `CLUSTERADM=<file>` also against that binary. `ACCEPT_BENCH_CLUSTERS`
 //! sets another number of clusters. The lower bound's requests are read before its clock starts; ours pays for its start,
@@ -7,6 +8,7 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its result, or ends")]
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,7 @@ use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateS
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
+use ocm_kube::apply::FIELD_MANAGER;
 use serde_json::json;
 
 /// Below this, the benchmark fails.
@@ -124,31 +127,53 @@ fn populate(hub: &Hub, count: usize) {
     std::thread::sleep(Duration::from_secs(2));
 }
 
-/// The two writes per cluster and nothing else; returns clusters per second.
+/// The two writes per cluster as ours makes them, with the same content, conditions and field manager, and nothing else;
+/// returns clusters per second.
 fn lower_bound(hub: &Hub, count: usize, at_once: usize) -> f64 {
     populate(hub, count);
     let requests: Api<CertificateSigningRequest> = Api::all(hub.admin.clone());
     let clusters: Api<ManagedCluster> = Api::all(hub.admin.clone());
     let waiting = hub.wait(requests.list(&ListParams::default())).unwrap().items;
     assert_eq!(waiting.len(), count);
+    let registered = hub.wait(clusters.list(&ListParams::default())).unwrap().items;
+    let mut registered: BTreeMap<String, ManagedCluster> =
+        registered.into_iter().map(|cluster| (cluster.metadata.name.clone().unwrap(), cluster)).collect();
+    let pairs: Vec<(CertificateSigningRequest, ManagedCluster)> = waiting
+        .into_iter()
+        .map(|mut request| {
+            // The server keeps them, and ours does not send them either.
+            request.metadata.managed_fields = None;
+            let name = request.metadata.labels.as_ref().and_then(|labels| labels.values().next()).unwrap();
+            let cluster = registered.remove(name).unwrap();
+            (request, cluster)
+        })
+        .collect();
     let begun = Instant::now();
     hub.wait(async {
-        futures::stream::iter(waiting)
-            .map(|mut request| {
+        futures::stream::iter(pairs)
+            .map(|(mut request, cluster)| {
                 let (requests, clusters) = (&requests, &clusters);
                 async move {
                     let status = request.status.get_or_insert_default();
                     status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
                         type_: "Approved".to_owned(),
                         status: "True".to_owned(),
-                        reason: Some("LowerBound".to_owned()),
+                        reason: Some("KubectlOcmAccept".to_owned()),
+                        message: Some(format!("verified by kubectl ocm accept, key sha256:{:064}", 0)),
+                        last_update_time: request.metadata.creation_timestamp.clone(),
                         ..CertificateSigningRequestCondition::default()
                     });
-                    let label = request.metadata.labels.as_ref().and_then(|labels| labels.values().next()).cloned();
                     let name = request.metadata.name.clone().unwrap();
-                    requests.replace_subresource("approval", &name, &PostParams::default(), &request).await?;
-                    let patch = Patch::Merge(json!({"spec": {"hubAcceptsClient": true}}));
-                    clusters.patch(&label.unwrap(), &PatchParams::default(), &patch).await
+                    let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+                    requests.replace_subresource("approval", &name, &params, &request).await?;
+                    let patch = Patch::Merge(json!({
+                        "metadata": {"uid": cluster.metadata.uid, "resourceVersion": cluster.metadata.resource_version},
+                        "spec": {"hubAcceptsClient": true},
+                    }));
+                    let params =
+                        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+                    let name = cluster.metadata.name.unwrap();
+                    clusters.patch_metadata(&name, &params, &patch).await
                 }
             })
             .buffer_unordered(at_once)
