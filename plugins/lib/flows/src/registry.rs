@@ -247,9 +247,8 @@ pub(crate) async fn pages_of_requests<T: Send + 'static>(
     fold_requests(hub, params, Vec::new(), move |items: &mut Vec<T>, object| items.extend(wanted(object))).await
 }
 
-/// Lists certificate requests and gathers what is wanted of them. To verify signatures takes about as long as a hub takes to
-/// list requests, so each page is looked at on a thread beside while the hub makes the next one. Two pages are in memory at a
-/// time, and no more.
+/// Lists certificate requests and gathers what is wanted of them. Verifying signatures takes time, so each page is looked at
+/// on a thread beside while the hub makes the next one. Two pages are in memory at a time, and no more.
 pub(crate) async fn fold_requests<S: Send + 'static>(
     hub: &Cluster,
     mut params: ListParams,
