@@ -171,7 +171,7 @@ async fn pods_of(hub: &Cluster) -> Result<Vec<PodLog>, Failure> {
     Ok(pods.into_iter().filter_map(one).collect())
 }
 
-/// The lines of a pod, with when its node got them.
+/// The lines of a pod that its node got since then, with when it got them.
 async fn log(
     hub: &Cluster,
     pod: &PodLog,
@@ -192,9 +192,29 @@ async fn log(
     let lines = read.lines().map_err(move |error| {
         Failure::new(Reason::Unreachable, format!("the log of pod {name} broke off")).because(error)
     });
-    Ok(lines.try_filter_map(async |line| {
-        let (at, text) = line.split_once(AFTER_TIME).unwrap_or_default();
-        // What cannot be read is a note of the kubelet, in the place of a log.
-        Ok(at.parse().ok().map(|at| Line { at, decision: Logged::read(text) }))
-    }))
+    Ok(lines.try_filter_map(move |line| std::future::ready(Ok(wanted(&line, since)))))
+}
+
+/// What a line says, unless it is from before, or no line of the container.
+fn wanted(line: &str, since: Option<Timestamp>) -> Option<Line> {
+    let (at, text) = line.split_once(AFTER_TIME)?;
+    // What cannot be read is a note of the kubelet, in the place of a log.
+    let at = at.parse().ok()?;
+    // `sinceTime` of the API is a `metav1.Time`: the API server sends everything of the second that it falls into.
+    since.is_none_or(|since| since <= at).then(|| Line { at, decision: Logged::read(text) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_from_before_are_left_out_though_they_are_of_the_same_second() {
+        let since = Some("2026-11-25T02:02:56.5Z".parse().expect("a time"));
+        let at = |time: &str| wanted(&format!("{time} {{}}"), since).is_some();
+        assert!(!at("2026-11-25T02:02:56.499999999Z"));
+        assert!(at("2026-11-25T02:02:56.5Z") && at("2026-11-25T02:02:57Z"));
+        assert!(wanted("2026-11-25T02:02:56.4Z {}", None).is_some());
+        assert!(wanted("unable to retrieve container logs", since).is_none() && wanted("", since).is_none());
+    }
 }
