@@ -69,6 +69,69 @@ fn what_a_credential_plugin_prints_is_never_shown() {
     assert!(server.lines().is_empty());
 }
 
+/// A home with a kubeconfig whose user is this one.
+fn with_user(server: &Server, user: &str) -> Cli {
+    Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]).replace("{ token: secret }", user))
+}
+
+#[test]
+fn each_kind_of_credentials_is_sent() {
+    let server = Server::start(|_, _| Reply::Json(200, NONE.to_owned()));
+    let home = Cli::new();
+    let file = home.write("token", "from-a-file\n");
+    let file = file.display();
+    for (user, expected) in [
+        ("{ token: t0ken }".to_owned(), Some("Bearer t0ken")),
+        ("{ token: \"\" }".to_owned(), None),
+        ("{ username: ann, password: pass }".to_owned(), Some("Basic YW5uOnBhc3M=")),
+        ("{ username: ann }".to_owned(), Some("Basic YW5uOg==")),
+        (format!("{{ tokenFile: {file}, token: other }}"), Some("Bearer from-a-file")),
+        (format!("{{ tokenFile: {file}.old, token: other }}"), Some("Bearer other")),
+        ("{ auth-provider: { name: oidc, config: { id-token: from-oidc } } }".to_owned(), Some("Bearer from-oidc")),
+    ] {
+        let run = with_user(&server, &user).run(["get", "clusters"]);
+        assert_eq!(run.exit, 0, "{user}: {run}");
+        let asked = server.asked();
+        let sent = asked.last().expect("it asked").header("authorization");
+        assert_eq!(sent, expected.into_iter().collect::<Vec<_>>(), "{user}");
+    }
+    let run = with_user(&server, "{ username: ann, password: pass }").run(["get", "clusters", "--token", "typed"]);
+    assert_eq!((run.exit, server.asked().last().expect("it asked").header("authorization")[0]), (0, "Bearer typed"));
+}
+
+#[test]
+fn credentials_that_cannot_be_used_are_told_and_nothing_is_sent() {
+    let server = Server::start(|_, _| Reply::Json(200, NONE.to_owned()));
+    let home = Cli::new();
+    let program = home.write("program", "#!/bin/sh\necho run >> \"$HOME/runs\"\n");
+    let (program, missing) = (program.display(), home.home().join("missing"));
+    let (missing, text) = (missing.display(), "czNjcmV0"); // `s3cret` in base64
+    for (user, expected) in [
+        ("{ username: ann, password: s3cret, token: s3cret }".to_owned(), "a password and a token"),
+        ("{ token: \"s3cret\\ns3cret\" }".to_owned(), "it is not one line"),
+        (format!("{{ tokenFile: {missing} }}"), "cannot be read"),
+        (format!("{{ tokenFile: {program} }}"), "does not hold one token"),
+        (
+            format!("{{ auth-provider: {{ name: gcp, config: {{ cmd-path: {program}, token-key: s3cret }} }} }}"),
+            "its auth-provider \"gcp\" is not supported",
+        ),
+        ("{ auth-provider: { name: oidc, config: { refresh-token: s3cret } } }".to_owned(), "has no id-token"),
+        ("{ client-certificate-data: s3cret= }".to_owned(), "its client-certificate-data is not base64"),
+        (format!("{{ client-certificate-data: {text} }}"), "no key of it"),
+        (format!("{{ client-key-data: {text} }}"), "no certificate of it"),
+        (format!("{{ client-certificate: {missing}, client-key-data: {text} }}"), "cannot be read"),
+        (format!("{{ client-certificate-data: {text}, client-key-data: {text} }}"), "there is no certificate in it"),
+    ] {
+        let cli = with_user(&server, &user);
+        let run = cli.run(["get", "clusters"]);
+        assert_eq!((run.exit, runs(&cli)), (2, 0), "{user}: {run}");
+        let of = "error: context \"hub\" of ";
+        assert!(run.stderr.starts_with(of) && run.stderr.contains(expected), "{user}: {run}");
+        assert!(!run.stderr.contains("s3cret") && !run.stderr.contains(text) && run.stdout.is_empty(), "{user}: {run}");
+    }
+    assert!(server.lines().is_empty());
+}
+
 #[test]
 fn the_first_file_that_names_a_current_context_counts() {
     let server = Server::start(|_, _| Reply::Json(200, NONE.to_owned()));

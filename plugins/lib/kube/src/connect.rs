@@ -10,7 +10,7 @@ use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
 use ocm_net::{Vantage, Way};
 
 use crate::args::Connection;
-use crate::credentials;
+use crate::credentials::{self, Credentials, Unusable};
 use crate::dial;
 use crate::explain::explain;
 use crate::kubeconfig::{self, Chosen};
@@ -88,7 +88,8 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
     let unusable =
         |cause: &dyn std::fmt::Display| Failure::new(Reason::Kubeconfig, format!("{of} cannot be used")).because(cause);
     let seen = ExecAuthCluster::try_from(&entry).map_err(|error| unusable(&error))?;
-    let refreshed = credentials::resolve(&mut user, &seen).await?;
+    let credentials = Credentials::of(&mut user, &seen, &unusable).await?;
+    let identity = credentials::certificate(&user, &unusable)?;
     let from = &connection.from;
     let (config, proxy) = config(entry, user, namespace, seen.certificate_authority_data, from, &unusable)?;
     let mut cluster = Cluster {
@@ -107,10 +108,9 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         client: Client::new(Nowhere, "default"),
     };
     let name = proxy.as_ref().map(Proxy::name);
-    let middleware = Middleware::new(connection.request_timeout, name, refreshed, narrator);
-    let failed =
-        |error: kube::Error| explain(&error).context(format!("cannot use the credentials of {}", cluster.label()));
-    cluster.client = dial::client(proxy, from, &config, &middleware, connection.sends_once).map_err(failed)?;
+    let middleware = Middleware::new(connection.request_timeout, name, credentials, narrator);
+    cluster.client = dial::client(proxy, from, &config, identity, &middleware, connection.sends_once)
+        .map_err(|error| unusable(&error))?;
     Ok(cluster)
 }
 
@@ -122,7 +122,7 @@ fn config(
     namespace: Option<String>,
     ca: Option<Vec<u8>>,
     from: &Vantage,
-    unusable: &dyn Fn(&dyn std::fmt::Display) -> Failure,
+    unusable: Unusable<'_>,
 ) -> Result<(Config, Option<Proxy>), Failure> {
     let server = entry.server.filter(|server| !server.is_empty());
     let server = server.ok_or_else(|| unusable(&"its cluster has no server"))?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::Uri;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -17,7 +18,8 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
 use ocm_core::duration::human;
 use ocm_net::proxy::{Proxy, ProxyName};
-use ocm_net::{ConnectError, Endpoint, Stream, Tunnel, Vantage};
+use ocm_net::{ConnectError, Endpoint, Identity, Stream, Trust, Tunnel, Vantage, client_config};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower::retry::RetryLayer;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn};
@@ -38,22 +40,35 @@ pub(crate) struct NotConnected {
     pub(crate) proxy: Option<ProxyName>,
 }
 
-/// The client that the library makes of a configuration, but for how it connects.
+/// The client that the library makes of a configuration, but for how it connects and proves who it is. The credentials of the
+/// configuration are not looked at: the library would run programs for them, and read them in a language of queries.
 pub(crate) fn client(
     proxy: Option<Proxy>,
     from: &Vantage,
     config: &Config,
+    identity: Option<Identity>,
     middleware: &Middleware,
     sends_once: bool,
-) -> Result<Client, kube::Error> {
+) -> Result<Client, BoxError> {
     let name = proxy.as_ref().map(Proxy::name);
-    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), || config.rustls_client_config()));
+    let trust = match (&config.root_cert, config.accept_invalid_certs) {
+        (_, true) => Trust::Anybody,
+        (Some(authorities), false) => Trust::Authorities(authorities),
+        (None, false) => Trust::System,
+    };
+    let tls = client_config(trust, identity)?;
+    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), || Ok::<_, BoxError>(tls.clone())));
     let tunnel = tunnel.transpose()?.map(Arc::new);
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
     // A request that does not fit into one packet must not wait until the server has confirmed the first.
     direct.set_nodelay(true);
-    let secure = config.rustls_https_connector_with_connector(Dial { tunnel, from: from.clone(), direct })?;
+    let mut secure = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = ServerName::try_from(name.clone())?;
+        secure = secure.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let secure = secure.enable_http1().wrap_connector(Dial { tunnel, from: from.clone(), direct });
     let connect = service_fn(move |server: Uri| {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, secure.clone().oneshot(server));
         let late = NotConnected { proxy: name.clone() };
@@ -63,7 +78,6 @@ pub(crate) fn client(
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer((!sends_once).then(|| RetryLayer::new(RetryPolicy::server_retry())))
-        .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(client);

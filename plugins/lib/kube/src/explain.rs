@@ -3,7 +3,6 @@
 use std::error::Error as StdError;
 use std::io;
 
-use kube::client::AuthError;
 use ocm_core::{Failure, Reason};
 use ocm_net::proxy::ProxyName;
 use ocm_net::tls_failure;
@@ -17,20 +16,6 @@ use crate::untyped::{StatusKind, is_lookup};
 pub fn explain(error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => api(status),
-        kube::Error::Auth(error) => {
-            let failure = Failure::new(Reason::Unauthorized, "the credentials cannot be used");
-            let failure = match error {
-                // A program's output may hold the very credentials that it could not print well.
-                AuthError::AuthExecRun { out, .. } => {
-                    failure.because(format!("the credential program failed: {}", out.status))
-                }
-                AuthError::AuthExecParse(_) | AuthError::ParseTokenKey(_) => {
-                    failure.because("the output of the credential program cannot be read")
-                }
-                other => failure.because(other),
-            };
-            failure.hint("log in again, or run the credential program of the kubeconfig by hand")
-        }
         kube::Error::SerdeError(error) => {
             Failure::other("the server's answer cannot be read").because(error).hint("is this a Kubernetes API server?")
         }

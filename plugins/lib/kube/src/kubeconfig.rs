@@ -209,6 +209,7 @@ fn overlay(connection: &Connection, cluster: &mut ClusterEntry, user: &mut AuthI
     if let Some(token) = &connection.token {
         user.token = Some(token.clone());
         (user.token_file, user.exec, user.auth_provider) = (None, None, None);
+        (user.username, user.password) = (None, None);
     }
     if let Some(file) = &connection.client_certificate {
         user.client_certificate = Some(path(file));

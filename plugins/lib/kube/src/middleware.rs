@@ -15,14 +15,14 @@ use ocm_net::proxy::ProxyName;
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Layer, Service};
 
-use crate::credentials::Refreshed;
+use crate::credentials::Credentials;
 
 /// Authorizes a request, bounds it to the end of its answer, and tells the server's warnings, each once.
 #[derive(Clone)]
 pub(crate) struct Middleware {
     limit: Option<Duration>,
     proxy: Option<ProxyName>,
-    credentials: Option<Refreshed>,
+    credentials: Credentials,
     narrator: Arc<dyn Narrator>,
     told: Arc<Mutex<HashSet<String>>>,
 }
@@ -40,7 +40,7 @@ impl Middleware {
     pub(crate) fn new(
         limit: Option<Duration>,
         proxy: Option<ProxyName>,
-        credentials: Option<Refreshed>,
+        credentials: Credentials,
         narrator: Arc<dyn Narrator>,
     ) -> Self {
         Self { limit, proxy, credentials, narrator, told: Arc::default() }
@@ -92,11 +92,10 @@ where
 
     fn call(&mut self, mut request: Request<In>) -> Self::Future {
         let middleware = self.middleware.clone();
-        if let Some(credentials) = &middleware.credentials {
-            match credentials.authorization() {
-                Ok(value) => request.headers_mut().insert(AUTHORIZATION, value),
-                Err(failure) => return Box::pin(std::future::ready(Err(failure.into()))),
-            };
+        match middleware.credentials.authorization() {
+            Ok(Some(value)) => _ = request.headers_mut().insert(AUTHORIZATION, value),
+            Ok(None) => {}
+            Err(failure) => return Box::pin(std::future::ready(Err(failure.into()))),
         }
         // A watch, and a log that is followed, end when nobody wants them any more.
         let is_endless = |pair| ["watch=true", "follow=true"].contains(&pair);

@@ -2,30 +2,25 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ocm_core::tls::{TlsError, TlsFault, Version};
 use ocm_core::{Failure, Reason};
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, ProtocolVersion, RootCertStore, SignatureScheme};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::{ClientConfig, Error, ProtocolVersion};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::Endpoint;
+use crate::client::{Recorder, UnusableTls, VERSIONS, builder, trusted_by, verifier};
 use crate::endpoint::is_local;
 use crate::proxy::{Proxy, UnusableProxy};
 use crate::tls_error::fault;
 use crate::tunnel::{ProxyError, Stream, Tunnel};
 use crate::vantage::Vantage;
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
 
 /// What a server presents in a handshake.
 ///
@@ -67,9 +62,6 @@ pub async fn present(endpoint: &Endpoint, authorities: &[Vec<u8>], limit: Durati
     present_by(endpoint, &Way::Environment, &VERSIONS, authorities, limit).await
 }
 
-/// The versions of TLS that handshakes are made with.
-pub const VERSIONS: [Version; 2] = [Version::Tls12, Version::Tls13];
-
 /// [`present`] by a way of one's own, with these versions of TLS alone; those that are not among [`VERSIONS`] are passed over.
 ///
 /// # Errors
@@ -110,20 +102,9 @@ impl Presented {
     /// Why they do not.
     pub fn verify_by_system(&self) -> Result<(), TlsFault> {
         let unusable = |cause: String| TlsFault { kind: TlsError::UnusableAuthority, cause };
-        let verifier = trusted_by(&[]).map_err(|error| unusable(error.failure(&self.endpoint).to_string()))?;
+        let verifier = trusted_by(&[]).map_err(|error| unusable(error.to_string()))?;
         verify_with(&*verifier, &self.endpoint, &self.chain)
     }
-}
-
-/// The usual verifier, for these authorities.
-fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifier>, TlsFault> {
-    let unusable = |cause: String| TlsFault { kind: TlsError::UnusableAuthority, cause };
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots.add(CertificateDer::from(authority.as_slice())).map_err(|error| unusable(error.to_string()))?;
-    }
-    let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
-    built.map_err(|error| unusable(error.to_string()))
 }
 
 /// Verifies a recorded chain: issuer, name and time.
@@ -203,6 +184,15 @@ pub enum ConnectError {
     Tls(TlsFault),
     /// This side cannot speak TLS.
     Setup(String),
+}
+
+impl From<UnusableTls> for ConnectError {
+    fn from(error: UnusableTls) -> Self {
+        match error {
+            UnusableTls::Authority(cause) => Self::Tls(TlsFault { kind: TlsError::UnusableAuthority, cause }),
+            UnusableTls::Setup(cause) | UnusableTls::Identity(cause) => Self::Setup(cause),
+        }
+    }
 }
 
 impl ConnectError {
@@ -308,15 +298,7 @@ pub(crate) async fn reach(
 }
 
 fn client_config(verifier: Arc<dyn ServerCertVerifier>, versions: &[Version]) -> Result<ClientConfig, ConnectError> {
-    let known = [(Version::Tls12, &rustls::version::TLS12), (Version::Tls13, &rustls::version::TLS13)];
-    let versions: Vec<_> = known.into_iter().filter(|(version, _)| versions.contains(version)).collect();
-    let versions: Vec<_> = versions.into_iter().map(|(_, version)| version).collect();
-    Ok(ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&versions)
-        .map_err(|error| ConnectError::Setup(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth())
+    Ok(builder(verifier, versions)?.with_no_client_auth())
 }
 
 pub(crate) async fn direct(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
@@ -339,75 +321,10 @@ async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, ConnectError> {
     })
 }
 
-fn trusted_by(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
-    if !authorities.is_empty() {
-        return Ok(verifier(authorities).map_err(ConnectError::Tls)?);
-    }
-    let system = rustls_platform_verifier::Verifier::new(provider());
-    Ok(Arc::new(system.map_err(|error| ConnectError::Setup(format!("the system's CAs cannot be used: {error}")))?))
-}
-
 pub(crate) fn handshake(error: io::Error) -> ConnectError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(error) => ConnectError::Tls(fault(error)),
         None if error.kind() == io::ErrorKind::UnexpectedEof => ConnectError::Closed(error.to_string()),
         None => ConnectError::Broken(error.to_string()),
-    }
-}
-
-/// Notes what a server presents instead of judging it. The server still has to prove that it holds the key of its
-/// certificate, so that a later judgement of the chain is one of the connection.
-#[derive(Debug)]
-pub(crate) struct Recorder {
-    provider: Arc<CryptoProvider>,
-    chain: Mutex<Vec<Vec<u8>>>,
-}
-
-impl Recorder {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { provider: provider(), chain: Mutex::default() })
-    }
-
-    /// The recorded chain, the server's own certificate first.
-    pub(crate) fn chain(&self) -> Vec<Vec<u8>> {
-        self.chain.lock().map(|chain| chain.clone()).unwrap_or_default()
-    }
-}
-
-impl ServerCertVerifier for Recorder {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if let Ok(mut chain) = self.chain.lock() {
-            *chain = std::iter::once(end_entity).chain(intermediates).map(|certificate| certificate.to_vec()).collect();
-        }
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -16,7 +16,8 @@ use ocm_core::{Failure, Reason, Remedy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::Endpoint;
-use crate::connect::{Recorder, open, verify_chain};
+use crate::client::Recorder;
+use crate::connect::{open, verify_chain};
 
 /// An answer longer than this is not what was asked for.
 const LONGEST: u64 = 1 << 20;

@@ -7,9 +7,11 @@
 //!          ─▶ learn(pins, candidates) an authority with a pinned key that vouches for the server
 //!          ─▶ secure                  a connection to a server that an authority vouches for
 //! Proxy    ─▶ Tunnel::open            a connection to a server through the proxy
+//! Trust    ─▶ client_config           how a client of an HTTP library speaks TLS
 //! Vantage  ─▶ open                    a connection from here, or from another place that passes bytes on
 //! ```
 
+mod client;
 mod connect;
 mod endpoint;
 pub mod key;
@@ -21,7 +23,8 @@ mod tls_error;
 mod tunnel;
 mod vantage;
 
-pub use connect::{ConnectError, Presented, VERSIONS, Way, plain, present, present_by, secure};
+pub use client::{Identity, Trust, UnusableIdentity, UnusableTls, VERSIONS, client_config};
+pub use connect::{ConnectError, Presented, Way, plain, present, present_by, secure};
 pub use endpoint::{Endpoint, is_loopback};
 pub use learn::{Learned, Source, learn};
 pub use legacy::accepts;

@@ -13,9 +13,11 @@ use http::HeaderValue;
 use jiff::{SignedDuration, Timestamp};
 use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 use ocm_core::{Failure, Reason};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
+
+use super::bearer;
 
 /// A token that ends, and the plugin that prints the next one.
 #[derive(Clone)]
@@ -46,12 +48,18 @@ struct Status {
     client_key_data: Option<String>,
 }
 
-/// Runs the plugin of a user, if the user has no other credentials, and puts what it printed in its place. A token that
-/// ends comes back by itself.
-pub(crate) async fn resolve(user: &mut AuthInfo, cluster: &ExecAuthCluster) -> Result<Option<Refreshed>, Failure> {
-    let password = user.username.is_some() && user.password.is_some();
-    let other = password || user.token.is_some() || user.token_file.is_some() || user.auth_provider.is_some();
-    let Some(exec) = user.exec.take().filter(|_| !other) else { return Ok(None) };
+/// What a plugin printed, for as long as that lasts.
+pub(super) enum Printed {
+    /// A token that ends.
+    Refreshed(Refreshed),
+    /// A token.
+    Token(SecretString),
+    /// A certificate and its key, in PEM, alone.
+    Nothing,
+}
+
+/// Runs a plugin. A certificate that it prints takes the place of the user's.
+pub(super) async fn run(exec: ExecConfig, user: &mut AuthInfo, cluster: &ExecAuthCluster) -> Result<Printed, Failure> {
     let plugin = Arc::new(Plugin::new(exec, cluster)?);
     let running = plugin.clone();
     // It may open a browser and wait for the user: Ctrl-C must still work.
@@ -62,14 +70,13 @@ pub(crate) async fn resolve(user: &mut AuthInfo, cluster: &ExecAuthCluster) -> R
         user.client_key_data = Some(STANDARD.encode(key).into());
         (user.client_certificate, user.client_key) = (None, None);
     }
-    match (status.token.map(SecretString::from), status.expiration_timestamp) {
-        (Some(token), Some(expires)) => Ok(Some(Refreshed { plugin, now: Arc::new(Mutex::new((token, expires))) })),
-        (Some(token), None) => {
-            user.token = Some(token);
-            Ok(None)
+    Ok(match (status.token.map(SecretString::from), status.expiration_timestamp) {
+        (Some(token), Some(expires)) => {
+            Printed::Refreshed(Refreshed { plugin, now: Arc::new(Mutex::new((token, expires))) })
         }
-        (None, _) => Ok(None),
-    }
+        (Some(token), None) => Printed::Token(token),
+        (None, _) => Printed::Nothing,
+    })
 }
 
 impl Refreshed {
@@ -82,10 +89,7 @@ impl Refreshed {
             let token = status.token.map(SecretString::from).ok_or_else(|| self.plugin.failure("printed no token"))?;
             *now = (token, status.expiration_timestamp.unwrap_or(Timestamp::MAX));
         }
-        let mut value = HeaderValue::try_from(format!("Bearer {}", now.0.expose_secret()))
-            .map_err(|_| self.plugin.failure("printed a token that cannot be sent"))?;
-        value.set_sensitive(true);
-        Ok(value)
+        bearer(&now.0).ok_or_else(|| self.plugin.failure("printed a token that cannot be sent"))
     }
 }
 

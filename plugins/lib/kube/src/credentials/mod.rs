@@ -1,0 +1,137 @@
+//! How requests prove who sends them: what a kubeconfig says of its user, read once and never shown.
+//!
+//! ```text
+//! AuthInfo ─▶ Credentials   the `Authorization` of each request: none, one that stays, a file's, a credential plugin's
+//!          ─▶ certificate   what the client shows itself with in the TLS handshake
+//! ```
+
+mod plugin;
+mod token_file;
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use kube::config::{AuthInfo, ExecAuthCluster};
+use ocm_core::Failure;
+use ocm_net::Identity;
+use secrecy::{ExposeSecret as _, SecretString};
+
+use plugin::{Printed, Refreshed};
+use token_file::TokenFile;
+
+/// Says why a kubeconfig cannot be used; the causes given to it name no secret.
+pub(crate) type Unusable<'a> = &'a dyn Fn(&dyn Display) -> Failure;
+
+/// What requests carry in `Authorization`.
+#[derive(Clone)]
+pub(crate) enum Credentials {
+    /// Nothing: a certificate proves who sends them, or nobody does.
+    None,
+    /// What stays: a token, or a name and a password.
+    Fixed(HeaderValue),
+    /// A token in a file, which is replaced there before it ends.
+    File(Arc<TokenFile>),
+    /// A token that ends, and the plugin that prints the next one.
+    Plugin(Refreshed),
+}
+
+impl Credentials {
+    /// Those of a user. A credential plugin is run if the user has nothing else, and the certificate that it prints takes the
+    /// place of the user's.
+    ///
+    /// A file of a token counts more than a token beside it, as for client-go (`rest.Config.BearerTokenFile`).
+    pub(crate) async fn of(
+        user: &mut AuthInfo,
+        cluster: &ExecAuthCluster,
+        unusable: Unusable<'_>,
+    ) -> Result<Self, Failure> {
+        let name = user.username.take().filter(|name| !name.is_empty());
+        let token = user.token.take().filter(|token| !token.expose_secret().is_empty());
+        let file = user.token_file.take().filter(|file| !file.is_empty());
+        if name.is_some() && (token.is_some() || file.is_some()) {
+            return Err(unusable(&"its user has a password and a token, and only one of them can be sent"));
+        }
+        if let Some(provider) = user.auth_provider.take() {
+            // Kubernetes 1.26 and newer know no other one. Its token is not renewed here.
+            let token = provider.config.get("id-token").filter(|_| provider.name == "oidc");
+            let Some(token) = token else {
+                let what = format!("its auth-provider {:?} is not supported, or has no id-token", provider.name);
+                return Err(unusable(&what).hint("log in with a credential plugin (exec) instead"));
+            };
+            return Self::token(&token.clone().into(), unusable);
+        }
+        if let Some(name) = name {
+            let password = user.password.as_ref().map_or("", |password| password.expose_secret());
+            let value = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
+            return Ok(Self::Fixed(sensitive(&value).ok_or_else(|| unusable(&"its password cannot be sent"))?));
+        }
+        if let Some(file) = file {
+            return Ok(Self::File(Arc::new(TokenFile::new(file, token).map_err(|error| unusable(&error))?)));
+        }
+        if let Some(token) = token {
+            return Self::token(&token, unusable);
+        }
+        let Some(exec) = user.exec.take() else { return Ok(Self::None) };
+        match plugin::run(exec, user, cluster).await? {
+            Printed::Refreshed(token) => Ok(Self::Plugin(token)),
+            Printed::Token(token) => Self::token(&token, unusable),
+            Printed::Nothing => Ok(Self::None),
+        }
+    }
+
+    fn token(token: &SecretString, unusable: Unusable<'_>) -> Result<Self, Failure> {
+        Ok(Self::Fixed(bearer(token).ok_or_else(|| unusable(&"its token cannot be sent: it is not one line"))?))
+    }
+
+    /// The header of a request that is sent now. While a plugin runs for a new token the command waits, as it would for the
+    /// answer.
+    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, Failure> {
+        match self {
+            Self::None => Ok(None),
+            Self::Fixed(value) => Ok(Some(value.clone())),
+            Self::File(file) => Ok(Some(file.authorization())),
+            Self::Plugin(token) => token.authorization().map(Some),
+        }
+    }
+}
+
+/// What a user shows itself with in the TLS handshake: both parts, or none.
+pub(crate) fn certificate(user: &AuthInfo, unusable: Unusable<'_>) -> Result<Option<Identity>, Failure> {
+    let data = user.client_certificate_data.as_deref();
+    let chain = read("client-certificate", data, user.client_certificate.as_deref());
+    let data = user.client_key_data.as_ref().map(|key| key.expose_secret());
+    let key = read("client-key", data, user.client_key.as_deref());
+    match (chain.map_err(|error| unusable(&error))?, key.map_err(|error| unusable(&error))?) {
+        (Some(chain), Some(key)) => {
+            let identity = Identity::from_pem(&chain, &key);
+            Ok(Some(identity.map_err(|error| unusable(&format!("its client certificate cannot be used: {error}")))?))
+        }
+        (Some(_), None) => Err(unusable(&"its user has a client certificate, and no key of it (client-key)")),
+        (None, Some(_)) => Err(unusable(&"its user has a client key, and no certificate of it (client-certificate)")),
+        (None, None) => Ok(None),
+    }
+}
+
+/// What a kubeconfig holds in base64, or a file that it names.
+fn read(what: &str, data: Option<&str>, file: Option<&str>) -> Result<Option<Vec<u8>>, String> {
+    if let Some(data) = data.filter(|data| !data.is_empty()) {
+        // The error would quote what it could not read.
+        return STANDARD.decode(data).map(Some).map_err(|_| format!("its {what}-data is not base64"));
+    }
+    let Some(file) = file.filter(|file| !file.is_empty()) else { return Ok(None) };
+    std::fs::read(file).map(Some).map_err(|error| format!("its {what} {file:?} cannot be read: {error}"))
+}
+
+/// The header with a token; none for what no header can hold.
+fn bearer(token: &SecretString) -> Option<HeaderValue> {
+    sensitive(&format!("Bearer {}", token.expose_secret()))
+}
+
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

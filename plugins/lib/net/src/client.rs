@@ -1,0 +1,245 @@
+//! The TLS side of a client that sends requests: whom it trusts, and what it shows itself with.
+
+use std::sync::{Arc, Mutex};
+
+use ocm_core::tls::{TlsError, TlsFault, Version};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WantsClientCert, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::{Error as PemError, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// The versions of TLS that handshakes are made with.
+pub const VERSIONS: [Version; 2] = [Version::Tls12, Version::Tls13];
+
+/// Whom a client trusts.
+#[derive(Clone, Copy, Debug)]
+pub enum Trust<'a> {
+    /// Whom the authorities of this machine's system vouch for.
+    System,
+    /// Whom these authorities (DER) vouch for. None of them: nobody.
+    Authorities(&'a [Vec<u8>]),
+    /// Whoever answers, where the user asked for that.
+    Anybody,
+}
+
+/// A certificate and its key, with which a client shows itself. Its key is never shown.
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+/// Why a certificate and a key are no [`Identity`]. Holds nothing of either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableIdentity {
+    /// There is no certificate in PEM.
+    #[error("there is no certificate in it")]
+    NoCertificate,
+    /// There is no key in PEM that can be used: one that is encrypted, for example.
+    #[error("there is no private key in it that can be read without a password")]
+    NoKey,
+    /// What is there is no PEM.
+    #[error("it is not PEM")]
+    NotPem,
+}
+
+/// Why a client cannot speak TLS as it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableTls {
+    /// A certificate of an authority that it trusts cannot be used.
+    #[error("a certificate of its CA cannot be used: {0}")]
+    Authority(String),
+    /// The authorities of the system cannot be read, or TLS cannot be set up.
+    #[error("{0}")]
+    Setup(String),
+    /// The certificate that it shows cannot be used, or belongs to another key.
+    #[error("its client certificate cannot be used: {0}")]
+    Identity(String),
+}
+
+impl Identity {
+    /// Reads a chain, the client's own certificate first, and a key. Other parts of either file are passed over: some tools
+    /// keep both in one.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, UnusableIdentity> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
+        let chain = chain.map_err(|_| UnusableIdentity::NotPem)?;
+        if chain.is_empty() {
+            return Err(UnusableIdentity::NoCertificate);
+        }
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            PemError::NoItemsFound => UnusableIdentity::NoKey,
+            _ => UnusableIdentity::NotPem,
+        })?;
+        Ok(Self { chain, key })
+    }
+}
+
+/// How a client speaks TLS that trusts so, and shows itself with its certificate to those who ask for one.
+///
+/// # Errors
+/// When an authority, or the certificate, cannot be used.
+pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<ClientConfig, UnusableTls> {
+    let verifier: Arc<dyn ServerCertVerifier> = match trust {
+        Trust::System => trusted_by(&[])?,
+        Trust::Authorities([]) => {
+            return Err(UnusableTls::Authority("there is none".to_owned()));
+        }
+        Trust::Authorities(authorities) => {
+            verifier(authorities).map_err(|fault| UnusableTls::Authority(fault.cause))?
+        }
+        Trust::Anybody => Recorder::new(),
+    };
+    let builder = builder(verifier, &VERSIONS)?;
+    match identity {
+        Some(Identity { chain, key }) => {
+            builder.with_client_auth_cert(chain, key).map_err(|error| UnusableTls::Identity(error.to_string()))
+        }
+        None => Ok(builder.with_no_client_auth()),
+    }
+}
+
+/// A client that asks this verifier, and speaks these versions.
+pub(crate) fn builder(
+    verifier: Arc<dyn ServerCertVerifier>,
+    versions: &[Version],
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, UnusableTls> {
+    let known = [(Version::Tls12, &rustls::version::TLS12), (Version::Tls13, &rustls::version::TLS13)];
+    let versions: Vec<_> = known.into_iter().filter(|(version, _)| versions.contains(version)).collect();
+    let versions: Vec<_> = versions.into_iter().map(|(_, version)| version).collect();
+    Ok(ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&versions)
+        .map_err(|error| UnusableTls::Setup(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier))
+}
+
+/// Whom these authorities vouch for, or those of the system where there are none.
+pub(crate) fn trusted_by(authorities: &[Vec<u8>]) -> Result<Arc<dyn ServerCertVerifier>, UnusableTls> {
+    if !authorities.is_empty() {
+        return Ok(verifier(authorities).map_err(|fault| UnusableTls::Authority(fault.cause))?);
+    }
+    let system = rustls_platform_verifier::Verifier::new(provider());
+    Ok(Arc::new(system.map_err(|error| UnusableTls::Setup(format!("the system's CAs cannot be used: {error}")))?))
+}
+
+/// The usual verifier, for these authorities.
+pub(crate) fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifier>, TlsFault> {
+    let unusable = |cause: String| TlsFault { kind: TlsError::UnusableAuthority, cause };
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(CertificateDer::from(authority.as_slice())).map_err(|error| unusable(error.to_string()))?;
+    }
+    let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+    built.map_err(|error| unusable(error.to_string()))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Notes what a server presents instead of judging it. The server still has to prove that it holds the key of its
+/// certificate, so that a later judgement of the chain is one of the connection.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    provider: Arc<CryptoProvider>,
+    chain: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { provider: provider(), chain: Mutex::default() })
+    }
+
+    /// The recorded chain, the server's own certificate first.
+    pub(crate) fn chain(&self) -> Vec<Vec<u8>> {
+        self.chain.lock().map(|chain| chain.clone()).unwrap_or_default()
+    }
+}
+
+impl ServerCertVerifier for Recorder {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if let Ok(mut chain) = self.chain.lock() {
+            *chain = std::iter::once(end_entity).chain(intermediates).map(|certificate| certificate.to_vec()).collect();
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made() -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    fn refused(chain: &str, key: &str) -> Option<UnusableIdentity> {
+        Identity::from_pem(chain.as_bytes(), key.as_bytes()).err()
+    }
+
+    #[test]
+    fn an_identity_is_a_certificate_and_its_key() {
+        let (chain, key) = made();
+        let both = format!("{key}{chain}");
+        for (chain, key) in [(&chain, &key), (&both, &both)] {
+            let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+            let config = client_config(Trust::Anybody, Some(identity)).unwrap();
+            assert!(config.client_auth_cert_resolver.has_certs());
+        }
+        assert_eq!(refused(&key, &key), Some(UnusableIdentity::NoCertificate));
+        assert_eq!(refused(&chain, &chain), Some(UnusableIdentity::NoKey));
+        let encrypted = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
+        assert_eq!(refused(&chain, &encrypted), Some(UnusableIdentity::NoKey));
+        let broken = chain.replacen("-----END", "----", 1);
+        assert_eq!(refused(&broken, &key), Some(UnusableIdentity::NotPem));
+    }
+
+    #[test]
+    fn a_key_of_another_certificate_is_told_before_anything_is_sent() {
+        let ((chain, _), (_, key)) = (made(), made());
+        let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+        let error = client_config(Trust::Anybody, Some(identity)).unwrap_err();
+        assert!(matches!(&error, UnusableTls::Identity(_)), "{error:?}");
+    }
+
+    #[test]
+    fn no_authority_is_not_the_system() {
+        assert!(matches!(client_config(Trust::Authorities(&[]), None), Err(UnusableTls::Authority(_))));
+        let wrong = [b"no certificate".to_vec()];
+        assert!(matches!(client_config(Trust::Authorities(&wrong), None), Err(UnusableTls::Authority(_))));
+    }
+}
