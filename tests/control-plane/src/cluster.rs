@@ -310,6 +310,22 @@ impl Cluster {
         Ok(answers.map(answered).collect())
     }
 
+    /// What the audit log of an audited cluster notes beside its answers about an object, such as what admission webhooks have
+    /// to say: the annotations of each event, in the order of the log.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn audit_annotations(&self, resource: &str, name: &str) -> Result<Vec<BTreeMap<String, String>>, Error> {
+        let text = self.audit_log()?;
+        let about = events(&text)
+            .filter(|event| event["objectRef"]["resource"] == resource && event["objectRef"]["name"] == name);
+        let noted = |event: serde_json::Value| {
+            let annotations = event["annotations"].as_object().into_iter().flatten();
+            annotations.map(|(key, value)| (key.clone(), word(value))).collect()
+        };
+        Ok(about.map(noted).collect())
+    }
+
     fn audit_log(&self) -> Result<String, Error> {
         let log = self.log("kube-apiserver");
         fs::read_to_string(&log).trying(|| format!("reading {}", log.display()))

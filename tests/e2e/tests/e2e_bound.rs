@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, Hub, Run, connect, token_kubeconfig};
-use e2e_tests::roles::user_with;
+use e2e_tests::accept_support::{Ask, Hub, Run, connect, know_registrations, note, token_kubeconfig};
+use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::{Said, kubectl_ocm, run};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::PostParams;
@@ -201,4 +201,58 @@ fn a_bound_account_is_waited_for_and_a_stranger_is_not_let_in_meanwhile() {
     assert_eq!(waiting.wait().expect("it ends").code(), Some(0));
     assert!(hub.accepts("w1"));
     assert_eq!(hub.approved(), [request].into());
+}
+
+#[test]
+fn each_right_of_the_documented_role_of_get_is_needed() {
+    let foreign = Foreign::start("bound-get");
+    let hub = &foreign.hub;
+    let account = "ocm-system:agent-registration-bootstrap";
+    foreign.bind("elsewhere", ROLE, account);
+    let request = foreign.join("c1", account);
+    know_registrations(&hub.cluster);
+    note(&hub.cluster, "c1", &hub.managed("c1").metadata.uid.expect("a UID"), "2999-01-01T00:00:00Z");
+    let names = [("managedclusters", "clusters", "c1"), ("certificatesigningrequests", "csr", request.as_str())];
+    let names = [&names[..], &[("registrations", "registrations", "c1")]].concat();
+
+    // With all of them everything is told, and nothing is missed.
+    let viewer = user_with(&hub.cluster, "viewer", &["get.yaml"]);
+    for (_, kind, name) in &names {
+        for words in [&[*kind, name][..], &[kind], &[kind, "--output=wide"]] {
+            let said = run(kubectl_ocm("get", &viewer).args(words));
+            assert!(
+                said.code == Some(0) && said.stdout.contains("c1") && said.stderr.is_empty(),
+                "{words:?}: {said:?}"
+            );
+        }
+    }
+    assert_eq!(foreign.verdict(&viewer, &request), "Sound");
+
+    let get =
+        |user: &str, words: &[&str]| run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(words).args(["--as", user]));
+    let users = users_without_one_right(&hub.cluster, "get.yaml");
+    assert_eq!(users.len(), 10, "{users:?}");
+    for (user, missing) in users {
+        let (verb, resource) = missing.trim_start_matches("may not ").split_once(' ').expect("a verb and a resource");
+        let plural = resource.split('.').next().expect("a resource");
+        let Some((_, kind, name)) = names.iter().find(|(known, ..)| *known == plural) else {
+            // Without the bindings it is not known who may register.
+            let said = get(&user, &["csr", &request, "--output=json"]);
+            assert!(said.code == Some(0) && said.stdout.contains("\"Requester\""), "{missing}: {said:?}");
+            continue;
+        };
+        let words = match verb {
+            "get" => vec![*kind, name],
+            "list" => vec![*kind],
+            _ => vec![*kind, "--watch"],
+        };
+        let said = get(&user, &words);
+        let told = format!("cannot {verb} resource \"{plural}\"");
+        assert!(said.code == Some(1) && said.stderr.contains(&told), "{missing}: {said:?}");
+        // A few clusters are looked up by their names.
+        if (verb, plural) == ("get", "registrations") {
+            let said = get(&user, &["clusters", "--output=wide"]);
+            assert!(said.code == Some(0) && said.stderr.contains("note: "), "{missing}: {said:?}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! The webhook on a real API server: what it refuses, what it lets through, and what becomes of a hub without it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who, know_registrations};
 use e2e_tests::approval_support::guard;
 use e2e_tests::roles::users_without_one_right;
@@ -22,7 +23,7 @@ fn hub_with(policies: &[&str]) -> (Hub, Webhook) {
 }
 
 fn started_with(policies: &[&str], arguments: &[&str]) -> (Hub, Webhook) {
-    let hub = Hub::start("webhook");
+    let hub = Hub::start_as(&Spec::api("webhook").audited(true));
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     for name in policies {
@@ -133,6 +134,28 @@ fn whoever_is_let_in_is_let_in_and_nobody_else() {
     until("it is in the log", || !webhook.decisions("c9").is_empty());
     let line = webhook.decisions("c9").remove(0);
     assert_eq!((&line["refused"], &line["verdict"]), (&json!(true), &json!("deny")));
+    // The API server's own log tells of both, under the name of the entry that was asked.
+    let noted = |resource: &str, name: &str| -> Vec<[Option<String>; 3]> {
+        let all = hub.cluster.audit_annotations(resource, name).expect("the audit log can be read");
+        let of = |one: &BTreeMap<String, String>, key: &str| {
+            let of_entry = |(name, value): (&String, &String)| {
+                let (entry, member) = name.split_once(".policy.kubectl-ocm.dev/")?;
+                (["clusters", "requests", "approvals"].contains(&entry) && member == key).then(|| value.clone())
+            };
+            one.iter().find_map(of_entry)
+        };
+        let noted = all.iter().map(|one| ["verdict", "policies", "reasons"].map(|key| of(one, key)));
+        noted.filter(|one| one[0].is_some()).collect()
+    };
+    let some = |texts: [&str; 3]| texts.map(|text| (!text.is_empty()).then(|| text.to_owned()));
+    until("the refusal is in the audit log", || !noted("managedclusters", "c9").is_empty());
+    assert_eq!(noted("managedclusters", "c9"), [some(["deny", "cluster-hygiene", "Labels"])]);
+    let of_c1 = noted("managedclusters", "c1");
+    let verdicts: Vec<&str> = of_c1.iter().filter_map(|[verdict, ..]| verdict.as_deref()).collect();
+    assert_eq!(verdicts, ["allow", "allow", "deny"], "it was registered, accepted, and written to by another agent");
+    assert_eq!(of_c1[2], some(["deny", "agent-self-edit", "OtherCluster"]));
+    let approvals = noted("certificatesigningrequests", &request);
+    assert!(approvals.iter().any(|[verdict, ..]| verdict.as_deref() == Some("allow")), "{approvals:?}");
     let metrics = webhook.get("/metrics");
     assert!(
         metrics.contains(r#"ocm_policy_decisions_total{policy="cluster-hygiene",operation="create",verdict="deny""#)
@@ -298,7 +321,7 @@ fn the_certificate_is_replaced_and_the_end_is_announced() {
 fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
     let modules = cli_tests::guests(&cli_tests::target(), &["name-pattern", "freeze-window"]).expect("they are built");
     let [names, other] = [&modules[0], &modules[1]].map(|path| format!("--from-file=policy.wasm={}", path.display()));
-    let hub = Hub::start("webhook");
+    let hub = Hub::start_as(&Spec::api("webhook").audited(true));
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     hub.grant(&json!([{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get"]}]));
@@ -347,7 +370,7 @@ fn modules_come_from_objects_of_the_hub_and_have_their_digest() {
 
 #[test]
 fn what_policies_change_passes_and_the_same_from_a_stranger_does_not() {
-    let hub = Hub::start("webhook");
+    let hub = Hub::start_as(&Spec::api("webhook").audited(true));
     add_ons(&hub.cluster);
     prepare(&hub.cluster);
     policy(&hub.cluster, "cluster-hygiene", json!({"module": {"builtin": "cluster-hygiene"}}));
