@@ -91,7 +91,7 @@ pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<Cli
         Trust::Authorities(authorities) => {
             verifier(authorities).map_err(|fault| UnusableTls::Authority(fault.cause))?
         }
-        Trust::Anybody => Recorder::new(),
+        Trust::Anybody => Arc::new(Anybody),
     };
     let builder = builder(verifier, &VERSIONS)?;
     match identity {
@@ -139,6 +139,62 @@ pub(crate) fn verifier(authorities: &[Vec<u8>]) -> Result<Arc<WebPkiServerVerifi
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Judges nothing, as the user asked for. Not even that the server holds the key of its certificate: who takes any
+/// certificate learns nothing from that, and certificates that only few libraries read, like those of X.509 version 1, are
+/// what the user may have asked for.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    /// All of RFC 8446, section 4.2.3: what is not verified need not be known.
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![
+            SignatureScheme::ECDSA_NISTP256_SHA256,
+            SignatureScheme::ECDSA_NISTP384_SHA384,
+            SignatureScheme::ECDSA_NISTP521_SHA512,
+            SignatureScheme::ED25519,
+            SignatureScheme::ED448,
+            SignatureScheme::RSA_PSS_SHA256,
+            SignatureScheme::RSA_PSS_SHA384,
+            SignatureScheme::RSA_PSS_SHA512,
+            SignatureScheme::RSA_PKCS1_SHA256,
+            SignatureScheme::RSA_PKCS1_SHA384,
+            SignatureScheme::RSA_PKCS1_SHA512,
+            SignatureScheme::RSA_PKCS1_SHA1,
+            SignatureScheme::ECDSA_SHA1_Legacy,
+        ]
+    }
 }
 
 /// Notes what a server presents instead of judging it. The server still has to prove that it holds the key of its
@@ -234,6 +290,62 @@ mod tests {
         let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
         let error = client_config(Trust::Anybody, Some(identity)).unwrap_err();
         assert!(matches!(&error, UnusableTls::Identity(_)), "{error:?}");
+    }
+
+    /// The content of each element in a DER sequence, with its header.
+    fn elements(mut der: &[u8]) -> Vec<&[u8]> {
+        let mut found = Vec::new();
+        while let [_, first, ..] = der {
+            let (head, length) = match first {
+                0x81 => (3, usize::from(der[2])),
+                0x82 => (4, usize::from(der[2]) << 8 | usize::from(der[3])),
+                short => (2, usize::from(*short)),
+            };
+            found.push(&der[..head + length]);
+            der = &der[head + length..];
+        }
+        found
+    }
+
+    fn inner(der: &[u8]) -> &[u8] {
+        let head = match der[1] {
+            0x81 => 3,
+            0x82 => 4,
+            _ => 2,
+        };
+        &der[head..]
+    }
+
+    fn sequence(parts: &[&[u8]]) -> Vec<u8> {
+        let body = parts.concat();
+        let length = u16::try_from(body.len()).unwrap().to_be_bytes();
+        [&[0x30, 0x82, length[0], length[1]], &body[..]].concat()
+    }
+
+    #[tokio::test]
+    async fn whoever_takes_anybody_takes_certificates_that_nobody_can_verify() {
+        let made = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap();
+        // X.509 version 1: neither the version nor extensions. Its signature is none any more.
+        let [signed, algorithm, signature] = elements(inner(made.cert.der()))[..] else { panic!() };
+        let members = elements(inner(signed));
+        let first = sequence(&members[1..members.len() - 1]);
+        let certificate = CertificateDer::from(sequence(&[&first, algorithm, signature]));
+        let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap();
+        let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
+        let shown = rustls::sign::CertifiedKey::new(vec![certificate], key);
+        let server = rustls::ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(shown)));
+        let server = tokio_rustls::TlsAcceptor::from(Arc::new(server));
+        for (trust, comes) in [(Trust::Anybody, true), (Trust::System, false)] {
+            let client = tokio_rustls::TlsConnector::from(Arc::new(client_config(trust, None).unwrap()));
+            let (near, far) = tokio::io::duplex(1 << 14);
+            let name = ServerName::try_from("a").unwrap();
+            let (served, connected) = tokio::join!(server.accept(far), client.connect(name, near));
+            assert_eq!((served.is_ok(), connected.is_ok()), (comes, comes), "{trust:?}");
+        }
     }
 
     #[test]
