@@ -88,6 +88,10 @@ fn each_kind_of_credentials_is_sent() {
         (format!("{{ tokenFile: {file}, token: other }}"), Some("Bearer from-a-file")),
         (format!("{{ tokenFile: {file}.old, token: other }}"), Some("Bearer other")),
         ("{ auth-provider: { name: oidc, config: { id-token: from-oidc } } }".to_owned(), Some("Bearer from-oidc")),
+        ("{ token: t0ken, auth-provider: { name: oidc, config: {} } }".to_owned(), Some("Bearer t0ken")),
+        // What is empty is missing.
+        ("{ username: ann, password: pass, tokenFile: \"\" }".to_owned(), Some("Basic YW5uOnBhc3M=")),
+        ("{ token: t0ken, client-certificate: \"\", client-key: \"\" }".to_owned(), Some("Bearer t0ken")),
     ] {
         let run = with_user(&server, &user).run(["get", "clusters"]);
         assert_eq!(run.exit, 0, "{user}: {run}");
@@ -107,7 +111,7 @@ fn credentials_that_cannot_be_used_are_told_and_nothing_is_sent() {
     let (program, missing) = (program.display(), home.home().join("missing"));
     let (missing, text) = (missing.display(), "czNjcmV0"); // `s3cret` in base64
     for (user, expected) in [
-        ("{ username: ann, password: s3cret, token: s3cret }".to_owned(), "a password and a token"),
+        ("{ username: ann, password: s3cret, token: s3cret }".to_owned(), "a user name and a token"),
         ("{ token: \"s3cret\\ns3cret\" }".to_owned(), "it is not one line"),
         (format!("{{ tokenFile: {missing} }}"), "cannot be read"),
         (format!("{{ tokenFile: {program} }}"), "does not hold one token"),
@@ -120,7 +124,10 @@ fn credentials_that_cannot_be_used_are_told_and_nothing_is_sent() {
         (format!("{{ client-certificate-data: {text} }}"), "no key of it"),
         (format!("{{ client-key-data: {text} }}"), "no certificate of it"),
         (format!("{{ client-certificate: {missing}, client-key-data: {text} }}"), "cannot be read"),
-        (format!("{{ client-certificate-data: {text}, client-key-data: {text} }}"), "there is no certificate in it"),
+        (
+            format!("{{ client-certificate-data: {text}, client-key-data: {text} }}"),
+            "there is no certificate in its client-certificate",
+        ),
     ] {
         let cli = with_user(&server, &user);
         let run = cli.run(["get", "clusters"]);
@@ -130,6 +137,32 @@ fn credentials_that_cannot_be_used_are_told_and_nothing_is_sent() {
         assert!(!run.stderr.contains("s3cret") && !run.stderr.contains(text) && run.stdout.is_empty(), "{user}: {run}");
     }
     assert!(server.lines().is_empty());
+}
+
+#[test]
+fn a_server_that_must_not_be_talked_to_so_is_told() {
+    let user = |text: &str, user: &str| text.replace("{ token: secret }", user);
+    let plain = kubeconfig("http://hub.example:6443", &["hub"]);
+    for (text, expected) in [
+        (plain.clone(), "its user's credentials would travel in the clear"),
+        (user(&plain, "{ username: ann, password: s3cret }"), "would travel in the clear"),
+        (user(&plain, "{ exec: { apiVersion: client.authentication.k8s.io/v1, command: \"false\" } }"), "in the clear"),
+        (kubeconfig("127.0.0.1:6443", &["hub"]), "does not begin with https://"),
+        (kubeconfig("localhost:6443", &["hub"]), "does not begin with https://"),
+        (
+            kubeconfig("https://127.0.0.1:1", &["hub"])
+                .replace("{ server", "{ insecure-skip-tls-verify: true, certificate-authority-data: eA==, server"),
+            "exclude each other",
+        ),
+        (
+            kubeconfig("https://127.0.0.1:1", &["hub"]).replace("{ server", "{ tls-server-name: \"a b\", server"),
+            "its tls-server-name \"a b\" is no name of a host",
+        ),
+    ] {
+        let run = Cli::with_kubeconfig(&text).run(["get", "clusters"]);
+        assert!(run.exit == 2 && run.stderr.contains(expected) && run.stdout.is_empty(), "{text}{run}");
+        assert!(!run.stderr.contains("s3cret"), "{run}");
+    }
 }
 
 #[test]

@@ -244,6 +244,10 @@ impl ClientArgs {
         if insecure_skip_tls_verify && certificate_authority.is_some() {
             return Err(Failure::usage("--certificate-authority and --insecure-skip-tls-verify exclude each other"));
         }
+        // A variable of a script that is not set must not make somebody else of the caller.
+        if token.as_ref().is_some_and(String::is_empty) {
+            return Err(Failure::usage("--token is empty"));
+        }
         let as_user_extra = as_user_extra
             .into_iter()
             .map(|pair| match pair.split_once('=') {
@@ -349,6 +353,12 @@ mod tests {
     fn zero_means_no_time_out() {
         let connection = args(|args| args.request_timeout = "0".into()).connection().unwrap();
         assert_eq!(connection.request_timeout, None);
+    }
+
+    #[test]
+    fn an_empty_token_is_refused() {
+        let failure = args(|args| args.token = Some(String::new())).connection().unwrap_err();
+        assert!(failure.message.contains("--token is empty"), "{failure}");
     }
 
     #[test]

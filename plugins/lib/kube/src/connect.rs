@@ -7,7 +7,7 @@ use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
-use ocm_net::{Vantage, Way};
+use ocm_net::{Vantage, Way, is_loopback};
 
 use crate::args::Connection;
 use crate::credentials::{self, Credentials, Unusable};
@@ -88,10 +88,17 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
     let unusable =
         |cause: &dyn std::fmt::Display| Failure::new(Reason::Kubeconfig, format!("{of} cannot be used")).because(cause);
     let seen = ExecAuthCluster::try_from(&entry).map_err(|error| unusable(&error))?;
+    let url = address(entry.server.as_deref(), &unusable)?;
+    let is_plain = url.scheme_str() == Some("http");
+    if is_plain && !is_loopback(host(&url)) && credentials::sends_any(&user) {
+        let failure =
+            unusable(&"its server has no TLS (http://), and its user's credentials would travel in the clear");
+        return Err(failure.hint("reach the server by https://, or as a user without credentials"));
+    }
     let credentials = Credentials::of(&mut user, &seen, &unusable).await?;
     let identity = credentials::certificate(&user, &unusable)?;
     let from = &connection.from;
-    let (config, proxy) = config(entry, user, namespace, seen.certificate_authority_data, from, &unusable)?;
+    let (config, proxy) = config(url, entry, user, namespace, seen.certificate_authority_data, from, &unusable)?;
     let mut cluster = Cluster {
         context,
         server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
@@ -117,6 +124,7 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
 /// The client's configuration and its proxy. Put together here and not by the client's own loader, which would choose the proxy by
 /// rules that are not kubectl's.
 fn config(
+    url: Uri,
     entry: ClusterEntry,
     user: AuthInfo,
     namespace: Option<String>,
@@ -124,9 +132,6 @@ fn config(
     from: &Vantage,
     unusable: Unusable<'_>,
 ) -> Result<(Config, Option<Proxy>), Failure> {
-    let server = entry.server.filter(|server| !server.is_empty());
-    let server = server.ok_or_else(|| unusable(&"its cluster has no server"))?;
-    let url: Uri = server.parse().map_err(|error| unusable(&format!("{server:?} is not a URL: {error}")))?;
     let mut config = Config::new(url);
     let unusable_proxy = |error: UnusableProxy| unusable(&format!("its proxy-url: {error}"));
     let proxy = match entry.proxy_url.filter(|proxy| !proxy.is_empty()) {
@@ -136,6 +141,9 @@ fn config(
         None => None,
     };
     if let Some(ca) = ca {
+        if entry.insecure_skip_tls_verify.unwrap_or_default() {
+            return Err(unusable(&"its cluster has a CA and insecure-skip-tls-verify, which exclude each other"));
+        }
         config.root_cert = Some(ocm_core::certificate::from_pem(&ca).map_err(|error| unusable(&error))?);
     }
     if let Some(namespace) = namespace {
@@ -148,10 +156,25 @@ fn config(
     Ok((config, proxy))
 }
 
+/// The address of a server, which has to say how it is reached.
+fn address(server: Option<&str>, unusable: Unusable<'_>) -> Result<Uri, Failure> {
+    let server = server.filter(|server| !server.is_empty()).ok_or_else(|| unusable(&"its cluster has no server"))?;
+    let url: Uri = server.parse().map_err(|error| unusable(&format!("{server:?} is not a URL: {error}")))?;
+    match url.scheme_str() {
+        Some("https" | "http") => Ok(url),
+        _ => Err(unusable(&format!("its server {server:?} does not begin with https://"))),
+    }
+}
+
+/// The host of an address, without brackets.
+fn host(url: &Uri) -> &str {
+    url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+}
+
 /// The proxy that the environment names for a server.
 fn environment_proxy(url: &Uri) -> Result<Option<Proxy>, Failure> {
     let is_https = url.scheme_str() != Some("http");
-    let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let host = host(url);
     let port = url.port_u16().unwrap_or(if is_https { 443 } else { 80 });
     proxy::from_environment(is_https, host, port).map_err(|error| {
         let variable = if is_https { "HTTPS_PROXY" } else { "HTTP_PROXY" };

@@ -56,16 +56,17 @@ pub(crate) fn client(
         (Some(authorities), false) => Trust::Authorities(authorities),
         (None, false) => Trust::System,
     };
-    let tls = client_config(trust, identity)?;
-    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), || Ok::<_, BoxError>(tls.clone())));
+    // A proxy need not know who talks to the server behind it.
+    let tunnel = proxy.map(|proxy| Tunnel::new(proxy, from.clone(), || client_config(trust, None)));
     let tunnel = tunnel.transpose()?.map(Arc::new);
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
     // A request that does not fit into one packet must not wait until the server has confirmed the first.
     direct.set_nodelay(true);
-    let mut secure = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let mut secure = HttpsConnectorBuilder::new().with_tls_config(client_config(trust, identity)?).https_or_http();
     if let Some(name) = &config.tls_server_name {
-        let name = ServerName::try_from(name.clone())?;
+        let unusable = |_| format!("its tls-server-name {name:?} is no name of a host");
+        let name = ServerName::try_from(name.clone()).map_err(unusable)?;
         secure = secure.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     let secure = secure.enable_http1().wrap_connector(Dial { tunnel, from: from.clone(), direct });

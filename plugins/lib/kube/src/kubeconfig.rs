@@ -2,11 +2,12 @@
 //! flags laid over.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use kube::config::{AuthInfo, Cluster as ClusterEntry, Context, Kubeconfig, KubeconfigError};
 use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
 use ocm_core::{Failure, Reason, Remedy, nearest};
+use secrecy::ExposeSecret as _;
 
 use crate::args::Connection;
 
@@ -97,7 +98,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     };
     if let Some(path) = &connection.kubeconfig {
         let shown = path.display().to_string();
-        let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
+        let kubeconfig = read(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
         return Ok((kubeconfig, shown));
     }
     let paths: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
@@ -108,7 +109,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
         let shown = path.display().to_string();
-        let mut one = Kubeconfig::read_from(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
+        let mut one = read(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
         // An empty current context is none: a later file may name one.
         one.current_context = one.current_context.filter(|context| !context.is_empty());
         merged = Some(match merged {
@@ -124,6 +125,29 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
         }
         None => Err(Failure::new(Reason::Kubeconfig, format!("there is no kubeconfig at {origin}")).hint(hint)),
     }
+}
+
+/// Reads a file. What is empty in it counts as missing, as for client-go.
+fn read(file: &Path) -> Result<Kubeconfig, KubeconfigError> {
+    let mut kubeconfig = Kubeconfig::read_from(file)?;
+    let without_empty = |text: &mut Option<String>| *text = text.take().filter(|text| !text.is_empty());
+    // The library has made paths absolute: an empty one has become that of the folder.
+    let without_folder = |path: &mut Option<String>| *path = path.take().filter(|path| !path.ends_with(MAIN_SEPARATOR));
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        without_empty(&mut cluster.certificate_authority_data);
+        without_folder(&mut cluster.certificate_authority);
+    }
+    for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+        without_empty(&mut user.username);
+        without_empty(&mut user.client_certificate_data);
+        for path in [&mut user.client_certificate, &mut user.client_key, &mut user.token_file] {
+            without_folder(path);
+        }
+        for secret in [&mut user.token, &mut user.client_key_data] {
+            *secret = secret.take().filter(|secret| !secret.expose_secret().is_empty());
+        }
+    }
+    Ok(kubeconfig)
 }
 
 /// The kubeconfig that a pod's environment and its service account amount to; none outside of a cluster.
@@ -192,6 +216,8 @@ fn overlay(connection: &Connection, cluster: &mut ClusterEntry, user: &mut AuthI
     let path = |path: &PathBuf| path.display().to_string();
     if let Some(server) = &connection.server {
         cluster.server = Some(server.clone());
+        // It was the name of another one.
+        cluster.tls_server_name = None;
     }
     if let Some(name) = &connection.tls_server_name {
         cluster.tls_server_name = Some(name.clone());
@@ -287,5 +313,19 @@ mod tests {
         assert!(chosen.user.token.is_some() && chosen.user.token_file.is_none());
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(in_cluster(|_| None, &folder).is_none());
+    }
+
+    #[test]
+    fn another_server_has_no_name_of_the_former() {
+        let named = || ClusterEntry { tls_server_name: Some("hub.internal".into()), ..ClusterEntry::default() };
+        let server = Connection { server: Some("https://other:6443".into()), ..Connection::default() };
+        let both = Connection { tls_server_name: Some("other.internal".into()), ..server.clone() };
+        for (connection, name) in
+            [(Connection::default(), Some("hub.internal")), (server, None), (both, Some("other.internal"))]
+        {
+            let mut cluster = named();
+            overlay(&connection, &mut cluster, &mut AuthInfo::default());
+            assert_eq!(cluster.tls_server_name.as_deref(), name);
+        }
     }
 }

@@ -77,9 +77,10 @@ pub(crate) struct Wrapped<S> {
 
 impl<S, In, Out> Service<Request<In>> for Wrapped<S>
 where
-    S: Service<Request<In>, Response = Response<Out>>,
+    S: Service<Request<In>, Response = Response<Out>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
+    In: Send + 'static,
     Out: Send + 'static,
 {
     type Response = Response<Bounded<Out>>;
@@ -92,17 +93,18 @@ where
 
     fn call(&mut self, mut request: Request<In>) -> Self::Future {
         let middleware = self.middleware.clone();
-        match middleware.credentials.authorization() {
-            Ok(Some(value)) => _ = request.headers_mut().insert(AUTHORIZATION, value),
-            Ok(None) => {}
-            Err(failure) => return Box::pin(std::future::ready(Err(failure.into()))),
-        }
         // A watch, and a log that is followed, end when nobody wants them any more.
         let is_endless = |pair| ["watch=true", "follow=true"].contains(&pair);
         let is_endless = request.uri().query().is_some_and(|query| query.split('&').any(is_endless));
-        let limit = middleware.limit.filter(|_| !is_endless).map(|limit| (limit, Instant::now() + limit));
-        let response = self.inner.call(request);
+        // The one that is ready goes, and its clone stays.
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
         Box::pin(async move {
+            if let Some(value) = middleware.credentials.authorization().await? {
+                request.headers_mut().insert(AUTHORIZATION, value);
+            }
+            let limit = middleware.limit.filter(|_| !is_endless).map(|limit| (limit, Instant::now() + limit));
+            let response = inner.call(request);
             let response = match limit {
                 Some((limit, end)) => tokio::time::timeout_at(end, response)
                     .await

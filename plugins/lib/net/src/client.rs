@@ -8,7 +8,10 @@ use rustls::client::{WantsClientCert, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, InconsistentKeys, RootCertStore, SignatureScheme,
+};
 
 /// The versions of TLS that handshakes are made with.
 pub const VERSIONS: [Version; 2] = [Version::Tls12, Version::Tls13];
@@ -34,14 +37,20 @@ pub struct Identity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnusableIdentity {
     /// There is no certificate in PEM.
-    #[error("there is no certificate in it")]
+    #[error("there is no certificate in its client-certificate")]
     NoCertificate,
-    /// There is no key in PEM that can be used: one that is encrypted, for example.
-    #[error("there is no private key in it that can be read without a password")]
+    /// There is no key in PEM.
+    #[error("there is no private key in its client-key")]
     NoKey,
-    /// What is there is no PEM.
-    #[error("it is not PEM")]
-    NotPem,
+    /// The key is encrypted (PKCS #8, or RFC 1421 as OpenSSL writes it).
+    #[error("its client-key is encrypted, and cannot be read without a password")]
+    EncryptedKey,
+    /// The certificate is no PEM.
+    #[error("its client-certificate is not PEM")]
+    CertificateNotPem,
+    /// The key is no PEM.
+    #[error("its client-key is not PEM")]
+    KeyNotPem,
 }
 
 /// Why a client cannot speak TLS as it should.
@@ -58,6 +67,9 @@ pub enum UnusableTls {
     Identity(String),
 }
 
+/// What the label, or the headers, of an encrypted key in PEM say.
+const ENCRYPTED: &[u8] = b"ENCRYPTED";
+
 impl Identity {
     /// Reads a chain, the client's own certificate first, and a key. Other parts of either file are passed over: some tools
     /// keep both in one.
@@ -66,15 +78,29 @@ impl Identity {
     /// What is missing.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, UnusableIdentity> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
-        let chain = chain.map_err(|_| UnusableIdentity::NotPem)?;
+        let chain = chain.map_err(|_| UnusableIdentity::CertificateNotPem)?;
         if chain.is_empty() {
             return Err(UnusableIdentity::NoCertificate);
         }
+        let is_encrypted = key.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            _ if is_encrypted => UnusableIdentity::EncryptedKey,
             PemError::NoItemsFound => UnusableIdentity::NoKey,
-            _ => UnusableIdentity::NotPem,
+            _ => UnusableIdentity::KeyNotPem,
         })?;
         Ok(Self { chain, key })
+    }
+
+    /// It as a client shows it. Whether its certificate can be verified is for the server to say, which may take one of X.509
+    /// version 1, as Go does.
+    fn shown(self) -> Result<SingleCertAndKey, UnusableTls> {
+        let unusable = |error: Error| UnusableTls::Identity(error.to_string());
+        let key = provider().key_provider.load_private_key(self.key).map_err(unusable)?;
+        let shown = CertifiedKey::new(self.chain, key);
+        match shown.keys_match() {
+            Err(error @ Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(unusable(error)),
+            _ => Ok(SingleCertAndKey::from(shown)),
+        }
     }
 }
 
@@ -95,9 +121,7 @@ pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<Cli
     };
     let builder = builder(verifier, &VERSIONS)?;
     match identity {
-        Some(Identity { chain, key }) => {
-            builder.with_client_auth_cert(chain, key).map_err(|error| UnusableTls::Identity(error.to_string()))
-        }
+        Some(identity) => Ok(builder.with_client_cert_resolver(Arc::new(identity.shown()?))),
         None => Ok(builder.with_no_client_auth()),
     }
 }
@@ -177,7 +201,7 @@ impl ServerCertVerifier for Anybody {
         Ok(HandshakeSignatureValid::assertion())
     }
 
-    /// All of RFC 8446, section 4.2.3: what is not verified need not be known.
+    /// Those that servers use (RFC 8446, section 4.2.3): what is not verified need not be known.
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         vec![
             SignatureScheme::ECDSA_NISTP256_SHA256,
@@ -279,9 +303,10 @@ mod tests {
         assert_eq!(refused(&key, &key), Some(UnusableIdentity::NoCertificate));
         assert_eq!(refused(&chain, &chain), Some(UnusableIdentity::NoKey));
         let encrypted = key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY");
-        assert_eq!(refused(&chain, &encrypted), Some(UnusableIdentity::NoKey));
-        let broken = chain.replacen("-----END", "----", 1);
-        assert_eq!(refused(&broken, &key), Some(UnusableIdentity::NotPem));
+        assert_eq!(refused(&chain, &encrypted), Some(UnusableIdentity::EncryptedKey));
+        let broken = |pem: &str| pem.replacen("-----END", "----", 1);
+        assert_eq!(refused(&broken(&chain), &key), Some(UnusableIdentity::CertificateNotPem));
+        assert_eq!(refused(&chain, &broken(&key)), Some(UnusableIdentity::KeyNotPem));
     }
 
     #[test]
@@ -322,22 +347,26 @@ mod tests {
         [&[0x30, 0x82, length[0], length[1]], &body[..]].concat()
     }
 
-    #[tokio::test]
-    async fn whoever_takes_anybody_takes_certificates_that_nobody_can_verify() {
+    /// X.509 version 1: neither the version nor extensions. Its signature is none any more.
+    fn of_version_1() -> Identity {
         let made = rcgen::generate_simple_self_signed(vec!["a".to_owned()]).unwrap();
-        // X.509 version 1: neither the version nor extensions. Its signature is none any more.
         let [signed, algorithm, signature] = elements(inner(made.cert.der()))[..] else { panic!() };
         let members = elements(inner(signed));
         let first = sequence(&members[1..members.len() - 1]);
-        let certificate = CertificateDer::from(sequence(&[&first, algorithm, signature]));
-        let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap();
-        let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
-        let shown = rustls::sign::CertifiedKey::new(vec![certificate], key);
+        let chain = vec![CertificateDer::from(sequence(&[&first, algorithm, signature]))];
+        Identity { chain, key: PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap() }
+    }
+
+    #[tokio::test]
+    async fn whoever_takes_anybody_takes_certificates_that_nobody_can_verify() {
+        // Who shows it need not verify it, either.
+        let shown = of_version_1().shown().unwrap();
+        assert!(client_config(Trust::Anybody, Some(of_version_1())).unwrap().client_auth_cert_resolver.has_certs());
         let server = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .unwrap()
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(shown)));
+            .with_cert_resolver(Arc::new(shown));
         let server = tokio_rustls::TlsAcceptor::from(Arc::new(server));
         for (trust, comes) in [(Trust::Anybody, true), (Trust::System, false)] {
             let client = tokio_rustls::TlsConnector::from(Arc::new(client_config(trust, None).unwrap()));

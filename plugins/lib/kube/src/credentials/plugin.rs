@@ -5,7 +5,7 @@
 
 use std::io::IsTerminal as _;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +16,7 @@ use ocm_core::{Failure, Reason};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use super::bearer;
 
@@ -61,10 +62,7 @@ pub(super) enum Printed {
 /// Runs a plugin. A certificate that it prints takes the place of the user's.
 pub(super) async fn run(exec: ExecConfig, user: &mut AuthInfo, cluster: &ExecAuthCluster) -> Result<Printed, Failure> {
     let plugin = Arc::new(Plugin::new(exec, cluster)?);
-    let running = plugin.clone();
-    // It may open a browser and wait for the user: Ctrl-C must still work.
-    let status = tokio::task::spawn_blocking(move || running.run()).await;
-    let status = status.map_err(|error| plugin.failure("does not end").because(error))??;
+    let status = plugin.clone().run_beside().await?;
     if let (Some(certificate), Some(key)) = (&status.client_certificate_data, &status.client_key_data) {
         user.client_certificate_data = Some(STANDARD.encode(certificate));
         user.client_key_data = Some(STANDARD.encode(key).into());
@@ -80,12 +78,12 @@ pub(super) async fn run(exec: ExecConfig, user: &mut AuthInfo, cluster: &ExecAut
 }
 
 impl Refreshed {
-    /// The header with a token that is valid for some time yet. While the plugin runs for a new one the command waits, as
-    /// it would for the answer.
-    pub(crate) fn authorization(&self) -> Result<HeaderValue, Failure> {
-        let mut now = self.now.lock().map_err(|_| self.plugin.failure("failed before"))?;
+    /// The header with a token that is valid for some time yet. Requests that are made while the plugin runs for a new one wait
+    /// for it, too.
+    pub(super) async fn authorization(&self) -> Result<HeaderValue, Failure> {
+        let mut now = self.now.lock().await;
         if Timestamp::now() + SignedDuration::from_secs(60) >= now.1 {
-            let status = self.plugin.run()?;
+            let status = self.plugin.clone().run_beside().await?;
             let token = status.token.map(SecretString::from).ok_or_else(|| self.plugin.failure("printed no token"))?;
             *now = (token, status.expiration_timestamp.unwrap_or(Timestamp::MAX));
         }
@@ -117,6 +115,13 @@ impl Plugin {
         }
     }
 
+    /// Runs it on a thread beside: it may open a browser and wait for the user, and Ctrl-C must still work.
+    async fn run_beside(self: Arc<Self>) -> Result<Status, Failure> {
+        let plugin = self.clone();
+        let status = tokio::task::spawn_blocking(move || plugin.run()).await;
+        status.map_err(|error| self.failure("does not end").because(error))?
+    }
+
     fn run(&self) -> Result<Status, Failure> {
         let Some(program) = &self.exec.command else { return Err(self.failure("has no command")) };
         let mut command = Command::new(program);
@@ -141,7 +146,8 @@ impl Plugin {
         let read: Result<Credential, _> = serde_saphyr::from_slice(&output.stdout);
         let status = read.ok().and_then(|credential| credential.status);
         let is_complete = |status: &Status| {
-            status.token.is_some() || (status.client_certificate_data.is_some() && status.client_key_data.is_some())
+            status.token.as_ref().is_some_and(|token| !token.is_empty())
+                || (status.client_certificate_data.is_some() && status.client_key_data.is_some())
         };
         status
             .filter(is_complete)
