@@ -30,6 +30,11 @@ pub(crate) const PAUSE: &str = "ocm.local/pause:1";
 /// The images that OCM asks for; they may be one and the same.
 const NAMES: [&str; 5] = ["registration-operator", "registration", "work", "placement", "addon-manager"];
 
+/// Releases of OCM hold a client-go whose informers do not stream lists (feature `WatchListClient`, on since 0.35). Ours holds
+/// that of the pinned Kubernetes, and lists that come over gRPC, as `pkg/registration/register/grpc` has them, end without the
+/// bookmark for which it would wait.
+const ENVIRONMENT: [&str; 2] = ["PATH=/", "KUBE_FEATURE_WatchListClient=false"];
+
 /// One image to put into the store.
 #[derive(Serialize, Deserialize)]
 struct Image {
@@ -89,7 +94,7 @@ pub(crate) fn store(
         images.push(Image { names: names(version), user: "10001".into(), command: Vec::new(), files });
     }
     let containerd = run(Command::new("containerd").arg("--version"))?;
-    let mut key = format!("1 {containerd}");
+    let mut key = format!("1 {containerd} {ENVIRONMENT:?}");
     for (_, file) in images.iter().flat_map(|image| &image.files) {
         let meta = fs::metadata(file).trying(|| format!("looking at {}", file.display()))?;
         key.push_str(&format!("{} {} {} {}\n", file.display(), meta.len(), meta.mtime(), meta.mtime_nsec()));
@@ -168,7 +173,7 @@ fn import(image: &Image) -> Result<(), Error> {
     let layer = hex(counted.digest.finish().as_ref());
     let config = json!({
         "architecture": go_architecture(), "os": "linux",
-        "config": {"User": image.user, "Env": ["PATH=/"], "Cmd": image.command, "WorkingDir": "/"},
+        "config": {"User": image.user, "Env": ENVIRONMENT, "Cmd": image.command, "WorkingDir": "/"},
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
         "history": [{"created_by": "kubectl-ocm test clusters"}],
     })

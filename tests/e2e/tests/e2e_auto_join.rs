@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::thread;
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
@@ -10,11 +13,12 @@ use e2e_tests::controller_support::Controller;
 use e2e_tests::join_support::{JoinCommand, join};
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, apply, policy, prepare};
-use e2e_tests::{bundle, kubectl_ocm, object, run, until};
+use e2e_tests::{bundle, kubectl_ocm, object, run, until, until_within};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::Api;
 use kube::api::PostParams;
 use ocm_api::ManagedCluster;
+use ocm_api::names::{identity, signers};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -22,6 +26,7 @@ use tokio::runtime::Builder;
 fn hub(hub: &Cluster) -> (Webhook, Controller) {
     let said = run(kubectl_ocm("install", hub.kubeconfig()).args(["hub", "--bundle-version", bundle(), "--wait"]));
     assert_eq!(said.code, Some(0), "{said:?}");
+    serve_grpc(hub);
     prepare(hub);
     apply(hub, "registrations", ocm_api::crds::registration_manifest().body());
     hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are");
@@ -46,11 +51,73 @@ fn status(hub: &Cluster, name: &str) -> Value {
     object(hub, &["registrations.policy.kubectl-ocm.dev", name])["status"].clone()
 }
 
+/// The name under which agents know the hub's gRPC server, and the port of the hub's node that leads to it.
+const GRPC_HOST: &str = "hub-grpc.example";
+const GRPC_PORT: u16 = 30090;
+
+/// How long an agent may take over gRPC: it tries again after half a minute when its first subscription fails, before and
+/// after its certificate is issued.
+const GRPC_TIME: Duration = Duration::from_secs(150);
+
+/// Lets agents register over gRPC, as whoever keeps the hub does: driver, name, and a port of the node.
+fn serve_grpc(hub: &Cluster) {
+    let spec = json!({"spec": {
+        "registrationConfiguration": {"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]},
+        "serverConfiguration": {"endpointsExposure": [
+            {"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": GRPC_HOST}}},
+        ]},
+    }});
+    let patch = spec.to_string();
+    hub.kubectl(&["patch", "clustermanager", "cluster-manager", "--type=merge", "--patch", &patch]).expect("patched");
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "grpc-for-agents", "namespace": "open-cluster-management-hub"},
+        "spec": {"type": "NodePort", "selector": {"app": "cluster-manager-grpc-server"},
+                 "ports": [{"port": 8090, "targetPort": 8090, "nodePort": GRPC_PORT}]}});
+    apply(hub, "grpc-service", &service);
+    // The controllers start anew with another driver, and nobody is registered by those that end.
+    for name in ["grpc-server", "registration-controller"] {
+        let what = format!("deployment/cluster-manager-{name}");
+        let words = ["rollout", "status", &what, "--namespace=open-cluster-management-hub", "--timeout=5s"];
+        until_within(GRPC_TIME, &what, String::new, || hub.kubectl(&words).is_ok());
+    }
+}
+
+/// What `join` would apply, with the driver of gRPC and the address of its server, applied by hand.
+fn join_over_grpc(hub: &Cluster, cluster: &Cluster, name: &str, command: &JoinCommand) {
+    let flags = ["--render", "--show-secrets", "--output=json"].map(str::to_owned);
+    let said = join(cluster, name, &[&command.flags()[..], &flags].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let mut rendered: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let bundle = object(hub, &["configmap", "ca-bundle-configmap", "--namespace=open-cluster-management-hub"]);
+    let authority = bundle["data"]["ca-bundle.crt"].as_str().expect("the hub's own CA");
+    let config = json!({
+        "url": format!("{GRPC_HOST}:{GRPC_PORT}"), "caData": STANDARD.encode(authority), "token": command.token,
+    });
+    let address = hub.server().trim_start_matches("https://").split(':').next().expect("an address");
+    let objects = rendered["items"].as_array_mut().expect("objects");
+    for object in objects.iter_mut() {
+        match object["kind"].as_str() {
+            Some("Secret") if object["metadata"]["name"] == "bootstrap-hub-kubeconfig" => {
+                object["data"]["config.yaml"] = json!(STANDARD.encode(config.to_string()));
+            }
+            Some("Klusterlet") => {
+                object["spec"]["registrationConfiguration"]["registrationDriver"] = json!({"authType": "grpc"});
+                object["spec"]["hubApiServerHostAlias"] = json!({"hostname": GRPC_HOST, "ip": address});
+            }
+            _ => {}
+        }
+    }
+    let last = objects.pop().expect("the Klusterlet");
+    apply(cluster, "grpc-agent", &rendered);
+    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are");
+    apply(cluster, "grpc-klusterlet", &last);
+}
+
 #[test]
-fn agents_join_without_a_person_by_either_token_and_in_either_mode() {
-    let specs = [Spec::node("auto-hub"), Spec::node("auto-default"), Spec::node("auto-singleton")];
+fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
+    let specs = ["auto-hub", "auto-default", "auto-singleton", "auto-grpc"].map(Spec::node);
     let clusters = Cluster::start_all(&specs).expect("the clusters start");
-    let [hub_cluster, default, singleton] = clusters.as_slice() else { panic!("three clusters were asked for") };
+    let [hub_cluster, default, singleton, over_grpc] = clusters.as_slice() else { panic!("four were asked for") };
     let (_webhook, _controller) = hub(hub_cluster);
     let flags = |kind: &str, more: &[&str]| {
         let mut flags = JoinCommand::create(hub_cluster, &["--kind", kind]).flags();
@@ -59,6 +126,7 @@ fn agents_join_without_a_person_by_either_token_and_in_either_mode() {
     };
     let by_account = flags("service-account", &["--wait=available"]);
     let by_token = flags("bootstrap", &["--wait=available", "--singleton"]);
+    let for_grpc = JoinCommand::create(hub_cluster, &["--kind", "service-account"]);
     thread::scope(|scope| {
         for (cluster, name, flags) in [(default, "team-a", &by_account), (singleton, "team-b", &by_token)] {
             scope.spawn(move || {
@@ -66,8 +134,23 @@ fn agents_join_without_a_person_by_either_token_and_in_either_mode() {
                 assert_eq!(said.code, Some(0), "{name}: {said:?}");
             });
         }
+        scope.spawn(|| {
+            join_over_grpc(hub_cluster, over_grpc, "team-c", &for_grpc);
+            let available =
+                ["--for=condition=ManagedClusterConditionAvailable", "managedcluster/team-c", "--timeout=2s"];
+            let is_available = || hub_cluster.kubectl(&[&["wait"], &available[..]].concat()).is_ok();
+            let said = || object(hub_cluster, &["managedclusters,csr,hreg"]).to_string();
+            until_within(GRPC_TIME, "team-c is available", said, is_available);
+        });
     });
-    for name in ["team-a", "team-b"] {
+    // The hub's gRPC server asked, on behalf of whoever had the token.
+    let request = object(hub_cluster, &["csr", "--selector=open-cluster-management.io/cluster-name=team-c"]);
+    let request = &request["items"][0]["spec"];
+    assert_eq!(request["signerName"], signers::GRPC, "{request:#}");
+    assert_eq!(request["username"], identity::GRPC_SERVER_USER, "{request:#}");
+    let asked = &status(hub_cluster, "team-c")["requester"]["username"];
+    assert_eq!(asked, "system:serviceaccount:open-cluster-management:agent-registration-bootstrap");
+    for name in ["team-a", "team-b", "team-c"] {
         let status = status(hub_cluster, name);
         assert_eq!((&status["verdict"], &status["approvedBy"]), (&json!("Allow"), &json!(["approves"])), "{status:#}");
         let selector = format!("--selector=open-cluster-management.io/cluster-name={name}");
