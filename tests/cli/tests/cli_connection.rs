@@ -58,6 +58,7 @@ fn what_a_credential_plugin_prints_is_never_shown() {
         ("echo '{\"status\":{\"token\":\"t0ken\"}}'; exit 3", "failed"),
         ("echo 't0ken: ['", "printed no credentials"),
         ("echo 't0ken'", "printed no credentials"),
+        ("echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"\"}}'", "printed no credentials"),
         ("echo '{\"kind\":\"ExecCredential\"}'", "printed no credentials"),
     ] {
         let cli = with_plugin(&server, script);
@@ -147,6 +148,10 @@ fn a_server_that_must_not_be_talked_to_so_is_told() {
         (plain.clone(), "its user's credentials would travel in the clear"),
         (user(&plain, "{ username: ann, password: s3cret }"), "would travel in the clear"),
         (user(&plain, "{ exec: { apiVersion: client.authentication.k8s.io/v1, command: \"false\" } }"), "in the clear"),
+        (
+            kubeconfig("http://127.0.0.1:1", &["hub"]).replace("{ server", "{ proxy-url: 'http://127.0.0.1:1', server"),
+            "in the clear",
+        ),
         (kubeconfig("127.0.0.1:6443", &["hub"]), "does not begin with https://"),
         (kubeconfig("localhost:6443", &["hub"]), "does not begin with https://"),
         (

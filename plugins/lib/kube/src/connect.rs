@@ -89,8 +89,9 @@ async fn client(chosen: Chosen, connection: &Connection, narrator: Arc<dyn Narra
         |cause: &dyn std::fmt::Display| Failure::new(Reason::Kubeconfig, format!("{of} cannot be used")).because(cause);
     let seen = ExecAuthCluster::try_from(&entry).map_err(|error| unusable(&error))?;
     let url = address(entry.server.as_deref(), &unusable)?;
-    let is_plain = url.scheme_str() == Some("http");
-    if is_plain && !is_loopback(host(&url)) && credentials::sends_any(&user) {
+    // A proxy that the kubeconfig names is asked for addresses of this machine, too.
+    let stays_here = is_loopback(host(&url)) && entry.proxy_url.as_ref().is_none_or(String::is_empty);
+    if url.scheme_str() == Some("http") && !stays_here && credentials::sends_any(&user) {
         let failure =
             unusable(&"its server has no TLS (http://), and its user's credentials would travel in the clear");
         return Err(failure.hint("reach the server by https://, or as a user without credentials"));

@@ -111,12 +111,8 @@ impl Identity {
 pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<ClientConfig, UnusableTls> {
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
         Trust::System => trusted_by(&[])?,
-        Trust::Authorities([]) => {
-            return Err(UnusableTls::Authority("there is none".to_owned()));
-        }
-        Trust::Authorities(authorities) => {
-            verifier(authorities).map_err(|fault| UnusableTls::Authority(fault.cause))?
-        }
+        Trust::Authorities([]) => return Err(UnusableTls::Authority("there is none".to_owned())),
+        Trust::Authorities(authorities) => trusted_by(authorities)?,
         Trust::Anybody => Arc::new(Anybody),
     };
     let builder = builder(verifier, &VERSIONS)?;

@@ -68,7 +68,8 @@ pub(super) async fn run(exec: ExecConfig, user: &mut AuthInfo, cluster: &ExecAut
         user.client_key_data = Some(STANDARD.encode(key).into());
         (user.client_certificate, user.client_key) = (None, None);
     }
-    Ok(match (status.token.map(SecretString::from), status.expiration_timestamp) {
+    let token = status.token.filter(|token| !token.is_empty());
+    Ok(match (token.map(SecretString::from), status.expiration_timestamp) {
         (Some(token), Some(expires)) => {
             Printed::Refreshed(Refreshed { plugin, now: Arc::new(Mutex::new((token, expires))) })
         }
