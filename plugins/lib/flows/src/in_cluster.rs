@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::batch::v1 as batch;
-use k8s_openapi::api::core::v1 as core;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
@@ -18,7 +17,7 @@ use ocm_kube::access::{Right, missing};
 use ocm_kube::relay::Relay;
 use ocm_net::Vantage;
 
-use crate::workload;
+use crate::workload::{self, Pod};
 
 /// How long a pod may take until it runs: its image should be on the node.
 const START: Duration = Duration::from_secs(30);
@@ -166,13 +165,13 @@ async fn deployment(managed: &Cluster, agent: &AgentSide) -> Result<serde_json::
 
 /// Waits until the pod of a Job runs, and tells its name.
 async fn running(managed: &Cluster, namespace: &str, job: &str) -> Result<String, Failure> {
-    let pods: Api<core::Pod> = Api::namespaced(managed.client.clone(), namespace);
+    let pods = workload::pods(managed, namespace);
     let own = format!("batch.kubernetes.io/job-name={job}");
     let begun = Instant::now();
     loop {
         let explained = |error| managed.explain(format_args!("list the pods of {namespace}"), error);
         let found = pods.list(&ListParams::default().labels(&own)).await.map_err(explained)?.items;
-        let phase = |pod: &core::Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
         if let Some(pod) = found.iter().find(|pod| phase(pod).as_deref() == Some("Running")) {
             return Ok(pod.metadata.name.clone().unwrap_or_default());
         }

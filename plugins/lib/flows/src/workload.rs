@@ -56,17 +56,24 @@ pub struct Container {
 }
 
 /// A pod with nothing of its spec but the node.
-type Pod = Object<PodSpec, PodStatus>;
+pub type Pod = Object<PodSpec, PodStatus>;
 
+/// What of a pod's spec tells where it runs.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PodSpec {
-    node_name: Option<String>,
+pub struct PodSpec {
+    /// The node that the scheduler has chosen.
+    pub node_name: Option<String>,
 }
 
 /// The Deployments of a namespace.
 pub fn deployments(cluster: &Cluster, namespace: &str) -> Api<Deployment> {
     Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<apps::Deployment>(&()))
+}
+
+/// The pods of a namespace.
+pub fn pods(cluster: &Cluster, namespace: &str) -> Api<Pod> {
+    Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()))
 }
 
 /// Looks at one Deployment and, where it is not ready, at its pods.
@@ -93,8 +100,7 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
     }
     let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
     let selector = selector(&deployment.spec.selector);
-    let pods: Api<Pod> = Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()));
-    let list = match pods.list(&ListParams::default().labels(&selector)).await {
+    let list = match pods(cluster, namespace).list(&ListParams::default().labels(&selector)).await {
         Ok(list) => list.items,
         Err(error) => {
             let failure = cluster.explain(format_args!("list the pods of {namespace}"), error);
@@ -117,8 +123,7 @@ pub async fn of(cluster: &Cluster, deployment: &Deployment) -> Result<Health, Fa
 /// # Errors
 /// The failure of the request.
 pub async fn of_pods(cluster: &Cluster, namespace: &str, selector: &str) -> Result<(Option<String>, bool), Failure> {
-    let pods: Api<Pod> = Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()));
-    let listed = pods.list(&ListParams::default().labels(selector)).await;
+    let listed = pods(cluster, namespace).list(&ListParams::default().labels(selector)).await;
     let listed = listed.map_err(|error| cluster.explain(format_args!("list the pods of {namespace}"), error))?;
     let found = worst(cluster, namespace, &listed.items).await;
     Ok(found.map_or((None, false), |(text, is_stuck)| (Some(text), is_stuck)))

@@ -5,7 +5,6 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use ocm_api::ClusterManager;
 use ocm_api::names::{namespaces, operators, secrets, webhooks};
@@ -21,6 +20,7 @@ use super::handshake::{Dialled, dial};
 use super::material::{certificates, config_map, copy, der, noted, of_secret, place, secret, value};
 use super::{Unreadable, clock_ahead, empty};
 use crate::hub::cluster_info;
+use crate::observe::conversion;
 
 /// ConfigMap in which API servers publish the authorities of their clients.
 const CLIENT_AUTHORITIES: &str = "extension-apiserver-authentication";
@@ -204,7 +204,6 @@ async fn webhook_bundles(cluster: &Cluster) -> Inventory {
     let mut inventory = empty();
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
-    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
     let unreadable = |kind: ObjectKind, group: &str, plural: &str, name: &str, error| {
         let what = format!("{} {name}", kind.word());
         let failure = cluster.explain(format_args!("read {what}"), error);
@@ -240,15 +239,11 @@ async fn webhook_bundles(cluster: &Cluster) -> Inventory {
         })),
         futures::future::join_all(webhooks::CONVERTED.iter().map(async |name| {
             let kind = ObjectKind::CustomResourceDefinition;
-            let found = definitions.get_opt(name).await;
+            let found = conversion::webhook(cluster, name).await;
             let found = found
                 .map_err(|error| unreadable(kind, "apiextensions.k8s.io", "customresourcedefinitions", name, error));
             // Where nothing is converted there is nothing to trust.
-            let client = |definition: CustomResourceDefinition| {
-                let webhook = definition.spec.conversion?.webhook?;
-                Some(vec![webhook.client_config?.ca_bundle.unwrap_or_default()])
-            };
-            (kind, *name, found.map(|found| found.and_then(client)))
+            (kind, *name, found.map(|found| found.map(|webhook| vec![webhook.ca_bundle])))
         })),
     );
     for (kind, name, found) in mutating.into_iter().chain(validating).chain(definitions) {

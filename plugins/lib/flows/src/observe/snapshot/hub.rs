@@ -9,9 +9,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceStatus};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
 use kube::core::{ApiResource, Object};
 use kube::{Api, Resource as _};
@@ -35,6 +34,7 @@ use super::{
     serves_group, strip, time, trouble, version,
 };
 use crate::hub::{root_ca, uid};
+use crate::observe::conversion;
 use crate::registry::{FEW, fold_requests, some};
 
 const MANAGERS: Kind = Kind::optional("operator.open-cluster-management.io", "clustermanagers");
@@ -258,28 +258,30 @@ fn elsewhere(client: &WebhookClientConfig, service: &str) -> Option<String> {
 
 /// The definitions whose versions the webhook of add-ons converts. Of a release without conversion there are none.
 async fn conversions(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
     let slices: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), namespaces::HUB);
-    let found = futures::future::join_all(webhooks::CONVERTED.iter().map(async |name| {
-        let found = definitions.get_opt(name).await;
-        found
-            .map_err(|error| trouble(hub, format_args!("read definition {name}"), error, DEFINITIONS.rule("get", None)))
-    }));
+    let found =
+        futures::future::join_all(webhooks::CONVERTED.iter().map(
+            async |name| match conversion::webhook(hub, name).await {
+                Ok(webhook) => Ok(webhook.map(|webhook| (*name, webhook))),
+                Err(error) => {
+                    Err(trouble(hub, format_args!("read definition {name}"), error, DEFINITIONS.rule("get", None)))
+                }
+            },
+        ));
     let all = ListParams::default();
     let (found, slices) = futures::join!(found, list(hub, SLICES, Some(namespaces::HUB), &slices, all, Some));
     let slices = match slices {
         Ok(slices) => slices,
         Err(trouble) => return Observed::Trouble(trouble),
     };
-    let facts = |definition: CustomResourceDefinition| {
-        let client = definition.spec.conversion?.webhook?.client_config?;
-        let service = client.service.as_ref()?;
+    let facts = |(name, webhook): (&str, conversion::Webhook)| {
+        let service = webhook.service?;
         Some(WebhookFacts {
-            name: definition.metadata.name.unwrap_or_default(),
+            name: name.to_owned(),
             service: format!("{}/{}", service.namespace, service.name),
             exists: true,
             has_endpoint: service.namespace != namespaces::HUB || answers(&slices, &service.name),
-            authorities: certificate::from_pem(&client.ca_bundle.unwrap_or_default().0)
+            authorities: certificate::from_pem(&webhook.ca_bundle.0)
                 .unwrap_or_default()
                 .into_iter()
                 .map(ByteString)
@@ -287,8 +289,17 @@ async fn conversions(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
             ..WebhookFacts::default()
         })
     };
-    let found: Result<Vec<Option<CustomResourceDefinition>>, Trouble> = found.into_iter().collect();
+    let found: Result<Vec<Option<_>>, Trouble> = found.into_iter().collect();
     found.map(|found| found.into_iter().flatten().filter_map(facts).collect()).into()
+}
+
+/// A Service with nothing but how it is exposed.
+type Exposed = Object<ExposedSpec, ServiceStatus>;
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct ExposedSpec {
+    #[serde(rename = "type", default)]
+    type_: String,
 }
 
 /// The Service of the gRPC server. Without the driver grpc there is none to look for.
@@ -299,7 +310,7 @@ async fn grpc_service(hub: &Cluster, namespace: &str, managers: &[ClusterManager
         drivers.any(|driver| driver.auth_type == RegistrationAuthType::Grpc)
     };
     let Some(manager) = managers.iter().find(has_grpc) else { return Observed::NotAsked };
-    let api: Api<Service> = Api::namespaced(hub.client.clone(), namespace);
+    let api: Api<Exposed> = Api::namespaced_with(hub.client.clone(), namespace, &ApiResource::erase::<Service>(&()));
     let name = format!("{}-grpc-server", manager.metadata.name.as_deref().unwrap_or_default());
     let found = match api.get_opt(&name).await {
         Ok(found) => found,
@@ -314,7 +325,7 @@ async fn grpc_service(hub: &Cluster, namespace: &str, managers: &[ClusterManager
         ServiceFacts {
             namespace: namespace.to_owned(),
             name,
-            type_: service.spec.and_then(|spec| spec.type_).unwrap_or_default(),
+            type_: service.spec.type_,
             addresses: ingress.flat_map(|one| [one.hostname, one.ip]).flatten().collect(),
         }
     }))
