@@ -10,9 +10,9 @@ use ocm_cli::Ui;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_policy_abi::Manifest;
 use ocm_policy_engine::{
-    Artifact, Cache, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, annotate, pass_cases,
+    Artifact, Asked, Cache, Ceiling, Compiler, Engine, EngineSettings, Policy, PolicyError, annotate, pass_cases,
 };
-use ocm_policy_rules::{Scope, hub_policy};
+use ocm_policy_rules::{CONDITIONS, Scope, hub_policy};
 
 use crate::args::{KindArgs, PoliciesArgs};
 use crate::ask::Policies;
@@ -58,9 +58,13 @@ impl Loader {
 
     /// Compiles a module, or takes it from the cache.
     pub(crate) fn artifact(&self, module: &[u8], settings: &str) -> Result<Artifact, PolicyError> {
+        self.artifact_within(module, settings, &self.ceiling)
+    }
+
+    fn artifact_within(&self, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, PolicyError> {
         match &self.cache {
-            Some(cache) => cache.artifact(&self.compiler, module, settings, &self.ceiling),
-            None => self.compiler.compile(module, settings, &self.ceiling),
+            Some(cache) => cache.artifact(&self.compiler, module, settings, ceiling),
+            None => self.compiler.compile(module, settings, ceiling),
         }
     }
 
@@ -93,14 +97,15 @@ impl Loader {
         settings: &str,
     ) -> Result<Arc<Policy>, PolicyError> {
         let ceiling = self.ceiling.lowered(&hub_policy::limits(&policy.limits));
-        let artifact = match &self.cache {
-            Some(cache) => cache.artifact(&self.compiler, module, settings, &ceiling)?,
-            None => self.compiler.compile(module, settings, &ceiling)?,
-        };
+        let artifact = self.artifact_within(module, settings, &ceiling)?;
         if artifact.header().manifest.operations.is_empty() {
             return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
         }
-        Policy::load_as(name, &self.engine, &artifact, &ceiling, &hub_policy::granted(&policy.grants), policy.into())
+        let asked = Asked::of(policy.into(), &self.engine, |settings, ceiling| {
+            let conditions = ocm_policy_builtin::find(CONDITIONS).map_or(&[][..], |found| found.module);
+            self.artifact_within(conditions, settings, ceiling)
+        })?;
+        Policy::load_as(name, &self.engine, &artifact, &ceiling, &hub_policy::granted(&policy.grants), asked)
     }
 
     /// Makes a policy of a module. It speaks under the name that this makes of its own.

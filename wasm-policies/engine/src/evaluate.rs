@@ -62,7 +62,7 @@ pub struct Evaluated {
 
 enum By {
     Policy(Answered),
-    /// The policy of the place could not be loaded.
+    /// The policy of the place could not be loaded, or it cannot be told whether it is asked.
     Nobody(Outcome),
 }
 
@@ -100,7 +100,7 @@ impl Evaluated {
         self.micros
     }
 
-    /// What the policy was made of; none where it could not be loaded.
+    /// What the policy was made of; none where it could not be asked.
     pub fn header(&self) -> Option<&Header> {
         match &self.by {
             By::Policy(answered) => Some(answered.header()),
@@ -170,6 +170,10 @@ pub fn wanted_edits(
     let mut question = Question::new(request.clone());
     let mut edits = Vec::new();
     for (place, policy) in chosen {
+        // Where that cannot be told, it says why when it is asked.
+        if policy.applies(&question, deadline) != Ok(true) {
+            continue;
+        }
         give_evidence(&mut question, place, policy, evidence, deadline);
         let answered = policy.decide_before(&question, deadline);
         if let Ok(Decision { verdict: Verdict::Allow, edits: wanted, .. }) = &answered.outcome.result {
@@ -189,9 +193,11 @@ pub fn evaluate_question(
     let slots = registry.slots();
     let (mut chosen, mut not_asked) = (Vec::with_capacity(slots.len()), Vec::new());
     for (place, slot) in slots.iter() {
-        match slot.chosen(place, question.request()) {
-            Ok(policy) if !policy.is_asked(question.request()) => not_asked.push(place.clone()),
-            policy => chosen.push((place, slot, policy)),
+        let policy = slot.chosen(place, question.request()).map_err(PolicyError::clone);
+        match policy.and_then(|policy| Ok((policy.applies(&question, deadline)?, policy))) {
+            Ok((false, _)) => not_asked.push(place.clone()),
+            Ok((true, policy)) => chosen.push((place, slot, Ok(policy))),
+            Err(error) => chosen.push((place, slot, Err(error))),
         }
     }
     // Evidence first: policies do not wait for the hub while they hold instances.
@@ -209,7 +215,7 @@ pub fn evaluate_question(
     for (place, slot, policy) in chosen {
         let begun = Instant::now();
         let tried = slot.candidate.as_ref().map(|(candidate, _)| candidate);
-        let candidate = tried.is_some_and(|tried| policy.is_ok_and(|policy| Arc::ptr_eq(policy, tried)));
+        let candidate = tried.is_some_and(|tried| policy.as_ref().is_ok_and(|policy| Arc::ptr_eq(policy, tried)));
         let by = match policy {
             Ok(policy) => {
                 // Whoever asked has the answer before instances are taken apart, unless others need the room.
@@ -220,7 +226,7 @@ pub fn evaluate_question(
             }
             Err(error) => By::Nobody(Outcome {
                 policy: Arc::new(PolicyId { name: place.clone(), version: String::new() }),
-                result: Err(error.clone()),
+                result: Err(error),
                 fuel: 0,
             }),
         };
@@ -305,19 +311,23 @@ impl Final {
         let said = |place: &str| self.asked.iter().find(|one| one.place() == place).map(|one| one.outcome().clone());
         let compared = self.slots.iter().filter_map(|(place, slot)| {
             let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
-            if !active.is_asked(self.request()) && !candidate.is_asked(self.request()) {
+            // Where that cannot be told, neither says anything.
+            let asked = [active, candidate].map(|policy| policy.applies(&self.question, deadline));
+            let [active_asked, candidate_asked] = asked.map(Result::ok);
+            let (active_asked, candidate_asked) = (active_asked?, candidate_asked?);
+            if !active_asked && !candidate_asked {
                 return None;
             }
             // Whoever does not judge such requests has no opinion, as if it were in force.
-            let ask = |policy: &Arc<Policy>| match policy.is_asked(self.request()) {
+            let ask = |(policy, is_asked): (&Arc<Policy>, bool)| match is_asked {
                 true => policy.decide_before(&self.question, deadline).outcome.clone(),
                 false => Outcome { policy: policy.id(), result: Ok(Decision::default()), fuel: 0 },
             };
             // What one of them has said already needs not be asked again.
             let (active, candidate) = match (said(place), slot.chosen(place, self.request())) {
-                (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask(active), said),
-                (Some(said), _) => (said, ask(candidate)),
-                (None, _) => (ask(active), ask(candidate)),
+                (Some(said), Ok(by)) if Arc::ptr_eq(by, candidate) => (ask((active, active_asked)), said),
+                (Some(said), _) => (said, ask((candidate, candidate_asked))),
+                (None, _) => (ask((active, active_asked)), ask((candidate, candidate_asked))),
             };
             Some(Comparison { slot: place.clone(), active, candidate })
         });

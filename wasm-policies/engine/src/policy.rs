@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ocm_policy_abi::{EditGrant, Manifest, Operation, Request};
+use ocm_policy_abi::{EditGrant, Manifest, Operation, Request, Verdict};
 use ocm_policy_rules::record::{self, Circumstances, Record};
-use ocm_policy_rules::{Outcome, PolicyError, PolicyId, Scope};
+use ocm_policy_rules::{CONDITION_FALSE, Outcome, PolicyError, PolicyId, Scope};
 
 use crate::artifact::{Artifact, Header};
 use crate::background::Replenish;
@@ -24,6 +24,38 @@ pub struct Policy {
     held: Box<[Arc<Held>]>,
 }
 
+/// What an administrator has a policy asked about.
+#[derive(Clone, Default)]
+pub struct Asked {
+    scope: Scope,
+    conditions: Option<Arc<Policy>>,
+}
+
+impl Asked {
+    /// What lies in a scope and fulfils its conditions. `artifact` makes the module
+    /// [`CONDITIONS`](ocm_policy_rules::CONDITIONS) with settings, where there are conditions.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn of(
+        scope: Scope,
+        engine: &Engine,
+        artifact: impl FnOnce(&str, &Ceiling) -> Result<Artifact, PolicyError>,
+    ) -> Result<Self, PolicyError> {
+        let Some(settings) = scope.conditions() else { return Ok(scope.into()) };
+        let ceiling = Ceiling::default();
+        let made = artifact(&settings, &ceiling).and_then(|made| Policy::load(engine, &made, &ceiling, &[]));
+        let conditions = made.map_err(|error| PolicyError::Condition(error.to_string()))?;
+        Ok(Self { scope, conditions: Some(conditions) })
+    }
+}
+
+impl From<Scope> for Asked {
+    fn from(scope: Scope) -> Self {
+        Self { scope, conditions: None }
+    }
+}
+
 /// One handle of a policy, in a line of the caches of its own.
 #[repr(align(128))]
 struct Held(Arc<Loaded>);
@@ -38,7 +70,7 @@ struct Loaded {
     /// What the administrator lets it change; its manifest stands beside it.
     edits: Vec<EditGrant>,
     /// What the administrator has it asked about, of what its manifest says.
-    scope: Scope,
+    asked: Asked,
     /// One for each shard of the engine.
     per_shard: Box<[PerShard]>,
     /// What a shard that asks for the first time loads.
@@ -145,18 +177,22 @@ impl Policy {
     }
 
     /// As [`Policy::load`], for a place in the registry. Everything that the policy says is said in the name of its
-    /// place: what a module calls itself is its own word. It is asked about what lies in the scope, of what it judges.
+    /// place: what a module calls itself is its own word. It is asked about what the administrator says, of what it judges.
     ///
     /// # Errors
-    /// As [`Policy::load`].
+    /// As [`Policy::load`], and where a scope has conditions that nobody evaluates.
     pub fn load_as(
         place: &str,
         engine: &Engine,
         artifact: &Artifact,
         ceiling: &Ceiling,
         edits: &[EditGrant],
-        scope: Scope,
+        asked: impl Into<Asked>,
     ) -> Result<Arc<Self>, PolicyError> {
+        let asked = asked.into();
+        if asked.conditions.is_none() && asked.scope.conditions().is_some() {
+            return Err(PolicyError::Load("its conditions cannot be evaluated here".to_owned()));
+        }
         let mut header = artifact.header().clone();
         let limits = ceiling.grant(&header.manifest.limits);
         let claimed_name = std::mem::replace(&mut header.manifest.name, place.to_owned());
@@ -167,7 +203,7 @@ impl Policy {
             claimed_name,
             limits,
             edits: edits.to_vec(),
-            scope,
+            asked,
             per_shard: engine.shards().iter().map(|_| PerShard::new(&id)).collect(),
             code: MachineCode::new(artifact.code()),
             speed: Speed::default(),
@@ -217,9 +253,33 @@ impl Policy {
         self.manifest().operations.contains(&operation)
     }
 
-    /// Whether it is asked about a request: it judges such, and its administrator has it asked.
+    /// Whether it is asked about a request, if its conditions are met: it judges such, and its administrator has it asked.
     pub fn is_asked(&self, request: &Request<'_>) -> bool {
-        self.judges(request.operation) && self.loaded.scope.covers(request)
+        self.judges(request.operation) && self.loaded.asked.scope.covers(request)
+    }
+
+    /// Whether it is asked, conditions included. One that is false outweighs others that cannot be evaluated.
+    ///
+    /// # Errors
+    /// When none is false and one cannot be evaluated, or not before the deadline: the policy answers with that.
+    pub fn applies(&self, question: &Question, deadline: &Deadline) -> Result<bool, PolicyError> {
+        if !self.is_asked(question.request()) {
+            return Ok(false);
+        }
+        let Some(conditions) = &self.loaded.asked.conditions else { return Ok(true) };
+        let decision = match &conditions.decide_before(question, deadline).outcome.result {
+            Ok(decision) => decision.clone(),
+            Err(error @ (PolicyError::DeadlineExceeded | PolicyError::Overloaded(_))) => return Err(error.clone()),
+            Err(error) => return Err(PolicyError::Condition(error.to_string())),
+        };
+        if decision.verdict == Verdict::Allow {
+            return Ok(true);
+        }
+        if decision.reasons.iter().any(|reason| reason.code == CONDITION_FALSE) {
+            return Ok(false);
+        }
+        let why = decision.reasons.into_iter().next().map(|reason| reason.message);
+        Err(PolicyError::Condition(why.unwrap_or_default()))
     }
 
     /// Whether it may change anything: its manifest announces edits, and the administrator grants some.

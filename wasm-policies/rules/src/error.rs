@@ -57,6 +57,9 @@ pub enum PolicyError {
     /// What it has to know of the hub is missing, or has another form than it asked for.
     #[error("the policy cannot be asked: {0}")]
     Evidence(String),
+    /// It was not evaluated: whether it is asked about such requests cannot be told.
+    #[error("whether the policy is asked cannot be told: {0}")]
+    Condition(String),
     /// It wants something to follow that this hub cannot do.
     #[error("the hub does not know the obligation {0}")]
     UnknownObligation(String),
@@ -83,6 +86,7 @@ impl PolicyError {
             Self::EditRefused(_) => "the policy may not make a change that it wants",
             Self::EditConflict(_) => "policies disagree about a change",
             Self::Evidence(_) => "what the policy has to know of the hub is not known",
+            Self::Condition(_) => "whether the policy is asked cannot be told",
             Self::UnknownObligation(_) => "the policy wants something to follow that this hub cannot do",
         }
     }
@@ -106,6 +110,7 @@ impl PolicyError {
             Self::EditRefused(_) => "edit-refused",
             Self::EditConflict(_) => "edit-conflict",
             Self::Evidence(_) => "evidence",
+            Self::Condition(_) => "condition",
             Self::UnknownObligation(_) => "unknown-obligation",
             Self::Exit(_) => "exit",
         }
@@ -136,6 +141,7 @@ mod tests {
             PolicyError::EditRefused(text()),
             PolicyError::EditConflict(text()),
             PolicyError::Evidence(text()),
+            PolicyError::Condition(text()),
             PolicyError::UnknownObligation(text()),
             PolicyError::Exit(3),
         ] {

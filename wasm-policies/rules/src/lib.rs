@@ -37,5 +37,5 @@ pub use combine::{Answer, Combined, combine, conclude};
 pub use enforcement::{Enforcement, Mode, OnError, POLICY_FAILED};
 pub use error::PolicyError;
 pub use outcome::{Outcome, PolicyId};
-pub use scope::Scope;
+pub use scope::{CONDITION_FALSE, CONDITIONS, Scope};
 pub use validate::{Bounds, read_decision};

@@ -1,7 +1,8 @@
 //! Which requests a policy is asked about, as its administrator narrowed it.
 
-use ocm_api::policy::{HubPolicySpec, PolicyMatch, PolicyOperation};
+use ocm_api::policy::{HubPolicySpec, MatchCondition, PolicyMatch, PolicyOperation};
 use ocm_policy_abi::{Cluster, Operation, Request};
+use serde_json::json;
 
 use crate::evidence::Selector;
 
@@ -16,11 +17,18 @@ pub struct Scope {
     signers: Vec<String>,
     groups: Vec<String>,
     clusters: Option<Selector>,
+    conditions: Vec<MatchCondition>,
 }
+
+/// The policy that comes along and tells whether conditions are met.
+pub const CONDITIONS: &str = "cel";
+
+/// The code of its reasons for a condition that is false; any other is of one that cannot be evaluated.
+pub const CONDITION_FALSE: &str = "RuleViolated";
 
 impl From<&HubPolicySpec> for Scope {
     fn from(spec: &HubPolicySpec) -> Self {
-        let PolicyMatch { signers, requester_groups, cluster_selector } = &spec.matches;
+        let PolicyMatch { signers, requester_groups, cluster_selector, conditions } = &spec.matches;
         let operation = |word: &PolicyOperation| Operation::of(word.as_str());
         // A word of a newer release: who knows what it means by the others?
         let operations: Option<Vec<Operation>> = spec.operations.iter().map(operation).collect();
@@ -29,14 +37,23 @@ impl From<&HubPolicySpec> for Scope {
             signers: signers.clone(),
             groups: requester_groups.clone(),
             clusters: cluster_selector.as_ref().map(Selector::of),
+            conditions: conditions.clone(),
         }
     }
 }
 
 impl Scope {
-    /// Whether the policy is asked about a request.
+    /// The settings with which [`CONDITIONS`] tells whether the conditions are met; none: there are none.
+    pub fn conditions(&self) -> Option<String> {
+        let all = Operation::ALL.map(Operation::word);
+        let rule = |condition: &MatchCondition| json!({"name": condition.name, "expression": condition.expression, "operations": all});
+        let rules: Vec<_> = self.conditions.iter().map(rule).collect();
+        (!rules.is_empty()).then(|| json!({ "rules": rules }).to_string())
+    }
+
+    /// Whether the policy is asked about a request, if its conditions are met.
     pub fn covers(&self, request: &Request<'_>) -> bool {
-        let Self { operations, signers, groups, clusters } = self;
+        let Self { operations, signers, groups, clusters, conditions: _ } = self;
         operations.as_ref().is_none_or(|some| some.contains(&request.operation))
             && (signers.is_empty()
                 || request.csr.as_ref().is_none_or(|csr| signers.iter().any(|one| *one == *csr.signer)))
@@ -103,6 +120,15 @@ mod tests {
         assert!(some.covers(&cluster("accept", json!({}), None)) && !some.covers(&cluster("create", json!({}), None)));
         let newer = scope(json!({"operations": ["join", "migrate"]}));
         assert!(newer.covers(&cluster("create", json!({}), None)), "it may mean this");
+    }
+
+    #[test]
+    fn conditions_are_rules_about_every_operation() {
+        assert_eq!(scope(json!({})).conditions(), None);
+        let one = scope(json!({"match": {"conditions": [{"name": "n", "expression": "true"}]}})).conditions().unwrap();
+        let settings: Value = serde_json::from_str(&one).unwrap();
+        assert_eq!((&settings["rules"][0]["name"], &settings["rules"][0]["expression"]), (&json!("n"), &json!("true")));
+        assert_eq!(settings["rules"][0]["operations"].as_array().unwrap().len(), Operation::ALL.len());
     }
 
     #[test]

@@ -100,6 +100,56 @@ async fn whoever_is_not_asked_says_nothing_and_a_broken_one_is_asked_about_every
     assert!(refused(&parts, "prod-1").is_some());
 }
 
+/// A policy that wants names of `prod-*`, of requests that meet these conditions.
+fn where_true(conditions: &[(&str, &str)], on_error: OnError) -> Wanted {
+    let conditions: Vec<_> = conditions
+        .iter()
+        .map(|(name, expression)| serde_json::json!({"name": name, "expression": expression}))
+        .collect();
+    let spec = serde_json::json!({"module": {"builtin": "b"}, "match": {"conditions": conditions}});
+    let scope = Scope::from(&serde_json::from_value::<HubPolicySpec>(spec).unwrap());
+    let enforcement = Enforcement { on_error, ..Enforcement::default() };
+    Wanted { scope, enforcement, ..names("names", "prod-*") }
+}
+
+#[tokio::test]
+async fn a_policy_is_asked_where_its_conditions_are_true_and_answers_with_an_error_where_they_fail() {
+    let parts = support::parts();
+    let eva = ("eva", r#"request.requester.username == "eva""#);
+    parts
+        .policies
+        .apply(&[where_true(&[eva, ("d", r#"request.cluster.name.startsWith("dev-")"#)], OnError::Deny)])
+        .await;
+    assert_eq!(parts.policies.failed(), []);
+    assert!(refused(&parts, "dev-1").is_some());
+    assert_eq!(refused(&parts, "test-1"), None, "it is none of its business");
+    // One that is false outweighs one that fails.
+    let fails = ("f", r#"request.cluster.labels["env"] == "prod""#);
+    let never = ("never", r#"request.operation == "delete""#);
+    parts.policies.apply(&[where_true(&[fails, never], OnError::Deny)]).await;
+    assert_eq!(refused(&parts, "dev-1"), None);
+    // Whoever passes the policy itself is not let through by a condition that fails.
+    parts.policies.apply(&[where_true(&[eva, fails], OnError::Deny)]).await;
+    let why = refused(&parts, "prod-1").unwrap();
+    assert_eq!(why, "policy names: whether the policy is asked cannot be told");
+    // An expression that takes ages is bounded like everything that policies do.
+    let numbers = format!("[{}]", (0..120).map(|number| number.to_string()).collect::<Vec<_>>().join(","));
+    let endless = format!("{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, {numbers}.all(d, a + b + c + d >= 0))))");
+    parts.policies.apply(&[where_true(&[("e", &endless)], OnError::Deny)]).await;
+    assert_eq!(refused(&parts, "prod-1").unwrap(), "policy names: whether the policy is asked cannot be told");
+}
+
+#[tokio::test]
+async fn a_condition_that_cannot_be_read_leaves_in_force_what_was() {
+    let parts = support::parts();
+    parts.policies.apply(&[names("names", "prod-*")]).await;
+    parts.policies.apply(&[where_true(&[("c", "cluster.name == 'a'")], OnError::Deny)]).await;
+    let failed = parts.policies.failed();
+    let why = ["whether the policy is asked cannot be told", "names \"cluster\": nothing but request is known"];
+    assert!(why.iter().all(|why| failed[0].1.contains(why)), "{failed:?}");
+    assert!(refused(&parts, "dev-1").is_some() && refused(&parts, "prod-1").is_none());
+}
+
 #[tokio::test]
 async fn nobody_passes_while_it_is_tried_again() {
     let parts = Arc::new(support::parts());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::policy::{
-    CandidateStatus, EditGrant, HubPolicy, HubPolicySpec, MAX_FUEL, MAX_MEMORY_BYTES, Module, PolicyCandidate,
-    PolicyDecisions, PolicyMatch, PolicyOperation,
+    CandidateStatus, EditGrant, HubPolicy, HubPolicySpec, MAX_FUEL, MAX_MEMORY_BYTES, MatchCondition, Module,
+    PolicyCandidate, PolicyDecisions, PolicyMatch, PolicyOperation,
 };
 use ocm_cli::list::{NONE, age};
 use ocm_cli::{Format, Table, Ui, clean, document, object_list, words};
@@ -154,7 +154,7 @@ fn judged(decisions: &PolicyDecisions) -> String {
 
 /// What the policy is asked about, of what its module judges.
 fn asked_about(spec: &HubPolicySpec) -> String {
-    let PolicyMatch { signers, requester_groups, cluster_selector } = &spec.matches;
+    let PolicyMatch { signers, requester_groups, cluster_selector, conditions } = &spec.matches;
     let operations: Vec<&str> = spec.operations.iter().map(PolicyOperation::as_str).collect();
     let mut parts = vec![match operations.as_slice() {
         [] => "all that its module judges".to_owned(),
@@ -175,6 +175,8 @@ fn asked_about(spec: &HubPolicySpec) -> String {
         });
         narrow("clusters with", &labels.chain(expressions).collect::<Vec<_>>());
     }
+    let conditions = conditions.iter().map(|MatchCondition { name, expression }| format!("{name} ({expression})"));
+    narrow("where all is true of", &conditions.collect::<Vec<_>>());
     parts.join("; ")
 }
 

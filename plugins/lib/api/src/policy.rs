@@ -520,6 +520,30 @@ pub struct PolicyMatch {
     /// business. Who creates a cluster chooses its labels. Whatever does not show the labels of a cluster is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
+    /// Conditions in the Common Expression Language, all of which have to be true. Where one is false, the request is none of
+    /// the policy's business. Where none is false and one cannot be evaluated, that is an error of the policy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            length(max = 16),
+            extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        )
+    )]
+    pub conditions: Vec<MatchCondition>,
+}
+
+/// A condition that requests have to meet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MatchCondition {
+    /// Names it in errors.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 63)))]
+    pub name: String,
+    /// An expression of `request`, such as `request.cluster.labels["env"] == "prod"`, that is true or false.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 4096)))]
+    pub expression: String,
 }
 
 /// A label selector, as Kubernetes has it.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use ocm_policy_engine::{
-    Cache, Ceiling, Compiler, Engine, Kind, Policy, PolicyError, componentize, inspect, pass_cases,
+    Artifact, Asked, Cache, Ceiling, Compiler, Engine, Kind, Policy, PolicyError, componentize, inspect, pass_cases,
 };
+use ocm_policy_rules::CONDITIONS;
 
 use super::{Wanted, With};
 
@@ -47,6 +48,18 @@ impl Loader {
     /// Compiles a module, or takes it from the cache, and loads it for its place.
     pub(super) fn load(&self, module: &[u8], wanted: &Wanted) -> Result<Arc<Policy>, PolicyError> {
         let ceiling = Ceiling::default().lowered(&wanted.limits);
+        let artifact = self.artifact(module, &wanted.settings, &ceiling)?;
+        if artifact.header().manifest.operations.is_empty() {
+            return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
+        }
+        let asked = Asked::of(wanted.scope.clone(), &self.engine, |settings, ceiling| {
+            let conditions = ocm_policy_builtin::find(CONDITIONS).map_or(&[][..], |found| found.module);
+            self.artifact(conditions, settings, ceiling)
+        })?;
+        Policy::load_as(&wanted.name, &self.engine, &artifact, &ceiling, &wanted.edits, asked)
+    }
+
+    fn artifact(&self, module: &[u8], settings: &str, ceiling: &Ceiling) -> Result<Artifact, PolicyError> {
         let made;
         let module = match inspect(module)?.kind {
             Kind::Core => {
@@ -55,13 +68,9 @@ impl Loader {
             }
             _ => module,
         };
-        let artifact = match &self.cache {
-            Some(cache) => cache.artifact(&self.compiler, module, &wanted.settings, &ceiling)?,
-            None => self.compiler.compile(module, &wanted.settings, &ceiling)?,
-        };
-        if artifact.header().manifest.operations.is_empty() {
-            return Err(PolicyError::Load("it judges no operation at all, so it would never be asked".to_owned()));
+        match &self.cache {
+            Some(cache) => cache.artifact(&self.compiler, module, settings, ceiling),
+            None => self.compiler.compile(module, settings, ceiling),
         }
-        Policy::load_as(&wanted.name, &self.engine, &artifact, &ceiling, &wanted.edits, wanted.scope.clone())
     }
 }

@@ -1,0 +1,42 @@
+//! The test cases of this policy, natively.
+
+use std::sync::OnceLock;
+
+use ocm_policy_sdk::{Policy, guest};
+use policy_cel::Cel;
+
+#[test]
+fn the_test_cases_hold() {
+    let manifest = Cel::manifest().into();
+    let failures = ocm_policy_testing::run(include_str!("../tests.yaml"), &manifest, |settings, request| {
+        let state = OnceLock::new();
+        guest::configure::<Cel>(&state, settings)?;
+        Ok(guest::decide(&state, request))
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn rules_that_could_never_hold_are_refused() {
+    for (rules, why) in [
+        (r#"[{"name": "r", "expression": "cluster.name == 'a'"}]"#, "names \"cluster\": nothing but request is known"),
+        (
+            r#"[{"name": "r", "expression": "request.a.exists(one, one == 'a') && one == 'b'"}]"#,
+            "names \"one\": nothing but request is known",
+        ),
+        (r#"[{"name": "r", "expression": "{'a': b}.a == [c]"}]"#, "names \"b\""),
+        ("[]", "rules are 1 to 64, not 0"),
+        (
+            r#"[{"name": "r", "expression": "true"}, {"name": "r", "expression": "true"}]"#,
+            "\"r\" names no rule, or two",
+        ),
+        (r#"[{"name": "", "expression": "true"}]"#, "\"\" names no rule"),
+        (r#"[{"name": "r", "expression": "true", "operations": []}]"#, "the rule r has no operations"),
+    ] {
+        let refused = guest::configure::<Cel>(&OnceLock::new(), &format!(r#"{{"rules": {rules}}}"#)).unwrap_err();
+        assert!(refused[0].contains(why), "{rules}: {refused:?}");
+    }
+    let long = format!(r#"{{"rules": [{{"name": "r", "expression": "{}true"}}]}}"#, "true && ".repeat(600));
+    let refused = guest::configure::<Cel>(&OnceLock::new(), &long).unwrap_err();
+    assert!(refused[0].contains("longer than 4096 bytes"), "{refused:?}");
+}
