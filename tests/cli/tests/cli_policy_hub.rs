@@ -101,6 +101,13 @@ fn what_cannot_be_loaded_never_reaches_the_hub() {
         ("fuel.yaml", json!({"module": {"builtin": "name-pattern"}, "limits": {"fuel": 1}})),
         ("digest.yaml", json!({"module": from_map(), "sha256": "0".repeat(64)})),
         ("builtin.yaml", json!({"module": {"builtin": "name-claim"}})),
+        (
+            "condition.yaml",
+            json!({
+                "module": {"builtin": "name-claim"},
+                "match": {"conditions": [{"name": "prod", "expression": "cluster.name == 'prod'"}]},
+            }),
+        ),
         ("odd.yaml", json!({"module": 7})),
     ] {
         cli.write(file, &policy(spec));
@@ -122,6 +129,7 @@ fn what_cannot_be_loaded_never_reaches_the_hub() {
         &["apply", "-f", "foreign.yaml"],
         &["apply", "-f", "settings.yaml"],
         &["apply", "-f", "fuel.yaml"],
+        &["apply", "-f", "condition.yaml"],
         &["apply", "-f", "map.yaml", "-f", "map.yaml"],
         &["apply", "-f", "digest.yaml", "--module", "p=good.wasm"],
         &["apply", "-f", "map.yaml", "--module", "p=broken.wasm"],

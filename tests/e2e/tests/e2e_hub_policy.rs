@@ -95,6 +95,7 @@ fn the_definition_is_structural_and_right_policies_are_stored_as_they_are_writte
             { "edit": "lease-duration" },
         ] },
         "limits": { "fuel": MAX_FUEL, "memoryBytes": MAX_MEMORY_BYTES },
+        "match": { "conditions": [{ "name": "n", "expression": "request.dryRun" }] },
         "tests": "cases: []",
     });
     let path =
@@ -214,6 +215,16 @@ fn wrong_policies_are_refused_with_a_sentence_that_names_the_field() {
         (
             json!({ "module": builtin(), "match": { "clusterSelector": { "matchExpressions": [{ "key": "a", "operator": "Gt" }] } } }),
             "operator: Unsupported value",
+        ),
+        (
+            json!({ "module": builtin(), "match": { "conditions": [{ "name": "n", "expression": "" }] } }),
+            "spec.match.conditions[0].expression: Invalid value",
+        ),
+        (
+            json!({ "module": builtin(), "match": { "conditions": [
+                { "name": "n", "expression": "true" }, { "name": "n", "expression": "false" },
+            ] } }),
+            "spec.match.conditions[1]: Duplicate value",
         ),
         (json!({ "module": {} }), one),
         (json!({ "module": { "builtin": "b", "configMap": entry() } }), one),

@@ -204,6 +204,25 @@ fn a_change_of_policies_is_in_force_at_once_and_loses_no_request() {
     in_force(with("dev-*"), "prod-1", true);
     in_force(narrowed("operations", json!(["join", "accept"])), "prod-1", false);
     assert_eq!(labelled(), None);
+    in_force(with("dev-*"), "prod-1", true);
+    let expression =
+        r#"request.cluster.labels["env"] == "prod" && request.requester.groups.exists(one, one == "system:masters")"#;
+    let fails = json!({"conditions": [{"name": "prod", "expression": expression}]});
+    policy(&hub.cluster, "name-pattern", narrowed("match", fails));
+    // Of who has no such label that cannot be told.
+    let cannot_be_told =
+        |name: &str| refused(create(name)).is_some_and(|why| why.contains("whether the policy is asked"));
+    // Compiling the interpreter takes seconds without optimisation.
+    let compiled = Duration::from_secs(120);
+    until_within(compiled, "the condition is in force", || webhook.get("/readyz"), || cannot_be_told("dev-1"));
+    assert!(cannot_be_told("prod-1") && labelled().is_some_and(|why| !why.contains("whether the policy is asked")));
+    let met = json!({"conditions": [
+        {"name": "prod", "expression": expression},
+        {"name": "labelled", "expression": r#""env" in request.cluster.labels"#},
+    ]});
+    policy(&hub.cluster, "name-pattern", narrowed("match", met));
+    until_within(compiled, "both are in force", || webhook.get("/readyz"), || refused(create("prod-1")).is_none());
+    assert!(labelled().is_some());
 
     // Only told.
     let mut audit = with("dev-*");

@@ -45,7 +45,10 @@ impl Asked {
         let Some(settings) = scope.conditions() else { return Ok(scope.into()) };
         let ceiling = Ceiling::default();
         let made = artifact(&settings, &ceiling).and_then(|made| Policy::load(engine, &made, &ceiling, &[]));
-        let conditions = made.map_err(|error| PolicyError::Condition(error.to_string()))?;
+        let conditions = made.map_err(|error| match error {
+            PolicyError::Settings(why) => PolicyError::Condition(why),
+            error => PolicyError::Condition(error.to_string()),
+        })?;
         Ok(Self { scope, conditions: Some(conditions) })
     }
 }
