@@ -8,10 +8,18 @@ use cel::{SerializationError, Value, to_value};
 use ocm_policy_sdk::Request;
 use serde::Serialize;
 
-/// Members that are there though they are empty: rules need not ask whether a cluster has labels at all.
-const MAPS: [&str; 3] = ["labels", "annotations", "extra"];
-/// The same of lists.
-const LISTS: [&str; 6] = ["groups", "finalizers", "owners", "taints", "claims", "conditions"];
+/// Members that are there though they are empty, maps and lists: rules need not ask whether a cluster has labels at all.
+type Always = (&'static [&'static str], &'static [&'static str]);
+
+/// Of users.
+const USER: Always = (&["extra"], &["groups"]);
+/// Of API objects.
+const RESOURCE: Always = (&["options"], &[]);
+/// Of ManagedClusters.
+const CLUSTER: Always =
+    (&["labels", "annotations"], &["finalizers", "owners", "taints", "clientConfigs", "claims", "conditions"]);
+/// Of certificate requests.
+const CSR: Always = (&["labels", "annotations"], &[]);
 
 /// The members of a request, by the names that they have in the contract. What it is not about is not there, so that
 /// `has()` tells.
@@ -26,31 +34,35 @@ pub(crate) fn of(request: &Request<'_>) -> Result<Value, SerializationError> {
     put("dryRun", Some(request.is_dry_run().into()));
     put("attempt", Some(i64::from(request.attempt()).into()));
     put("stage", request.stage().map(|stage| stage.word().into()));
-    put("requester", Some(shown(request.requester())?));
-    put("creator", request.creator().map(shown).transpose()?);
-    put("resource", request.resource().map(shown).transpose()?);
-    put("cluster", request.cluster().map(shown).transpose()?);
-    put("previous", request.previous().map(shown).transpose()?);
-    put("csr", request.csr().map(shown).transpose()?);
+    put("requester", Some(shown(request.requester(), USER)?));
+    put("creator", request.creator().map(|user| shown(user, USER)).transpose()?);
+    put("resource", request.resource().map(|resource| shown(resource, RESOURCE)).transpose()?);
+    put("cluster", request.cluster().map(|cluster| shown(cluster, CLUSTER)).transpose()?);
+    put("previous", request.previous().map(|cluster| shown(cluster, CLUSTER)).transpose()?);
+    put("csr", request.csr().map(|csr| shown(csr, CSR)).transpose()?);
     Ok(Value::Map(Map { map: Arc::new(all) }))
 }
 
 /// A record with its empty members.
-fn shown<T: Serialize>(record: &T) -> Result<Value, SerializationError> {
-    let value = to_value(record)?;
-    let Value::Map(Map { mut map }) = value else { return Ok(value) };
-    let all = Arc::make_mut(&mut map);
-    for name in MAPS {
-        all.entry(Key::from(name)).or_insert_with(|| HashMap::<Key, Value>::new().into());
-    }
-    for name in LISTS {
-        all.entry(Key::from(name)).or_insert_with(|| Vec::<Value>::new().into());
-    }
+fn shown<T: Serialize>(record: &T, always: Always) -> Result<Value, SerializationError> {
+    let mut value = to_value(record)?;
+    fill(&mut value, always);
     // The user of a certificate request is one of its members.
-    if let Some(Value::Map(Map { map: inner })) = all.get_mut(&Key::from("requester")) {
-        let inner = Arc::make_mut(inner);
-        inner.entry(Key::from("groups")).or_insert_with(|| Vec::<Value>::new().into());
-        inner.entry(Key::from("extra")).or_insert_with(|| HashMap::<Key, Value>::new().into());
+    if let Value::Map(Map { map }) = &mut value
+        && let Some(user) = Arc::make_mut(map).get_mut(&Key::from("requester"))
+    {
+        fill(user, USER);
     }
-    Ok(Value::Map(Map { map }))
+    Ok(value)
+}
+
+fn fill(value: &mut Value, (maps, lists): Always) {
+    let Value::Map(Map { map }) = value else { return };
+    let all = Arc::make_mut(map);
+    for name in maps {
+        all.entry(Key::from(*name)).or_insert_with(|| HashMap::<Key, Value>::new().into());
+    }
+    for name in lists {
+        all.entry(Key::from(*name)).or_insert_with(|| Vec::<Value>::new().into());
+    }
 }
