@@ -77,9 +77,8 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 /// How many processors the clusters of one program keep busy.
 const PROCESSORS: usize = 2;
-/// Programs that wait most of their time, for certificates that end, agents that look again or images that are loaded: they
-/// have a lane of their own.
-const WAITING: [&str; 4] = ["test e2e_auto_join", "test e2e_expiry", "test e2e_policy_engine", "test e2e_troubleshoot"];
+/// Programs that wait most of their time, for certificates that end or agents that look again: they have a lane of their own.
+const WAITING: [&str; 2] = ["test e2e_expiry", "test e2e_troubleshoot"];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
