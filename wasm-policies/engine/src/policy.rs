@@ -290,9 +290,12 @@ impl Policy {
         !self.loaded.edits.is_empty() && !self.manifest().edits.is_empty()
     }
 
-    /// Whether its last decision was quick. Before the first it is not known to be.
+    /// Whether its last decision was quick, and that about its conditions. Before the first it is not known to be.
     pub fn is_quick(&self) -> bool {
-        self.loaded.speed.is_quick() && !self.loaded.prepares_with_guest_code()
+        let conditions = self.loaded.asked.conditions.as_ref();
+        self.loaded.speed.is_quick()
+            && !self.loaded.prepares_with_guest_code()
+            && conditions.is_none_or(|conditions| conditions.is_quick())
     }
 
     /// Asks. Every answer comes from an instance that has never been asked before.

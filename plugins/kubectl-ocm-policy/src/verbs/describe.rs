@@ -176,7 +176,7 @@ fn asked_about(spec: &HubPolicySpec) -> String {
         narrow("clusters with", &labels.chain(expressions).collect::<Vec<_>>());
     }
     let conditions = conditions.iter().map(|MatchCondition { name, expression }| format!("{name} ({expression})"));
-    narrow("where all is true of", &conditions.collect::<Vec<_>>());
+    narrow("conditions", &conditions.collect::<Vec<_>>());
     parts.join("; ")
 }
 
