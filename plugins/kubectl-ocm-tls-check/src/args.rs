@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ocm_checks::tls::Profile;
+use ocm_checks::finding::{Finding, Severity};
+use ocm_checks::tls::{LASTS, Profile};
 use ocm_cli::Format;
 use ocm_cli::findings::SuppressArgs;
 use ocm_kube::{ClientArgs, HubArgs};
@@ -117,6 +118,17 @@ pub(crate) enum FailOn {
     Never,
 }
 
+impl FailOn {
+    /// Whether a finding makes the exit code 3.
+    pub(crate) fn counts(self, finding: &Finding) -> bool {
+        match self {
+            Self::Warning => true,
+            Self::Error => finding.severity == Severity::Error || finding.id == LASTS,
+            Self::Never => false,
+        }
+    }
+}
+
 /// Formats of stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
@@ -133,6 +145,12 @@ pub(crate) enum Output {
     Name,
     /// Metrics in the text format of Prometheus
     Prometheus,
+    /// JUnit's XML, one test case per check
+    Junit,
+    /// SARIF 2.1.0
+    Sarif,
+    /// Findings and expiries for an issue or a chat
+    Markdown,
 }
 
 impl Output {
@@ -141,7 +159,12 @@ impl Output {
         match self {
             Self::Json => Some(Format::Json),
             Self::Yaml => Some(Format::Yaml),
-            Self::Table | Self::Wide | Self::Name | Self::Prometheus => None,
+            _ => None,
         }
+    }
+
+    /// Whether one report can follow another on stdout.
+    pub(crate) const fn is_continuous(self) -> bool {
+        !matches!(self, Self::Junit | Self::Sarif | Self::Markdown)
     }
 }

@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ocm_checks::finding::{Finding, Severity};
-use ocm_checks::tls::{Inventory, LASTS, Report, Within, judge};
+use ocm_checks::tls::{Inventory, Report, Within, judge};
 use ocm_cli::Ui;
 use ocm_cli::findings::Contexts;
 use ocm_core::{Exit, Failure, certificate, duration};
@@ -46,6 +45,9 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
     if interval.is_zero() {
         return Err(Failure::usage("--interval is the time between two looks, and longer than none"));
     }
+    if watch && !output.is_continuous() {
+        return Err(Failure::usage("--watch has no such format").hint("table, wide, json, yaml, name or prometheus"));
+    }
     let suppressions = suppress.read()?;
     let targets = targets.iter().map(|text| target(text)).collect::<Result<Vec<_>, _>>()?;
     let plain = client.connection()?;
@@ -69,7 +71,11 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
         let exit = exit(&report, fail_on);
         let is_news = last.as_ref().is_none_or(|last| view::is_news(last, &report));
         if is_news || !view::is_for_people(output) {
-            view::show(&ui, output, &Shown { inventory: &inventory, report: &report, contexts: &contexts, exit })?;
+            view::show(
+                &ui,
+                output,
+                &Shown { inventory: &inventory, report: &report, contexts: &contexts, fail_on, exit },
+            )?;
         }
         if !watch || ui.is_stdout_gone() {
             return Ok(exit);
@@ -113,14 +119,9 @@ async fn look(plan: &Plan) -> Result<Inventory, Failure> {
 
 /// How the command ends.
 fn exit(report: &Report, fail_on: FailOn) -> Exit {
-    let matters = |finding: &Finding| match fail_on {
-        FailOn::Warning => true,
-        FailOn::Error => finding.severity == Severity::Error || finding.id == LASTS,
-        FailOn::Never => false,
-    };
     match () {
         () if fail_on == FailOn::Never => Exit::Ok,
-        () if report.findings.iter().any(matters) => Exit::Findings,
+        () if report.findings.iter().any(|finding| fail_on.counts(finding)) => Exit::Findings,
         () if !report.unseen.is_empty() => Exit::Inconclusive,
         () => Exit::Ok,
     }

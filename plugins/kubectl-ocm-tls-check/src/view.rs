@@ -5,15 +5,17 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use ocm_checks::finding::{Finding, Severity};
 use ocm_checks::page;
+use ocm_checks::registry::of_certificates;
 use ocm_checks::tls::{Expiry, Inventory, Part, Report};
-use ocm_cli::findings::Contexts;
+use ocm_cli::findings::ci::{self, Outcome};
+use ocm_cli::findings::{Contexts, markdown};
 use ocm_cli::list::NONE;
-use ocm_cli::{Table, Ui, document};
+use ocm_cli::{Format, Table, Ui, document};
 use ocm_core::duration::human;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use serde_json::{Value, json};
 
-use crate::args::Output;
+use crate::args::{FailOn, Output};
 use crate::prometheus;
 
 /// Everything that is shown.
@@ -21,6 +23,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) report: &'a Report,
     pub(crate) contexts: &'a Contexts,
+    pub(crate) fail_on: FailOn,
     pub(crate) exit: Exit,
 }
 
@@ -41,7 +44,7 @@ pub(crate) fn is_news(last: &Report, now: &Report) -> bool {
 
 /// Prints a report.
 pub(crate) fn show(ui: &Ui, output: Output, shown: &Shown<'_>) -> Result<(), Failure> {
-    let Shown { inventory, report, contexts, exit } = shown;
+    let Shown { inventory, report, contexts, fail_on: _, exit } = shown;
     if let Some(format) = output.document() {
         let findings: Vec<Value> = report.findings.iter().map(|finding| contexts.document(finding)).collect();
         let whole = json!({
@@ -56,13 +59,57 @@ pub(crate) fn show(ui: &Ui, output: Output, shown: &Shown<'_>) -> Result<(), Fai
     match output {
         Output::Name => report.findings.iter().for_each(|finding| ui.line(&finding.name())),
         Output::Prometheus => ui.out(&prometheus::text(inventory, report)),
+        Output::Junit => ui.out(&of_pipeline(shown, ci::junit)),
+        Output::Sarif => ui.out(&document(Format::Json, &of_pipeline(shown, ci::sarif))?),
+        Output::Markdown => ui.out(&issue(shown)),
         _ => people(ui, output == Output::Wide, shown),
     }
     Ok(())
 }
 
+/// The report as a pipeline has it.
+fn of_pipeline<T>(shown: &Shown<'_>, form: impl FnOnce(&Outcome<'_>) -> T) -> T {
+    let Shown { inventory: _, report, contexts: _, fail_on, exit: _ } = shown;
+    let unseen = report.unseen.iter().map(|unseen| (unseen.what.as_str(), unseen.trouble.message.as_str()));
+    form(&Outcome {
+        command: "kubectl ocm tls-check",
+        checks: of_certificates().collect(),
+        findings: &report.findings,
+        counts: &|finding| fail_on.counts(finding),
+        unknown: Vec::new(),
+        unseen: if *fail_on == FailOn::Never { Vec::new() } else { unseen.collect() },
+        skipped: Vec::new(),
+    })
+}
+
+/// The report as an issue or a chat has it.
+fn issue(shown: &Shown<'_>) -> String {
+    let Shown { inventory, report, contexts, fail_on: _, exit: _ } = shown;
+    let now = inventory.observed.0;
+    let mut text = format!("**{}**, as of {now}\n\n", totals(report));
+    for finding in &report.findings {
+        let of = finding.cluster.as_ref().map(|cluster| format!("Cluster {}", markdown::code(cluster)));
+        text += &markdown::finding(finding, of, &|next| contexts.line(next));
+    }
+    for unseen in &report.unseen {
+        text +=
+            &format!("- not looked at: {}\n", markdown::code(&format!("{}: {}", unseen.what, unseen.trouble.message)));
+    }
+    let mut own = report.expiries.iter().filter(|expiry| expiry.part != Part::Trusted).peekable();
+    if own.peek().is_some() {
+        text += "\n| expires in | left | for | cluster | where |\n|---|---|---|---|---|\n";
+    }
+    for expiry in own {
+        let cluster = expiry.cluster.as_deref().unwrap_or(NONE);
+        let cells = [&left(expiry, now), &format!("{}%", expiry.left_percent), expiry.purpose.word(), cluster];
+        let cells: Vec<String> = cells.iter().map(|cell| markdown::cell(cell)).collect();
+        text += &format!("| {} | {} |\n", cells.join(" | "), markdown::cell(&expiry.place.to_string()));
+    }
+    text
+}
+
 fn people(ui: &Ui, wide: bool, shown: &Shown<'_>) {
-    let Shown { inventory, report, contexts, exit: _ } = shown;
+    let Shown { inventory, report, contexts, fail_on: _, exit: _ } = shown;
     time_line(ui, wide, inventory.observed.0, &report.expiries);
     if wide {
         handshakes(ui, inventory);
@@ -96,18 +143,23 @@ fn people(ui: &Ui, wide: bool, shown: &Shown<'_>) {
     if let Some(finding) = report.findings.first() {
         ui.tell(Event::note(format!("more about a finding: kubectl ocm troubleshoot --explain {}", finding.id)));
     }
+    ui.tell(Event::note(totals(report)));
+}
+
+/// How much there is.
+fn totals(report: &Report) -> String {
     let of = |severity: Severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let suppressed = match report.suppressed.len() {
         0 => String::new(),
         count => format!(", {count} suppressed"),
     };
-    ui.tell(Event::note(format!(
+    format!(
         "{}, {}, {}{suppressed}",
         counted(report.expiries.len(), "certificate"),
         counted(of(Severity::Error), "error"),
         counted(of(Severity::Warning), "warning")
-    )));
+    )
 }
 
 /// What expires, the next one first.
@@ -121,15 +173,13 @@ fn time_line(ui: &Ui, wide: bool, now: Timestamp, expiries: &[Expiry]) {
     }
     let mut table = Table::new(&HEADINGS[..columns]);
     for expiry in rows {
-        let left = expiry.not_after.0.duration_since(now);
-        let left = if left.is_negative() { "expired".to_owned() } else { human(left.unsigned_abs()) };
         let part = match expiry.part {
             Part::Own => "",
             Part::Issuer => " (issuer)",
             Part::Trusted => " (trusted)",
         };
         let cells = [
-            left,
+            left(expiry, now),
             format!("{}%", expiry.left_percent),
             format!("{}{part}", expiry.purpose.word()),
             expiry.cluster.clone().unwrap_or_else(|| NONE.to_owned()),
@@ -142,6 +192,12 @@ fn time_line(ui: &Ui, wide: bool, now: Timestamp, expiries: &[Expiry]) {
         table.row(&cells[..columns]);
     }
     ui.out(&table.render());
+}
+
+/// How long a certificate still counts.
+fn left(expiry: &Expiry, now: Timestamp) -> String {
+    let left = expiry.not_after.0.duration_since(now);
+    if left.is_negative() { "expired".to_owned() } else { human(left.unsigned_abs()) }
 }
 
 /// What servers agreed on.

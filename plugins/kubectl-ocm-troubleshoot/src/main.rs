@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 mod args;
 mod bundle;
-mod ci;
 mod files;
 mod fix;
 mod html;

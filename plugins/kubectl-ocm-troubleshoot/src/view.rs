@@ -8,15 +8,16 @@ use ocm_checks::finding::{Finding, Id, Next, Severity};
 use ocm_checks::fix;
 use ocm_checks::judge::{Report, Unknown};
 use ocm_checks::page;
-use ocm_checks::registry::{check, checks};
+use ocm_checks::registry::{check, checks, of_snapshots};
 use ocm_checks::snapshot::{Side, Snapshot};
-use ocm_cli::findings::Contexts;
+use ocm_cli::findings::ci::{self, Outcome};
+use ocm_cli::findings::{Contexts, markdown};
 use ocm_cli::{Format, Table, Ui, clean, document};
 use ocm_core::{Event, Failure, Narrator, Reason};
 use serde_json::{Value, json};
 
 use crate::args::{FailOn, ReportFormat};
-use crate::{ci, html};
+use crate::html;
 
 /// How many clusters of a group are named.
 const NAMED: usize = 5;
@@ -75,6 +76,7 @@ pub(crate) fn report(
     snapshot: &Snapshot,
     report: &Report,
 ) -> Result<(), Failure> {
+    let counts = |finding: &Finding| fail_on.least().is_some_and(|least| finding.severity >= least);
     match format {
         ReportFormat::Table | ReportFormat::Wide => {
             ui.out(&people(snapshot, report, format == ReportFormat::Wide));
@@ -94,12 +96,26 @@ pub(crate) fn report(
             ui.out(&findings.chain(summary).collect::<Result<String, _>>()?);
         }
         ReportFormat::Name => report.findings.iter().for_each(|finding| ui.line(&finding.name())),
-        ReportFormat::Junit => ui.out(&ci::junit(report, fail_on)),
-        ReportFormat::Sarif => ui.out(&document(Format::Json, &ci::sarif(report))?),
-        ReportFormat::Markdown => ui.out(&markdown(snapshot, report)),
+        ReportFormat::Junit => ui.out(&ci::junit(&outcome(report, fail_on, &counts))),
+        ReportFormat::Sarif => ui.out(&document(Format::Json, &ci::sarif(&outcome(report, fail_on, &counts)))?),
+        ReportFormat::Markdown => ui.out(&issue(snapshot, report)),
         ReportFormat::Html => ui.out(&html::report(snapshot, report)),
     }
     Ok(())
+}
+
+/// The report as pipelines have it.
+fn outcome<'a>(report: &'a Report, fail_on: FailOn, counts: &'a dyn Fn(&Finding) -> bool) -> Outcome<'a> {
+    let unknown = report.unknown.iter().map(|unknown| (unknown.ids.as_slice(), unknown.trouble.message.as_str()));
+    Outcome {
+        command: "kubectl ocm troubleshoot",
+        checks: of_snapshots().collect(),
+        findings: &report.findings,
+        counts,
+        unknown: if fail_on == FailOn::Never { Vec::new() } else { unknown.collect() },
+        unseen: Vec::new(),
+        skipped: report.skipped.iter().map(|skipped| (skipped.ids.as_slice(), skipped.why.as_str())).collect(),
+    }
 }
 
 /// Prints what has changed since the last look.
@@ -339,66 +355,22 @@ fn people(snapshot: &Snapshot, report: &Report, wide: bool) -> String {
     lines.iter().map(|line| clean(line.trim_end()) + "\n").collect()
 }
 
-/// The most backticks that stand side by side in a text.
-fn backticks(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
-}
-
-/// A text as code within a line of Markdown: what clusters say becomes no markup, and nothing of it is altered that can be
-/// seen.
-fn code(text: &str) -> String {
-    let text = clean(text);
-    // As Markdown has it: more backticks around than within, and a blank between those and its own.
-    let ticks = "`".repeat(backticks(&text) + 1);
-    let is_padded = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
-    let blank = if is_padded { " " } else { "" };
-    format!("{ticks}{blank}{text}{blank}{ticks}")
-}
-
-/// Commands as a block of Markdown, each as it is pasted.
-fn block(commands: &[String]) -> String {
-    let lines: Vec<String> = commands.iter().map(|line| clean(line)).collect();
-    let most = lines.iter().map(|line| backticks(line)).max().unwrap_or_default();
-    let fence = "`".repeat((most + 1).max(3));
-    format!("{fence}text\n{}\n{fence}\n", lines.join("\n"))
-}
-
-fn markdown(snapshot: &Snapshot, report: &Report) -> String {
+fn issue(snapshot: &Snapshot, report: &Report) -> String {
     let mut text = String::new();
     for line in headlines(report) {
-        text += &format!("**{}**\n\n", code(&line));
+        text += &format!("**{}**\n\n", markdown::code(&line));
     }
     if let Some(clock) = &snapshot.clock {
-        text += &format!("As of {}.\n\n", code(clock));
+        text += &format!("As of {}.\n\n", markdown::code(clock));
     }
     for Group { first, clusters } in groups(&report.findings) {
-        text += &format!("### {} {}: {}\n\n", first.id, page::severity(first.severity), code(&first.summary));
-        if clusters.len() > 1 {
-            text += &format!("{} clusters: {}\n\n", clusters.len(), code(&some_names(&clusters)));
-        }
-        for line in &first.evidence {
-            text += &format!("- {}\n", code(line));
-        }
-        if !first.cause.is_empty() {
-            text += &format!("\nBecause {}.\n", code(&first.cause));
-        }
-        let (commands, hints): (Vec<&Next>, Vec<&Next>) =
-            first.next.iter().partition(|next| matches!(next, Next::Command { .. }));
-        if !commands.is_empty() {
-            let commands: Vec<String> = commands.into_iter().map(|next| words(snapshot, next)).collect();
-            text += &format!("\n{}", block(&commands));
-        }
-        if !hints.is_empty() {
-            text.push('\n');
-        }
-        for hint in hints {
-            text += &format!("- hint: {}\n", code(&words(snapshot, hint)));
-        }
-        text.push('\n');
+        let several = || format!("{} clusters: {}", clusters.len(), markdown::code(&some_names(&clusters)));
+        let several = (clusters.len() > 1).then(several);
+        text += &markdown::finding(first, several, &|next| words(snapshot, next));
     }
     text += &format!("{}\n", totals(report));
     for unknown in &report.unknown {
-        text += &format!("\n- {}\n", code(&why_unknown(unknown)));
+        text += &format!("\n- {}\n", markdown::code(&why_unknown(unknown)));
     }
     text
 }
@@ -454,7 +426,7 @@ mod tests {
             assert_eq!(pasted(lines[0]), wanted);
             assert_eq!(text.lines().filter(|line| line.starts_with("  hint: ")).count(), 1, "{text}");
         }
-        let text = markdown(&snapshot, &report);
+        let text = issue(&snapshot, &report);
         let lines: Vec<&str> = text.lines().collect();
         let fences: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].starts_with("````")).collect();
         let [from, until] = fences[..] else { panic!("{text}") };
@@ -463,15 +435,6 @@ mod tests {
         assert_eq!(pasted(lines[from + 1]), wanted);
         let json = contexts(&snapshot).document(&report.findings[0]);
         assert_eq!(pasted(json["next"][1].as_str().unwrap()), wanted);
-    }
-
-    #[test]
-    fn code_ends_where_its_text_ends() {
-        for (text, wanted) in [("a", "`a`"), ("a`b", "``a`b``"), ("```a", "```` ```a ````"), (" a ", "`  a  `")] {
-            assert_eq!(code(text), wanted);
-        }
-        assert_eq!(block(&["a".to_owned()]), "```text\na\n```\n");
-        assert_eq!(block(&["```".to_owned(), "a".to_owned()]), "````text\n```\na\n````\n");
     }
 
     #[test]

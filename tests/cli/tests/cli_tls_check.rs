@@ -114,7 +114,7 @@ fn files_and_stdin_are_read_and_keys_are_not_shown() {
     assert_eq!((run.exit, ids(&seen)), (0, vec![]), "{run}");
     assert_eq!(seen["inventory"]["relations"][0]["holdsKey"], true, "{run}");
     let secret: String = key.lines().nth(1).expect("a key has lines").to_owned();
-    for output in ["table", "wide", "json", "yaml", "name", "prometheus"] {
+    for output in ["table", "wide", "json", "yaml", "name", "prometheus", "junit", "sarif", "markdown"] {
         let run = cli.run(["tls-check", &file, &format!("--output={output}")]);
         assert!(run.exit == 0 && !run.to_string().contains(&secret), "{output}: {run}");
     }
@@ -129,6 +129,47 @@ fn files_and_stdin_are_read_and_keys_are_not_shown() {
     running.stdin.take().expect("it reads").write_all(certificate.as_bytes()).expect("it takes it");
     let done = running.wait_with_output().expect("it ends");
     assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stdout).as_ref()), (Some(3), "OCM4009\n"));
+}
+
+#[test]
+fn pipelines_and_issues_get_the_same_findings() {
+    let (server, other) = (server(), server());
+    let cli = Cli::new();
+    let foreign = format!("--ca-file={}", cli.write("other.pem", other.authority()).display());
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it has one");
+    let nobody = nobody.to_string();
+    let address = server.address();
+    let check = |words: &[&str]| cli.run(["tls-check", &address, &nobody, &foreign].iter().chain(words));
+
+    let sarif = document(&check(&["--output=sarif"]));
+    let run = &sarif["runs"][0];
+    assert_eq!(run["results"][0]["ruleId"], "OCM4001", "{sarif:#}");
+    assert_eq!(run["tool"]["driver"]["name"], "kubectl-ocm-tls-check");
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false, "{sarif:#}");
+    let checks = run["tool"]["driver"]["rules"].as_array().map_or(0, Vec::len);
+    assert!(checks > 20, "{sarif:#}");
+
+    let junit = check(&["--output=junit"]);
+    let head = format!("tests=\"{}\" failures=\"1\" errors=\"1\" skipped=\"0\"", checks + 1);
+    assert!(junit.exit == 3 && junit.stdout.contains(&head), "{junit}");
+    assert!(
+        junit.stdout.contains("<testcase name=\"OCM4001 ") && junit.stdout.contains("connection refused"),
+        "{junit}"
+    );
+    // What does not count for the exit code is no failure either.
+    let lenient = check(&["--output=junit", "--fail-on=never"]);
+    let head = format!("tests=\"{checks}\" failures=\"0\" errors=\"0\"");
+    assert!(lenient.exit == 0 && lenient.stdout.contains(&head), "{lenient}");
+    assert!(lenient.stdout.contains("<system-out>error: OCM4001: "), "{lenient}");
+
+    let markdown = check(&["--output=markdown"]);
+    assert!(markdown.stdout.contains("### OCM4001 error: `"), "{markdown}");
+    assert!(markdown.stdout.contains("- not looked at: `"), "{markdown}");
+    assert!(markdown.stdout.contains("\n| expires in | left | for | cluster | where |\n"), "{markdown}");
+    for output in ["junit", "sarif", "markdown"] {
+        let refused = check(&["--watch", &format!("--output={output}")]);
+        assert!(refused.exit == 2 && refused.stderr.contains("--watch has no such format"), "{refused}");
+    }
 }
 
 #[test]

@@ -50,6 +50,11 @@ pub fn of_snapshots() -> impl Iterator<Item = &'static Check> {
     checks().filter(|check| !matches!(check.rule, Rule::Certificates))
 }
 
+/// The checks of certificates and TLS, which judge inventories.
+pub fn of_certificates() -> impl Iterator<Item = &'static Check> {
+    checks().filter(|check| matches!(check.rule, Rule::Certificates))
+}
+
 /// The check of an id.
 pub fn check(id: Id) -> Option<&'static Check> {
     checks().find(|check| check.id == id)

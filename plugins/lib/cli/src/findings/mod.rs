@@ -1,5 +1,8 @@
 //! Findings of checks, as every command that has some shows them and leaves them out.
 
+pub mod ci;
+pub mod markdown;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
