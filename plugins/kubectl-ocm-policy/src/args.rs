@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
-use ocm_cli::OutputArgs;
+use ocm_cli::{Described, OutputArgs};
 use ocm_kube::ClientArgs;
 use ocm_policy_abi::Operation;
 
@@ -159,34 +159,35 @@ pub(crate) struct PolicyArgs {
 
 /// What is done.
 #[derive(Subcommand, Clone, Debug)]
+#[command(defer = true)]
 pub(crate) enum What {
     /// Write the project of a new policy
     #[command(after_help = NEW)]
-    New(NewArgs),
+    New(Described<NewArgs>),
     /// Build a policy with the tools of its language
     #[command(after_help = BUILD)]
-    Build(BuildArgs),
+    Build(Described<BuildArgs>),
     /// Show what a module is, says of itself and may use
     #[command(after_help = INSPECT)]
-    Inspect(InspectArgs),
+    Inspect(Described<InspectArgs>),
     /// Run a policy on its test cases
     #[command(after_help = TEST)]
-    Test(TestArgs),
+    Test(Described<TestArgs>),
     /// Have policies decide requests
     #[command(after_help = RUN)]
-    Run(RunArgs),
+    Run(Described<RunArgs>),
     /// Show why a cluster is let in or kept out, or what modules say of a request
     #[command(after_help = EXPLAIN)]
-    Explain(Box<ExplainArgs>),
+    Explain(Described<Box<ExplainArgs>>),
     /// Measure how fast policies decide
     #[command(after_help = BENCH)]
-    Bench(BenchArgs),
+    Bench(Described<BenchArgs>),
     /// Find the requests about which two versions of a policy differ
     #[command(after_help = DIFF)]
-    Diff(DiffArgs),
+    Diff(Described<DiffArgs>),
     /// Decide recorded requests again, of a file or of a hub, and compare
     #[command(after_help = REPLAY)]
-    Replay(Box<ReplayArgs>),
+    Replay(Described<Box<ReplayArgs>>),
     #[command(flatten)]
     InRegistry(Box<InRegistry>),
     #[command(flatten)]

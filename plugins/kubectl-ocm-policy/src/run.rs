@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ocm_cli::Ui;
+use ocm_cli::{Described, Ui};
 use ocm_core::{Exit, Failure};
 
 use crate::args::hub::OnHub;
@@ -14,21 +14,21 @@ use crate::verbs;
 pub(crate) async fn run(args: PolicyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let PolicyArgs { what } = args;
     match what {
-        What::New(args) => apart(move |_| verbs::new::run(args, &ui)).await,
-        What::Build(args) => apart(move |children| verbs::build::run(args, &ui, &children)).await,
-        What::Inspect(args) => apart(move |_| verbs::inspect::run(args, &ui)).await,
-        What::Test(args) => verbs::test::run(args, ui).await,
-        What::Run(args) => apart(move |_| verbs::run::run(args, &ui)).await,
-        What::Explain(args) if args.hypothetical => verbs::explain::hypothetical::run(*args, ui).await,
-        What::Explain(args) if args.files.is_empty() => verbs::explain::cluster::run(*args, ui).await,
-        What::Explain(args) => apart(move |_| verbs::explain::modules::run(*args, &ui)).await,
-        What::Bench(args) => apart(move |_| verbs::bench::run(args, &ui)).await,
-        What::Diff(args) => apart(move |_| verbs::diff::run(args, &ui)).await,
-        What::Replay(args) => replay(*args, ui).await,
+        What::New(Described(args)) => apart(move |_| verbs::new::run(args, &ui)).await,
+        What::Build(Described(args)) => apart(move |children| verbs::build::run(args, &ui, &children)).await,
+        What::Inspect(Described(args)) => apart(move |_| verbs::inspect::run(args, &ui)).await,
+        What::Test(Described(args)) => verbs::test::run(args, ui).await,
+        What::Run(Described(args)) => apart(move |_| verbs::run::run(args, &ui)).await,
+        What::Explain(Described(args)) if args.hypothetical => verbs::explain::hypothetical::run(*args, ui).await,
+        What::Explain(Described(args)) if args.files.is_empty() => verbs::explain::cluster::run(*args, ui).await,
+        What::Explain(Described(args)) => apart(move |_| verbs::explain::modules::run(*args, &ui)).await,
+        What::Bench(Described(args)) => apart(move |_| verbs::bench::run(args, &ui)).await,
+        What::Diff(Described(args)) => apart(move |_| verbs::diff::run(args, &ui)).await,
+        What::Replay(Described(args)) => replay(*args, ui).await,
         What::InRegistry(what) => match *what {
-            InRegistry::Push(args) => verbs::push::run(args, ui).await,
-            InRegistry::Pull(args) => verbs::pull::run(args, ui).await,
-            InRegistry::Verify(args) => verbs::verify::run(args, ui).await,
+            InRegistry::Push(Described(args)) => verbs::push::run(args, ui).await,
+            InRegistry::Pull(Described(args)) => verbs::pull::run(args, ui).await,
+            InRegistry::Verify(Described(args)) => verbs::verify::run(args, ui).await,
         },
         What::OnHub(what) => on_hub(*what, ui).await,
     }
@@ -49,16 +49,16 @@ async fn replay(args: ReplayArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
 
 async fn on_hub(what: OnHub, ui: Arc<Ui>) -> Result<Exit, Failure> {
     match what {
-        OnHub::Apply(args) => verbs::apply::run(*args, ui).await,
-        OnHub::List(args) => verbs::list::run(args, ui).await,
-        OnHub::Describe(args) => verbs::describe::run(args, ui).await,
-        OnHub::Logs(args) => verbs::logs::run(*args, ui).await,
-        OnHub::Disable(args) => verbs::switch::disable(args, ui).await,
-        OnHub::Enable(args) => verbs::switch::enable(args, ui).await,
-        OnHub::Promote(args) => verbs::switch::promote(args, ui).await,
-        OnHub::Pause(args) => verbs::switch::pause(args, ui).await,
-        OnHub::Rollback(args) => verbs::switch::roll_back(args, ui).await,
-        OnHub::Emergency(args) => verbs::emergency::run(args, ui).await,
+        OnHub::Apply(Described(args)) => verbs::apply::run(*args, ui).await,
+        OnHub::List(Described(args)) => verbs::list::run(args, ui).await,
+        OnHub::Describe(Described(args)) => verbs::describe::run(args, ui).await,
+        OnHub::Logs(Described(args)) => verbs::logs::run(*args, ui).await,
+        OnHub::Disable(Described(args)) => verbs::switch::disable(args, ui).await,
+        OnHub::Enable(Described(args)) => verbs::switch::enable(args, ui).await,
+        OnHub::Promote(Described(args)) => verbs::switch::promote(args, ui).await,
+        OnHub::Pause(Described(args)) => verbs::switch::pause(args, ui).await,
+        OnHub::Rollback(Described(args)) => verbs::switch::roll_back(args, ui).await,
+        OnHub::Emergency(Described(args)) => verbs::emergency::run(args, ui).await,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ocm_cli::list::ListArgs;
-use ocm_cli::{DryRunArg, OutputArgs, PlanArgs, RemovalArgs};
+use ocm_cli::{Described, DryRunArg, OutputArgs, PlanArgs, RemovalArgs};
 use ocm_kube::ClientArgs;
 
 use crate::args::KindArgs;
@@ -130,37 +130,38 @@ Exit codes: 0 nothing waits for policies, 1 failed, 2 usage, 3 the answer was no
 
 /// What is done with the policies of a hub.
 #[derive(Subcommand, Clone, Debug)]
+#[command(defer = true)]
 pub(crate) enum OnHub {
     /// Apply policies and their modules to a hub, after a look at whether they can be loaded
     #[command(after_help = APPLY)]
-    Apply(Box<ApplyArgs>),
+    Apply(Described<Box<ApplyArgs>>),
     /// List the policies of a hub with whether they are in force
     #[command(after_help = LIST)]
-    List(PolicyListArgs),
+    List(Described<PolicyListArgs>),
     /// Show what policies of a hub are, whether they are in force, and which clusters wait for them
     #[command(after_help = DESCRIBE)]
-    Describe(DescribeArgs),
+    Describe(Described<DescribeArgs>),
     /// Show what policies of a hub have decided, from the logs of all pods
     #[command(after_help = LOGS)]
-    Logs(Box<LogsArgs>),
+    Logs(Described<Box<LogsArgs>>),
     /// Let policies of a hub refuse and approve nothing; their verdicts are recorded
     #[command(after_help = DISABLE)]
-    Disable(DisableArgs),
+    Disable(Described<DisableArgs>),
     /// Put disabled policies of a hub back to what they were
     #[command(after_help = ENABLE)]
-    Enable(SwitchArgs),
+    Enable(Described<SwitchArgs>),
     /// Have candidates of policies decide: for a share of the clusters, or for all
     #[command(after_help = PROMOTE)]
-    Promote(PromoteArgs),
+    Promote(Described<PromoteArgs>),
     /// Have candidates of policies decide for no cluster, and only be compared
     #[command(after_help = PAUSE)]
-    Pause(SwitchArgs),
+    Pause(Described<SwitchArgs>),
     /// Give candidates of policies up, or go back to the version before the last that was promoted
     #[command(after_help = ROLLBACK)]
-    Rollback(DisableArgs),
+    Rollback(Described<DisableArgs>),
     /// Have a hub ask no policy any more, where policies or their webhook keep it from working
     #[command(after_help = EMERGENCY)]
-    Emergency(EmergencyArgs),
+    Emergency(Described<EmergencyArgs>),
 }
 
 /// Arguments of `kubectl ocm policy emergency`.

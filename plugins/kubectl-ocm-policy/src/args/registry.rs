@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ocm_cli::Described;
 
 use crate::args::KindArgs;
 
@@ -40,16 +41,17 @@ Exit codes: 0 it is signed by this key, 1 it is not or cannot be had, 2 usage, 1
 
 /// What is done with modules in registries.
 #[derive(Subcommand, Clone, Debug)]
+#[command(defer = true)]
 pub(crate) enum InRegistry {
     /// Put a module into a registry, signed if wanted
     #[command(after_help = PUSH)]
-    Push(PushArgs),
+    Push(Described<PushArgs>),
     /// Take a module out of a registry
     #[command(after_help = PULL)]
-    Pull(PullArgs),
+    Pull(Described<PullArgs>),
     /// See whether a module in a registry is signed by a key
     #[command(after_help = VERIFY)]
-    Verify(VerifyArgs),
+    Verify(Described<VerifyArgs>),
 }
 
 /// How registries are reached.

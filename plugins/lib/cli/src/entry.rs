@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use clap::builder::Resettable;
-use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Id, Parser};
 use ocm_core::{Event, Exit, Failure, Narrator, Reason};
 use tokio::runtime::Builder;
 
@@ -34,10 +34,54 @@ struct Whole<A: Args> {
     ui: UiArgs,
 }
 
+/// Arguments of a command which its own text describes, not the comments of the structs that they are made of.
+///
+/// clap takes those comments for the text of a command whose arguments are made late (`defer`).
+#[derive(Clone, Debug)]
+pub struct Described<A>(pub A);
+
+/// Adds arguments and keeps the text that the command has.
+fn described(command: Command, augment: fn(Command) -> Command) -> Command {
+    let (short, long) = (command.get_about().cloned(), command.get_long_about().cloned());
+    augment(command).about(Resettable::from(short)).long_about(Resettable::from(long))
+}
+
+impl<A: Args> Args for Described<A> {
+    fn augment_args(command: Command) -> Command {
+        described(command, A::augment_args)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        described(command, A::augment_args_for_update)
+    }
+
+    fn group_id() -> Option<Id> {
+        A::group_id()
+    }
+}
+
+impl<A: FromArgMatches> FromArgMatches for Described<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        A::from_arg_matches(matches).map(Self)
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        A::from_arg_matches_mut(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+
+    fn update_from_arg_matches_mut(&mut self, matches: &mut ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches_mut(matches)
+    }
+}
+
 /// Runs one verb. `name` is the binary's, `kubectl-ocm-<verb>`; help and errors call it `kubectl ocm <verb>`.
 ///
 /// Returns the documented exit code. The first Ctrl-C or SIGTERM drops the work, says what was done and how to go on.
-pub fn run_main<A, F>(name: &'static str, about: clap::Command, run: F) -> ExitCode
+pub fn run_main<A, F>(name: &'static str, about: Command, run: F) -> ExitCode
 where
     A: Args,
     F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,
@@ -54,7 +98,7 @@ where
 pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs a server: it is told when it shall end, and ends by itself.
-pub fn serve_main<A, F>(name: &'static str, about: clap::Command, serve: F) -> ExitCode
+pub fn serve_main<A, F>(name: &'static str, about: Command, serve: F) -> ExitCode
 where
     A: Args,
     F: AsyncFnOnce(A, Arc<Ui>, Stop) -> Result<Exit, Failure>,
@@ -63,10 +107,8 @@ where
     #[cfg(target_os = "linux")]
     std::hint::black_box(&STAMP);
     let shown = name.replacen("kubectl-ocm-", "kubectl ocm ", 1).replace('_', "-");
-    // The comments of the argument structs are for us; what people read was given.
-    let (short, long) = (about.get_about().cloned(), about.get_long_about().cloned());
-    let command = Whole::<A>::augment_args(about).about(Resettable::from(short)).long_about(Resettable::from(long));
-    let command = command.name(name).bin_name(shown).display_name(name).version(VERSION);
+    let command =
+        Described::<Whole<A>>::augment_args(about).name(name).bin_name(shown).display_name(name).version(VERSION);
     let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return usage(&error),

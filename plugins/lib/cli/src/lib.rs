@@ -14,7 +14,7 @@ mod table;
 mod troubleshoot;
 mod ui;
 
-pub use entry::{Stop, VERSION, run_main, serve_main};
+pub use entry::{Described, Stop, VERSION, run_main, serve_main};
 pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
 pub use plan_args::PlanArgs;
 pub use plan_view::{PlanView, applied_document};
