@@ -26,7 +26,7 @@ fn an_archive_runs_as_a_pod_without_any_rights() {
     };
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("image.tar");
-    fs::write(&file, archive(&image).expect("an archive")).expect("it is written");
+    fs::write(&file, archive(&image).expect("an archive").bytes).expect("it is written");
     let said = smoke(&file, &image.reference, &["version", "--client"]).expect("it runs");
     assert!(said.starts_with("Client Version: v1."), "{said}");
     // What the program says of wrong arguments is told, and that it failed.

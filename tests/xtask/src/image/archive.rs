@@ -42,11 +42,20 @@ pub struct Platform {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
+/// An archive of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    /// The bytes of the file.
+    pub bytes: Vec<u8>,
+    /// What a registry that has the image calls it: `sha256:` and the digest of the index of its processors.
+    pub digest: String,
+}
+
 /// Writes the archive. It depends on nothing but the image.
 ///
 /// # Errors
 /// When a name does not fit into an archive.
-pub fn archive(image: &Image<'_>) -> io::Result<Vec<u8>> {
+pub fn archive(image: &Image<'_>) -> io::Result<Archive> {
     let mut blobs = Blobs::default();
     let mut manifests = Vec::new();
     for platform in &image.platforms {
@@ -54,8 +63,9 @@ pub fn archive(image: &Image<'_>) -> io::Result<Vec<u8>> {
         descriptor["platform"] = json!({ "architecture": platform.architecture, "os": "linux" });
         manifests.push(descriptor);
     }
-    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests });
-    let mut named = blobs.add(INDEX, index.to_string().into_bytes());
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests }).to_string().into_bytes();
+    let digest = format!("sha256:{}", hex(&index));
+    let mut named = blobs.add(INDEX, index);
     let tag = image.reference.rsplit(':').next().unwrap_or_default();
     named["annotations"] = json!({
         "org.opencontainers.image.ref.name": tag,
@@ -73,7 +83,7 @@ pub fn archive(image: &Image<'_>) -> io::Result<Vec<u8>> {
     }
     file(&mut out, "index.json", 0o644, index.to_string().as_bytes())?;
     file(&mut out, "oci-layout", 0o644, layout.to_string().as_bytes())?;
-    out.into_inner()
+    Ok(Archive { bytes: out.into_inner()?, digest })
 }
 
 /// The parts of an image by their digests.
@@ -198,7 +208,7 @@ mod tests {
         let first = archive(&image("a")).expect("an archive");
         assert_eq!(first, archive(&image("a")).expect("an archive"));
         assert_ne!(first, archive(&image("b")).expect("an archive"));
-        for (name, (header, _)) in entries(&first) {
+        for (name, (header, _)) in entries(&first.bytes) {
             let owner =
                 (header.uid().expect("a user"), header.gid().expect("a group"), header.mtime().expect("a time"));
             assert_eq!(owner, (0, 0, 0), "{name}");
@@ -207,12 +217,14 @@ mod tests {
 
     #[test]
     fn the_archive_is_a_layout_in_which_everything_can_be_found() {
-        let all = entries(&archive(&image("binary")).expect("an archive"));
+        let archive = archive(&image("binary")).expect("an archive");
+        let all = entries(&archive.bytes);
         let layout: Value = serde_json::from_slice(&all["oci-layout"].1).expect("JSON");
         assert_eq!(layout, json!({ "imageLayoutVersion": "1.0.0" }));
         let top: Value = serde_json::from_slice(&all["index.json"].1).expect("JSON");
         assert_eq!(top["manifests"].as_array().map(Vec::len), Some(1));
         let named = &top["manifests"][0];
+        assert_eq!(named["digest"], archive.digest);
         assert_eq!(named["annotations"]["org.opencontainers.image.ref.name"], "1.2.3");
         assert_eq!(named["annotations"]["io.containerd.image.name"], "example.com:5000/team/program:1.2.3");
         let index = document(&all, named);

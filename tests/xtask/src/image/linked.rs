@@ -28,7 +28,7 @@ pub fn linked(name: &'static str, reference: &str, binary: &Path) -> Result<Vec<
         }],
         packed: false,
     };
-    archive(&image).map_err(|error| format!("the image {reference}: {error}"))
+    archive(&image).map(|archive| archive.bytes).map_err(|error| format!("the image {reference}: {error}"))
 }
 
 /// The files that the dynamic linker loads for a program, itself among them.

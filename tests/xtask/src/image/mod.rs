@@ -14,7 +14,7 @@ use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
-pub use archive::{Image, Platform, USER, archive};
+pub use archive::{Archive, Image, Platform, USER, archive};
 pub use linked::linked;
 pub use smoke::smoke;
 
@@ -94,9 +94,9 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let image =
         Image { name: package, reference: format!("{registry}/{package}:{version}"), labels, platforms, packed: true };
-    let bytes = archive(&image).map_err(|error| format!("writing the archive: {error}"))?;
-    let file = write(format!("{package}-{version}.tar"), &bytes)?;
-    println!("image {}", image.reference);
+    let archive = archive(&image).map_err(|error| format!("writing the archive: {error}"))?;
+    let file = write(format!("{package}-{version}.tar"), &archive.bytes)?;
+    println!("image {}@{}", image.reference, archive.digest);
     if *try_it {
         let said = smoke(&file, &image.reference, &["--version"])?;
         println!("ran as a pod and said: {}", said.trim());
