@@ -21,7 +21,7 @@ const PUBLIC: &str = "kube-public";
 /// ConfigMap in it with a kubeconfig without credentials.
 const CLUSTER_INFO: &str = "cluster-info";
 /// ConfigMap in every namespace with the certificate of the cluster's own authority.
-const ROOT_CA: &str = "kube-root-ca.crt";
+pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 /// Where `CLUSTER_INFO` is fetched without credentials.
 pub const CLUSTER_INFO_PATH: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 

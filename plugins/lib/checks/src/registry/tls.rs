@@ -22,6 +22,7 @@ pub(crate) const BUNDLE: Id = Id(4022);
 pub(crate) const SAME_AUTHORITY: Id = Id(4023);
 pub(crate) const SAME_ADDRESS: Id = Id(4024);
 pub(crate) const GRPC_BUNDLE: Id = Id(4025);
+pub(crate) const REPORTED_AUTHORITY: Id = Id(4026);
 pub(crate) const VERSION: Id = Id(4030);
 pub(crate) const SETTINGS: Id = Id(4031);
 pub(crate) const SETTINGS_PLACE: Id = Id(4032);
@@ -359,6 +360,29 @@ pub(super) const CHECKS: &[Check] = &[
             happens: "The hub's signer was replaced since the cluster joined; nothing carries the new one to agents.",
             mend: "Join the cluster again, so that it gets the bundle of now.",
             mended: "`kubectl ocm tls-check` has no such finding.",
+        },
+    },
+    Check {
+        id: REPORTED_AUTHORITY,
+        slug: "hub-has-the-clusters-authority",
+        title: "the hub has an authority of the API server of each managed cluster",
+        category: Category::Tls,
+        severity: Severity::Warning,
+        inputs: &[],
+        after: &[],
+        rule: Rule::Certificates,
+        page: Page {
+            means: "None of the authorities in `spec.managedClusterClientConfigs` of the ManagedCluster is one that the \
+                    cluster itself publishes for its API server, in the ConfigMap `kube-root-ca.crt`. Whatever reaches \
+                    the cluster by that address, such as an add-on on the hub, ends the connection with `x509: \
+                    certificate signed by unknown authority`.",
+            happens: "The authority of the managed cluster was replaced: agents report it when they register, and again \
+                      only when the number of addresses changes. Or a load balancer in front of the API server \
+                      presents a certificate of its own: then this is as it should be, and can be suppressed.",
+            mend: "Put the present authority into `caBundle` of the entry: `kubectl edit managedcluster NAME` on the \
+                   hub. Where the Klusterlet names external addresses with authorities of their own, correct \
+                   `spec.externalServerURLs` there as well.",
+            mended: "`kubectl ocm tls-check` of both clusters has no such finding.",
         },
     },
     Check {

@@ -30,6 +30,10 @@ pub(super) fn judge(copies: &[Copy], now: Timestamp) -> Vec<Finding> {
             found.extend(two_hubs(bootstrap, accepted));
         }
     }
+    for reported in of(Copied::Reported) {
+        let own = of(Copied::OwnApi).find(|copy| copy.cluster == reported.cluster);
+        found.extend(own.and_then(|own| foreign(reported, own)));
+    }
     found
 }
 
@@ -123,6 +127,26 @@ fn lacks(copy: &Copy, signer: &Copy) -> Option<Finding> {
     let found = missing.iter().fold(Finding::warning(words), |found, line| found.seen(format!("missing: {line}")));
     let found = found.advise("join the cluster again, so that it gets the hub's present bundle");
     (!missing.is_empty()).then(|| finding(checks::GRPC_BUNDLE, copy, found))
+}
+
+/// What the hub has of a cluster's API server vouches for another one.
+fn foreign(reported: &Copy, own: &Copy) -> Option<Finding> {
+    let (known, real) = (set(reported), set(own));
+    if known.is_empty() || real.is_empty() || !known.is_disjoint(&real) {
+        return None;
+    }
+    let name = reported.cluster.as_deref().unwrap_or_default();
+    let words = format!("the hub has no authority of the API server of {name}, but others");
+    let listed = |copy: &Copy, without: &BTreeSet<&[u8]>| missing(&copy.authorities, without);
+    let found = listed(reported, &real)
+        .iter()
+        .fold(Finding::warning(words), |found, line| found.seen(format!("{}: {line}", reported.place)));
+    let found = listed(own, &known).iter().fold(found, |found, line| found.seen(format!("{}: {line}", own.place)));
+    let address = reported.server.as_deref().unwrap_or("the address there");
+    let found = found
+        .advise(format!("if a load balancer answers at {address} with a certificate of its own, suppress this"))
+        .run(Side::Hub, "kubectl edit managedcluster {}", &[name]);
+    Some(finding(checks::REPORTED_AUTHORITY, reported, found.at(&own.place)))
 }
 
 /// What an agent registers with and what it was let in with differ.

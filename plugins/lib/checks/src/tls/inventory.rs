@@ -364,6 +364,10 @@ pub enum Copied {
     Accepted,
     /// The bundle as an agent has it that registers over gRPC.
     GrpcBundle,
+    /// The authorities of a managed cluster's API server, as its agent reported them to the hub.
+    Reported,
+    /// The authorities of a managed cluster's API server, as that cluster publishes them to its pods.
+    OwnApi,
 }
 
 /// The settings of TLS servers in a ConfigMap.

@@ -190,7 +190,7 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     let mut copies = |list: Vec<Copy>, expected: &[(u16, Severity)]| {
         table.push((Inventory { copies: list, ..inventory() }, expected.to_vec()));
     };
-    use Copied::{Accepted, Bootstrap, Bundle, GrpcBundle, Signer, WebhookBundle};
+    use Copied::{Accepted, Bootstrap, Bundle, GrpcBundle, OwnApi, Reported, Signer, WebhookBundle};
     let signer = || copy(Signer, &[&ca]);
     copies(vec![signer(), copy(Bundle, &[&other, &ca]), copy(WebhookBundle, &[&ca, &other])], &[]);
     copies(vec![signer(), copy(Bundle, &[&other])], &[(4020, ERROR)]);
@@ -201,6 +201,12 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     copies(vec![Copy { unreadable: 1, ..copy(Bundle, &[&ca]) }], &[(4022, WARNING)]);
     copies(vec![signer(), copy(GrpcBundle, &[&other])], &[(4025, WARNING)]);
     copies(vec![signer(), copy(GrpcBundle, &[&other, &ca])], &[]);
+    copies(vec![copy(Reported, &[&ca, &other]), copy(OwnApi, &[&ca])], &[]);
+    copies(vec![copy(Reported, &[&other]), copy(OwnApi, &[&ca])], &[(4026, WARNING)]);
+    // Nothing is known of another cluster, and none that is named is the system's.
+    let of_c2 = Copy { cluster: Some("c2".to_owned()), ..copy(OwnApi, &[&ca]) };
+    copies(vec![copy(Reported, &[&other]), of_c2], &[]);
+    copies(vec![copy(Reported, &[]), copy(OwnApi, &[&ca])], &[]);
     let with = |copy: Copy, server: &str, proxy: Option<&str>| Copy {
         server: Some(server.to_owned()),
         proxy: proxy.map(str::to_owned),
@@ -258,7 +264,9 @@ fn every_check_has_its_two_fixtures() {
     let right: Vec<&Inventory> = rows.iter().filter(|(_, expected)| expected.is_empty()).map(|(it, _)| it).collect();
     let has = |is: &dyn Fn(&Inventory) -> bool| right.iter().any(|inventory| is(inventory));
     let relation = |is: fn(&Relation) -> bool| has(&|inventory| inventory.relations.iter().any(is));
-    for what in [Copied::Signer, Copied::Bundle, Copied::WebhookBundle, Copied::GrpcBundle, Copied::Accepted] {
+    for what in
+        [Copied::Signer, Copied::Bundle, Copied::WebhookBundle, Copied::GrpcBundle, Copied::Accepted, Copied::Reported]
+    {
         assert!(has(&|inventory| inventory.copies.iter().any(|copy| copy.what == what)), "{what:?}");
     }
     assert!(relation(|it| it.trust != Trust::Unknown && !it.names.is_empty() && it.usage == Use::Server));

@@ -6,13 +6,16 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use kube::Api;
-use ocm_api::ClusterManager;
+use kube::api::ListParams;
 use ocm_api::names::{namespaces, operators, secrets, webhooks};
+use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_checks::snapshot::{PolicyRule, Side};
 use ocm_checks::tls::{
-    Client, Clients, Copied, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Setting, TlsSettings, Trust, Use,
+    Client, Clients, Copied, Copy, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Setting, TlsSettings,
+    Trust, Use,
 };
 use ocm_core::policy_engine;
+use ocm_core::redact::redact;
 use ocm_kube::Cluster;
 use ocm_net::{Endpoint, is_loopback};
 
@@ -21,6 +24,7 @@ use super::material::{certificates, config_map, copy, der, noted, of_secret, pla
 use super::{Unreadable, clock_ahead, empty};
 use crate::hub::cluster_info;
 use crate::observe::conversion;
+use crate::registry::pages;
 
 /// ConfigMap in which API servers publish the authorities of their clients.
 const CLIENT_AUTHORITIES: &str = "extension-apiserver-authentication";
@@ -36,6 +40,9 @@ const SERVING: &[(&str, &str, Purpose)] = &[
     ("grpc-server-serving-cert", "cluster-manager-grpc-server", Purpose::Grpc),
     ("placement-debug-serving-cert", "cluster-manager-placement", Purpose::Placement),
 ];
+
+/// Managed clusters of one page.
+const PAGE: u32 = 500;
 
 /// API group of webhook configurations.
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -59,15 +66,16 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
         }
     };
     let Some(manager) = manager else { return inventory };
-    let (clients, signed, copies, settings, engine, clock_ahead_seconds) = futures::join!(
+    let (clients, signed, copies, reported, settings, engine, clock_ahead_seconds) = futures::join!(
         config_map(cluster, "kube-system", CLIENT_AUTHORITIES),
         signed(cluster, &manager),
         webhook_bundles(cluster),
+        reported(cluster),
         settings(cluster, namespaces::HUB),
         policy_webhook(cluster),
         clock_ahead(cluster),
     );
-    for part in [signed, copies, settings, engine] {
+    for part in [signed, copies, reported, settings, engine] {
         inventory.add(part);
     }
     let clients = noted(clients, &mut inventory).and_then(|map| map.data?.remove("client-ca-file"));
@@ -81,6 +89,30 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
     for relation in &mut inventory.relations {
         if matches!(relation.purpose, Purpose::Webhook | Purpose::PolicyWebhook) {
             relation.clock_ahead_seconds = clock_ahead_seconds;
+        }
+    }
+    inventory
+}
+
+/// The authorities of managed clusters' API servers, as agents reported them.
+async fn reported(cluster: &Cluster) -> Inventory {
+    let mut inventory = empty();
+    let api: Api<ManagedCluster> = Api::all(cluster.client.clone());
+    let of_one = |found: ManagedCluster| {
+        let name = found.metadata.name.unwrap_or_default();
+        let place = place(Side::Hub, ObjectKind::ManagedCluster, None, &name, "spec.managedClusterClientConfigs");
+        let copies = found.spec.managed_cluster_client_configs.into_iter().filter_map(|config| {
+            let pem = config.ca_bundle?;
+            let copy = copy(Copied::Reported, place.clone(), &pem.0);
+            Some(Copy { cluster: Some(name.clone()), server: Some(redact(&config.url)), ..copy })
+        });
+        Some(copies.collect::<Vec<_>>()).filter(|copies| !copies.is_empty())
+    };
+    match pages(cluster, &api, ListParams::default(), || PAGE, "list managed clusters", of_one).await {
+        Ok(copies) => inventory.copies = copies.into_iter().flatten().collect(),
+        Err(failure) => {
+            let rule = Some(PolicyRule::new("list", "cluster.open-cluster-management.io", "managedclusters", None));
+            inventory.unseen.push(Unreadable { what: "ManagedClusters".to_owned(), failure, rule }.into());
         }
     }
     inventory

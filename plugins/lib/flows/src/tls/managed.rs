@@ -5,11 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
-use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, secrets};
+use ocm_api::operator::KlusterletMode;
+use ocm_api::Klusterlet;
 use ocm_checks::snapshot::{PolicyRule, Side, Trouble};
 use ocm_checks::tls::{
-    Client, Copied, Copy, Identity, Inventory, Place, Purpose, Relation, Renewal, Trust, Unseen, Use,
+    Client, Copied, Copy, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Trust, Unseen, Use,
 };
 use ocm_core::redact::redact;
 use ocm_core::{Failure, Reason};
@@ -21,8 +22,9 @@ use serde_json::Value;
 use super::handshake::{Dialled, dial};
 use super::hub::managed_place;
 use super::kubeconfig::{Server, proxy};
-use super::material::{copy, der, noted, of_secret, secret, text, value};
+use super::material::{config_map, copy, der, noted, of_secret, place, secret, text, value};
 use super::{Unreadable, empty};
+use crate::hub::ROOT_CA;
 use crate::observe::managed::{Names, klusterlets};
 use crate::registry::pages;
 
@@ -57,15 +59,18 @@ pub async fn managed(cluster: &Cluster) -> Inventory {
 async fn agent(cluster: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Inventory {
     let mut inventory = empty();
     let namespace = names.namespace.as_str();
-    let (bootstrap, accepted) = futures::join!(
+    let (bootstrap, accepted, own_authority) = futures::join!(
         secret(cluster, namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG),
         secret(cluster, namespace, secrets::HUB_KUBECONFIG),
+        own_authority(cluster, klusterlet, namespace),
     );
     let (bootstrap, accepted) = (noted(bootstrap, &mut inventory), noted(accepted, &mut inventory));
     let noted_name = accepted.as_ref().and_then(|found| text(found, secrets::CLUSTER_NAME_KEY));
     let wanted = klusterlet.spec.cluster_name.clone().filter(|name| !name.is_empty());
     let known = wanted.or(noted_name);
     let name = known.clone().unwrap_or_else(|| names.klusterlet.clone());
+    let own_authority = noted(own_authority, &mut inventory);
+    inventory.copies.extend(own_authority.map(|copy| Copy { cluster: Some(name.clone()), ..copy }));
     let mut dialled = Vec::new();
     // What it works with comes first, and what it registers with is dialled only if that differs.
     for (found, what) in [(&accepted, Copied::Accepted), (&bootstrap, Copied::Bootstrap)] {
@@ -98,6 +103,23 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Inv
         });
     }
     inventory
+}
+
+/// The authorities of the cluster's own API server, as its pods get them.
+async fn own_authority(
+    cluster: &Cluster,
+    klusterlet: &Klusterlet,
+    namespace: &str,
+) -> Result<Option<Copy>, Unreadable> {
+    let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
+    // What hosts an agent is not the cluster that the agent is for.
+    if matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted)) {
+        return Ok(None);
+    }
+    let map = config_map(cluster, namespace, ROOT_CA).await?;
+    let pem = map.and_then(|map| map.data?.remove("ca.crt"));
+    let place = place(Side::Managed, ObjectKind::ConfigMap, Some(namespace), ROOT_CA, "ca.crt");
+    Ok(pem.map(|pem| copy(Copied::OwnApi, place, pem.as_bytes())))
 }
 
 /// What makes a difference to a handshake: the address, who vouches for it, and the proxy.
