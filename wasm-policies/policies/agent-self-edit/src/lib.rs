@@ -95,6 +95,18 @@ impl<'a> Writer<'a> {
     }
 }
 
+impl Writer<'_> {
+    /// Why this one may not write there.
+    fn refusal(&self, place: &str) -> String {
+        match self {
+            Self::Grpc => {
+                "the hub's gRPC server writes only to clusters that the setting grpcClusters names".to_owned()
+            }
+            Self::Agent(_) | Self::Unclear => format!("an agent may not write {place}"),
+        }
+    }
+}
+
 impl AgentSelfEdit {
     fn judge(&self, request: &Request<'_>) -> Answer {
         let Some(writer) = Writer::of(request.requester()) else { return no_opinion() };
@@ -119,7 +131,7 @@ impl AgentSelfEdit {
         let missing = |what: &str| deny(Code::PreviousMissing.word(), what);
         let Some(cluster) = request.cluster() else { return missing("there is no cluster to compare") };
         if !self.may_write(writer, &cluster.name) {
-            return deny(Code::OtherCluster.word(), "an agent may not write to another cluster").at("metadata.name");
+            return deny(Code::OtherCluster.word(), writer.refusal("to another cluster")).at("metadata.name");
         }
         // What an agent reports of its cluster is its own.
         if request.resource().and_then(|resource| resource.subresource.as_deref()) == Some("status") {
@@ -163,7 +175,7 @@ impl AgentSelfEdit {
             return no_opinion();
         }
         if !resource.namespace.as_ref().is_some_and(|namespace| self.may_write(writer, namespace)) {
-            return deny(Code::OtherCluster.word(), "an agent may not write to another cluster's works")
+            return deny(Code::OtherCluster.word(), writer.refusal("to another cluster's works"))
                 .at("metadata.namespace");
         }
         if resource.subresource.as_deref() == Some("status") {
