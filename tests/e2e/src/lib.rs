@@ -22,6 +22,7 @@ pub mod attacks;
 pub mod cert_manager;
 pub mod controller_support;
 pub mod engine_support;
+pub mod grpc_support;
 pub mod join_support;
 pub mod refusals;
 pub mod registry_support;

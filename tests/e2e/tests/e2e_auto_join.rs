@@ -10,6 +10,7 @@ use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, connect, managed_cluster, token_kubeconfig};
 use e2e_tests::controller_support::Controller;
+use e2e_tests::grpc_support::{Credential, Event, GrpcServer};
 use e2e_tests::join_support::{JoinCommand, join};
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{HYGIENE, Webhook, apply, policy, prepare};
@@ -113,6 +114,118 @@ fn join_over_grpc(hub: &Cluster, cluster: &Cluster, name: &str, command: &JoinCo
     apply(cluster, "grpc-klusterlet", &last);
 }
 
+/// What nobody gets who has a bootstrap token, or the certificate of one agent, and says to the hub's gRPC server whatever he
+/// likes.
+fn a_hostile_agent_over_grpc_gets_nothing(hub: &Cluster, agent: &Cluster) {
+    let folder = hub.dir().expect("a folder").join("hostile");
+    fs::create_dir_all(&folder).expect("a folder");
+    let write = |name: &str, bytes: &[u8]| {
+        let file = folder.join(name);
+        fs::write(&file, bytes).expect("written");
+        file
+    };
+    let bundle = object(hub, &["configmap", "ca-bundle-configmap", "--namespace=open-cluster-management-hub"]);
+    let authority = bundle["data"]["ca-bundle.crt"].as_str().expect("the hub's own CA");
+    let server = GrpcServer {
+        host: (GRPC_HOST, GRPC_PORT),
+        address: hub.server().trim_start_matches("https://").split(':').next().expect("an address").to_owned(),
+        authority: write("ca.crt", authority.as_bytes()),
+        folder: folder.clone(),
+    };
+    let token = Credential::Token(JoinCommand::create(hub, &["--kind", "service-account"]).token);
+    let secret = object(agent, &["secret", "hub-kubeconfig-secret", "--namespace=open-cluster-management-agent"]);
+    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| {
+        write(name, &STANDARD.decode(secret["data"][name].as_str().expect("a credential")).expect("base64"))
+    });
+    let certificate = Credential::Certificate(certificate, key);
+
+    let clusters = || {
+        let all = object(hub, &["managedclusters"]);
+        let all = all["items"].as_array().cloned().unwrap_or_default();
+        // Leases and conditions go on; what counts is who is let in, and with which labels, taints and certificates.
+        let part = |cluster: &Value| {
+            let meta = &cluster["metadata"];
+            json!([meta["name"], meta["labels"], meta["annotations"], meta["finalizers"], cluster["spec"]])
+        };
+        all.iter().map(part).collect::<Vec<_>>()
+    };
+    let approved = || {
+        let all = object(hub, &["csr"]);
+        let all = all["items"].as_array().cloned().unwrap_or_default();
+        let names =
+            all.iter().filter(|one| !one["status"]["conditions"].is_null()).map(|one| one["metadata"]["name"].clone());
+        names.collect::<Vec<_>>()
+    };
+    let (before, decided) = (clusters(), approved());
+
+    // Objects of clusters: a new one that lets itself in, and those that are there, as their own agent and as another's.
+    let cluster = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut object = match before.iter().any(|one| one[0] == name) {
+            true => object(hub, &["managedcluster", name]),
+            false => serde_json::to_value(managed_cluster(name)).expect("JSON"),
+        };
+        change(&mut object);
+        object
+    };
+    let accepts = |object: &mut Value| object["spec"]["hubAcceptsClient"] = json!(true);
+    let leaves = |object: &mut Value| object["spec"]["hubAcceptsClient"] = json!(false);
+    let moves = |object: &mut Value| {
+        object["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"] = json!("production");
+    };
+    let untaints = |object: &mut Value| {
+        object["spec"]["taints"] = json!([{"key": "hostile", "effect": "NoSelect"}]);
+    };
+    for (who, authorised, event, object, code) in [
+        (&token, "team-x", Event::CreateCluster, cluster("team-x", &accepts), "AcceptedAtCreation"),
+        (&token, "team-x", Event::CreateCluster, cluster("team-x", &moves), "ClusterSet"),
+        // The server may act for any of its clients, so it writes to no cluster before the settings name it.
+        (&certificate, "team-c", Event::UpdateCluster, cluster("team-c", &leaves), "grpcClusters"),
+        (&certificate, "team-c", Event::UpdateCluster, cluster("team-a", &leaves), "grpcClusters"),
+    ] {
+        let refused = server.publish(who, authorised, event, &object).expect_err("it is refused");
+        assert!(refused.contains(code), "{code}: {refused}");
+    }
+    let named = json!({"module": {"builtin": "agent-self-edit"}, "settings": {"grpcClusters": ["team-c"]}});
+    policy(hub, "agent-self-edit", named);
+    let mut said = String::new();
+    until("the settings are in force", || {
+        let object = cluster("team-c", &leaves);
+        said = server.publish(&certificate, "team-c", Event::UpdateCluster, &object).expect_err("it is refused");
+        said.contains("HubAcceptsClient")
+    });
+    for (object, code) in [
+        (cluster("team-c", &moves), "Labels"),
+        (cluster("team-c", &untaints), "Taints"),
+        // Under its own name, about another's cluster.
+        (cluster("team-a", &leaves), "grpcClusters"),
+        (cluster("team-a", &moves), "grpcClusters"),
+    ] {
+        let refused = server.publish(&certificate, "team-c", Event::UpdateCluster, &object).expect_err("it is refused");
+        assert!(refused.contains(code), "{code}: {refused}");
+    }
+
+    // Certificate requests: of another kind, for another's name, and for a name that is taken.
+    let request = |name: &str, change: &dyn Fn(&mut Ask)| {
+        let mut ask = Ask::with(name, &Fixture::agent(name, "hostile"));
+        ask.signer = signers::GRPC.to_owned();
+        // Over gRPC whoever asks makes up the name.
+        ask.name = Some(format!("{name}-hostile"));
+        change(&mut ask);
+        serde_json::to_value(ask.object()).expect("JSON")
+    };
+    for (who, authorised, object, code) in [
+        (&token, "team-y", request("team-y", &|ask| ask.signer = signers::KUBE_APISERVER_CLIENT.to_owned()), "Signer"),
+        (&token, "team-y", request("team-y", &|ask| ask.usages.push("server auth".to_owned())), "Usages"),
+        (&certificate, "team-c", request("team-a", &|_| {}), "OtherAgent"),
+        (&token, "team-a", request("team-a", &|_| {}), "NameTaken"),
+    ] {
+        let refused = server.publish(who, authorised, Event::CreateRequest, &object).expect_err("it is refused");
+        assert!(refused.contains(code), "{code}: {refused}");
+    }
+    assert_eq!(clusters(), before);
+    assert_eq!(approved(), decided);
+}
+
 #[test]
 fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
     let specs = ["auto-hub", "auto-default", "auto-singleton", "auto-grpc"].map(Spec::node);
@@ -162,6 +275,8 @@ fn agents_join_without_a_person_by_either_token_in_either_mode_and_over_grpc() {
         let count = requests["items"].as_array().map_or(0, |all| all.iter().filter(|one| by_us(one)).count());
         assert_eq!(count, 1, "{name}: {requests:#}");
     }
+
+    a_hostile_agent_over_grpc_gets_nothing(hub_cluster, over_grpc);
 
     // With the same token under a name that nobody allows: it waits.
     let file = hub_cluster.dir().expect("a folder").join("stranger");

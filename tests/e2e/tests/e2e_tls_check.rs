@@ -167,7 +167,7 @@ fn a_healthy_pair_has_no_findings_tells_no_secret_and_nothing_is_written() {
     assert!(canaries.len() > 5, "the clusters hold secrets");
     let identity = "secret/open-cluster-management-agent/hub-kubeconfig-secret";
     let bootstrap = "secret/open-cluster-management-agent/bootstrap-hub-kubeconfig";
-    for output in ["table", "wide", "json", "yaml", "name", "prometheus"] {
+    for output in ["table", "wide", "json", "yaml", "name", "prometheus", "junit", "sarif", "markdown"] {
         let output = format!("--output={output}");
         for flags in [vec![hub_access(hub)], vec![identity.to_owned()], vec![bootstrap.to_owned()]] {
             let said = run(kubectl_ocm("tls-check", managed.kubeconfig()).arg(&output).args(&flags));
@@ -258,6 +258,19 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     with(&[("tls.crt", &stranger), ("tls.key", &strange_key)], "another cluster's", &["OCM4001", "OCM4010"]);
     with(&[("tls.key", &strange_key)], "another key", &["OCM4011"]);
     with(&[("tls.crt", "nothing")], "no certificate", &["OCM4012"]);
+
+    // What the hub has of the cluster's API server.
+    let reported = |authority: Option<&str>| {
+        let config = |pem: &str| json!([{"url": cluster.server(), "caBundle": STANDARD.encode(pem)}]);
+        let patch = json!({"spec": {"managedClusterClientConfigs": authority.map(config)}});
+        kubectl(hub, &["patch", "managedcluster", name, "--type=merge", &format!("--patch={patch}")]);
+    };
+    reported(Some(&other.pem));
+    is("another authority of the cluster", &["OCM4026"]);
+    let own = object(&cluster, &["configmap", "kube-root-ca.crt", "--namespace", AGENTS]);
+    reported(own["data"]["ca.crt"].as_str());
+    is("the cluster's own authority", &[]);
+    reported(None);
     is("after all", &[]);
 }
 
