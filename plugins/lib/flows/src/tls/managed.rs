@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::ListParams;
+use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, secrets};
 use ocm_api::operator::KlusterletMode;
-use ocm_api::Klusterlet;
 use ocm_checks::snapshot::{PolicyRule, Side, Trouble};
 use ocm_checks::tls::{
     Client, Copied, Copy, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Trust, Unseen, Use,
