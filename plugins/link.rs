@@ -1,16 +1,19 @@
 //! The build script of every binary: how its release binary is linked on Linux.
 //!
 //! Release binaries abort when they panic, so nobody ever walks their unwind tables; left in, they are a tenth of each
-//! binary. Linking them away is safe with the linkers that read linker scripts (GNU ld, and LLVM's, which is Rust's
-//! default); with another one the tables stay. Rust's default linker on x86-64, which is LLVM's, also folds functions that
-//! were compiled to the same code, a hundredth of each binary: nothing here compares addresses of functions.
+//! binary. (What policies are compiled to has tables of its own.) Linking them away is safe with the linkers that read linker
+//! scripts (GNU ld, and LLVM's, which is Rust's default); with another one the tables stay. Rust's default linker on x86-64,
+//! which is LLVM's, also folds functions that were compiled to the same code, a hundredth of each binary: nothing here
+//! compares addresses of functions.
 #![expect(clippy::print_stdout, reason = "build scripts tell cargo so")]
 
 use std::env;
 use std::fs;
 use std::path::Path;
 
-const SCRIPT: &str = "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.eh_frame.*) } } INSERT AFTER .rodata;\n";
+const SCRIPT: &str = "SECTIONS { /DISCARD/ : { \
+                      *(.eh_frame) *(.eh_frame.*) *(.gcc_except_table) *(.gcc_except_table.*) \
+                      } } INSERT AFTER .rodata;\n";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=../link.rs");
@@ -24,6 +27,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(&script, SCRIPT)?;
     println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", script.display());
     println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+    // The unwinder that the standard library refers to, from the archive: one shared library less to load at each start,
+    // and to find on a small system. Linkers that follow the order of archives take the shared one as before.
+    if is("CARGO_CFG_TARGET_ENV", "gnu") {
+        println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
+    }
     let is_default =
         env::var_os("RUSTC_LINKER").is_none() && !["linker", "fuse-ld"].iter().any(|word| flags.contains(word));
     if is_default && is("CARGO_CFG_TARGET_ARCH", "x86_64") && is("CARGO_CFG_TARGET_ENV", "gnu") {

@@ -117,6 +117,16 @@ where
         Ok(whole) => whole,
         Err(error) => return usage(&error.format(&mut Whole::<A>::command())),
     };
+    work(name, whole, serve)
+}
+
+/// Does what the command line says. Not inlined: the work is large, and help and versions need no memory for it.
+#[inline(never)]
+fn work<A, F>(name: &'static str, whole: Whole<A>, serve: F) -> ExitCode
+where
+    A: Args,
+    F: AsyncFnOnce(A, Arc<Ui>, Stop) -> Result<Exit, Failure>,
+{
     let ui = Arc::new(Ui::new(&whole.ui));
     if let Some(suite) = std::env::var_os(SUITE).filter(|suite| suite != VERSION) {
         let suite = suite.to_string_lossy();

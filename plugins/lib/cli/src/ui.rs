@@ -35,6 +35,14 @@ pub enum When {
     Never,
 }
 
+/// The one function that progress bars need of C's mathematics. Where the binary has it, no start loads a library for it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "naming a symbol is unsafe; this does what everybody expects of the name")]
+#[unsafe(no_mangle)]
+extern "C" fn pow(base: f64, exponent: f64) -> f64 {
+    libm::pow(base, exponent)
+}
+
 /// How often the line that changes in place is drawn.
 const TICK: Duration = Duration::from_millis(120);
 

@@ -15,7 +15,7 @@ use kube::config::{AuthInfo, ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 use ocm_core::{Failure, Reason};
 use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::bearer;
@@ -144,8 +144,11 @@ impl Plugin {
         if !output.status.success() {
             return Err(self.failure("failed").because(output.status).hint("run it by hand, or log in again"));
         }
-        let read: Result<Credential, _> = serde_saphyr::from_slice(&output.stdout);
-        let status = read.ok().and_then(|credential| credential.status);
+        // As a document first: every type that is read from YAML itself costs each binary tens of kilobytes, for errors
+        // that name the place, which nobody is shown here.
+        let read: Option<Value> = serde_saphyr::from_slice(&output.stdout).ok();
+        let read: Option<Credential> = read.and_then(|document| serde_json::from_value(document).ok());
+        let status = read.and_then(|credential| credential.status);
         let is_complete = |status: &Status| {
             status.token.as_ref().is_some_and(|token| !token.is_empty())
                 || (status.client_certificate_data.is_some() && status.client_key_data.is_some())
