@@ -13,6 +13,9 @@ use crate::registry::tls as checks;
 use crate::snapshot::Side;
 use crate::text::head;
 
+/// How many authorities of one list are named.
+const SHOWN: usize = 10;
+
 /// What is wrong with copies, and between them.
 pub(super) fn judge(copies: &[Copy], now: Timestamp) -> Vec<Finding> {
     let of = |what: Copied| copies.iter().filter(move |copy| copy.what == what);
@@ -137,12 +140,13 @@ fn foreign(reported: &Copy, own: &Copy) -> Option<Finding> {
     }
     let name = reported.cluster.as_deref().unwrap_or_default();
     let words = format!("the hub has no authority of the API server of {name}, but others");
-    let listed = |copy: &Copy, without: &BTreeSet<&[u8]>| missing(&copy.authorities, without);
-    let found = listed(reported, &real)
-        .iter()
-        .fold(Finding::warning(words), |found, line| found.seen(format!("{}: {line}", reported.place)));
-    let found = listed(own, &known).iter().fold(found, |found, line| found.seen(format!("{}: {line}", own.place)));
-    let address = reported.server.as_deref().unwrap_or("the address there");
+    // What an agent reports may be of any length.
+    let listed = |found: Finding, copy: &Copy, without: &BTreeSet<&[u8]>| {
+        let lines = missing(&copy.authorities, without);
+        lines.iter().take(SHOWN).fold(found, |found, line| found.seen(format!("{}: {line}", copy.place)))
+    };
+    let found = listed(listed(Finding::warning(words), reported, &real), own, &known);
+    let address = head(reported.server.as_deref().unwrap_or("the address there"), 200);
     let found = found
         .advise(format!("if a load balancer answers at {address} with a certificate of its own, suppress this"))
         .run(Side::Hub, "kubectl edit managedcluster {}", &[name]);

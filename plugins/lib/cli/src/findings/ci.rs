@@ -96,8 +96,8 @@ pub fn sarif(outcome: &Outcome<'_>) -> Value {
         })
     };
     let result = |finding: &Finding| {
-        let place = |object: &dyn std::fmt::Display| json!({ "fullyQualifiedName": clean(&object.to_string()), "kind": "resource" });
-        let places: Vec<Value> = finding.objects.iter().map(|object| place(object)).collect();
+        let names = finding.objects.iter().map(|object| clean(&object.to_string()));
+        let places: Vec<Value> = names.map(|name| json!({ "fullyQualifiedName": name, "kind": "resource" })).collect();
         json!({
             "ruleId": finding.id, "level": severity(finding.severity),
             "message": { "text": clean(&match &finding.cluster {
