@@ -1,6 +1,6 @@
 //! `cargo verify`: everything that must hold, in the order in which it is cheapest to find out that it does not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,8 +43,8 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
     if programs.is_empty() {
         println!("\nThe build is broken, so nothing else can be told.");
     } else {
-        report.tests("layers, contracts, documents", &[Lanes::one(contracts)]);
-        report.tests("tests without clusters", &[Lanes::one(others)]);
+        report.tests("layers, contracts, documents", Lanes::one(contracts));
+        report.tests("tests without clusters", Lanes::one(others));
         report.step("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
         report.documentation();
     }
@@ -57,9 +57,9 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         report.deny();
         if !programs.is_empty() {
             let count = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
-            let (waiting, busy) =
-                with_clusters.into_iter().partition(|program| WAITING.contains(&program.target.as_str()));
-            report.tests("tests on real clusters", &[Lanes { programs: busy, count }, Lanes::one(waiting)]);
+            let mut in_turn = with_clusters;
+            in_turn.sort_by_key(|program| WAITING.contains(&program.target.as_str()));
+            report.tests("tests on real clusters", Lanes { programs: in_turn.into(), first: count, last: 1 });
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
     }
@@ -77,7 +77,8 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 /// How many processors the clusters of one program keep busy.
 const PROCESSORS: usize = 2;
-/// Programs that wait most of their time, for certificates that end or agents that look again: they have a lane of their own.
+/// Programs that wait most of their time, for certificates that end or agents that look again: the lane that begins at the
+/// end takes them first. It goes on with the others, for no program keeps the processors busy all the time.
 const WAITING: [&str; 2] = ["test e2e_expiry", "test e2e_troubleshoot"];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
@@ -104,16 +105,19 @@ impl Program {
     }
 }
 
-/// Programs that wait for each other in so many lanes.
+/// Programs, and how many lanes take them: each the next one as soon as its own has ended.
 struct Lanes<'a> {
-    programs: Vec<&'a Program>,
-    count: usize,
+    programs: VecDeque<&'a Program>,
+    /// Lanes that take the first one.
+    first: usize,
+    /// Lanes that take the last one.
+    last: usize,
 }
 
 impl<'a> Lanes<'a> {
     /// One program after the other.
-    const fn one(programs: Vec<&'a Program>) -> Self {
-        Self { programs, count: 1 }
+    fn one(programs: Vec<&'a Program>) -> Self {
+        Self { programs: programs.into(), first: 1, last: 0 }
     }
 }
 
@@ -148,18 +152,18 @@ impl Report {
     }
 
     /// Runs programs of tests, all lanes at once, and shows what each says when it has ended.
-    fn tests(&mut self, name: &str, all: &[Lanes<'_>]) {
-        let programs = all.iter().flat_map(|lanes| &lanes.programs);
-        let packages: BTreeSet<&str> = programs.map(|program| program.package.as_str()).collect();
+    fn tests(&mut self, name: &str, lanes: Lanes<'_>) {
+        let packages: BTreeSet<&str> = lanes.programs.iter().map(|program| program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
-            let queues: Vec<_> = all.iter().map(|lanes| (Mutex::new(lanes.programs.iter()), lanes.count)).collect();
+            let ends = [(VecDeque::pop_front as fn(&mut _) -> _, lanes.first), (VecDeque::pop_back, lanes.last)];
+            let queue = &Mutex::new(lanes.programs);
             thread::scope(|scope| {
                 let (ended, results) = mpsc::channel();
-                for queue in queues.iter().flat_map(|(queue, count)| std::iter::repeat_n(queue, *count)) {
+                for take in ends.into_iter().flat_map(|(take, count)| std::iter::repeat_n(take, count)) {
                     let ended = ended.clone();
                     scope.spawn(move || {
-                        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        let next = || take(&mut queue.lock().unwrap_or_else(PoisonError::into_inner));
                         while let Some(program) = next() {
                             // Whoever waits sees for whom.
                             println!("\n... {}: {}", program.package, program.target);
