@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::accept_support::Hub;
 use crate::roles::user_with;
-use crate::webhook_support::{add_ons, apply, policy, prepare};
+use crate::webhook_support::{add_ons, apply, compiled, policy, prepare};
 
 /// How long it may take to be ready.
 const READY: Duration = Duration::from_secs(60);
@@ -72,12 +72,12 @@ pub struct Controller {
 impl Controller {
     /// Starts it with the documented rights, and waits until it is ready.
     pub fn start(hub: &Hub) -> Self {
-        Self::start_as(&hub.cluster, &user_with(&hub.cluster, "controller", &["policy-controller.yaml"]))
+        Self::start_as(&user_with(&hub.cluster, "controller", &["policy-controller.yaml"]))
     }
 
     /// Starts it as the user of a kubeconfig.
-    pub fn start_as(hub: &Cluster, kubeconfig: &Path) -> Self {
-        let controller = Self::spawn(hub, kubeconfig);
+    pub fn start_as(kubeconfig: &Path) -> Self {
+        let controller = Self::spawn(kubeconfig);
         let begun = Instant::now();
         while !controller.get("/readyz").starts_with("HTTP/1.1 200") {
             assert!(begun.elapsed() < READY, "it is not ready: {}", controller.get("/readyz"));
@@ -87,11 +87,11 @@ impl Controller {
     }
 
     /// Starts it.
-    pub fn spawn(hub: &Cluster, kubeconfig: &Path) -> Self {
+    pub fn spawn(kubeconfig: &Path) -> Self {
         let health = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
         command.args(["controller", "--health-listen", &health, "--kubeconfig"]).arg(kubeconfig);
-        command.arg("--cache-dir").arg(hub.dir().unwrap().join("cache"));
+        command.arg("--cache-dir").arg(compiled());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));

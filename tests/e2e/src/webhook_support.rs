@@ -27,6 +27,12 @@ const ADDONS: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_ma
 /// How long the webhook may take to be ready.
 const READY: Duration = Duration::from_secs(60);
 
+/// The folder in which all clusters' servers keep what they have compiled: a module is compiled once with its settings.
+#[must_use]
+pub fn compiled() -> PathBuf {
+    cli_tests::binary("ocm-policy-webhook").with_file_name("compiled-policies")
+}
+
 /// The webhook, which ends with this.
 pub struct Webhook {
     child: Child,
@@ -106,7 +112,7 @@ impl Webhook {
         let mut command = Command::new(cli_tests::binary("ocm-policy-webhook"));
         command.args(["webhook", "--listen", &address, "--health-listen", &health]).arg("--tls-cert-file");
         command.arg(folder.join("tls.crt")).arg("--tls-private-key-file").arg(folder.join("tls.key"));
-        command.arg("--cache-dir").arg(hub.dir().unwrap().join("webhook-cache")).arg("--kubeconfig");
+        command.arg("--cache-dir").arg(compiled()).arg("--kubeconfig");
         command.arg(&kubeconfig);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

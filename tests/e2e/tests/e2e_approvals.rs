@@ -227,7 +227,7 @@ fn another_key_is_judged_anew_and_approvals_count_for_whoever_asked() {
     let bob = person(&hub, "bob", &["admins"], &["approve"]);
     let former = [hub.join("again"), hub.join("other")];
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
-    let mut controller = Controller::start_as(&hub.cluster, &user);
+    let mut controller = Controller::start_as(&user);
     for name in ["again", "other"] {
         approved(&hub, &ann, &of(&hub, name, "ann"));
         says(&hub, name, "1 of 2 approvals");
@@ -250,7 +250,7 @@ fn another_key_is_judged_anew_and_approvals_count_for_whoever_asked() {
     }
     std::thread::sleep(Duration::from_secs(2));
     assert!(hub.accepted().is_empty() && hub.approved().is_empty());
-    let _controller = Controller::start_as(&hub.cluster, &user);
+    let _controller = Controller::start_as(&user);
     until("again is accepted", || hub.accepts("again"));
     says(&hub, "other", "0 of 2 approvals");
     assert_eq!(hub.approved(), [requests[0].clone()].into());
@@ -272,7 +272,7 @@ fn without_a_right_that_approvals_need_nobody_is_let_in() {
         approved(&hub, kubeconfig, &of(&hub, "c1", name));
     }
     for (kubeconfig, missing) in &users {
-        let mut controller = Controller::spawn(&hub.cluster, kubeconfig);
+        let mut controller = Controller::spawn(kubeconfig);
         until(&format!("it says that it lacks {missing:?}"), || {
             let said = controller.says.lock().expect("nobody failed").clone();
             format!("{said}{}", controller.get("/readyz")).contains(&missing[0])

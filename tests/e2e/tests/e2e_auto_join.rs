@@ -44,7 +44,7 @@ fn hub(hub: &Cluster) -> (Webhook, Controller) {
     policy(hub, "approves", approves);
     let webhook = Webhook::start(hub, &[]);
     webhook.configure_and_wait(hub);
-    let controller = Controller::start_as(hub, &user_with(hub, "controller", &["policy-controller.yaml"]));
+    let controller = Controller::start_as(&user_with(hub, "controller", &["policy-controller.yaml"]));
     (webhook, controller)
 }
 

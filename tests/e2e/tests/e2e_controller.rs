@@ -159,8 +159,7 @@ fn a_name_is_not_given_to_another_while_its_certificates_are_valid() {
     hub.cluster.kubectl(&["delete", "csr", &request]).expect("it is deleted");
     until("it is a tombstone", || registration(&hub, "c1")["removedAt"].is_string());
     controller.terminate();
-    let _controller =
-        Controller::start_as(&hub.cluster, &hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
+    let _controller = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
     let again = hub.join("c1");
     until("it waits", || waits_for(&hub, "c1").ends_with("(NameUsedBefore)"));
     is_idle(&hub, "c2");
@@ -208,13 +207,13 @@ fn wherever_it_is_cut_off_the_next_one_comes_to_the_same_end() {
         let name = format!("c{writes}");
         let request = hub.join(&name);
         let proxy = FailingProxy::start(&hub.cluster, &user, writes);
-        let mut first = Controller::spawn(&hub.cluster, &proxy.kubeconfig);
+        let mut first = Controller::spawn(&proxy.kubeconfig);
         until(&format!("write {writes} is the last one"), || proxy.failed());
         first.kill();
         // Nobody gives back the lease of whom the kernel ended.
         let lease = ["delete", "lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];
         hub.cluster.kubectl(&lease).expect("it is deleted");
-        let mut next = Controller::start_as(&hub.cluster, &user);
+        let mut next = Controller::start_as(&user);
         until(&format!("{name} is accepted"), || hub.accepts(&name) && hub.is("Approved", &request));
         until("the result is written", || {
             let status = registration(&hub, &name);
@@ -241,7 +240,7 @@ fn what_the_hub_did_and_did_not_confirm_happens_once() {
         let name = format!("c{writes}");
         let request = hub.join(&name);
         let proxy = FailingProxy::timing_out(&hub.cluster, &user, writes);
-        let mut controller = Controller::spawn(&hub.cluster, &proxy.kubeconfig);
+        let mut controller = Controller::spawn(&proxy.kubeconfig);
         until(&format!("write {writes} is not confirmed"), || proxy.failed());
         // The same controller goes on.
         until(&format!("{name} is accepted"), || hub.accepts(&name) && hub.is("Approved", &request));
@@ -261,7 +260,7 @@ fn of_two_controllers_one_acts_and_one_that_was_asleep_writes_nothing() {
     let hub = hub("controller-two", true);
     let mut first = Controller::start(&hub);
     until("the first one leads", || first.leads());
-    let second = Controller::start_as(&hub.cluster, &hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
+    let second = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
     hub.join("c1");
     until("c1 is accepted", || hub.accepts("c1"));
     assert!(first.leads() && !second.leads());
@@ -308,7 +307,7 @@ fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks(
         joined += 1;
         let name = format!("c{index}");
         hub.join(&name);
-        let mut controller = Controller::spawn(&hub.cluster, kubeconfig);
+        let mut controller = Controller::spawn(kubeconfig);
         let names_it = || {
             let said = controller.says.lock().expect("nobody failed").clone();
             let log = json!(*controller.log.lock().expect("nobody failed"));

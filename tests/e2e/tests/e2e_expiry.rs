@@ -249,7 +249,7 @@ fn wherever_a_withdrawal_is_cut_off_it_happens_once() {
     let mut ends = Vec::new();
     for (case, is_killed) in (1..=6).flat_map(|writes| [(writes, true), (writes, false)]) {
         let name = format!("c{case}-{is_killed}");
-        let mut first = Controller::start_as(&hub.cluster, &user);
+        let mut first = Controller::start_as(&user);
         hub.join(&name);
         until(&format!("{name} is accepted"), || hub.accepts(&name) && registration(&hub, &name)["intent"].is_null());
         assert_eq!(first.terminate(), Some(0));
@@ -258,7 +258,7 @@ fn wherever_a_withdrawal_is_cut_off_it_happens_once() {
             true => FailingProxy::start(&hub.cluster, &user, case),
             false => FailingProxy::timing_out(&hub.cluster, &user, case),
         };
-        let mut cut_off = Controller::spawn(&hub.cluster, &proxy.kubeconfig);
+        let mut cut_off = Controller::spawn(&proxy.kubeconfig);
         until(&format!("write {case} is the last one"), || proxy.failed());
         let mut next = None;
         if is_killed {
@@ -266,7 +266,7 @@ fn wherever_a_withdrawal_is_cut_off_it_happens_once() {
             // Nobody gives back the lease of whom the kernel ended.
             let lease = ["delete", "lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];
             hub.cluster.kubectl(&lease).expect("it is deleted");
-            next = Some(Controller::start_as(&hub.cluster, &user));
+            next = Some(Controller::start_as(&user));
         }
         until(&format!("{name} has ended"), || registration(&hub, &name)["expired"].is_object());
         // Created, accepted, withdrawn: its specification was written three times.
@@ -310,7 +310,7 @@ fn a_hub_that_accepts_clusters_by_itself_does_not_give_again_what_has_ended() {
     policy(&hub, LIMITS, limits("a-minute", &["accept"]));
     let webhook = Webhook::start(&hub, &["--with-controller"]);
     webhook.configure_and_wait(&hub);
-    let _controller = Controller::start_as(&hub, &user_with(&hub, "controller", &["policy-controller.yaml"]));
+    let _controller = Controller::start_as(&user_with(&hub, "controller", &["policy-controller.yaml"]));
     apply(&hub, "c1", &json!(managed_cluster("c1")));
     let cluster = || object(&hub, &["managedcluster", "c1"]);
     let accepted = || cluster()["spec"]["hubAcceptsClient"] == true;

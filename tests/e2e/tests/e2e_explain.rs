@@ -131,8 +131,7 @@ fn a_cluster_is_explained_from_its_first_word_to_its_tombstone() {
     assert_eq!(opinion(&now(), "inventory")["doubts"], json!(["Gone"]), "{:#}", now());
 
     // Let in.
-    let _controller =
-        Controller::start_as(&hub.cluster, &hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
+    let _controller = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
     until("c1 is accepted", || now().to_string(), || hub.accepts("c1") && now()["finding"] == "LetIn");
     let said = explain(viewer, &["c1"]);
     assert!(said.stdout.starts_with(&format!("c1 was let in by policy {APPROVES} at 20")), "{said:?}");

@@ -238,7 +238,7 @@ fn a_cluster_that_is_held_is_not_accepted_by_the_hub() {
     policy(hub, "name-claim", json!({"module": {"builtin": "name-claim"}}));
     policy(hub, "inventory", json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}}));
     webhook.configure_and_wait(hub);
-    let mut controller = Controller::start_as(hub, &controller);
+    let mut controller = Controller::start_as(&controller);
 
     let annotation = |name: &str| {
         let cluster = object(hub, &["managedcluster", name]);

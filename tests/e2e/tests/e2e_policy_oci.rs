@@ -128,7 +128,7 @@ fn modules_of_every_contract_come_from_a_registry_and_stay_in_force_without_it()
     let webhook = Webhook::start(&hub.cluster, &[]);
     webhook.configure(&hub.cluster);
     let rights = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
-    let controller = Controller::start_as(&hub.cluster, &rights);
+    let controller = Controller::start_as(&rights);
     for (name, image, settings, kind) in [
         ("ours", &ours, &patterns, "component"),
         ("other", &other, &patterns, "component"),
@@ -163,7 +163,7 @@ fn modules_of_every_contract_come_from_a_registry_and_stay_in_force_without_it()
     webhook.configure(&hub.cluster);
     refuses(&hub, "test-2", &[all]);
     takes(&hub, "prod-2");
-    let controller = Controller::start_as(&hub.cluster, &rights);
+    let controller = Controller::start_as(&rights);
     policy(&hub.cluster, "again", json!({"module": {"oci": {"image": ours}}, "settings": patterns}));
     becomes(&hub, "again", LOADED);
     assert!(!controller.says.lock().expect("nobody failed").contains("is not on the hub"), "nothing was fetched");
@@ -171,7 +171,7 @@ fn modules_of_every_contract_come_from_a_registry_and_stay_in_force_without_it()
     // What nobody wants is deleted, and what somebody else deletes cannot be fetched again without a registry.
     hub.cluster.kubectl(&["delete", "hpol", "rego", "file"]).expect("they are deleted");
     until_within(
-        Duration::from_secs(60),
+        Duration::from_secs(150),
         "two modules are kept",
         || kept(&hub).join(" "),
         || kept(&hub).iter().filter(|name| name.ends_with("-0")).count() == 2,

@@ -184,7 +184,7 @@ fn without_any_rule_for_it_it_says_what_it_cannot_tell() {
     let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
     let mut tried = 0;
     for (kubeconfig, rule) in users.iter().filter(|(_, rule)| tells_of_policies(rule)) {
-        let mut controller = Controller::start_as(&hub.cluster, kubeconfig);
+        let mut controller = Controller::start_as(kubeconfig);
         let said = || controller.says.lock().expect("nobody failed").clone();
         let word = resources(rule)[0].split('/').next().unwrap_or_default().to_owned();
         until_within(SOON, &format!("it names {word}"), said, || {

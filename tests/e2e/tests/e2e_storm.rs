@@ -35,9 +35,9 @@ fn once_each(hub: &Hub, expected: &LetIn, unheard: usize) {
 fn of_two_hundred_every_right_one_is_let_in_once_and_no_hostile_one() {
     let (hub, webhook) = hub(&Spec::api("storm").audited(true));
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
-    let mut first = Controller::start_as(&hub.cluster, &user);
+    let mut first = Controller::start_as(&user);
     until("the first one leads", || first.leads());
-    let second = Controller::start_as(&hub.cluster, &user);
+    let second = Controller::start_as(&user);
 
     let fleet = hub.fleet(AT_ONCE);
     let plan = Plan { prefix: "c".to_owned(), clusters: 180, hostile: 20, reports: true, seed: 1 };

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::artifact::Header;
 use crate::deadline::Deadline;
-use crate::policy::{Answered, Policy};
+use crate::policy::{Answered, NotAsked, Policy};
 use crate::question::Question;
 use crate::registry::{Registry, Slot};
 
@@ -49,7 +49,7 @@ pub struct Final {
     question: Question,
     slots: Arc<BTreeMap<String, Slot>>,
     asked: Vec<Evaluated>,
-    not_asked: Vec<String>,
+    not_asked: Vec<(String, NotAsked)>,
 }
 
 /// What came of asking the policy of one place.
@@ -171,7 +171,7 @@ pub fn wanted_edits(
     let mut edits = Vec::new();
     for (place, policy) in chosen {
         // Where that cannot be told, it says why when it is asked.
-        if policy.applies(&question, deadline) != Ok(true) {
+        if policy.not_asked(&question, deadline) != Ok(None) {
             continue;
         }
         give_evidence(&mut question, place, policy, evidence, deadline);
@@ -194,9 +194,9 @@ pub fn evaluate_question(
     let (mut chosen, mut not_asked) = (Vec::with_capacity(slots.len()), Vec::new());
     for (place, slot) in slots.iter() {
         let policy = slot.chosen(place, question.request()).map_err(PolicyError::clone);
-        match policy.and_then(|policy| Ok((policy.applies(&question, deadline)?, policy))) {
-            Ok((false, _)) => not_asked.push(place.clone()),
-            Ok((true, policy)) => chosen.push((place, slot, Ok(policy))),
+        match policy.and_then(|policy| Ok((policy.not_asked(&question, deadline)?, policy))) {
+            Ok((Some(why), _)) => not_asked.push((place.clone(), why)),
+            Ok((None, policy)) => chosen.push((place, slot, Ok(policy))),
             Err(error) => chosen.push((place, slot, Err(error))),
         }
     }
@@ -277,8 +277,8 @@ impl Final {
         &self.asked
     }
 
-    /// Places whose policies do not judge such requests.
-    pub fn not_asked(&self) -> &[String] {
+    /// Places whose policies were not asked, and why.
+    pub fn not_asked(&self) -> &[(String, NotAsked)] {
         &self.not_asked
     }
 
@@ -312,8 +312,8 @@ impl Final {
         let compared = self.slots.iter().filter_map(|(place, slot)| {
             let (Ok(active), Some((candidate, _))) = (&slot.active, &slot.candidate) else { return None };
             // Where that cannot be told, neither says anything.
-            let asked = [active, candidate].map(|policy| policy.applies(&self.question, deadline));
-            let [active_asked, candidate_asked] = asked.map(Result::ok);
+            let asked = [active, candidate].map(|policy| policy.not_asked(&self.question, deadline));
+            let [active_asked, candidate_asked] = asked.map(|why| why.ok().map(|why| why.is_none()));
             let (active_asked, candidate_asked) = (active_asked?, candidate_asked?);
             if !active_asked && !candidate_asked {
                 return None;

@@ -44,6 +44,6 @@ pub use evaluate::{
 pub use limits::{Ceiling, Limits};
 pub use module::{Inspection, Kind, Shape, ShapeLimits, annotate, componentize, inspect};
 pub use ocm_policy_rules::{Outcome, PolicyError};
-pub use policy::{Answered, Asked, Policy};
+pub use policy::{Answered, Asked, NotAsked, Policy};
 pub use question::Question;
 pub use registry::{Installation, Operations, Registry, Slot};

@@ -59,6 +59,25 @@ impl From<Scope> for Asked {
     }
 }
 
+/// Why a policy is not asked about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAsked {
+    /// Its module does not judge such requests, or its administrator has it asked about others.
+    OtherRequests,
+    /// Conditions of its administrator that are false, each as a clause that names it.
+    Conditions(Vec<String>),
+}
+
+impl NotAsked {
+    /// The conditions that are false.
+    pub fn unmet(&self) -> &[String] {
+        match self {
+            Self::OtherRequests => &[],
+            Self::Conditions(unmet) => unmet,
+        }
+    }
+}
+
 /// One handle of a policy, in a line of the caches of its own.
 #[repr(align(128))]
 struct Held(Arc<Loaded>);
@@ -261,27 +280,29 @@ impl Policy {
         self.judges(request.operation) && self.loaded.asked.scope.covers(request)
     }
 
-    /// Whether it is asked, conditions included. One that is false outweighs others that cannot be evaluated.
+    /// Why it is not asked, conditions included; none: it is. One that is false outweighs others that cannot be evaluated.
     ///
     /// # Errors
     /// When none is false and one cannot be evaluated, or not before the deadline: the policy answers with that.
-    pub fn applies(&self, question: &Question, deadline: &Deadline) -> Result<bool, PolicyError> {
+    pub fn not_asked(&self, question: &Question, deadline: &Deadline) -> Result<Option<NotAsked>, PolicyError> {
         if !self.is_asked(question.request()) {
-            return Ok(false);
+            return Ok(Some(NotAsked::OtherRequests));
         }
-        let Some(conditions) = &self.loaded.asked.conditions else { return Ok(true) };
+        let Some(conditions) = &self.loaded.asked.conditions else { return Ok(None) };
         let decision = match &conditions.decide_before(question, deadline).outcome.result {
             Ok(decision) => decision.clone(),
             Err(error @ (PolicyError::DeadlineExceeded | PolicyError::Overloaded(_))) => return Err(error.clone()),
             Err(error) => return Err(PolicyError::Condition(error.to_string())),
         };
         if decision.verdict == Verdict::Allow {
-            return Ok(true);
+            return Ok(None);
         }
-        if decision.reasons.iter().any(|reason| reason.code == CONDITION_FALSE) {
-            return Ok(false);
+        let (unmet, failed): (Vec<_>, Vec<_>) =
+            decision.reasons.into_iter().partition(|reason| reason.code == CONDITION_FALSE);
+        if !unmet.is_empty() {
+            return Ok(Some(NotAsked::Conditions(unmet.into_iter().map(|reason| reason.message).collect())));
         }
-        let why = decision.reasons.into_iter().next().map(|reason| reason.message);
+        let why = failed.into_iter().next().map(|reason| reason.message);
         Err(PolicyError::Condition(why.unwrap_or_default()))
     }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ocm_policy_abi::{EditGrant, Query, Request, Resource, Row, Table, Verdict};
 use ocm_policy_engine::{
-    Ceiling, Comparison, Deadline, Engine, EvidenceReader, NoEvidence, Operations, Policy, PolicyError, Registry,
-    compile_here, evaluate, wanted_edits,
+    Ceiling, Comparison, Deadline, Engine, EvidenceReader, NoEvidence, NotAsked, Operations, Policy, PolicyError,
+    Registry, compile_here, evaluate, wanted_edits,
 };
 use ocm_policy_rules::{Answer, Enforcement, Mode, Scope};
 use serde_json::json;
@@ -183,5 +183,6 @@ fn nobody_asked_is_no_opinion_and_records_hold_what_was_given() {
     let mut deletion = request("c");
     deletion.operation = ocm_policy_abi::Operation::Delete;
     let answer = evaluate(&registry, deletion, &NoEvidence, &Deadline::NONE);
-    assert_eq!((answer.not_asked(), answer.answer.verdict), (&["p".to_owned()][..], Answer::NoOpinion));
+    assert_eq!(answer.not_asked(), [("p".to_owned(), NotAsked::OtherRequests)]);
+    assert_eq!(answer.answer.verdict, Answer::NoOpinion);
 }

@@ -46,7 +46,7 @@ impl Scope {
     /// The settings with which [`CONDITIONS`] tells whether the conditions are met; none: there are none.
     pub fn conditions(&self) -> Option<String> {
         let all = Operation::ALL.map(Operation::word);
-        let rule = |condition: &MatchCondition| json!({"name": condition.name, "expression": condition.expression, "operations": all});
+        let rule = |MatchCondition { name, expression }: &MatchCondition| json!({"name": name, "expression": expression, "operations": all, "message": format!("{name} is false")});
         let rules: Vec<_> = self.conditions.iter().map(rule).collect();
         (!rules.is_empty()).then(|| json!({ "rules": rules }).to_string())
     }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Failure> {
     let mut lines = String::new();
     for asked in &asked {
         let answer = policies.evaluate(asked).map_err(|error| requests::wrong(&asked.source, error))?;
-        for place in answer.not_asked() {
+        for (place, _) in answer.not_asked() {
             ui.tell(Event::note(format!(
                 "{place} has no opinion about {} and was not asked",
                 asked.request.operation.word()

@@ -408,8 +408,9 @@ impl Hypothesis<'_> {
             let mode = mode(one.enforcement().mode);
             table.row([one.place(), self.from(one.place()), mode, ask::word(&outcome.result), &reasons]);
         }
-        for place in self.answer.not_asked() {
-            table.row([place.as_str(), self.from(place), NONE, "not asked", NONE]);
+        for (place, why) in self.answer.not_asked() {
+            let because = if why.unmet().is_empty() { NONE.to_owned() } else { clean(&why.unmet().join("; ")) };
+            table.row([place.as_str(), self.from(place), NONE, "not asked", &because]);
         }
         text + "\n" + &table.render()
     }
@@ -447,7 +448,9 @@ impl Hypothesis<'_> {
             "letInBy": self.lets_in(),
             "why": why(&self.answer.answer),
             "policies": said,
-            "notAsked": self.answer.not_asked(),
+            "notAsked": self.answer.not_asked().iter().map(
+                |(place, why)| json!({"policy": place, "unmetConditions": why.unmet()})
+            ).collect::<Vec<_>>(),
             "today": self.today.map(|today| json!({"verdict": today.verdict, "waitingFor": today.waiting_for})),
         })
     }

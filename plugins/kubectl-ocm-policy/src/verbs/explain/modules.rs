@@ -76,7 +76,7 @@ fn shown(asked: &Asked, answer: &Final, policies: &Policies, wide: bool) -> Stri
             &one.micros().to_string(),
         ]);
     }
-    for place in answer.not_asked() {
+    for (place, _) in answer.not_asked() {
         table.row([place, policies.version(place), "not asked", "-", "-", "-", "-"]);
     }
     let mut text = format!("{} ({})\n{}", clean(&asked.source), clean(&asked.about()), table.render());
@@ -122,11 +122,9 @@ fn whole(asked: &Asked, answer: &Final, policies: &Policies) -> Value {
             shown
         })
         .collect();
-    said.extend(
-        answer.not_asked().iter().map(
-            |place| json!({"policy": {"name": place, "version": policies.version(place)}, "verdict": "not-asked"}),
-        ),
-    );
+    said.extend(answer.not_asked().iter().map(
+        |(place, _)| json!({"policy": {"name": place, "version": policies.version(place)}, "verdict": "not-asked"}),
+    ));
     json!({
         "source": asked.source,
         "operation": asked.request.operation,
