@@ -221,6 +221,16 @@ fn what_would_be_decided_is_told_and_nothing_is_changed() {
     let said = explain("test-1", &audited, &[]);
     says(&said, "test-1 would be let in by approves\n");
     assert_eq!(row(&said, "names")[2..5], ["Audit", "deny", "NamePattern"], "{said:?}");
+    // Whoever is not asked does not object, and the condition that is false is named.
+    let by_eva = json!({"name": "by-eva", "expression": r#"request.requester.username == "eva""#});
+    let unmet = written("unmet.json", json!([names(json!(["prod-*"]), json!({"match": {"conditions": [by_eva]}}))]));
+    let said = explain("test-1", &unmet, &[]);
+    says(&said, "test-1 would be let in by approves\n");
+    says(&said, "not asked  by-eva is false\n");
+    let told: Value = serde_json::from_str(&explain("test-1", &unmet, &["-o", "json"]).stdout).expect("JSON");
+    let names_of = |one: &&Value| one["policy"] == "names";
+    let not_asked = told["notAsked"].as_array().and_then(|all| all.iter().find(names_of)).expect("it is listed");
+    assert_eq!(not_asked["unmetConditions"], json!(["by-eva is false"]), "{told:#}");
     // What cannot be loaded closes its place, as on the hub.
     let broken = written("broken.json", json!([names(json!(7), json!({}))]));
     says(&explain("test-1", &broken, &[]), "test-1 would wait: names would give no usable answer\n");
