@@ -226,7 +226,7 @@ fn what_would_be_decided_is_told_and_nothing_is_changed() {
     let unmet = written("unmet.json", json!([names(json!(["prod-*"]), json!({"match": {"conditions": [by_eva]}}))]));
     let said = explain("test-1", &unmet, &[]);
     says(&said, "test-1 would be let in by approves\n");
-    says(&said, "not asked  by-eva is false\n");
+    says(&said, "not asked   by-eva is false\n");
     let told: Value = serde_json::from_str(&explain("test-1", &unmet, &["-o", "json"]).stdout).expect("JSON");
     let names_of = |one: &&Value| one["policy"] == "names";
     let not_asked = told["notAsked"].as_array().and_then(|all| all.iter().find(names_of)).expect("it is listed");
