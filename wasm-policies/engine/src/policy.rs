@@ -64,12 +64,12 @@ impl From<Scope> for Asked {
 pub enum NotAsked {
     /// Its module does not judge such requests, or its administrator has it asked about others.
     OtherRequests,
-    /// Conditions of its administrator that are false, each as a clause that names it.
+    /// The names of conditions of its administrator that are false.
     Conditions(Vec<String>),
 }
 
 impl NotAsked {
-    /// The conditions that are false.
+    /// The names of the conditions that are false.
     pub fn unmet(&self) -> &[String] {
         match self {
             Self::OtherRequests => &[],

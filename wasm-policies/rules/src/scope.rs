@@ -43,10 +43,11 @@ impl From<&HubPolicySpec> for Scope {
 }
 
 impl Scope {
-    /// The settings with which [`CONDITIONS`] tells whether the conditions are met; none: there are none.
+    /// The settings with which [`CONDITIONS`] tells whether the conditions are met, and by their names which are false; none:
+    /// there are none.
     pub fn conditions(&self) -> Option<String> {
         let all = Operation::ALL.map(Operation::word);
-        let rule = |MatchCondition { name, expression }: &MatchCondition| json!({"name": name, "expression": expression, "operations": all, "message": format!("{name} is false")});
+        let rule = |MatchCondition { name, expression }: &MatchCondition| json!({"name": name, "expression": expression, "operations": all, "message": name});
         let rules: Vec<_> = self.conditions.iter().map(rule).collect();
         (!rules.is_empty()).then(|| json!({ "rules": rules }).to_string())
     }

@@ -409,7 +409,8 @@ impl Hypothesis<'_> {
             table.row([one.place(), self.from(one.place()), mode, ask::word(&outcome.result), &reasons]);
         }
         for (place, why) in self.answer.not_asked() {
-            let because = if why.unmet().is_empty() { NONE.to_owned() } else { clean(&why.unmet().join("; ")) };
+            let unmet: Vec<String> = why.unmet().iter().map(|name| format!("{name} is false")).collect();
+            let because = if unmet.is_empty() { NONE.to_owned() } else { clean(&unmet.join("; ")) };
             table.row([place.as_str(), self.from(place), NONE, "not asked", &because]);
         }
         text + "\n" + &table.render()
