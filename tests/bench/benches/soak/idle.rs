@@ -22,7 +22,7 @@ pub(crate) fn measure(table: &mut Table) -> Loop {
     let (hub, _webhook) = storm_support::hub(&Spec::api("soak"));
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     let fleet = hub.fleet(1);
-    let mut controller = leading(&hub, &user);
+    let mut controller = leading(&user);
     let mut waited: Vec<Duration> = (0..ALONE)
         .map(|number| {
             let report = fleet.storm(&joining(&format!("alone{number}-"), 1)).end(Duration::from_secs(30));

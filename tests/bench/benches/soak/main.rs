@@ -16,7 +16,6 @@ mod table;
 use std::path::Path;
 use std::time::Duration;
 
-use e2e_tests::accept_support::Hub;
 use e2e_tests::controller_support::Controller;
 use e2e_tests::until_within;
 use fleet_sim::Plan;
@@ -53,8 +52,8 @@ fn joining(prefix: &str, clusters: usize) -> Plan {
 }
 
 /// A controller that acts.
-fn leading(hub: &Hub, user: &Path) -> Controller {
-    let controller = Controller::start_as(&hub.cluster, user);
+fn leading(user: &Path) -> Controller {
+    let controller = Controller::start_as(user);
     until_within(Duration::from_secs(30), "it leads", String::new, || controller.leads());
     controller
 }

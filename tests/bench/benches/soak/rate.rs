@@ -160,12 +160,12 @@ fn controller(count: usize) -> [f64; 2] {
     let (hub, _webhook) = storm_support::hub(&Spec::api("soak-rate"));
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
     // Policies are compiled once: the next controller finds them in the cache.
-    assert_eq!(crate::leading(&hub, &user).terminate(), Some(0));
+    assert_eq!(crate::leading(&user).terminate(), Some(0));
     let fleet = hub.fleet(AT_ONCE);
     let begun = Instant::now();
     let storm = waiting(&fleet, "c", count);
     let started = begun.elapsed();
-    let mut controller = Controller::spawn(&hub.cluster, &user);
+    let mut controller = Controller::spawn(&user);
     let report = storm.end(patience(count));
     assert!(report.is_right() && report.accepted == count, "{report}");
     assert_eq!(controller.terminate(), Some(0));

@@ -31,8 +31,8 @@ pub(crate) struct Peaks {
 pub(crate) fn run(count: usize, seed: u64, table: &mut Table) -> Peaks {
     let (hub, webhook) = storm_support::hub(&Spec::api("soak-storm").audited(true));
     let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
-    let mut first = leading(&hub, &user);
-    let second = Controller::start_as(&hub.cluster, &user);
+    let mut first = leading(&user);
+    let second = Controller::start_as(&user);
     let base = [webhook.memory()[1], second.memory()[1]];
     let fleet = hub.fleet(AT_ONCE);
     let hostile = count / HOSTILE;
