@@ -10,6 +10,9 @@ use crate::pki::write;
 /// The socket of a node's containerd, inside the node.
 pub(crate) const CONTAINERD: &str = "/run/containerd.sock";
 
+/// How much garbage programs in Go keep, in percent of what they use: processors are scarcer than memory where tests run.
+pub(crate) const GARBAGE: &str = "400";
+
 /// Daemons that run as a user of their own. One cluster takes 19 of the 128 inotify instances that a user has, 11 of
 /// them in these; all clusters as root would make the seventh one fail in ways that name no reason.
 pub(crate) fn needs_no_rights(daemon: &str) -> bool {

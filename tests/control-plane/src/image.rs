@@ -33,7 +33,9 @@ const NAMES: [&str; 5] = ["registration-operator", "registration", "work", "plac
 /// Releases of OCM hold a client-go whose informers do not stream lists (feature `WatchListClient`, on since 0.35). Ours holds
 /// that of the pinned Kubernetes, and lists that come over gRPC, as `pkg/registration/register/grpc` has them, end without the
 /// bookmark for which it would wait.
-const ENVIRONMENT: [&str; 2] = ["PATH=/", "KUBE_FEATURE_WatchListClient=false"];
+///
+/// As to garbage see [`config::GARBAGE`].
+const ENVIRONMENT: [&str; 3] = ["PATH=/", "KUBE_FEATURE_WatchListClient=false", "GOGC=400"];
 
 /// One image to put into the store.
 #[derive(Serialize, Deserialize)]

@@ -164,6 +164,7 @@ impl Node {
             // Proxies and settings of the person who runs the tests must not reach the daemons.
             .env_clear()
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("GOGC", config::GARBAGE)
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(again)
