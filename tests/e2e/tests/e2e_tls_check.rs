@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
+use e2e_tests::webhook_support::apply;
 use e2e_tests::{Said, canaries, kubectl_ocm, object, resource_versions, run, until, until_within};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
@@ -133,12 +135,27 @@ fn server((certificate, key): (rcgen::Certificate, KeyPair)) -> String {
 }
 
 fn kubeconfig(server: &str, authority: &str) -> String {
+    kubeconfig_through(None, server, authority)
+}
+
+fn kubeconfig_through(proxy: Option<String>, server: &str, authorities: &str) -> String {
+    let authorities = STANDARD.encode(authorities);
+    let cluster = json!({"server": server, "certificate-authority-data": authorities, "proxy-url": proxy});
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority-data": STANDARD.encode(authority)}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     })
     .to_string()
+}
+
+/// What an operator reaches another cluster with.
+fn external(cluster: &Cluster, name: &str, namespace: &str, kubeconfig: &str) {
+    let object = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
+        "data": {"kubeconfig": STANDARD.encode(kubeconfig)},
+    });
+    apply(cluster, name, &object);
 }
 
 #[test]
@@ -232,6 +249,34 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
         });
     }
     is("the servers are right again", &[]);
+    // A proxy that speaks TLS is trusted like the server behind it.
+    let proxy = Proxy::start(Kind::Https, Manner::Connects);
+    let behind = server(ca.sign(&right));
+    for (what, authorities, found) in [
+        ("a trusted proxy", format!("{}{}", ca.pem, proxy.authority()), vec![]),
+        ("a foreign proxy", ca.pem.clone(), vec!["OCM4001"]),
+    ] {
+        let kubeconfig = kubeconfig_through(Some(proxy.url(CREDENTIALS)), &behind, &authorities);
+        let values = [("kubeconfig", kubeconfig.as_str())];
+        replaced(&cluster, "secret", AGENTS, "hub-kubeconfig-secret", &values, || {
+            replaced(&cluster, "secret", AGENTS, "bootstrap-hub-kubeconfig", &values, || is(what, &found));
+        });
+    }
+    // The API server of a cluster whose agent is hosted here.
+    apply(&cluster, "hosted", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "hosted"}}));
+    let klusterlet = json!({
+        "apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet", "metadata": {"name": "hosted"},
+        "spec": {"clusterName": "h1", "deployOption": {"mode": "Hosted"}},
+    });
+    apply(&cluster, "hosted-klusterlet", &klusterlet);
+    for (what, authority, found) in
+        [("a hosted agent's", &ca.pem, vec![]), ("another than a hosted agent's", &other.pem, vec!["OCM4001"])]
+    {
+        external(&cluster, "external-managed-kubeconfig", "hosted", &kubeconfig(&behind, authority));
+        is(what, &found);
+        assert!(purposes(&check(cluster.kubeconfig(), &[]).1).contains(&"managedApi"));
+    }
+    kubectl(&cluster, &["delete", "klusterlet", "hosted"]);
     // What the agent registers with and what it works with differ.
     let foreign = kubeconfig(hub.server(), &other.pem);
     replaced(&cluster, "secret", AGENTS, "bootstrap-hub-kubeconfig", &[("kubeconfig", &foreign)], || {
@@ -312,6 +357,42 @@ fn faults_of_a_hub_are_found_and_gone_when_they_are_undone() {
     replaced(hub, "secret", HUB, "registration-webhook-serving-cert", &values, || {
         is("a foreign webhook", &["OCM4001"])
     });
+
+    // A proxy of add-ons.
+    let proxy = Proxy::start(Kind::Https, Manner::Connects);
+    for (what, bundle, found) in [
+        ("a proxy of add-ons", proxy.authority().to_owned(), vec![]),
+        ("a foreign proxy of add-ons", foreign.pem.clone(), vec!["OCM4001"]),
+        ("a bundle with one twice", proxy.authority().repeat(2), vec!["OCM4022"]),
+    ] {
+        let settings = json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnDeploymentConfig",
+            "metadata": {"name": "proxied", "namespace": "default"},
+            "spec": {"proxyConfig": {"httpsProxy": proxy.url(CREDENTIALS), "caBundle": STANDARD.encode(bundle)}},
+        });
+        apply(hub, "proxied", &settings);
+        is(what, &found);
+    }
+    kubectl(hub, &["delete", "addondeploymentconfig", "proxied", "--namespace=default"]);
+
+    // A hub whose pods are on this cluster, and which is another one.
+    let mode = |mode: &str| {
+        let patch = format!("--patch={}", json!({"spec": {"deployOption": {"mode": mode}}}));
+        kubectl(hub, &["patch", "clustermanager", "cluster-manager", "--type=merge", &patch]);
+    };
+    apply(hub, "elsewhere", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "cluster-manager"}}));
+    mode("Hosted");
+    let local = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+    let (ca, elsewhere) = (Authority::new("ca"), Authority::new("elsewhere"));
+    let server = server(ca.sign(&local));
+    for (what, authority, found) in
+        [("a hosted hub's", &ca.pem, vec![]), ("another than a hosted hub's", &elsewhere.pem, vec!["OCM4001"])]
+    {
+        external(hub, "external-hub-kubeconfig", "cluster-manager", &kubeconfig(&server, authority));
+        is(what, &found);
+    }
+    mode("Default");
+    kubectl(hub, &["delete", "namespace", "cluster-manager"]);
 
     // A profile that nobody reads, and cannot follow.
     let profile = ["configmap", "ocm-tls-profile", "--namespace", HUB];

@@ -52,6 +52,23 @@ pub enum Way {
     From(Vantage, Option<Proxy>),
 }
 
+impl Way {
+    /// The proxy on the way to a server as a server of its own, and the way to it; none: there is no proxy, or connections to it
+    /// are not TLS. `name` is the one that its certificate is verified for, if that is not its host.
+    pub fn to_proxy(&self, endpoint: &Endpoint, name: Option<&str>) -> Option<(Endpoint, Self)> {
+        let (proxy, way) = match self {
+            Self::Environment => (endpoint.proxy().ok()??, Self::Direct),
+            Self::Direct => return None,
+            Self::Through(proxy) => (proxy.clone(), Self::Direct),
+            Self::From(from, proxy) => (proxy.clone()?, Self::From(from.clone(), None)),
+        };
+        if !proxy.is_tls() {
+            return None;
+        }
+        Some((Endpoint::parse(&format!("https://{proxy}"), name).ok()?, way))
+    }
+}
+
 /// Makes a whole handshake and notes what the server presents, whoever vouches for it. Nothing else is sent; the
 /// connection is closed at once. The TLS connection to an https proxy is trusted by `authorities`, or by those of the
 /// system where there are none, as kubectl does it.

@@ -147,6 +147,8 @@ pub enum Purpose {
     AddOn,
     /// The webhook of the policy engine.
     PolicyWebhook,
+    /// A proxy, to whoever goes through it.
+    Proxy,
     /// Something that was named on the command line.
     Given,
 }
@@ -164,6 +166,7 @@ impl Purpose {
             Self::Agent => "agent",
             Self::AddOn => "add-on",
             Self::PolicyWebhook => "policy-webhook",
+            Self::Proxy => "proxy",
             Self::Given => "given",
         }
     }
@@ -244,6 +247,8 @@ pub enum ObjectKind {
     CustomResourceDefinition,
     /// Managed clusters.
     ManagedCluster,
+    /// Settings of add-ons.
+    AddOnDeploymentConfig,
 }
 
 impl ObjectKind {
@@ -256,6 +261,7 @@ impl ObjectKind {
             Self::ValidatingWebhookConfiguration => "ValidatingWebhookConfiguration",
             Self::CustomResourceDefinition => "CustomResourceDefinition",
             Self::ManagedCluster => "ManagedCluster",
+            Self::AddOnDeploymentConfig => "AddOnDeploymentConfig",
         }
     }
 }
@@ -368,6 +374,8 @@ pub enum Copied {
     Reported,
     /// The authorities of a managed cluster's API server, as that cluster publishes them to its pods.
     OwnApi,
+    /// The authorities by which add-ons trust their proxy.
+    Proxy,
 }
 
 /// The settings of TLS servers in a ConfigMap.

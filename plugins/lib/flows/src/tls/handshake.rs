@@ -1,7 +1,7 @@
 //! Handshakes: what a server presents, which versions of TLS it accepts, and whom its verifier trusts.
 
 use ocm_checks::snapshot::Trouble;
-use ocm_checks::tls::{Handshake, Inventory, Place, Relation, Trust, Unseen};
+use ocm_checks::tls::{Handshake, Inventory, Place, Purpose, Relation, Trust, Unseen};
 use ocm_core::redact::redact;
 use ocm_core::tls::{TlsError, Version};
 use ocm_net::{Endpoint, Presented, Way, present_by};
@@ -23,20 +23,58 @@ pub(super) struct Dialled<'a> {
     pub(super) insecure: bool,
 }
 
-/// Dials a server, and adds what it presents to the inventory with what is known of it.
+/// Dials a server, and adds what it presents to the inventory with what is known of it. A proxy on the way that speaks TLS is
+/// a server of its own.
 pub(super) async fn dial(dialled: Dialled<'_>, inventory: &mut Inventory, known: impl FnOnce(Relation) -> Relation) {
-    let Dialled { endpoint, name, way, authorities, insecure } = dialled;
+    let known = known(nothing_yet(dialled.endpoint));
+    let of_proxy = |relation: Relation| Relation {
+        purpose: Purpose::Proxy,
+        cluster: known.cluster.clone(),
+        verifier: known.verifier.clone(),
+        client: known.client,
+        ..relation
+    };
+    let (server, proxy) = futures::join!(look(&dialled, known.clone()), proxy(&dialled, of_proxy));
+    match (server, proxy) {
+        // The server cannot be told from the proxy where neither answers.
+        (Err(unseen), None | Some(Err(_))) => inventory.unseen.push(unseen),
+        (server, proxy) => {
+            for found in [Some(server), proxy].into_iter().flatten() {
+                match found {
+                    Ok(relation) => inventory.relations.push(relation),
+                    Err(unseen) => inventory.unseen.push(unseen),
+                }
+            }
+        }
+    }
+}
+
+/// What the proxy on the way presents; none: there is none, or connections to it are not TLS. Whoever goes through it trusts it
+/// like the server: by the same authorities, and for the name in the kubeconfig if that has one (`addTLS` in Go's `net/http`).
+async fn proxy(dialled: &Dialled<'_>, known: impl FnOnce(Relation) -> Relation) -> Option<Result<Relation, Unseen>> {
+    let name = Some(dialled.name.as_str()).filter(|name| *name != dialled.endpoint.host);
+    let (endpoint, way) = dialled.way.to_proxy(dialled.endpoint, name)?;
+    let name = name.map_or_else(|| endpoint.host.clone(), str::to_owned);
+    let presenter = format!("the proxy {endpoint}");
+    let known = Relation { presenter, ..known(nothing_yet(&endpoint)) };
+    Some(look(&Dialled { endpoint: &endpoint, name, way: &way, ..*dialled }, known).await)
+}
+
+/// A server of which nothing is known but its address.
+fn nothing_yet(endpoint: &Endpoint) -> Relation {
+    plain(Vec::new(), Place::Address(endpoint.to_string()))
+}
+
+/// What a server presents, with what is known of it.
+async fn look(dialled: &Dialled<'_>, known: Relation) -> Result<Relation, Unseen> {
+    let Dialled { endpoint, ref name, way, authorities, insecure } = *dialled;
     // An https proxy on the way may be vouched for by the same authorities.
     let proxy_authorities = authorities.unwrap_or_default();
     let presented = present_by(endpoint, way, &ocm_net::VERSIONS, proxy_authorities, HANDSHAKE).await;
-    let presented = match presented {
-        Ok(presented) => presented,
-        Err(error) => {
-            let trouble = Trouble::of(&error.failure(endpoint), None);
-            inventory.unseen.push(Unseen { what: endpoint.to_string(), cluster: None, trouble });
-            return;
-        }
-    };
+    let presented = presented.map_err(|error| {
+        let trouble = Trouble::of(&error.failure(endpoint), None);
+        Unseen { what: endpoint.to_string(), cluster: None, trouble }
+    })?;
     let handshake = Handshake {
         address: endpoint.to_string(),
         proxy: presented.proxy.clone(),
@@ -45,14 +83,14 @@ pub(super) async fn dial(dialled: Dialled<'_>, inventory: &mut Inventory, known:
         accepted: accepted(endpoint, way, proxy_authorities, presented.version).await,
     };
     let trust = if insecure { Trust::Nobody } else { trust(&presented, authorities) };
-    let relation = plain(presented.chain, Place::Address(endpoint.to_string()));
-    inventory.relations.push(known(Relation {
-        names: vec![name],
+    Ok(Relation {
+        names: vec![name.clone()],
         usage: ocm_checks::tls::Use::Server,
+        chain: der(presented.chain),
         trust,
         handshake: Some(handshake),
-        ..relation
-    }));
+        ..known
+    })
 }
 
 /// The versions of TLS that a server accepts: that of the first handshake, and the older ones if it does.

@@ -8,20 +8,22 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::names::{namespaces, operators, secrets, webhooks};
+use ocm_api::operator::ClusterManagerMode;
 use ocm_api::{ClusterManager, ManagedCluster};
 use ocm_checks::snapshot::{PolicyRule, Side};
 use ocm_checks::tls::{
     Client, Clients, Copied, Copy, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Setting, TlsSettings,
     Trust, Use,
 };
-use ocm_core::policy_engine;
 use ocm_core::redact::redact;
+use ocm_core::{Reason, policy_engine};
 use ocm_kube::Cluster;
-use ocm_net::{Endpoint, is_loopback};
+use ocm_net::{Endpoint, Way, is_loopback};
 
 use super::handshake::{Dialled, dial};
+use super::kubeconfig::external;
 use super::material::{certificates, config_map, copy, der, noted, of_secret, place, secret, value};
-use super::{Unreadable, clock_ahead, empty};
+use super::{Unreadable, clock_ahead, empty, proxies};
 use crate::hub::cluster_info;
 use crate::observe::conversion;
 use crate::registry::pages;
@@ -56,7 +58,7 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
         Ok(manager) => manager,
         Err(error) => {
             let failure = cluster.explain("read the ClusterManager", error);
-            if !matches!(failure.reason, ocm_core::Reason::KindNotServed | ocm_core::Reason::NotFound) {
+            if !matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) {
                 let rule = PolicyRule::new("get", "operator.open-cluster-management.io", "clustermanagers", None);
                 inventory
                     .unseen
@@ -66,16 +68,24 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
         }
     };
     let Some(manager) = manager else { return inventory };
-    let (clients, signed, copies, reported, settings, engine, clock_ahead_seconds) = futures::join!(
+    let mode = manager.spec.deploy_option.as_ref().map(|option| option.mode.clone());
+    let is_hosted = mode == Some(ClusterManagerMode::Hosted);
+    // The pods of a hosted hub are in the namespace named as its ClusterManager (`ClusterManagerNamespace` of
+    // `pkg/operator/helpers`).
+    let namespace = if is_hosted { operators::CLUSTER_MANAGER_OBJECT } else { namespaces::HUB };
+    let hosted_for = async || if is_hosted { hosted_for(cluster, namespace).await } else { empty() };
+    let (clients, signed, copies, reported, settings, addons, engine, hosted, clock_ahead_seconds) = futures::join!(
         config_map(cluster, "kube-system", CLIENT_AUTHORITIES),
-        signed(cluster, &manager),
+        signed(cluster, &manager, namespace),
         webhook_bundles(cluster),
         reported(cluster),
-        settings(cluster, namespaces::HUB),
+        settings(cluster, namespace),
+        proxies::of_addons(cluster),
         policy_webhook(cluster),
+        hosted_for(),
         clock_ahead(cluster),
     );
-    for part in [signed, copies, reported, settings, engine] {
+    for part in [signed, copies, reported, settings, addons, engine, hosted] {
         inventory.add(part);
     }
     let clients = noted(clients, &mut inventory).and_then(|map| map.data?.remove("client-ca-file"));
@@ -149,7 +159,7 @@ async fn api_server(cluster: &Cluster, inventory: &mut Inventory) {
     let dialled = Dialled {
         endpoint: &endpoint,
         name: endpoint.host.clone(),
-        way: &ocm_net::Way::Environment,
+        way: &Way::Environment,
         authorities: Some(&published.ca),
         insecure: false,
     };
@@ -157,10 +167,22 @@ async fn api_server(cluster: &Cluster, inventory: &mut Inventory) {
     dial(dialled, inventory, known("whoever joins by it".to_owned(), presenter)).await;
 }
 
-/// The hub's own authority, its bundle, and what it has signed for the hub's servers.
-async fn signed(cluster: &Cluster, manager: &ClusterManager) -> Inventory {
+/// The API server of a hub whose pods are on this cluster and not on the hub itself, as they dial it.
+async fn hosted_for(cluster: &Cluster, namespace: &str) -> Inventory {
     let mut inventory = empty();
-    let namespace = namespaces::HUB;
+    let found = secret(cluster, namespace, secrets::EXTERNAL_HUB_KUBECONFIG).await;
+    let Some(found) = noted(found, &mut inventory) else { return inventory };
+    let (kind, name) = (ObjectKind::Secret, secrets::EXTERNAL_HUB_KUBECONFIG);
+    let place = place(Side::Hub, kind, Some(namespace), name, secrets::KUBECONFIG_KEY);
+    let of_hub =
+        |relation| Relation { purpose: Purpose::HubApi, verifier: "the pods of the hosted hub".to_owned(), ..relation };
+    inventory.add(external(&found, place, "the hub's API server".to_owned(), of_hub).await);
+    inventory
+}
+
+/// The hub's own authority, its bundle, and what it has signed for the hub's servers.
+async fn signed(cluster: &Cluster, manager: &ClusterManager, namespace: &str) -> Inventory {
+    let mut inventory = empty();
     let (signer, bundle, serving) =
         futures::join!(
             secret(cluster, namespace, secrets::SIGNER),

@@ -4,12 +4,18 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
 use kube::config::Cluster as ClusterEntry;
+use ocm_api::names::secrets;
+use ocm_checks::snapshot::Trouble;
+use ocm_checks::tls::{Client, Inventory, Place, Relation, Unseen};
 use ocm_core::{Failure, Reason, certificate};
 use ocm_net::proxy::{Origin, Proxy};
 use ocm_net::{Endpoint, Way};
 
-use super::handshake::Dialled;
+use super::empty;
+use super::handshake::{Dialled, dial};
+use super::material::text;
 
 /// What the entry of a cluster says of the way to its server.
 pub(super) struct Server {
@@ -66,6 +72,30 @@ impl Server {
     pub(super) fn address(&self) -> String {
         self.endpoint.to_string()
     }
+}
+
+/// The server of a kubeconfig that a Secret holds so that an operator reaches another cluster.
+pub(super) async fn external(
+    secret: &Secret,
+    place: Place,
+    server: String,
+    known: impl FnOnce(Relation) -> Relation,
+) -> Inventory {
+    let mut inventory = empty();
+    let entry = text(secret, secrets::KUBECONFIG_KEY).and_then(|text| Some(crate::hub::entries(&text)?.0));
+    let entry = entry.ok_or_else(|| Failure::new(Reason::Kubeconfig, "it holds no kubeconfig of one cluster"));
+    match entry.and_then(|entry| Server::of(&entry, None)) {
+        Ok(found) => {
+            let presenter = format!("{server} {}", found.address());
+            let known = |relation| known(Relation { presenter, client: Some(Client::Go), ..relation });
+            dial(found.dialled(), &mut inventory, known).await;
+        }
+        Err(failure) => {
+            let what = format!("{server}, which {place} names");
+            inventory.unseen.push(Unseen { what, cluster: None, trouble: Trouble::of(&failure, None) });
+        }
+    }
+    inventory
 }
 
 /// The proxy of an entry; none: it names none.

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::handshake::{Dialled, dial};
 use super::hub::managed_place;
-use super::kubeconfig::{Server, proxy};
+use super::kubeconfig::{Server, external, proxy};
 use super::material::{config_map, copy, der, noted, of_secret, place, secret, text, value};
 use super::{Unreadable, empty};
 use crate::hub::ROOT_CA;
@@ -46,8 +46,7 @@ pub async fn managed(cluster: &Cluster) -> Inventory {
         }
     };
     for klusterlet in &found {
-        let names = Names::of(std::slice::from_ref(klusterlet));
-        inventory.add(agent(cluster, klusterlet, &names).await);
+        inventory.add(agent(cluster, klusterlet).await);
     }
     if !found.is_empty() {
         inventory.add(addons(cluster).await);
@@ -56,9 +55,12 @@ pub async fn managed(cluster: &Cluster) -> Inventory {
 }
 
 /// What one agent has.
-async fn agent(cluster: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Inventory {
+async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
     let mut inventory = empty();
-    let namespace = names.namespace.as_str();
+    let names = Names::of(std::slice::from_ref(klusterlet));
+    let own = klusterlet.metadata.name.as_deref().unwrap_or_default();
+    // A hosted agent is in the namespace named as its Klusterlet (`AgentNamespace` of `pkg/operator/helpers`).
+    let namespace = if is_hosted(klusterlet) { own } else { names.namespace.as_str() };
     let (bootstrap, accepted, own_authority) = futures::join!(
         secret(cluster, namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG),
         secret(cluster, namespace, secrets::HUB_KUBECONFIG),
@@ -68,7 +70,7 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Inv
     let noted_name = accepted.as_ref().and_then(|found| text(found, secrets::CLUSTER_NAME_KEY));
     let wanted = klusterlet.spec.cluster_name.clone().filter(|name| !name.is_empty());
     let known = wanted.or(noted_name);
-    let name = known.clone().unwrap_or_else(|| names.klusterlet.clone());
+    let name = known.clone().unwrap_or_else(|| own.to_owned());
     let own_authority = noted(own_authority, &mut inventory);
     inventory.copies.extend(own_authority.map(|copy| Copy { cluster: Some(name.clone()), ..copy }));
     let mut dialled = Vec::new();
@@ -102,6 +104,33 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Inv
             ..relation
         });
     }
+    if is_hosted(klusterlet) {
+        inventory.add(hosted_for(cluster, namespace, &name).await);
+    }
+    inventory
+}
+
+/// Whether the cluster hosts the agent of another one.
+fn is_hosted(klusterlet: &Klusterlet) -> bool {
+    let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
+    matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted))
+}
+
+/// The API server of the managed cluster that an agent is hosted for, as the operator dials it.
+async fn hosted_for(cluster: &Cluster, namespace: &str, name: &str) -> Inventory {
+    let mut inventory = empty();
+    let found = secret(cluster, namespace, secrets::EXTERNAL_MANAGED_KUBECONFIG).await;
+    let Some(found) = noted(found, &mut inventory) else { return inventory };
+    let place = managed_place(namespace, secrets::EXTERNAL_MANAGED_KUBECONFIG, secrets::KUBECONFIG_KEY);
+    inventory.add(
+        external(&found, place, format!("the API server of {name}"), |relation| Relation {
+            purpose: Purpose::ManagedApi,
+            cluster: Some(name.to_owned()),
+            verifier: format!("the hosted agent of {name}"),
+            ..relation
+        })
+        .await,
+    );
     inventory
 }
 
@@ -111,9 +140,8 @@ async fn own_authority(
     klusterlet: &Klusterlet,
     namespace: &str,
 ) -> Result<Option<Copy>, Unreadable> {
-    let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
     // What hosts an agent is not the cluster that the agent is for.
-    if matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted)) {
+    if is_hosted(klusterlet) {
         return Ok(None);
     }
     let map = config_map(cluster, namespace, ROOT_CA).await?;

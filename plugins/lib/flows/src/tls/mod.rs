@@ -9,6 +9,7 @@ mod hub;
 mod kubeconfig;
 mod managed;
 mod material;
+mod proxies;
 
 pub use given::{address, content, secret};
 pub use hub::hub;
