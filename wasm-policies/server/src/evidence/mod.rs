@@ -132,13 +132,14 @@ impl Knowledge {
     }
 }
 
-impl EvidenceReader for Knowledge {
-    fn table(
+impl Knowledge {
+    /// The table of a request. Where only the newest will do, nothing is from before a change that has arrived.
+    fn read(
         &self,
-        _: &str,
         query: &Query,
         request: &Request<'_>,
         deadline: &Deadline,
+        is_newest: bool,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let missing = || PolicyError::Evidence(format!("the evidence {:?} is not followed", query.name));
         let store = self.find(&query.source).ok_or_else(missing)?;
@@ -150,7 +151,35 @@ impl EvidenceReader for Knowledge {
             },
             _ => None,
         };
-        store.table(query, request, deadline, OLDEST, since)
+        store.table(query, request, deadline, OLDEST, since, is_newest)
+    }
+}
+
+impl EvidenceReader for Knowledge {
+    fn table(
+        &self,
+        _: &str,
+        query: &Query,
+        request: &Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Table<'static>>, PolicyError> {
+        self.read(query, request, deadline, false)
+    }
+}
+
+/// What is known of the hub by whoever decides about one after the other: each is judged by what came of the one before, and
+/// whoever is asked about again because of a change is judged by that change.
+pub(crate) struct Newest<'a>(pub(crate) &'a Knowledge);
+
+impl EvidenceReader for Newest<'_> {
+    fn table(
+        &self,
+        _: &str,
+        query: &Query,
+        request: &Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<Arc<Table<'static>>, PolicyError> {
+        self.0.read(query, request, deadline, true)
     }
 }
 

@@ -133,6 +133,7 @@ impl Store {
     }
 
     /// The table of a request. `since` is when those objects were created, in milliseconds since 1970, that count; none: all.
+    /// Where not only the newest will do, it may be from before changes that have just arrived.
     pub(super) fn table(
         &self,
         query: &Query,
@@ -140,12 +141,14 @@ impl Store {
         deadline: &Deadline,
         oldest: Duration,
         since: Option<i64>,
+        is_newest: bool,
     ) -> Result<Arc<Table<'static>>, PolicyError> {
         let unknown = |why: &str| PolicyError::Evidence(format!("the evidence {:?} {why}", query.name));
         if !*self.read.borrow() {
             return Err(unknown("has not been read yet"));
         }
-        let least = self.wait_for(request, deadline)?;
+        let arrived = self.wait_for(request, deadline)?;
+        let least = if is_newest { self.state().revision } else { arrived };
         let (confirmed, lost) = {
             let state = self.state();
             (state.confirmed, state.lost.clone())
@@ -354,8 +357,18 @@ mod tests {
 
     /// The names that a policy would see, or why it sees none.
     fn names(store: &Store, request: &Request<'_>, oldest: Duration) -> Result<Vec<String>, String> {
+        names_of(store, request, oldest, false)
+    }
+
+    fn names_of(
+        store: &Store,
+        request: &Request<'_>,
+        oldest: Duration,
+        is_newest: bool,
+    ) -> Result<Vec<String>, String> {
         let query = Query::new("clusters", EvidenceSource::Clusters, ["/metadata/labels/env"]);
-        let table = store.table(&query, request, &Deadline::NONE, oldest, None).map_err(|error| error.to_string())?;
+        let table = store.table(&query, request, &Deadline::NONE, oldest, None, is_newest);
+        let table = table.map_err(|error| error.to_string())?;
         Ok(table.rows.iter().map(|row| row.name.to_string()).collect())
     }
 
@@ -443,23 +456,37 @@ mod tests {
         );
     }
 
+    /// As if making what is there had taken long: others may be given it for a moment after a change.
+    fn stands_long(store: &Store) {
+        for known in store.made.lock().unwrap().values_mut() {
+            let until = Instant::now() + OLDEST;
+            *known = Arc::new(Made { revision: known.revision, evidence: known.evidence.clone(), until });
+        }
+    }
+
     #[test]
     fn a_question_about_an_object_sees_what_came_before_it() {
         let store = read(&[cluster("c1", "1")]);
         let request = asked(Operation::Create, "c", "");
         assert_eq!(names(&store, &request, OLDEST), Ok(vec!["c1".to_owned()]));
-        // As if making it had taken long: others may be given what is old for a moment.
-        let mut made = store.made.lock().unwrap();
-        for known in made.values_mut() {
-            let until = Instant::now() + OLDEST;
-            *known = Arc::new(Made { revision: known.revision, evidence: known.evidence.clone(), until });
-        }
-        drop(made);
+        stands_long(&store);
         store.take(Change::Now(cluster("c2", "2")));
         store.take(Change::Now(cluster("c3", "3")));
         assert_eq!(names(&store, &request, OLDEST), Ok(vec!["c1".to_owned()]));
         let seen = names(&store, &asked(Operation::Accept, "c3", "3"), OLDEST).unwrap();
         assert_eq!(seen, ["c1", "c2", "c3"]);
+    }
+
+    #[test]
+    fn whoever_decides_one_after_the_other_sees_every_change_that_has_arrived() {
+        let store = read(&[cluster("c1", "1"), cluster("c2", "2")]);
+        // It was there before the one that went; what was made before that may stand for a moment, however long making it took.
+        let join = asked(Operation::Join, "c2", "2");
+        assert_eq!(names(&store, &join, OLDEST), Ok(vec!["c1".to_owned(), "c2".to_owned()]));
+        stands_long(&store);
+        store.take(Change::Gone(cluster("c1", "1")));
+        assert_eq!(names(&store, &join, OLDEST), Ok(vec!["c1".to_owned(), "c2".to_owned()]));
+        assert_eq!(names_of(&store, &join, OLDEST, true), Ok(vec!["c2".to_owned()]));
     }
 
     #[test]
@@ -478,7 +505,7 @@ mod tests {
             let mut rows = Vec::new();
             for name in ["c1", "c2", "c3", ""] {
                 let request = asked(Operation::Create, name, "");
-                let table = store.table(&query, &request, &Deadline::NONE, OLDEST, None).unwrap();
+                let table = store.table(&query, &request, &Deadline::NONE, OLDEST, None, false).unwrap();
                 let expected = evidence::table(&query, all.values(), &request, &table.revision, Budget::default());
                 assert_eq!(*table, expected.unwrap(), "{name}");
                 rows.push(table.rows.len());
@@ -517,7 +544,7 @@ mod tests {
         };
         let values = |name: &str| {
             let table =
-                store.table(&query, &asked(Operation::Create, name, ""), &Deadline::NONE, OLDEST, None).unwrap();
+                store.table(&query, &asked(Operation::Create, name, ""), &Deadline::NONE, OLDEST, None, false).unwrap();
             assert!(table.complete);
             table.rows.first().map(|row| row.values.clone())
         };
@@ -544,12 +571,12 @@ mod tests {
         let of_cluster = Query { cluster_field: Some("/clusters".to_owned()), ..all.clone() };
         let request = asked(Operation::Create, "c", "");
         for query in [&all, &of_cluster] {
-            let why = store.table(query, &request, &Deadline::NONE, OLDEST, None).unwrap_err().to_string();
+            let why = store.table(query, &request, &Deadline::NONE, OLDEST, None, false).unwrap_err().to_string();
             assert!(why.contains("cannot be read: r1"), "{why}");
         }
         store.take(Change::Gone(json!({"metadata": {"name": "r1", "uid": "1"}})));
         for query in [all, of_cluster] {
-            assert!(store.table(&query, &request, &Deadline::NONE, OLDEST, None).is_ok());
+            assert!(store.table(&query, &request, &Deadline::NONE, OLDEST, None, false).is_ok());
         }
     }
 }

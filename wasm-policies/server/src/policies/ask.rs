@@ -7,11 +7,12 @@ use ocm_policy_abi::{Operation, Request};
 use ocm_policy_engine::{Deadline, Final, Policy, evaluate};
 
 use super::Policies;
+use crate::evidence::Newest;
 
 impl Policies {
     /// Asks the policies in force, with what is known of the hub.
     pub fn evaluate(&self, request: Request<'static>, deadline: &Deadline) -> Final {
-        let made = evaluate(&self.registry, request, &*self.knowledge, deadline);
+        let made = evaluate(&self.registry, request, &Newest(&self.knowledge), deadline);
         self.metrics.measure(&made);
         made
     }
