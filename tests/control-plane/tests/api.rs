@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -23,15 +23,26 @@ fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The processes whose command line or environment names a directory.
-fn processes(dir: &str) -> Vec<String> {
-    fs::read_dir("/proc")
-        .expect("/proc can be read")
-        .flatten()
-        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(dir))
-        .collect()
+/// Whether the command line of a process names one of these.
+fn names(process: &Path, words: &[String]) -> bool {
+    let line = fs::read(process.join("cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+    words.iter().any(|word| line.contains(word))
+}
+
+/// The processes whose command line names one of these. Others may later name it, too: those of another cluster that has got
+/// the number.
+fn processes(words: &[String]) -> Vec<PathBuf> {
+    let all = fs::read_dir("/proc").expect("/proc can be read").flatten().map(|entry| entry.path());
+    all.filter(|process| names(process, words)).collect()
+}
+
+/// A file in the directory of a cluster. The directory itself may be there again, as that of another cluster that has got its
+/// number.
+fn mark(dir: &Path) -> PathBuf {
+    let file = dir.join("left-behind");
+    fs::write(&file, "").expect("a file is written");
+    file
 }
 
 #[test]
@@ -47,9 +58,9 @@ fn two_clusters_at_once_start_quickly_and_do_not_collide() {
     one.kubectl(&["create", "namespace", "only-here"]).expect("a namespace is created");
     let elsewhere = two.kubectl(&["get", "namespace", "only-here"]).expect_err("it is not in the other one");
     assert!(elsewhere.to_string().contains("NotFound"), "{elsewhere}");
-    let dir = one.dir().expect("it is ours").to_owned();
+    let mark = mark(one.dir().expect("it is ours"));
     drop(clusters);
-    assert!(!dir.exists(), "the directory of a dropped cluster is gone");
+    assert!(!mark.exists(), "the directory of a dropped cluster is gone");
 }
 
 #[test]
@@ -106,39 +117,31 @@ fn a_killed_runner_leaves_nothing() {
     BufReader::new(runner.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says where it is");
     let kubeconfig = line.split("KUBECONFIG=").nth(1).and_then(|rest| rest.split('\t').next()).expect("a kubeconfig");
     let dir = Path::new(kubeconfig).parent().and_then(Path::to_str).expect("a directory").to_owned();
+    let mark = mark(Path::new(&dir));
     let marks = [format!("{dir}/"), format!("\"dir\":\"{dir}\"")];
-    let left = || marks.iter().flat_map(|mark| processes(mark)).collect::<Vec<_>>();
-    assert!(left().len() >= 3, "etcd, API server and controller manager run: {:?}", left());
+    let run = processes(&marks);
+    assert!(run.len() >= 3, "etcd, API server and controller manager run: {run:?}");
     // Nobody in it is asked, and nobody can refuse.
     runner.kill().expect("the runner is killed");
     runner.wait().expect("the runner has ended");
-    eventually("the end of every process", || left().is_empty());
-    eventually("the end of its directory", || !Path::new(&dir).exists());
+    eventually("the end of every process", || !run.iter().any(|process| names(process, &marks)));
+    eventually("the end of its directory", || !mark.exists());
 }
 
 #[test]
 fn a_killed_supervisor_leaves_what_the_next_start_removes() {
     let cluster = Cluster::start(&Spec::api("orphan")).expect("a cluster starts");
     let dir = cluster.dir().and_then(Path::to_str).expect("it is ours").to_owned();
-    let left_behind = Path::new(&dir).join("left-behind");
-    fs::write(&left_behind, "").expect("a file is written");
-    let supervisor = fs::read_dir("/proc")
-        .expect("/proc can be read")
-        .flatten()
-        .filter(|entry| {
-            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            line.contains(" supervise ") && line.contains("\"name\":\"orphan\"")
-        })
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .next()
-        .expect("a supervisor");
-    let killed = Command::new("kill").args(["-9", &supervisor]).status().expect("kill runs");
+    let left_behind = mark(Path::new(&dir));
+    let words = [format!("{dir}/")];
+    let run = processes(&words);
+    let supervisors = processes(&["\"name\":\"orphan\"".to_owned()]);
+    let mut supervisors = supervisors.iter().filter(|process| names(process, &[" supervise ".to_owned()]));
+    let supervisor = supervisors.next().and_then(|process| process.file_name()).expect("a supervisor");
+    let killed = Command::new("kill").arg("-9").arg(supervisor).status().expect("kill runs");
     assert!(killed.success());
-    let mark = format!("{dir}/");
-    eventually("the end of every process", || processes(&mark).is_empty());
+    eventually("the end of every process", || !run.iter().any(|process| names(process, &words)));
     let next = Cluster::start(&Spec::api("next")).expect("the next cluster starts");
-    // The directory itself may be there again, as that of the next cluster of this test or another one.
     assert!(!left_behind.exists());
     drop(next);
     drop(cluster);
