@@ -1,21 +1,21 @@
 //! Verdicts about chains, beside those of `openssl verify` and of Go's verifier on the same bytes.
 
+mod limbo;
+mod programs;
+
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cli_tests::root;
 use jiff::Timestamp;
 use ocm_checks::tls::{Client, Question, Refusal, Use, Whose, verdict};
-use ocm_core::certificate::{from_pem, to_base64, to_pem};
+use ocm_core::certificate::from_pem;
+use programs::Asked;
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, NameConstraints, SanType, date_time_ymd,
 };
-use serde_json::{Value, json};
 
 /// The moment of every question.
 const NOW: &str = "2027-07-01T00:00:00Z";
@@ -279,12 +279,19 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn ask(case: &Case, client: Client) -> Vec<Refusal> {
-    let chain: Vec<&[u8]> = case.chain.iter().map(Vec::as_slice).collect();
-    let roots: Vec<&[u8]> = case.roots.iter().map(Vec::as_slice).collect();
-    let names = if case.dialled.is_empty() { vec![] } else { vec![case.dialled.to_owned()] };
-    let at: Timestamp = NOW.parse().expect("what the test makes is right");
-    verdict(client, &Question { chain: &chain, authorities: Some(&roots), names: &names, usage: case.usage, at })
+impl Case {
+    fn asked(&self) -> Asked<'_> {
+        let at: Timestamp = NOW.parse().expect("what the test makes is right");
+        Asked { chain: &self.chain, roots: &self.roots, dialled: self.dialled, usage: self.usage, at }
+    }
+}
+
+/// What we say of a client.
+fn ask(asked: &Asked<'_>, client: Client) -> Vec<Refusal> {
+    let Asked { chain, roots, dialled, usage, at } = *asked;
+    let [chain, roots] = [chain, roots].map(|list| list.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>());
+    let names = if dialled.is_empty() { vec![] } else { vec![dialled.to_owned()] };
+    verdict(client, &Question { chain: &chain, authorities: Some(&roots), names: &names, usage, at })
 }
 
 #[test]
@@ -292,7 +299,7 @@ fn every_client_gives_the_verdict_that_is_expected() {
     let mut wrong = String::new();
     for case in cases() {
         for (client, expected) in Client::ALL.into_iter().zip(&case.expected) {
-            let found = ask(&case, client);
+            let found = ask(&case.asked(), client);
             if found != *expected {
                 let _ = writeln!(wrong, "{}, {client:?}: {found:?} instead of {expected:?}", case.name);
             }
@@ -315,106 +322,30 @@ fn certificates_that_all_sign_each_other_take_no_time() {
     let case = Case { name: "", chain, roots, dialled: HOST, usage: Use::Client, expected: [vec![], vec![], vec![]] };
     let begin = Instant::now();
     for client in Client::ALL {
-        assert!(!ask(&case, client).is_empty(), "{client:?}");
+        assert!(!ask(&case.asked(), client).is_empty(), "{client:?}");
     }
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
 
 /// The cases in which what we say of a client is not what its program says.
-fn differences(client: Client, says: &[String]) -> Vec<String> {
-    let compared = cases().into_iter().zip(says).filter_map(|(case, says)| {
-        let ours = ask(&case, client);
+fn differences(client: Client, program: fn(&[Asked<'_>]) -> Option<Vec<String>>) -> Vec<String> {
+    let cases = cases();
+    let asked: Vec<Asked<'_>> = cases.iter().map(Case::asked).collect();
+    // Both programs come with most machines of developers, and with those of CI.
+    let Some(says) = program(&asked) else { return Vec::new() };
+    let compared = cases.iter().zip(says).filter_map(|(case, says)| {
+        let ours = ask(&case.asked(), client);
         (ours.is_empty() != says.is_empty()).then(|| format!("{}: we say {ours:?}, it says {says:?}", case.name))
     });
     compared.collect()
 }
 
-/// Whether a program is there; both come with most machines of developers, and with those of CI.
-fn is_there(program: &str, argument: &str) -> bool {
-    let found = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    found.is_ok_and(|status| status.success())
-}
-
 #[test]
 fn openssl_verify_says_the_same() {
-    if !is_there("openssl", "version") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("what the test makes is right");
-    let write = |name: &str, chain: &[Vec<u8>]| {
-        let path = folder.path().join(name);
-        fs::write(&path, to_pem(chain)).expect("what the test makes is right");
-        path
-    };
-    let at: Timestamp = NOW.parse().expect("what the test makes is right");
-    let says: Vec<String> = cases()
-        .iter()
-        .map(|case| {
-            let mut command = Command::new("openssl");
-            command.args([
-                "verify",
-                "-no-CApath",
-                "-no-CAstore",
-                "-auth_level",
-                "2",
-                "-attime",
-                &at.as_second().to_string(),
-            ]);
-            command.args(["-purpose", if case.usage == Use::Client { "sslclient" } else { "sslserver" }]);
-            command.arg("-CAfile").arg(write("roots.pem", &case.roots));
-            if case.chain.len() > 1 {
-                command.arg("-untrusted").arg(write("chain.pem", &case.chain[1..]));
-            }
-            match case.dialled.parse::<std::net::IpAddr>() {
-                _ if case.dialled.is_empty() => {}
-                Ok(_) => drop(command.args(["-verify_ip", case.dialled])),
-                Err(_) => drop(command.args(["-verify_hostname", case.dialled])),
-            }
-            let done = command.arg(write("leaf.pem", &case.chain[..1])).output().expect("what the test makes is right");
-            if done.status.success() { String::new() } else { String::from_utf8_lossy(&done.stderr).into_owned() }
-        })
-        .collect();
-    assert_eq!(differences(Client::OpenSsl, &says), [""; 0]);
+    assert_eq!(differences(Client::OpenSsl, programs::openssl), [""; 0]);
 }
 
 #[test]
 fn go_says_the_same() {
-    if !is_there("go", "version") {
-        return;
-    }
-    let at: Timestamp = NOW.parse().expect("what the test makes is right");
-    let encoded = |chain: &[Vec<u8>]| chain.iter().map(|der| to_base64(der)).collect::<Vec<_>>();
-    let questions: Vec<Value> = cases()
-        .iter()
-        .map(|case| {
-            json!({
-                "chain": encoded(&case.chain), "roots": encoded(&case.roots), "name": case.dialled,
-                "client": case.usage == Use::Client, "at": at.as_second(),
-            })
-        })
-        .collect();
-    let says = go(&root().join("tests/contract/tests/tls_verdicts_go/main.go"), &json!(questions).to_string());
-    let says: Vec<String> = serde_json::from_str(&says).unwrap_or_else(|error| panic!("{error}: {says}"));
-    assert_eq!(differences(Client::Go, &says), [""; 0]);
-}
-
-/// What a program in Go answers.
-fn go(program: &Path, input: &str) -> String {
-    let cache = tempfile::tempdir().expect("what the test makes is right");
-    let mut command = Command::new("go");
-    command.arg("run").arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Whoever has no home has no cache either.
-    if std::env::var_os("HOME").is_none() {
-        command.env("GOCACHE", cache.path());
-    }
-    let mut running = command.spawn().expect("what the test makes is right");
-    running
-        .stdin
-        .take()
-        .expect("what the test makes is right")
-        .write_all(input.as_bytes())
-        .expect("what the test makes is right");
-    let done = running.wait_with_output().expect("what the test makes is right");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).expect("what the test makes is right")
+    assert_eq!(differences(Client::Go, programs::go), [""; 0]);
 }
