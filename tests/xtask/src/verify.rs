@@ -58,7 +58,10 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         if !programs.is_empty() {
             let count = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
             let mut in_turn = with_clusters;
-            in_turn.sort_by_key(|program| (WAITING.contains(&program.target.as_str()), program.target != LONGEST));
+            let place = |program: &&Program| LONGEST.iter().position(|target| *target == program.target);
+            in_turn.sort_by_key(|program| {
+                (WAITING.contains(&program.target.as_str()), place(program).unwrap_or(LONGEST.len()))
+            });
             report.tests("tests on real clusters", Lanes { programs: in_turn.into(), first: count, last: 1 });
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
@@ -80,8 +83,9 @@ const PROCESSORS: usize = 2;
 /// Programs that wait most of their time, for certificates that end or agents that look again: the lane that begins at the
 /// end takes them first. It goes on with the others, for no program keeps the processors busy all the time.
 const WAITING: [&str; 2] = ["test e2e_expiry", "test e2e_troubleshoot"];
-/// The longest of the others, and the one with most pods: it begins first, beside those that wait.
-const LONGEST: &str = "test e2e_policy_engine";
+/// The longest of the others, the one with most pods first: they begin beside those that wait, so that none is left alone in
+/// the end.
+const LONGEST: [&str; 3] = ["test e2e_policy_engine", "test e2e_join", "test e2e_policy_oci"];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
