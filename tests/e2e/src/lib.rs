@@ -22,6 +22,7 @@ pub mod attacks;
 pub mod cert_manager;
 pub mod controller_support;
 pub mod engine_support;
+pub mod faults;
 pub mod grpc_support;
 pub mod join_support;
 pub mod refusals;
@@ -29,6 +30,7 @@ pub mod registry_support;
 pub mod roles;
 pub mod service_support;
 pub mod storm_support;
+pub mod trouble_support;
 pub mod webhook_support;
 
 /// What an address answers over plain HTTP, head and body; empty: nothing listens there.

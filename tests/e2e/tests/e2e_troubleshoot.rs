@@ -1,84 +1,17 @@
 //! Faults that are made for real, found as the one cause, and no longer found once they are undone.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, canaries, kubectl_ocm, object, run, until, until_within};
+use e2e_tests::trouble_support::{AGENTS, KNOWN, TIME, apply, finds, finds_after, is_well, kubectl, look};
+use e2e_tests::{canaries, kubectl_ocm, object, run, until, until_within};
 use serde_json::{Value, json};
-
-const AGENTS: &str = "open-cluster-management-agent";
-/// How long a fault may take until it shows, and its cure.
-const TIME: Duration = Duration::from_secs(240);
-
-/// The release under test may be one of which everybody is warned.
-const KNOWN: &str = "--suppress=OCM7102=2999-01-01,the release under test";
-
-/// A look at both clusters.
-fn look(cluster: &Cluster, hub: &Cluster, name: &str, flags: &[&str]) -> Said {
-    run(kubectl_ocm("troubleshoot", cluster.kubeconfig()).args([name, KNOWN, &hub_access(hub)]).args(flags))
-}
-
-/// The report, and the ids of what was found: of errors, or of warnings where there are no errors.
-fn report(cluster: &Cluster, hub: &Cluster, name: &str) -> (Value, Vec<String>) {
-    let said = look(cluster, hub, name, &["--output=json"]);
-    let value: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-    let of = |severity: &str| {
-        let found = value["findings"].as_array().into_iter().flatten().filter(|found| found["severity"] == severity);
-        let mut ids: Vec<String> = found.map(|found| found["id"].as_str().expect("an id").to_owned()).collect();
-        ids.dedup();
-        ids
-    };
-    let errors = of("error");
-    let ids = if errors.is_empty() { of("warning") } else { errors };
-    (value, ids)
-}
-
-/// Waits until exactly this cause is found, and no other.
-fn finds(cluster: &Cluster, hub: &Cluster, name: &str, id: &str) -> Value {
-    finds_after(cluster, hub, name, id, || ())
-}
-
-/// The same, with something done before each look.
-fn finds_after(cluster: &Cluster, hub: &Cluster, name: &str, id: &str, before: impl Fn()) -> Value {
-    let begun = Instant::now();
-    loop {
-        before();
-        let (value, ids) = report(cluster, hub, name);
-        if ids == [id] {
-            return value;
-        }
-        assert!(begun.elapsed() < TIME, "{id} is not the one cause: {ids:?} {value:#}");
-        std::thread::sleep(Duration::from_millis(500));
-    }
-}
-
-/// Waits until all is well.
-fn is_well(cluster: &Cluster, hub: &Cluster, name: &str) {
-    let said = || format!("{:#}", report(cluster, hub, name).0["findings"]);
-    until_within(TIME, "nothing is found any more", said, || report(cluster, hub, name).1.is_empty());
-}
-
-fn kubectl(cluster: &Cluster, words: &[&str]) {
-    cluster.kubectl(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-}
-
-/// Applies a manifest.
-fn apply(cluster: &Cluster, manifest: &Value) {
-    let mut command = cluster.kubectl_command();
-    let mut child = command.args(["apply", "--server-side", "--force-conflicts", "--filename=-"]);
-    child = child.stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = child.spawn().expect("kubectl starts");
-    child.stdin.take().expect("a pipe").write_all(manifest.to_string().as_bytes()).expect("it reads");
-    assert!(child.wait().expect("it ends").success(), "{manifest}");
-}
 
 /// A Secret as it can be applied again.
 fn secret(cluster: &Cluster, name: &str) -> Value {

@@ -1,12 +1,17 @@
 //! `cargo soak`: what takes too long for `cargo verify`.
 
-use clap::Args;
+use std::process::Command;
+
+use clap::{Args, ValueEnum};
 
 use crate::places::target;
 
 /// Arguments of `cargo soak`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
+    /// What is run
+    #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',', default_values_t = [Part::Storm, Part::Faults])]
+    pub parts: Vec<Part>,
     /// How many clusters come at once; several numbers are measured one after the other
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000],
           value_parser = clap::value_parser!(u32).range(100..))]
@@ -16,23 +21,65 @@ pub struct Arguments {
     pub seed: u64,
 }
 
-/// Runs it with the webhook as it is shipped. It prints a table and writes nothing.
+/// What can be run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Thousands of clusters before the policy engine, while things break
+    Storm,
+    /// Every fault that troubleshoot has to find, made for real, but those of `cargo verify`
+    Faults,
+}
+
+/// Runs the parts. They print tables and write nothing.
 ///
 /// # Errors
-/// When it cannot be built or run, a cluster is not what it should be in the end, or a target is missed.
+/// What cannot be built or run, or was not as it should be.
 pub fn run(arguments: &Arguments) -> Result<(), String> {
-    let Arguments { clusters, seed } = arguments;
+    let Arguments { parts, clusters, seed } = arguments;
+    let mut wrong = Vec::new();
+    if parts.contains(&Part::Storm) {
+        wrong.extend(storm(clusters, *seed).err());
+    }
+    if parts.contains(&Part::Faults) {
+        wrong.extend(faults().err());
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
+/// Runs the storm with the webhook as it is shipped.
+fn storm(clusters: &[u32], seed: u64) -> Result<(), String> {
     let binaries = cli_tests::build_some(&["ocm-policy-webhook".to_owned()], &target()?, true, false)?;
     let clusters: Vec<String> = clusters.iter().map(u32::to_string).collect();
     let mut command = cli_tests::cargo();
-    command.args(["bench", "--quiet", "--package", "bench", "--bench", "soak"]).current_dir(cli_tests::root());
+    command.args(["bench", "--quiet", "--package", "bench", "--bench", "soak"]);
     // What is measured is the binary above: what measures it need not be linked for minutes.
     command.envs([("CARGO_PROFILE_BENCH_LTO", "off"), ("CARGO_PROFILE_BENCH_CODEGEN_UNITS", "16")]);
     command.env(cli_tests::BINARIES, binaries);
     command.env("SOAK_CLUSTERS", clusters.join(",")).env("SOAK_SEED", seed.to_string());
-    match command.status() {
+    end(command, "the storm")
+}
+
+/// Makes the faults that take too long for `cargo verify`.
+fn faults() -> Result<(), String> {
+    let mut command = cli_tests::cargo();
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        "e2e-tests",
+        "--test",
+        "e2e_faults",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ]);
+    end(command, "the matrix of faults")
+}
+
+fn end(mut command: Command, what: &str) -> Result<(), String> {
+    match command.current_dir(cli_tests::root()).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("something is not as it should be: see above".to_owned()),
+        Ok(_) => Err(format!("something in {what} is not as it should be: see above")),
         Err(error) => Err(format!("cannot start Cargo: {error}")),
     }
 }

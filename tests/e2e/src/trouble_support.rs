@@ -1,0 +1,104 @@
+//! What `kubectl ocm troubleshoot` finds on real clusters.
+
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use control_plane::Cluster;
+use serde_json::Value;
+
+use crate::join_support::hub_access;
+use crate::{Said, kubectl_ocm, run, until_within};
+
+/// The namespace of agents.
+pub const AGENTS: &str = "open-cluster-management-agent";
+/// How long a fault may take until it shows, and its cure.
+pub const TIME: Duration = Duration::from_secs(240);
+
+/// The release under test may be one of which everybody is warned.
+pub const KNOWN: &str = "--suppress=OCM7102=2999-01-01,the release under test";
+
+/// A look at both clusters.
+pub fn look(cluster: &Cluster, hub: &Cluster, name: &str, flags: &[&str]) -> Said {
+    run(kubectl_ocm("troubleshoot", cluster.kubeconfig()).args([name, KNOWN, &hub_access(hub)]).args(flags))
+}
+
+/// The report of a look at both clusters, and what was found, see [`read`].
+///
+/// # Panics
+/// When it prints no report.
+pub fn report(cluster: &Cluster, hub: &Cluster, name: &str) -> (Value, Vec<String>) {
+    read(&look(cluster, hub, name, &["--output=json"]))
+}
+
+/// A report, and the ids of what was found: of errors, or of warnings where there are no errors.
+///
+/// # Panics
+/// When it is none.
+pub fn read(said: &Said) -> (Value, Vec<String>) {
+    let value: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+    let of = |severity: &str| {
+        let found = value["findings"].as_array().into_iter().flatten().filter(|found| found["severity"] == severity);
+        let mut ids: Vec<String> = found.map(|found| found["id"].as_str().expect("an id").to_owned()).collect();
+        ids.dedup();
+        ids
+    };
+    let errors = of("error");
+    let ids = if errors.is_empty() { of("warning") } else { errors };
+    (value, ids)
+}
+
+/// Waits until exactly this cause is found, and no other.
+///
+/// # Panics
+/// When it is not found in time.
+pub fn finds(cluster: &Cluster, hub: &Cluster, name: &str, id: &str) -> Value {
+    finds_after(cluster, hub, name, id, || ())
+}
+
+/// The same, with something done before each look.
+///
+/// # Panics
+/// When it is not found in time.
+pub fn finds_after(cluster: &Cluster, hub: &Cluster, name: &str, id: &str, before: impl Fn()) -> Value {
+    let begun = Instant::now();
+    loop {
+        before();
+        let (value, ids) = report(cluster, hub, name);
+        if ids == [id] {
+            return value;
+        }
+        assert!(begun.elapsed() < TIME, "{id} is not the one cause: {ids:?} {value:#}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+/// Waits until all is well.
+///
+/// # Panics
+/// When something is.
+pub fn is_well(cluster: &Cluster, hub: &Cluster, name: &str) {
+    let said = || format!("{:#}", report(cluster, hub, name).0["findings"]);
+    until_within(TIME, "nothing is found any more", said, || report(cluster, hub, name).1.is_empty());
+}
+
+/// Runs kubectl, which has to do it.
+///
+/// # Panics
+/// When it cannot.
+pub fn kubectl(cluster: &Cluster, words: &[&str]) {
+    cluster.kubectl(words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+}
+
+/// Applies a manifest.
+///
+/// # Panics
+/// When it is refused.
+pub fn apply(cluster: &Cluster, manifest: &Value) {
+    let mut command = cluster.kubectl_command();
+    let mut child = command.args(["apply", "--server-side", "--force-conflicts", "--filename=-"]);
+    child = child.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = child.spawn().expect("kubectl starts");
+    child.stdin.take().expect("a pipe").write_all(manifest.to_string().as_bytes()).expect("it reads");
+    assert!(child.wait().expect("it ends").success(), "{manifest}");
+}
