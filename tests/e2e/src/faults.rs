@@ -71,6 +71,11 @@ pub struct Fault {
 pub struct Made<'a>(Vec<Box<dyn FnOnce() + 'a>>);
 
 impl Fault {
+    /// Whether it is about a name of its own, and disturbs nobody.
+    pub fn is_apart(&self) -> bool {
+        self.of.is_some() && !self.changes.iter().any(|change| matches!(change, Change::Stop(..)))
+    }
+
     /// Makes it.
     pub fn make<'a>(&'a self, pair: &Pair<'a>) -> Made<'a> {
         Made(self.changes.iter().map(|change| change.make(pair)).collect())
@@ -204,7 +209,6 @@ fn of_klusterlets() -> Vec<Fault> {
         fault("a feature gate that the agent does not know", "OCM2123", klusterlet(gates)),
         fault("a hosts entry for another name", "OCM2120", klusterlet(elsewhere)),
         fault("several hubs without the gate for it", "OCM2122", klusterlet(hubs)),
-        fault("no image of the agents", "OCM2121", klusterlet(json!({"registrationImagePullSpec": null}))),
         fault("a toleration that the API server refuses", "OCM2105", klusterlet(toleration)),
     ]
 }
@@ -243,7 +247,15 @@ fn of_hubs() -> Vec<Fault> {
         "featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Enable"}],
         "autoApproveUsers": ["system:serviceaccount:open-cluster-management:agent-registration-bootstrap"],
     }});
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "unknown", "namespace": "f1"},
+        "spec": {"workload": {"manifests": [
+            {"apiVersion": "example.com/v1", "kind": "Nothing", "metadata": {"name": "nothing", "namespace": "default"}},
+        ]}},
+    });
     vec![
+        fault("a work of a kind that the cluster does not know", "OCM5101", vec![Change::Object(On::Hub, work)]),
         fault("a feature gate that the hub does not know", "OCM1105", manager(gates)),
         fault("a hub that accepts everybody", "OCM7103", manager(everybody)),
         likely(fault(
@@ -273,9 +285,9 @@ fn of_names() -> Vec<Fault> {
         )),
         named(
             "many",
-            "ten requests that nobody decides",
-            "OCM2209",
-            std::iter::once(on_hub(managed("many", true))).chain(many).collect(),
+            "ten keys that ask for one name",
+            "OCM2203",
+            std::iter::once(on_hub(managed("many", false))).chain(many).collect(),
         ),
         named(
             "unsigned",

@@ -47,8 +47,11 @@ fn matrix(is_meant: impl Fn(&Fault) -> bool) {
     let pair = Pair { hub, cluster: &cluster, name };
     let (mut table, mut wrong) = (String::new(), 0);
     let faults: Vec<Fault> = all().into_iter().filter(|fault| is_meant(fault)).collect();
-    for fault in &faults {
-        let made = fault.make(&pair);
+    // Some show only after a while, in which the others are made.
+    let (apart, of_pair): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.is_apart());
+    let waiting: Vec<_> = apart.iter().map(|fault| (*fault, Some(fault.make(&pair)))).collect();
+    for (fault, made) in of_pair.into_iter().map(|fault| (fault, None)).chain(waiting) {
+        let made = made.unwrap_or_else(|| fault.make(&pair));
         let looked = look(&pair, fault);
         made.undo();
         let line = match &looked {
