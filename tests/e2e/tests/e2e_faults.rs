@@ -1,83 +1,8 @@
-//! A matrix of faults that are made for real: each is found as the one cause, and is no longer found once it is undone.
+//! The likely ones of the faults that `troubleshoot` has to find. `cargo soak --parts faults` makes the others.
 
-#![expect(clippy::print_stdout, reason = "who waits for a matrix sees how far it is, and its result")]
-
-use std::fmt::Write as _;
-use std::time::{Duration, Instant};
-
-use control_plane::{Cluster, Spec};
-use e2e_tests::faults::{Fault, Pair, all};
-use e2e_tests::join_support::{alone, hub, hub_access, join};
-use e2e_tests::trouble_support::{KNOWN, TIME, is_well, read, report};
-use e2e_tests::{kubectl_ocm, run};
-use serde_json::Value;
-
-/// How long between two looks.
-const PAUSE: Duration = Duration::from_millis(500);
-
-/// What is found, of errors or, where there are none, of warnings.
-fn found(pair: &Pair<'_>, fault: &Fault) -> (Value, Vec<String>) {
-    let Some(name) = fault.of else { return report(pair.cluster, pair.hub, pair.name) };
-    read(&run(kubectl_ocm("troubleshoot", pair.hub.kubeconfig()).args([name, KNOWN, "--output=json"])))
-}
-
-/// How long it took until the fault was the one cause that is found; else what was found in its place.
-fn look(pair: &Pair<'_>, fault: &Fault) -> Result<Duration, String> {
-    let begun = Instant::now();
-    loop {
-        let (value, ids) = found(pair, fault);
-        if ids == [fault.id] {
-            let next = value["findings"][0]["next"].as_array().is_some_and(|next| !next.is_empty());
-            return if next { Ok(begun.elapsed()) } else { Err(format!("nothing says what to do next: {value:#}")) };
-        }
-        if begun.elapsed() > TIME {
-            return Err(format!("{ids:?} {:#}", value["findings"]));
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-/// Makes each of these faults, and undoes it.
-fn matrix(is_meant: impl Fn(&Fault) -> bool) {
-    let _alone = alone();
-    let (hub, cluster, name) = (hub(), Cluster::start(&Spec::node("faults")).expect("a cluster"), "f1");
-    let said = join(&cluster, name, &["--wait", "--accept", &hub_access(hub)]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    is_well(&cluster, hub, name);
-    let pair = Pair { hub, cluster: &cluster, name };
-    let (mut table, mut wrong) = (String::new(), 0);
-    let faults: Vec<Fault> = all().into_iter().filter(|fault| is_meant(fault)).collect();
-    // Some show only after a while, in which the others are made.
-    let (apart, of_pair): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.is_apart());
-    let waiting: Vec<_> = apart.iter().map(|fault| (*fault, Some(fault.make(&pair)))).collect();
-    for (fault, made) in of_pair.into_iter().map(|fault| (fault, None)).chain(waiting) {
-        let made = made.unwrap_or_else(|| fault.make(&pair));
-        let looked = look(&pair, fault);
-        made.undo();
-        let line = match &looked {
-            Ok(took) => format!("found after {:.1} s", took.as_secs_f32()),
-            Err(why) => format!("NOT the one cause that is found: {why}"),
-        };
-        wrong += usize::from(looked.is_err());
-        println!("{} {}: {line}", fault.id, fault.words);
-        let _ = writeln!(table, "{} {}: {line}", fault.id, fault.words);
-        is_well(&cluster, hub, name);
-    }
-    println!(
-        "{} of {} faults found as the one cause, and none once they were undone",
-        faults.len() - wrong,
-        faults.len()
-    );
-    assert_eq!(wrong, 0, "{table}");
-}
+use e2e_tests::faults::matrix;
 
 #[test]
 fn likely_faults_are_found_and_gone_when_they_are_undone() {
     matrix(|fault| fault.is_likely);
-}
-
-#[test]
-#[ignore = "takes many minutes: part of cargo soak"]
-fn every_other_fault_is_found_and_gone_when_it_is_undone() {
-    matrix(|fault| !fault.is_likely);
 }

@@ -1,17 +1,14 @@
 //! Verdicts about chains, beside those of `openssl verify` and of Go's verifier on the same bytes.
 
-mod limbo;
-mod programs;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::time::{Duration, Instant};
 
 use cli_tests::root;
+use contract_tests::verifiers::{self, Asked, ask};
 use jiff::Timestamp;
-use ocm_checks::tls::{Client, Question, Refusal, Use, Whose, verdict};
+use ocm_checks::tls::{Client, Refusal, Use, Whose};
 use ocm_core::certificate::from_pem;
-use programs::Asked;
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, NameConstraints, SanType, date_time_ymd,
@@ -286,14 +283,6 @@ impl Case {
     }
 }
 
-/// What we say of a client.
-fn ask(asked: &Asked<'_>, client: Client) -> Vec<Refusal> {
-    let Asked { chain, roots, dialled, usage, at } = *asked;
-    let [chain, roots] = [chain, roots].map(|list| list.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>());
-    let names = if dialled.is_empty() { vec![] } else { vec![dialled.to_owned()] };
-    verdict(client, &Question { chain: &chain, authorities: Some(&roots), names: &names, usage, at })
-}
-
 #[test]
 fn every_client_gives_the_verdict_that_is_expected() {
     let mut wrong = String::new();
@@ -342,10 +331,10 @@ fn differences(client: Client, program: fn(&[Asked<'_>]) -> Option<Vec<String>>)
 
 #[test]
 fn openssl_verify_says_the_same() {
-    assert_eq!(differences(Client::OpenSsl, programs::openssl), [""; 0]);
+    assert_eq!(differences(Client::OpenSsl, verifiers::openssl), [""; 0]);
 }
 
 #[test]
 fn go_says_the_same() {
-    assert_eq!(differences(Client::Go, programs::go), [""; 0]);
+    assert_eq!(differences(Client::Go, verifiers::go), [""; 0]);
 }

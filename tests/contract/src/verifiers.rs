@@ -1,4 +1,4 @@
-//! Programs that verify certificates.
+//! Programs that verify certificates, and what we say of them.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use cli_tests::root;
 use jiff::Timestamp;
-use ocm_checks::tls::Use;
+use ocm_checks::tls::{Client, Question, Refusal, Use, verdict};
 use ocm_core::certificate::{to_base64, to_pem};
 use serde_json::{Value, json};
 
@@ -26,6 +26,14 @@ pub struct Asked<'a> {
     pub at: Timestamp,
 }
 
+/// What we say of a client.
+pub fn ask(asked: &Asked<'_>, client: Client) -> Vec<Refusal> {
+    let Asked { chain, roots, dialled, usage, at } = *asked;
+    let [chain, roots] = [chain, roots].map(|list| list.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>());
+    let names = if dialled.is_empty() { vec![] } else { vec![dialled.to_owned()] };
+    verdict(client, &Question { chain: &chain, authorities: Some(&roots), names: &names, usage, at })
+}
+
 /// Whether a program is there.
 fn is_there(program: &str, argument: &str) -> bool {
     let found = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -33,6 +41,9 @@ fn is_there(program: &str, argument: &str) -> bool {
 }
 
 /// What `openssl verify` says of each; empty: it trusts it. None: the program is not there.
+///
+/// # Panics
+/// When it cannot be run.
 pub fn openssl(questions: &[Asked<'_>]) -> Option<Vec<String>> {
     if !is_there("openssl", "version") {
         return None;
@@ -64,6 +75,9 @@ pub fn openssl(questions: &[Asked<'_>]) -> Option<Vec<String>> {
 }
 
 /// What Go's verifier says of each; empty: it trusts it. None: there is no Go.
+///
+/// # Panics
+/// When it cannot be run.
 pub fn go(questions: &[Asked<'_>]) -> Option<Vec<String>> {
     if !is_there("go", "version") {
         return None;
@@ -86,7 +100,7 @@ pub fn go(questions: &[Asked<'_>]) -> Option<Vec<String>> {
 fn run(input: &str) -> String {
     let cache = tempfile::tempdir().expect("what the test makes is right");
     let mut command = Command::new("go");
-    command.arg("run").arg(root().join("tests/contract/tests/tls_verdicts_go/main.go"));
+    command.arg("run").arg(root().join("tests/contract/verifier/main.go"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Whoever has no home has no cache either.
     if std::env::var_os("HOME").is_none() {

@@ -1,0 +1,170 @@
+//! Faults that are made for real on a hub and a managed cluster that has joined it, and what `kubectl ocm troubleshoot` has to
+//! say about them.
+
+#![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
+
+mod matrix;
+mod table;
+
+use control_plane::Cluster;
+pub use matrix::matrix;
+use serde_json::{Map, Value, json};
+
+use crate::object;
+use crate::trouble_support::{apply, kubectl};
+
+/// A hub, and a managed cluster that has joined it and is well.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    /// The hub.
+    hub: &'a Cluster,
+    /// The managed cluster.
+    cluster: &'a Cluster,
+    /// Its name on the hub.
+    name: &'a str,
+}
+
+/// One of the two clusters.
+#[derive(Clone, Copy)]
+enum On {
+    /// The hub.
+    Hub,
+    /// The managed cluster.
+    Managed,
+}
+
+impl On {
+    fn of<'a>(self, pair: &Pair<'a>) -> &'a Cluster {
+        match self {
+            Self::Hub => pair.hub,
+            Self::Managed => pair.cluster,
+        }
+    }
+}
+
+/// What is done to a cluster, and can be undone.
+enum Change {
+    /// A merge patch of an object, which is named as kubectl names it. What it changes gets its former value back.
+    Patch(On, Vec<&'static str>, Value),
+    /// An object, which is deleted again.
+    Object(On, Value),
+    /// An object that is deleted while a finalizer holds it.
+    Held(On, Value),
+    /// A daemon of the cluster that ends, and is started again.
+    Stop(On, &'static str),
+    /// An object that is deleted, and is made again as it was.
+    Gone(On, Vec<&'static str>),
+    /// What kubectl does, and what undoes it; empty: it ends with the rest.
+    Kubectl(On, Vec<&'static str>, Vec<&'static str>),
+}
+
+/// A fault.
+pub struct Fault {
+    /// What it is.
+    words: &'static str,
+    /// The one cause that has to be found.
+    id: &'static str,
+    /// The cluster that is asked about; none: the pair.
+    of: Option<&'static str>,
+    /// Whether it is among the likely ones.
+    pub is_likely: bool,
+    /// What makes it.
+    changes: Vec<Change>,
+}
+
+/// A fault that was made.
+struct Made<'a>(Vec<Box<dyn FnOnce() + 'a>>);
+
+impl Fault {
+    /// Whether it is about a name of its own, and disturbs nobody.
+    fn is_apart(&self) -> bool {
+        self.of.is_some() && !self.changes.iter().any(|change| matches!(change, Change::Stop(..)))
+    }
+
+    /// Makes it.
+    fn make<'a>(&'a self, pair: &Pair<'a>) -> Made<'a> {
+        Made(self.changes.iter().map(|change| change.make(pair)).collect())
+    }
+}
+
+impl Made<'_> {
+    /// Undoes it.
+    fn undo(self) {
+        self.0.into_iter().rev().for_each(|undo| undo());
+    }
+}
+
+impl Change {
+    fn make<'a>(&'a self, pair: &Pair<'a>) -> Box<dyn FnOnce() + 'a> {
+        match self {
+            Self::Patch(on, what, fault) => {
+                let cluster = on.of(pair);
+                let cure = cure(&object(cluster, what), fault);
+                patch(cluster, what, fault);
+                Box::new(move || patch(cluster, what, &cure))
+            }
+            Self::Object(on, object) => {
+                let cluster = on.of(pair);
+                apply(cluster, object);
+                Box::new(move || {
+                    kubectl(cluster, &[&["delete", "--wait=true", "--ignore-not-found"], &*named(object)].concat())
+                })
+            }
+            Self::Held(on, object) => {
+                let cluster = on.of(pair);
+                apply(cluster, object);
+                kubectl(cluster, &[&["delete", "--wait=false"], &*named(object)].concat());
+                Box::new(move || patch(cluster, &named(object), &json!({"metadata": {"finalizers": null}})))
+            }
+            Self::Stop(on, daemon) => {
+                let cluster = on.of(pair);
+                cluster.stop(daemon).unwrap();
+                Box::new(move || cluster.start_again(daemon).unwrap())
+            }
+            Self::Gone(on, what) => {
+                let cluster = on.of(pair);
+                let mut before = object(cluster, what);
+                let metadata = before["metadata"].as_object_mut().unwrap();
+                metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&key.as_str()));
+                kubectl(cluster, &[&["delete", "--wait=true"], &**what].concat());
+                Box::new(move || apply(cluster, &before))
+            }
+            Self::Kubectl(on, words, cure) => {
+                let cluster = on.of(pair);
+                kubectl(cluster, words);
+                Box::new(move || {
+                    if !cure.is_empty() {
+                        kubectl(cluster, cure);
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// How kubectl names an object of a manifest.
+fn named(object: &Value) -> Vec<&str> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let mut words = vec![text("/kind").unwrap(), text("/metadata/name").unwrap()];
+    words.extend(text("/metadata/namespace").into_iter().flat_map(|namespace| ["--namespace", namespace]));
+    words
+}
+
+fn patch(cluster: &Cluster, what: &[&str], patch: &Value) {
+    let patch = format!("--patch={patch}");
+    kubectl(cluster, &[&["patch", "--type=merge", &patch], what].concat());
+}
+
+/// The merge patch that undoes another one.
+fn cure(before: &Value, fault: &Value) -> Value {
+    match (before, fault) {
+        (Value::Object(before), Value::Object(fault)) => {
+            let undone = |(key, value): (&String, &Value)| {
+                let before = before.get(key).unwrap_or(&Value::Null);
+                (key.clone(), cure(before, value))
+            };
+            Value::Object(fault.iter().map(undone).collect::<Map<_, _>>())
+        }
+        _ => before.clone(),
+    }
+}

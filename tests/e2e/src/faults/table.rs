@@ -1,0 +1,370 @@
+//! The faults.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use csr_fixtures::Fixture;
+use serde_json::{Value, json};
+
+use super::{Change, Fault, On};
+use crate::trouble_support::AGENTS;
+
+/// The namespace of the hub's components.
+const HUB: &str = "open-cluster-management-hub";
+/// The namespace of operators.
+const OPERATOR: &str = "open-cluster-management";
+/// What a work makes, as kubectl names it.
+const MAP: &str = "configmap/of-work";
+/// Where.
+const DEFAULT: &str = "--namespace=default";
+
+/// A managed cluster that nobody runs.
+fn managed(name: &str, is_accepted: bool) -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
+        "spec": {"hubAcceptsClient": is_accepted, "leaseDurationSeconds": 60},
+    })
+}
+
+/// A request for a certificate of a cluster.
+fn request(cluster: &str, name: &str, content: &Fixture) -> Value {
+    json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"name": name, "labels": {"open-cluster-management.io/cluster-name": cluster}},
+        "spec": {
+            "request": STANDARD.encode(content.pem()),
+            "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": ["digital signature", "key encipherment", "client auth"],
+        },
+    })
+}
+
+fn held(mut object: Value) -> Value {
+    object["metadata"]["finalizers"] = json!(["example.com/held"]);
+    object
+}
+
+/// Every fault of the matrix that a healthy pair can be given and taken from again.
+pub(super) fn all() -> Vec<Fault> {
+    let mut faults = of_klusterlets();
+    faults.extend(of_pods());
+    faults.extend(of_hubs());
+    faults.extend(of_works());
+    faults.extend(of_names());
+    faults
+}
+
+fn fault(words: &'static str, id: &'static str, changes: Vec<Change>) -> Fault {
+    Fault { words, id, of: None, is_likely: false, changes }
+}
+
+fn likely(fault: Fault) -> Fault {
+    Fault { is_likely: true, ..fault }
+}
+
+/// A change of the Klusterlet.
+fn klusterlet(spec: Value) -> Vec<Change> {
+    vec![Change::Patch(On::Managed, vec!["klusterlet", "klusterlet"], json!({ "spec": spec }))]
+}
+
+/// A change of the ClusterManager.
+fn manager(spec: Value) -> Vec<Change> {
+    vec![Change::Patch(On::Hub, vec!["clustermanager", "cluster-manager"], json!({ "spec": spec }))]
+}
+
+/// More than any node has.
+fn enormous() -> Value {
+    json!({"resourceRequirement": {"type": "ResourceRequirement", "resourceRequirements": {"requests": {"cpu": "900"}}}})
+}
+
+/// Pods that are made anew.
+fn replaced(on: On, namespace: &'static str, selector: &'static str) -> Change {
+    let words = vec!["delete", "pods", "--wait=false", "--namespace", namespace, "--selector", selector];
+    Change::Kubectl(on, words, vec![])
+}
+
+/// The pods of the registration agent, made anew.
+fn agents() -> Change {
+    replaced(On::Managed, AGENTS, "app=klusterlet-registration-agent")
+}
+
+/// The pods of the hub's registration controller, made anew.
+fn controllers() -> Change {
+    replaced(On::Hub, HUB, "app=clustermanager-registration-controller")
+}
+
+/// No new pod may run on a node.
+fn cordoned(on: On) -> Change {
+    let taint = |taint| vec!["taint", "nodes", "--all", taint];
+    Change::Kubectl(on, taint("example.com/none=:NoSchedule"), taint("example.com/none-"))
+}
+
+/// No new pod may be made in a namespace.
+fn quota(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": namespace},
+        "spec": {"hard": {"pods": "0"}},
+    })
+}
+
+/// What is wrong with a Klusterlet.
+fn of_klusterlets() -> Vec<Fault> {
+    let gates = json!({"registrationConfiguration": {"featureGates": [{"feature": "NoSuchGate", "mode": "Enable"}]}});
+    let elsewhere = json!({"hubApiServerHostAlias": {"ip": "10.0.0.9", "hostname": "nowhere.example"}});
+    let hubs = json!({"registrationConfiguration": {"bootstrapKubeConfigs": {
+        "type": "LocalSecrets", "localSecretsConfig": {"kubeConfigSecrets": [{"name": "one"}, {"name": "two"}]},
+    }}});
+    let toleration = json!({"nodePlacement": {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}});
+    let driver = |driver: Value| klusterlet(json!({"registrationConfiguration": {"registrationDriver": driver}}));
+    let arn = "arn:aws:eks:eu-west-1:123456789012:cluster/a";
+    let awsirsa = json!({"authType": "awsirsa", "awsIrsa": {"hubClusterArn": arn, "managedClusterArn": arn}});
+    let second = json!({
+        "apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet", "metadata": {"name": "second"},
+        "spec": {"clusterName": "f1", "namespace": "open-cluster-management-second"},
+    });
+    let bootstrap = |kubeconfig: Option<&str>| {
+        let what = vec!["secret", "bootstrap-hub-kubeconfig", "--namespace", AGENTS];
+        let kubeconfig = kubeconfig.map(|text| STANDARD.encode(text));
+        vec![Change::Patch(On::Managed, what, json!({"data": {"kubeconfig": kubeconfig}}))]
+    };
+    vec![
+        likely(fault("a mode that is misspelt", "OCM2119", klusterlet(json!({"deployOption": {"mode": "Defualt"}})))),
+        fault("a feature gate that the agent does not know", "OCM2123", klusterlet(gates)),
+        fault("a hosts entry for another name", "OCM2120", klusterlet(elsewhere)),
+        fault("several hubs without the gate for it", "OCM2122", klusterlet(hubs)),
+        fault("a toleration that the API server refuses", "OCM2105", klusterlet(toleration)),
+        fault("the driver grpc without its configuration", "OCM2118", driver(json!({"authType": "grpc"}))),
+        fault("the driver awsirsa at a hub without it", "OCM2118", driver(awsirsa)),
+        fault("a bootstrap Secret without a kubeconfig", "OCM2107", bootstrap(None)),
+        fault("a bootstrap kubeconfig that nobody can read", "OCM2107", bootstrap(Some("nothing"))),
+        fault("a second Klusterlet of the same cluster", "OCM2104", vec![Change::Object(On::Managed, second)]),
+    ]
+}
+
+/// What keeps pods of agents from running, or from working.
+fn of_pods() -> Vec<Fault> {
+    let image = |image: &str| klusterlet(json!({ "registrationImagePullSpec": image }));
+    let object = |object: Value| Change::Object(On::Managed, object);
+    let admin = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "too-much"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "klusterlet-registration-sa", "namespace": AGENTS}],
+    });
+    let limits = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "little", "namespace": AGENTS},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1m"}}]},
+    });
+    let security = vec!["namespace", AGENTS];
+    let restricted = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    vec![
+        likely(fault("an image that nobody has", "OCM2106", image("nowhere.example/registration:v1"))),
+        fault("an image that does not start", "OCM2106", image("ocm.local/pause:1")),
+        fault("the name of an image that is none", "OCM2106", image("Nobody:::")),
+        fault(
+            "an image of the work agent that nobody has",
+            "OCM2106",
+            klusterlet(json!({"workImagePullSpec": "nowhere.example/work:v1"})),
+        ),
+        fault("agents that ask for more than any node has", "OCM2106", klusterlet(enormous())),
+        fault("a priority class that is not there", "OCM2106", klusterlet(json!({"priorityClassName": "none"}))),
+        fault("a quota for no pods", "OCM2106", vec![object(quota(AGENTS)), agents()]),
+        fault("a limit below what agents ask for", "OCM2106", vec![object(limits), agents()]),
+        fault("PodSecurity restricted", "OCM2106", vec![Change::Patch(On::Managed, security, restricted), agents()]),
+        fault("a node that takes nobody", "OCM2106", vec![cordoned(On::Managed), agents()]),
+        fault("no scheduler", "OCM2106", vec![Change::Stop(On::Managed, "kube-scheduler"), agents()]),
+        fault("no controller manager", "OCM2106", vec![Change::Stop(On::Managed, "kube-controller-manager"), agents()]),
+        fault(
+            "an operator without its role",
+            "OCM2102",
+            vec![
+                Change::Gone(On::Managed, vec!["clusterrolebinding", "klusterlet"]),
+                replaced(On::Managed, OPERATOR, "app=klusterlet"),
+            ],
+        ),
+        fault("an agent that is an administrator", "OCM7106", vec![object(admin)]),
+    ]
+}
+
+/// What is wrong with a hub.
+fn of_hubs() -> Vec<Fault> {
+    let gates = json!({"registrationConfiguration": {"featureGates": [{"feature": "NoSuchGate", "mode": "Enable"}]}});
+    let everybody = json!({"registrationConfiguration": {
+        "featureGates": [{"feature": "ManagedClusterAutoApproval", "mode": "Enable"}],
+        "autoApproveUsers": ["system:serviceaccount:open-cluster-management:agent-registration-bootstrap"],
+    }});
+    let drivers = json!({"registrationConfiguration": {"registrationDrivers": [
+        {"authType": "awsirsa", "awsirsa": {"hubClusterArn": "arn:aws:eks:eu-west-1:123456789012:cluster/a"}},
+    ]}});
+    let toleration = json!({"nodePlacement": {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}});
+    let object = |object: Value| Change::Object(On::Hub, object);
+    let endless = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": "endless", "namespace": OPERATOR,
+            "annotations": {"kubernetes.io/service-account.name": "agent-registration-bootstrap"}},
+    });
+    vec![
+        fault("a feature gate that the hub does not know", "OCM1105", manager(gates)),
+        fault("a hub that accepts everybody", "OCM7103", manager(everybody)),
+        fault("a hub without the agent's driver", "OCM2118", manager(drivers)),
+        fault("a toleration of the hub that the API server refuses", "OCM1104", manager(toleration)),
+        likely(fault(
+            "an image of the hub that nobody has",
+            "OCM1106",
+            manager(json!({"placementImagePullSpec": "nowhere.example/placement:v1"})),
+        )),
+        fault(
+            "an image of the hub's webhooks that nobody has",
+            "OCM1106",
+            manager(json!({"workImagePullSpec": "nowhere.example/work:v1"})),
+        ),
+        fault("a hub that asks for more than any node has", "OCM1106", manager(enormous())),
+        fault(
+            "a hub for nodes that are not there",
+            "OCM1106",
+            manager(json!({"nodePlacement": {"nodeSelector": {"no": "such"}}})),
+        ),
+        fault("a quota of the hub for no pods", "OCM1106", vec![object(quota(HUB)), controllers()]),
+        fault("a node of the hub that takes nobody", "OCM1106", vec![cordoned(On::Hub), controllers()]),
+        fault(
+            "a hub's operator without its role",
+            "OCM1102",
+            vec![
+                Change::Gone(On::Hub, vec!["clusterrolebinding", "cluster-manager"]),
+                replaced(On::Hub, OPERATOR, "app=cluster-manager"),
+            ],
+        ),
+        fault("a token to register with that never ends", "OCM7104", vec![object(endless)]),
+        fault("a hub's API server that is down", "OCM2111", vec![Change::Stop(On::Hub, "kube-apiserver")]),
+    ]
+}
+
+/// A work for the managed cluster.
+fn work(name: &str, manifest: &Value) -> Value {
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": name, "namespace": "f1"},
+        "spec": {"workload": {"manifests": [manifest]}},
+    })
+}
+
+/// What is wrong with works and add-ons.
+fn of_works() -> Vec<Fault> {
+    let on_hub = |object: Value| Change::Object(On::Hub, object);
+    let unknown =
+        json!({"apiVersion": "example.com/v1", "kind": "Nothing", "metadata": {"name": "a", "namespace": "default"}});
+    let map = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-work", "namespace": namespace}});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "of-work"},
+        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["*"]}],
+    });
+    let mut executed = work("executed", &map("default"));
+    executed["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount",
+        "serviceAccount": {"name": "default", "namespace": "default"}}});
+    let add_on = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+        "metadata": {"name": "nobodys", "namespace": "f1"}, "spec": {},
+    });
+    vec![
+        fault("a work of a kind that the cluster does not know", "OCM5101", vec![on_hub(work("unknown", &unknown))]),
+        fault("a work that the agent may not apply", "OCM5101", vec![on_hub(work("forbidden", &role))]),
+        fault("a work for a namespace that is not there", "OCM5101", vec![on_hub(work("lost", &map("nowhere")))]),
+        fault("a work whose executor may not apply it", "OCM5101", vec![on_hub(executed)]),
+        fault(
+            "a work that is removed, and whose object is held on the cluster",
+            "OCM5103",
+            vec![
+                on_hub(work("held", &held(map("default")))),
+                Change::Kubectl(On::Managed, vec!["wait", "--for=create", MAP, DEFAULT, "--timeout=60s"], vec![]),
+                Change::Kubectl(
+                    On::Hub,
+                    vec!["delete", "manifestwork", "held", "--namespace=f1", "--wait=false"],
+                    vec![],
+                ),
+                Change::Kubectl(
+                    On::Managed,
+                    vec!["get", MAP, DEFAULT],
+                    vec!["patch", MAP, DEFAULT, "--type=merge", r#"--patch={"metadata":{"finalizers":null}}"#],
+                ),
+            ],
+        ),
+        fault("an add-on without a manager", "OCM5201", vec![on_hub(add_on.clone())]),
+        fault(
+            "an add-on that is removed, and that nobody cleans up",
+            "OCM5204",
+            vec![Change::Held(On::Hub, held(add_on))],
+        ),
+    ]
+}
+
+/// Names on a hub of which only the hub is asked.
+fn of_names() -> Vec<Fault> {
+    let named = |of: &'static str, words, id, changes| Fault { of: Some(of), ..fault(words, id, changes) };
+    let on_hub = |object: Value| Change::Object(On::Hub, object);
+    let held = |object: Value| Change::Held(On::Hub, held(object));
+    let many = (0..10).map(|number| on_hub(request("many", &format!("many-{number}"), &Fixture::agent("many", "a"))));
+    let mut refused = request("refused", "refused-1", &Fixture::agent("refused", "a"));
+    refused["spec"]["usages"] = json!(["server auth", "client auth"]);
+    vec![
+        named("nobody", "a name that nobody has", "OCM2201", vec![]),
+        named("by-hand", "a cluster that was made by hand", "OCM2202", vec![on_hub(managed("by-hand", false))]),
+        named("empty", "a cluster that is accepted, and never asked", "OCM2202", vec![on_hub(managed("empty", true))]),
+        likely(named(
+            "half",
+            "a cluster that is accepted, and its request is not approved",
+            "OCM2206",
+            vec![on_hub(managed("half", true)), on_hub(request("half", "half-1", &Fixture::agent("half", "a")))],
+        )),
+        named(
+            "many",
+            "ten keys that ask for one name",
+            "OCM2203",
+            std::iter::once(on_hub(managed("many", false))).chain(many).collect(),
+        ),
+        named(
+            "false",
+            "a request for another name than its label tells",
+            "OCM7105",
+            vec![on_hub(managed("false", false)), on_hub(request("false", "false-1", &Fixture::agent("other", "a")))],
+        ),
+        named(
+            "refused",
+            "a request that the signer refuses",
+            "OCM2207",
+            vec![
+                on_hub(managed("refused", true)),
+                on_hub(refused),
+                Change::Kubectl(On::Hub, vec!["certificate", "approve", "refused-1"], vec![]),
+            ],
+        ),
+        named(
+            "denied",
+            "a request that was denied",
+            "OCM2208",
+            vec![
+                on_hub(managed("denied", true)),
+                on_hub(request("denied", "denied-1", &Fixture::agent("denied", "a"))),
+                Change::Kubectl(On::Hub, vec!["certificate", "deny", "denied-1"], vec![]),
+            ],
+        ),
+        named(
+            "unsigned",
+            "a controller manager that signs nothing",
+            "OCM2207",
+            vec![
+                on_hub(managed("unsigned", true)),
+                on_hub(request("unsigned", "unsigned-1", &Fixture::agent("unsigned", "a"))),
+                Change::Stop(On::Hub, "kube-controller-manager"),
+                Change::Kubectl(On::Hub, vec!["certificate", "approve", "unsigned-1"], vec![]),
+            ],
+        ),
+        named("leaving", "a finalizer that nobody takes away", "OCM6101", vec![held(managed("leaving", false))]),
+        named(
+            "gone",
+            "a namespace that does not go",
+            "OCM6102",
+            vec![held(json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gone",
+                    "labels": {"open-cluster-management.io/cluster-name": "gone"}},
+            }))],
+        ),
+    ]
+}
