@@ -82,7 +82,7 @@ pub(crate) fn report(snapshot: &Snapshot, report: &Report) -> String {
                 h2 { "What was checked" }
                 p { (clean(&view::totals(report))) }
                 @if !report.unknown.is_empty() {
-                    ul { @for unknown in &report.unknown { li { (clean(&view::why_unknown(unknown))) } } }
+                    ul { @for line in view::why_all_unknown(report) { li { (clean(&line)) } } }
                 }
                 @if !report.suppressed.is_empty() {
                     h2 { "Suppressed" }

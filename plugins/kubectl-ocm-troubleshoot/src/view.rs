@@ -306,6 +306,33 @@ pub(crate) fn why_unknown(unknown: &Unknown) -> String {
     text
 }
 
+/// Whose reasons are those of a whole server: what was asked for makes no difference.
+const OF_A_SERVER: [Reason; 3] = [Reason::Unreachable, Reason::Tls, Reason::Unauthorized];
+
+/// What could not be checked, and why: a line for each reason, and one for all requests that a server was not reached with.
+pub(crate) fn why_all_unknown(report: &Report) -> Vec<String> {
+    let key = |unknown: &'_ Unknown| (unknown.trouble.reason, unknown.trouble.behind.clone());
+    let mut alike: Vec<Vec<&Unknown>> = Vec::new();
+    for unknown in &report.unknown {
+        let is_of_server = OF_A_SERVER.contains(&unknown.trouble.reason) && !unknown.trouble.behind.is_empty();
+        match alike.iter_mut().find(|group| is_of_server && key(group[0]) == key(unknown)) {
+            Some(group) => group.push(unknown),
+            None => alike.push(vec![unknown]),
+        }
+    }
+    let line = |group: &Vec<&Unknown>| {
+        let [first, others @ ..] = group.as_slice() else { return String::new() };
+        if others.is_empty() {
+            return why_unknown(first);
+        }
+        let ids: Vec<String> = group.iter().flat_map(|unknown| &unknown.ids).map(ToString::to_string).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let likewise = count(others.len(), "other request");
+        format!("{} could not be checked: {}; {likewise} ended likewise", some_names(&ids), first.trouble.message)
+    };
+    alike.iter().map(line).collect()
+}
+
 fn people(snapshot: &Snapshot, report: &Report, wide: bool) -> String {
     let mut lines = headlines(report);
     if report.clusters.is_empty() && report.findings.is_empty() {
@@ -341,7 +368,10 @@ fn people(snapshot: &Snapshot, report: &Report, wide: bool) -> String {
     }
     lines.push(String::new());
     lines.push(totals(report));
-    lines.extend(report.unknown.iter().map(|unknown| format!("  {}", why_unknown(unknown))));
+    match wide {
+        true => lines.extend(report.unknown.iter().map(|unknown| format!("  {}", why_unknown(unknown)))),
+        false => lines.extend(why_all_unknown(report).iter().map(|line| format!("  {line}"))),
+    }
     if wide {
         for skipped in &report.skipped {
             let ids: Vec<String> = skipped.ids.iter().map(ToString::to_string).collect();
@@ -369,8 +399,8 @@ fn issue(snapshot: &Snapshot, report: &Report) -> String {
         text += &markdown::finding(first, several, &|next| words(snapshot, next));
     }
     text += &format!("{}\n", totals(report));
-    for unknown in &report.unknown {
-        text += &format!("\n- {}\n", markdown::code(&why_unknown(unknown)));
+    for line in why_all_unknown(report) {
+        text += &format!("\n- {}\n", markdown::code(&line));
     }
     text
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::{annotations, identity, secrets};
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
@@ -275,8 +276,13 @@ impl Cluster<'_> {
         Some(self.lease?.renewed.as_ref()?.0)
     }
 
-    /// When the hub last heard from the agent: by the hub's clock where the lease tells, else by the agent's.
+    /// When the hub last heard from the agent: by the hub's clock where the lease tells, else by the agent's. None: there is no
+    /// lease, or the hub has made it itself, as it does when it accepts a cluster (upstream: `leaseController`).
     pub fn heard(&self) -> Option<Timestamp> {
+        let conditions = self.object?.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        if !conditions::is_true(conditions, managed_cluster::JOINED) {
+            return None;
+        }
         let written = self.lease?.written.as_ref().map(|time| time.0);
         self.renewed().map(|renewed| written.unwrap_or(renewed))
     }
@@ -287,7 +293,7 @@ impl Cluster<'_> {
     }
 
     /// Whether the agent has renewed its lease of late: two periods, because one may be on its way and clocks differ.
-    /// None: there is no lease, or it was never renewed.
+    /// None: it has not.
     pub fn is_fresh(&self, now: Timestamp) -> Option<bool> {
         Some(now.duration_since(self.heard()?) < self.lease_period() * 2)
     }

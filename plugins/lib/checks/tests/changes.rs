@@ -23,7 +23,12 @@ fn look(history: &mut History, snapshot: &Snapshot) -> Vec<String> {
 }
 
 fn unread() -> Trouble {
-    Trouble { reason: Reason::Unreachable, message: "the hub does not answer".to_owned(), rule: None }
+    Trouble {
+        reason: Reason::Unreachable,
+        message: "the hub does not answer".to_owned(),
+        rule: None,
+        behind: String::new(),
+    }
 }
 
 /// The hub denies the cluster.

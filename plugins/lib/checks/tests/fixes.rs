@@ -88,7 +88,12 @@ fn expired() -> Snapshot {
 fn forbidden(subject: &str) -> Snapshot {
     let mut snapshot = unregistered();
     token(&mut snapshot, subject, "2026-04-01T00:00:00Z");
-    let trouble = Trouble { reason: Reason::Forbidden, message: "the token may not".to_owned(), rule: None };
+    let trouble = Trouble {
+        reason: Reason::Forbidden,
+        message: "the token may not".to_owned(),
+        rule: None,
+        behind: String::new(),
+    };
     snapshot.probes = vec![Probe {
         klusterlet: "klusterlet".to_owned(),
         credential: Credential::Bootstrap,

@@ -102,7 +102,7 @@ fn silent(snapshot: &mut Snapshot) {
 
 fn probe(snapshot: &mut Snapshot, reason: Reason) {
     unregistered(snapshot);
-    let trouble = Trouble { reason, message: "words of the connection".to_owned(), rule: None };
+    let trouble = Trouble { reason, message: "words of the connection".to_owned(), rule: None, behind: String::new() };
     snapshot.probes = vec![Probe {
         klusterlet: "klusterlet".to_owned(),
         credential: Credential::Bootstrap,
@@ -704,7 +704,12 @@ fn ids_stand_in_their_ranges_and_explanations_have_no_circles() {
 fn what_may_not_be_read_is_unknown_and_names_the_right() {
     let mut snapshot = healthy();
     let rule = PolicyRule::new("list", "coordination.k8s.io", "leases", None);
-    let trouble = Trouble { reason: Reason::Forbidden, message: "no".to_owned(), rule: Some(rule.clone()) };
+    let trouble = Trouble {
+        reason: Reason::Forbidden,
+        message: "no".to_owned(),
+        rule: Some(rule.clone()),
+        behind: String::new(),
+    };
     on_hub(&mut snapshot).leases = Observed::Trouble(trouble);
     let report = judge(&snapshot, &[]);
     assert_eq!(report.findings, []);

@@ -53,7 +53,7 @@ fn certified(snapshot: &mut Snapshot, day: u8) {
 }
 
 fn forbidden() -> Trouble {
-    Trouble { reason: Reason::Forbidden, message: "no".to_owned(), rule: None }
+    Trouble { reason: Reason::Forbidden, message: "no".to_owned(), rule: None, behind: String::new() }
 }
 
 fn refused(reason: Reason) -> Probe {
@@ -63,7 +63,7 @@ fn refused(reason: Reason) -> Probe {
         server: "https://hub:6443".to_owned(),
         proxy: None,
         is_own_proxy: false,
-        answer: Answer::Refused(Trouble { reason, message: "words".to_owned(), rule: None }),
+        answer: Answer::Refused(Trouble { reason, message: "words".to_owned(), rule: None, behind: String::new() }),
     }
 }
 
@@ -766,4 +766,47 @@ fn a_request_that_the_grpc_server_sent_may_name_its_user() {
     assert!(found(&snapshot, 7105).is_some());
     on_hub(&mut snapshot).managers = Observed::Read(Vec::new());
     assert!(found(&snapshot, 7105).is_none());
+}
+
+/// The hub makes the first lease of whom it accepts, and calls it unknown when nobody renews that.
+#[test]
+fn an_accepted_cluster_that_was_never_heard_of_is_no_silent_one() {
+    for (requests_of, wanted) in [
+        (vec![], 2202),
+        (vec![request("c1-a", "a1", &["Denied"], OLD)], 2208),
+        (vec![request("c1-a", "a1", &[], OLD)], 2206),
+    ] {
+        for renewed in [OLD, FRESH] {
+            let mut snapshot = healthy();
+            waiting(&mut snapshot, Some(json!({})));
+            snapshot.managed = None;
+            requests(&mut snapshot, &requests_of);
+            let hub = on_hub(&mut snapshot);
+            let cluster = &mut read(&mut hub.clusters)[0];
+            cluster.spec.hub_accepts_client = Some(true);
+            let conditions = json!({"conditions": [condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted"),
+                condition("ManagedClusterConditionAvailable", "Unknown", "ManagedClusterLeaseUpdateStopped")]});
+            cluster.status = Some(parse(conditions));
+            let lease = json!({"namespace": "c1", "name": "managed-cluster-lease", "renewed": renewed});
+            hub.leases = Observed::Read(vec![parse(lease)]);
+            assert_eq!(ids(&judge(&snapshot, &[])), [wanted], "{renewed}");
+        }
+    }
+}
+
+#[test]
+fn a_name_for_which_nothing_but_lies_wait_does_not_wait_for_acceptance() {
+    let mut lies = request("x", "a1", &[], FRESH);
+    lies["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::agent("c2", "a1").pem().into_bytes()));
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, Some(lies.clone()));
+    snapshot.managed = None;
+    let report = judge(&snapshot, &[]);
+    assert_eq!(report.findings.iter().map(|finding| finding.id.0).collect::<Vec<_>>(), [7105]);
+    assert_eq!(report.findings[0].severity, Severity::Error);
+    // Somebody else waits, too.
+    requests(&mut snapshot, &[request("c1-a", "a1", &[], FRESH), lies]);
+    let report = judge(&snapshot, &[]);
+    let found: Vec<_> = report.findings.iter().map(|finding| (finding.id.0, finding.severity)).collect();
+    assert!(found.contains(&(7105, Severity::Warning)) && found.iter().any(|(id, _)| *id != 7105), "{found:?}");
 }

@@ -94,14 +94,17 @@ pub fn standing(cluster: &ManagedCluster) -> Standing {
             _ => ours(Phase::Pending, "NotAccepted", format!("waits for: kubectl ocm accept {name}")),
         };
     }
-    match find(managed_cluster::AVAILABLE) {
-        Some(condition) if condition.status == "True" => of(Phase::Available, condition),
-        Some(condition) if condition.status == "False" => of(Phase::Unavailable, condition),
-        Some(condition) => of(Phase::Unknown, condition),
-        None => match find(managed_cluster::JOINED) {
-            Some(condition) if condition.status == "True" => of(Phase::Joined, condition),
-            _ => ours(Phase::Accepted, "NotJoined", "waits for its agent to fetch its certificate and join".to_owned()),
-        },
+    let joined = find(managed_cluster::JOINED).filter(|condition| condition.status == "True");
+    match (find(managed_cluster::AVAILABLE), joined) {
+        (Some(condition), _) if condition.status == "True" => of(Phase::Available, condition),
+        (Some(condition), _) if condition.status == "False" => of(Phase::Unavailable, condition),
+        // The hub also says so of clusters that were never heard of, five lease periods after it has accepted them
+        // (upstream: `leaseController`, which makes the first lease itself).
+        (Some(condition), Some(_)) => of(Phase::Unknown, condition),
+        (None, Some(condition)) => of(Phase::Joined, condition),
+        (_, None) => {
+            ours(Phase::Accepted, "NotJoined", "waits for its agent to fetch its certificate and join".to_owned())
+        }
     }
 }
 
@@ -139,6 +142,7 @@ mod tests {
         assert_eq!(phase(true, &[(JOINED, "True"), (AVAILABLE, "True")]), Phase::Available);
         assert_eq!(phase(true, &[(JOINED, "True"), (AVAILABLE, "False")]), Phase::Unavailable);
         assert_eq!(phase(true, &[(JOINED, "True"), (AVAILABLE, "Unknown")]), Phase::Unknown);
+        assert_eq!(phase(true, &[(HUB_ACCEPTED, "True"), (AVAILABLE, "Unknown")]), Phase::Accepted);
         let mut leaving = cluster(true, &[(AVAILABLE, "True")]);
         leaving.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
         assert_eq!(standing(&leaving).phase, Phase::Detaching);

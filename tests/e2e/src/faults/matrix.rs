@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::join_support::{alone, hub, hub_access, join};
-use crate::trouble_support::{KNOWN, TIME, is_well, read, report};
+use crate::trouble_support::{KNOWN, is_well, read, report};
 use crate::{kubectl_ocm, run};
 use control_plane::{Cluster, Spec};
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn look(pair: &Pair<'_>, fault: &Fault) -> Result<Duration, String> {
             let next = value["findings"][0]["next"].as_array().is_some_and(|next| !next.is_empty());
             return if next { Ok(begun.elapsed()) } else { Err(format!("nothing says what to do next: {value:#}")) };
         }
-        if begun.elapsed() > TIME {
+        if begun.elapsed() > fault.patience {
             return Err(format!("{ids:?} {:#}", value["findings"]));
         }
         std::thread::sleep(PAUSE);

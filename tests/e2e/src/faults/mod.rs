@@ -6,12 +6,17 @@
 mod matrix;
 mod table;
 
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use control_plane::Cluster;
 pub use matrix::matrix;
+use ocm_api::names::secrets;
 use serde_json::{Map, Value, json};
 
 use crate::object;
-use crate::trouble_support::{apply, kubectl};
+use crate::trouble_support::{AGENTS, apply, kubectl};
 
 /// A hub, and a managed cluster that has joined it and is well.
 #[derive(Clone, Copy)]
@@ -50,6 +55,8 @@ enum Change {
     Object(On, Value),
     /// An object that is deleted while a finalizer holds it.
     Held(On, Value),
+    /// Another token in the kubeconfig that the agent registers with.
+    Token(&'static str),
     /// A daemon of the cluster that ends, and is started again.
     Stop(On, &'static str),
     /// An object that is deleted, and is made again as it was.
@@ -61,13 +68,15 @@ enum Change {
 /// A fault.
 pub struct Fault {
     /// What it is.
-    words: &'static str,
+    pub words: &'static str,
     /// The one cause that has to be found.
     id: &'static str,
     /// The cluster that is asked about; none: the pair.
     of: Option<&'static str>,
     /// Whether it is among the likely ones.
     pub is_likely: bool,
+    /// How long it may take until it shows.
+    patience: Duration,
     /// What makes it.
     changes: Vec<Change>,
 }
@@ -116,6 +125,16 @@ impl Change {
                 kubectl(cluster, &[&["delete", "--wait=false"], &*named(object)].concat());
                 Box::new(move || patch(cluster, &named(object), &json!({"metadata": {"finalizers": null}})))
             }
+            Self::Token(token) => {
+                let what = ["secret", secrets::BOOTSTRAP_HUB_KUBECONFIG, "--namespace", AGENTS];
+                let before = object(pair.cluster, &what)["data"]["kubeconfig"].as_str().unwrap().to_owned();
+                let text = String::from_utf8(STANDARD.decode(&before).unwrap()).unwrap();
+                let fault = STANDARD.encode(with_token(&text, token));
+                let put = |kubeconfig| json!({"data": {"kubeconfig": kubeconfig}});
+                patch(pair.cluster, &what, &put(fault));
+                let cluster = pair.cluster;
+                Box::new(move || patch(cluster, &what, &put(before)))
+            }
             Self::Stop(on, daemon) => {
                 let cluster = on.of(pair);
                 cluster.stop(daemon).unwrap();
@@ -140,6 +159,15 @@ impl Change {
             }
         }
     }
+}
+
+/// A kubeconfig, of YAML or JSON, with another token.
+fn with_token(kubeconfig: &str, token: &str) -> String {
+    let (before, rest) = kubeconfig.split_once("token").unwrap();
+    let is_of_token = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let start = rest.find(is_of_token).unwrap();
+    let end = rest[start..].find(|letter| !is_of_token(letter)).map_or(rest.len(), |end| start + end);
+    format!("{before}token{}{token}{}", &rest[..start], &rest[end..])
 }
 
 /// How kubectl names an object of a manifest.

@@ -1,17 +1,21 @@
 //! The faults.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use csr_fixtures::Fixture;
 use serde_json::{Value, json};
 
 use super::{Change, Fault, On};
-use crate::trouble_support::AGENTS;
+use crate::trouble_support::{AGENTS, TIME};
 
 /// The namespace of the hub's components.
 const HUB: &str = "open-cluster-management-hub";
 /// The namespace of operators.
 const OPERATOR: &str = "open-cluster-management";
+/// A token of a service account that does not say when it ends.
+const ENDLESS: &str = "e30.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQ6b3Blbi1jbHVzdGVyLW1hbmFnZW1lbnQ6YSJ9.c2ln";
 /// What a work makes, as kubectl names it.
 const MAP: &str = "configmap/of-work";
 /// Where.
@@ -50,15 +54,22 @@ pub(super) fn all() -> Vec<Fault> {
     faults.extend(of_hubs());
     faults.extend(of_works());
     faults.extend(of_names());
+    // Agents need a while until they try again.
+    faults.push(fault("a hub's API server that is down", "OCM2115", vec![Change::Stop(On::Hub, "kube-apiserver")]));
     faults
 }
 
 fn fault(words: &'static str, id: &'static str, changes: Vec<Change>) -> Fault {
-    Fault { words, id, of: None, is_likely: false, changes }
+    Fault { words, id, of: None, is_likely: false, patience: TIME, changes }
 }
 
 fn likely(fault: Fault) -> Fault {
     Fault { is_likely: true, ..fault }
+}
+
+/// Works and add-ons that are removed are waited for longer than others.
+fn slow(fault: Fault) -> Fault {
+    Fault { patience: Duration::from_secs(420), ..fault }
 }
 
 /// A change of the Klusterlet.
@@ -132,10 +143,11 @@ fn of_klusterlets() -> Vec<Fault> {
         fault("a hosts entry for another name", "OCM2120", klusterlet(elsewhere)),
         fault("several hubs without the gate for it", "OCM2122", klusterlet(hubs)),
         fault("a toleration that the API server refuses", "OCM2105", klusterlet(toleration)),
-        fault("the driver grpc without its configuration", "OCM2118", driver(json!({"authType": "grpc"}))),
+        fault("the driver grpc at a hub without it", "OCM2118", driver(json!({"authType": "grpc"}))),
         fault("the driver awsirsa at a hub without it", "OCM2118", driver(awsirsa)),
         fault("a bootstrap Secret without a kubeconfig", "OCM2107", bootstrap(None)),
         fault("a bootstrap kubeconfig that nobody can read", "OCM2107", bootstrap(Some("nothing"))),
+        fault("a token to register with that never ends", "OCM7104", vec![Change::Token(ENDLESS)]),
         fault("a second Klusterlet of the same cluster", "OCM2104", vec![Change::Object(On::Managed, second)]),
     ]
 }
@@ -171,7 +183,7 @@ fn of_pods() -> Vec<Fault> {
         fault("PodSecurity restricted", "OCM2106", vec![Change::Patch(On::Managed, security, restricted), agents()]),
         fault("a node that takes nobody", "OCM2106", vec![cordoned(On::Managed), agents()]),
         fault("no scheduler", "OCM2106", vec![Change::Stop(On::Managed, "kube-scheduler"), agents()]),
-        fault("no controller manager", "OCM2106", vec![Change::Stop(On::Managed, "kube-controller-manager"), agents()]),
+        fault("no controller manager", "OCM3101", vec![Change::Stop(On::Managed, "kube-controller-manager"), agents()]),
         fault(
             "an operator without its role",
             "OCM2102",
@@ -196,11 +208,6 @@ fn of_hubs() -> Vec<Fault> {
     ]}});
     let toleration = json!({"nodePlacement": {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}});
     let object = |object: Value| Change::Object(On::Hub, object);
-    let endless = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
-        "metadata": {"name": "endless", "namespace": OPERATOR,
-            "annotations": {"kubernetes.io/service-account.name": "agent-registration-bootstrap"}},
-    });
     vec![
         fault("a feature gate that the hub does not know", "OCM1105", manager(gates)),
         fault("a hub that accepts everybody", "OCM7103", manager(everybody)),
@@ -232,8 +239,6 @@ fn of_hubs() -> Vec<Fault> {
                 replaced(On::Hub, OPERATOR, "app=cluster-manager"),
             ],
         ),
-        fault("a token to register with that never ends", "OCM7104", vec![object(endless)]),
-        fault("a hub's API server that is down", "OCM2111", vec![Change::Stop(On::Hub, "kube-apiserver")]),
     ]
 }
 
@@ -263,12 +268,15 @@ fn of_works() -> Vec<Fault> {
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
         "metadata": {"name": "nobodys", "namespace": "f1"}, "spec": {},
     });
+    let mut of_add_on = request("f1", "f1-add-on", &Fixture::addon("f1", "nobodys"));
+    of_add_on["metadata"]["labels"]["open-cluster-management.io/addon-name"] = json!("nobodys");
     vec![
+        fault("a request of an add-on that nobody approves", "OCM5201", vec![on_hub(of_add_on)]),
         fault("a work of a kind that the cluster does not know", "OCM5101", vec![on_hub(work("unknown", &unknown))]),
         fault("a work that the agent may not apply", "OCM5101", vec![on_hub(work("forbidden", &role))]),
         fault("a work for a namespace that is not there", "OCM5101", vec![on_hub(work("lost", &map("nowhere")))]),
         fault("a work whose executor may not apply it", "OCM5101", vec![on_hub(executed)]),
-        fault(
+        slow(fault(
             "a work that is removed, and whose object is held on the cluster",
             "OCM5103",
             vec![
@@ -285,13 +293,13 @@ fn of_works() -> Vec<Fault> {
                     vec!["patch", MAP, DEFAULT, "--type=merge", r#"--patch={"metadata":{"finalizers":null}}"#],
                 ),
             ],
-        ),
-        fault("an add-on without a manager", "OCM5201", vec![on_hub(add_on.clone())]),
-        fault(
+        )),
+        slow(fault("an add-on without a manager", "OCM5202", vec![on_hub(add_on.clone())])),
+        slow(fault(
             "an add-on that is removed, and that nobody cleans up",
             "OCM5204",
             vec![Change::Held(On::Hub, held(add_on))],
-        ),
+        )),
     ]
 }
 

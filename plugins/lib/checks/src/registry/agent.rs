@@ -280,7 +280,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Bootstrap],
-        after: &[Id(2107)],
+        after: &[Id(2107), Id(2118)],
         rule: Rule::Cluster(grpc_configuration),
         page: Page {
             means: "The Klusterlet says that the agent registers by gRPC, but its bootstrap Secret has no config.yaml: the agents \

@@ -5,6 +5,7 @@ use ocm_api::names::{identity, namespaces};
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
 use ocm_core::install::health;
+use ocm_core::phase::Phase;
 
 use super::agent::agent;
 use super::joining::requests;
@@ -67,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         page: Page {
             means: "A request carries the label of one cluster and asks for the name or group of another; or it names a user on whose \
                     behalf the gRPC server is said to ask, and it is not the gRPC server that asks. Agents send no such requests. \
-                    An error: it was approved.",
+                    An error: it was approved, or nothing else waits for the name.",
             happens: "Somebody with the right to create requests tries to take the identity of a cluster, or a tool made them.",
             mend: "Find out who asked: `spec.username` is the API server's own word. Deny the request; if it was approved, see what \
                    was done with the certificate, which cannot be revoked and works until it ends. `kubectl ocm install baseline` \
@@ -168,14 +169,17 @@ fn requests_say_what_they_are(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outco
             || (is_elsewhere && user.starts_with("system:serviceaccount:") && user.ends_with(":grpc-server-sa"))
     };
     let standing = cluster.requests.iter().filter(|request| !matches!(request.state, State::Denied | State::Failed));
-    let found = standing.filter_map(|request| Some((request, lie(request, cluster.name, is_grpc_server)?)));
+    let judged: Vec<_> = standing.map(|request| (request, lie(request, cluster.name, is_grpc_server))).collect();
+    // Then there is nothing that could be accepted.
+    let is_hindrance = cluster.phase() == Some(Phase::Pending) && judged.iter().all(|(_, lie)| lie.is_some());
+    let found = judged.into_iter().filter_map(|(request, lie)| Some((request, lie?)));
     let findings = found.take(SHOWN).map(|(request, lie)| {
         let granted = request.state != State::Pending;
         let text = match granted {
             true => format!("a request that is not what it says was approved: {lie}"),
             false => format!("a request is not what it says: {lie}"),
         };
-        let finding = if granted { Finding::error(text) } else { Finding::warning(text) };
+        let finding = if granted || is_hindrance { Finding::error(text) } else { Finding::warning(text) };
         let names = request.content.as_ref().map(|content| text::list(&content.common_names)).unwrap_or_default();
         let finding = finding
             .on(Side::Hub, "CertificateSigningRequest", None, &request.name)

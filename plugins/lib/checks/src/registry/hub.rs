@@ -307,6 +307,10 @@ fn hub_operator_leads(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
     Outcome::Found(vec![finding])
 }
 
+/// Reasons that tell of nothing but pods.
+const MISSING_PODS: [&str; 2] =
+    [cluster_manager::reasons::UNAVAILABLE_REGISTRATION_POD, cluster_manager::reasons::UNAVAILABLE_PLACEMENT_POD];
+
 fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let mut findings = Vec::new();
     for manager in managers(hub) {
@@ -323,6 +327,10 @@ fn cluster_manager_applied(_: &Facts<'_>, hub: &HubSide) -> Outcome {
         ];
         for (kind, wanted) in wanted {
             let Some(condition) = conditions::find(&status.conditions, kind) else { continue };
+            // The Deployments themselves tell more of pods that are missing, and know it first.
+            if MISSING_PODS.contains(&condition.reason.as_str()) && hub.deployments.read().is_some() {
+                continue;
+            }
             if condition.status != wanted {
                 let text = format!("the hub's operator reports {}", condition.reason);
                 let found = about(text).seen(format!("{kind}={}: {}", condition.status, condition.message));

@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Klusterlets, Input::Agents],
-        after: &[Id(2102), Id(2103), Id(2119)],
+        after: &[Id(2102), Id(2103), Id(2104), Id(2119)],
         rule: Rule::Cluster(images_named),
         page: Page {
             means: "The Klusterlet says no image for its mode, and nothing fills one in: the API server refuses Deployments without \

@@ -56,13 +56,17 @@ pub struct Trouble {
     /// The right that would allow it, where it is for want of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<PolicyRule>,
+    /// The part of the message that does not depend on what was asked for; empty: all of it does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub behind: String,
 }
 
 impl Trouble {
     /// The trouble of a failed request; `rule` is the right that it needs.
     pub fn of(failure: &Failure, rule: Option<PolicyRule>) -> Self {
         let rule = rule.filter(|_| failure.reason == Reason::Forbidden);
-        Self { reason: failure.reason, message: redact_start(&failure.to_string()), rule }
+        let [message, behind] = [failure.to_string(), failure.causes.join(": ")].map(|text| redact_start(&text));
+        Self { reason: failure.reason, message, rule, behind }
     }
 }
 
