@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use crate::join_support::{alone, hub, hub_access, join};
-use crate::trouble_support::{KNOWN, is_well, read, report};
-use crate::{kubectl_ocm, run};
 use control_plane::{Cluster, Spec};
 use serde_json::Value;
 
 use super::table::all;
 use super::{Fault, Pair};
+use crate::join_support::{alone, hub, hub_access, join};
+use crate::trouble_support::{KNOWN, is_well, read, report};
+use crate::{kubectl_ocm, run};
+
 /// How long between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
 

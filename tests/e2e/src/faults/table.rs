@@ -257,9 +257,8 @@ fn of_works() -> Vec<Fault> {
     let unknown =
         json!({"apiVersion": "example.com/v1", "kind": "Nothing", "metadata": {"name": "a", "namespace": "default"}});
     let map = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-work", "namespace": namespace}});
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "of-work"},
-        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["*"]}],
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "of-work"}, "provisioner": "none",
     });
     let mut executed = work("executed", &map("default"));
     executed["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount",
@@ -273,7 +272,7 @@ fn of_works() -> Vec<Fault> {
     vec![
         fault("a request of an add-on that nobody approves", "OCM5201", vec![on_hub(of_add_on)]),
         fault("a work of a kind that the cluster does not know", "OCM5101", vec![on_hub(work("unknown", &unknown))]),
-        fault("a work that the agent may not apply", "OCM5101", vec![on_hub(work("forbidden", &role))]),
+        fault("a work that the agent may not apply", "OCM5101", vec![on_hub(work("forbidden", &class))]),
         fault("a work for a namespace that is not there", "OCM5101", vec![on_hub(work("lost", &map("nowhere")))]),
         fault("a work whose executor may not apply it", "OCM5101", vec![on_hub(executed)]),
         slow(fault(
