@@ -152,6 +152,9 @@ pub struct Finding {
     /// What follows from it and needs nothing done of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub consequences: Vec<Self>,
+    /// Whether it is on its way: what needs it waits for it, and is nothing of its own as long as nobody has joined.
+    #[serde(skip)]
+    pub is_coming: bool,
 }
 
 impl Finding {
@@ -167,6 +170,7 @@ impl Finding {
             cause: String::new(),
             next: Vec::new(),
             consequences: Vec::new(),
+            is_coming: false,
         }
     }
 

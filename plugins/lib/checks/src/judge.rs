@@ -11,6 +11,7 @@ use crate::finding::{Finding, Id, Outcome, Severity};
 use crate::registry::{Check, Input, Rule, check, of_snapshots};
 use crate::snapshot::{AgentSide, Answer, Observed, Snapshot, Trouble};
 use crate::suppress::{Suppressed, Suppression};
+use ocm_core::phase::Phase;
 
 /// What checks came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -283,18 +284,26 @@ fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
     for (index, finding) in all.iter().enumerate() {
         by_id.entry(finding.id).or_default().entry(finding.cluster.as_deref()).or_default().push(index);
     }
-    let known: BTreeMap<Id, Vec<Id>> = by_id.keys().map(|id| (*id, direct(*id))).collect();
-    let parent = |index: usize| {
-        let finding = &all[index];
-        known.get(&finding.id)?.iter().find_map(|id| {
-            let causes = by_id.get(id)?;
-            // Those of a side as a whole, and those of its own cluster.
-            let (whole, own) = (causes.get(&None::<&str>), causes.get(&finding.cluster.as_deref()));
-            whole.into_iter().chain(own).flatten().copied().find(|cause| {
-                *cause != index && all[*cause].severity >= finding.severity && concerns(&all[*cause], finding)
-            })
-        })
+    let has_joined = |cluster: &Cluster<'_>| cluster.phase() >= Some(Phase::Joined);
+    let waits = |finding: &Finding| match &finding.cluster {
+        Some(name) => !facts.clusters.get(name.as_str()).is_some_and(has_joined),
+        None => !facts.clusters.values().any(has_joined),
     };
+    let outweighs =
+        |cause: &Finding, finding: &Finding| cause.severity >= finding.severity || (cause.is_coming && waits(finding));
+    let known: BTreeMap<Id, Vec<Id>> = by_id.keys().map(|id| (*id, direct(*id))).collect();
+    let parent =
+        |index: usize| {
+            let finding = &all[index];
+            known.get(&finding.id)?.iter().find_map(|id| {
+                let causes = by_id.get(id)?;
+                // Those of a side as a whole, and those of its own cluster.
+                let (whole, own) = (causes.get(&None::<&str>), causes.get(&finding.cluster.as_deref()));
+                whole.into_iter().chain(own).flatten().copied().find(|cause| {
+                    *cause != index && outweighs(&all[*cause], finding) && concerns(&all[*cause], finding)
+                })
+            })
+        };
     let parents: Vec<Option<usize>> = (0..all.len()).map(parent).collect();
     let root = |mut index: usize| {
         while let Some(parent) = parents[index] {
@@ -314,7 +323,12 @@ fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
     }
     let mut findings: Vec<Finding> = causes
         .into_iter()
-        .map(|(index, finding)| Finding { consequences: consequences.remove(&index).unwrap_or_default(), ..finding })
+        .map(|(index, finding)| {
+            let consequences = consequences.remove(&index).unwrap_or_default();
+            // What is on its way matters as much as what waits for it.
+            let severity = consequences.iter().map(|follows| follows.severity).fold(finding.severity, Severity::max);
+            Finding { severity, consequences, ..finding }
+        })
         .collect();
     findings.sort_by(|one, other| other.severity.cmp(&one.severity).then(one.id.cmp(&other.id)));
     findings

@@ -266,6 +266,7 @@ const CASES: &[Case] = &[
     Case { id: 2120, root: 2120, bad: |s| hosts_entry(s, "other"), good: |s| hosts_entry(s, "HUB") },
     case(2121, |s| {
         unregistered(s);
+        read(&mut on_managed(s).klusterlets)[0].spec.registration_image_pull_spec = None;
         klusterlet(s).conditions[0] = parse(condition("Applied", "False", "KlusterletApplyFailed"));
         agent(s).deployments = Observed::Read(Vec::new());
     }),

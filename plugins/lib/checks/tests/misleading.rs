@@ -810,3 +810,66 @@ fn a_name_for_which_nothing_but_lies_wait_does_not_wait_for_acceptance() {
     let found: Vec<_> = report.findings.iter().map(|finding| (finding.id.0, finding.severity)).collect();
     assert!(found.contains(&(7105, Severity::Warning)) && found.iter().any(|(id, _)| *id != 7105), "{found:?}");
 }
+
+/// Nobody waits for anything but a pod that is being started.
+#[test]
+fn what_waits_for_an_operator_that_is_being_started_is_nothing_of_its_own() {
+    let mut snapshot = healthy();
+    waiting(&mut snapshot, None);
+    let managed = on_managed(&mut snapshot);
+    read(&mut managed.operator).health =
+        Health::NotYet { because: "0 of 1 pods are ready; its container is being created".to_owned() };
+    read(&mut managed.klusterlets)[0].status = None;
+    managed.agents[0].deployments = Observed::Read(Vec::new());
+    let report = judge(&snapshot, &[]);
+    let roots: Vec<_> = report.findings.iter().map(|finding| (finding.id.0, finding.severity)).collect();
+    assert_eq!(roots, [(2102, Severity::Error)]);
+    // Who has joined does not wait for it.
+    let mut snapshot = healthy();
+    let managed = on_managed(&mut snapshot);
+    read(&mut managed.operator).health = Health::NotYet { because: "0 of 1 pods are ready".to_owned() };
+    agent(&mut snapshot).deployments = Observed::Read(Vec::new());
+    let report = judge(&snapshot, &[]);
+    let roots: Vec<_> = report.findings.iter().map(|finding| (finding.id.0, finding.severity)).collect();
+    assert_eq!(roots, [(2106, Severity::Error), (2102, Severity::Warning)]);
+}
+
+#[test]
+fn an_agent_whose_cluster_the_hub_has_removed_is_told_how_it_registers_anew() {
+    let mut snapshot = healthy();
+    let hub = on_hub(&mut snapshot);
+    hub.clusters = Observed::Read(Vec::new());
+    (hub.leases, hub.works, hub.addons) =
+        (Observed::Read(Vec::new()), Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    requests(&mut snapshot, &[]);
+    let status = read(&mut on_managed(&mut snapshot).klusterlets)[0].status.as_mut().expect("it is there");
+    status.conditions.truncate(1);
+    status.conditions.push(parse(condition(
+        "HubConnectionDegraded",
+        "True",
+        "BootstrapSecretFunctional,HubKubeConfigUnauthorized",
+    )));
+    let report = judge(&snapshot, &[]);
+    assert_eq!(ids(&report), [2201]);
+    let next = lines(&report.findings[0]).join("\n");
+    assert!(next.contains("kubectl delete secret/hub-kubeconfig-secret -n open-cluster-management-agent"), "{next}");
+    assert!(
+        next.contains("kubectl delete pods -n open-cluster-management-agent -l app=klusterlet-registration-agent"),
+        "{next}"
+    );
+}
+
+/// The operator can change no Deployment any more, and no condition says so.
+#[test]
+fn an_image_that_was_taken_out_of_a_klusterlet_is_told_of() {
+    let images = |snapshot: &mut Snapshot, image: Option<&str>| {
+        let spec = &mut read(&mut on_managed(snapshot).klusterlets)[0].spec;
+        spec.registration_image_pull_spec = image.map(str::to_owned);
+        spec.work_image_pull_spec = Some("r/work:v1.3.1".to_owned());
+    };
+    let mut snapshot = healthy();
+    images(&mut snapshot, None);
+    assert_eq!(found(&snapshot, 2121).map(|finding| finding.severity), Some(Severity::Warning));
+    images(&mut snapshot, Some("r/registration:v1.3.1"));
+    assert!(found(&snapshot, 2121).is_none());
+}

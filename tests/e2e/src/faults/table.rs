@@ -170,6 +170,7 @@ fn of_pods() -> Vec<Fault> {
     vec![
         likely(fault("an image that nobody has", "OCM2106", image("nowhere.example/registration:v1"))),
         fault("an image that does not start", "OCM2106", image("ocm.local/pause:1")),
+        fault("no image", "OCM2121", klusterlet(json!({"registrationImagePullSpec": null}))),
         fault("the name of an image that is none", "OCM2106", image("Nobody:::")),
         fault(
             "an image of the work agent that nobody has",

@@ -931,6 +931,11 @@ fn hub_connection(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if !condition.reason.split(',').any(|part| reasons.contains(&part)) {
         return Outcome::Pass;
     }
+    let is_gone =
+        cluster.object.is_none() && facts.snapshot.hub.as_ref().is_some_and(|hub| hub.clusters.read().is_some());
+    if is_gone && condition.reason.split(',').any(|part| part == klusterlet::reasons::HUB_KUBECONFIG_UNAUTHORIZED) {
+        return Outcome::skip("the hub has no managed cluster of the name, and so no rights for its agent");
+    }
     // The operator looks anew every 40 seconds: what it says of a certificate that has only just come is of before.
     let issued = |certificate: Certificate| facts.now.duration_since(certificate.not_before) < BACKDATED + OPERATOR;
     let of_bootstrap =

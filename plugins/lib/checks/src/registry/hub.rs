@@ -234,9 +234,10 @@ pub(super) fn unwell(side: Side, workload: &Workload) -> Option<Finding> {
             // How many pods are ready comes first, and then what holds the worst of them up.
             let cause = because.split("; ").take(2).last().unwrap_or(because);
             // What is on its way may only need time.
-            let severity = if matches!(health, Health::Stuck { .. }) { Severity::Error } else { Severity::Warning };
+            let is_coming = matches!(health, Health::NotYet { .. });
+            let severity = if is_coming { Severity::Warning } else { Severity::Error };
             let found = finding(format!("Deployment {namespace}/{name} is not ready: {cause}"));
-            let found = Finding { severity, ..found };
+            let found = Finding { severity, is_coming, ..found };
             let found = match causes::pods(because) {
                 Some(cause) => found.because(cause),
                 None => found,

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::{self, managed_cluster};
+use ocm_api::names::secrets;
 use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
 
-use super::agent::{BACKDATED, agent};
+use super::agent::{AGENT_LOGS, BACKDATED, agent};
 use super::{Category, Check, Input, Page, Rule, look_at_both};
 use crate::facts::{Agent, Cluster, Facts};
 use crate::finding::{Finding, Id, Outcome, Severity};
@@ -380,17 +381,34 @@ macro_rules! staying {
 }
 pub(super) use staying;
 
-fn registered(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+fn registered(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if cluster.object.is_some() {
         return Outcome::Pass;
     }
     let name = cluster.name;
-    let finding = Finding::error(format!("the hub has no managed cluster {name:?}"));
+    let text = format!("the hub has no managed cluster {name:?}");
     let finding = match cluster.agent {
-        Some(_) => finding
+        Some(agent) if agent.is_registered(facts.now) == Some(true) => Finding::error(format!(
+            "{text}, and its agent still has the identity with which it had joined"
+        ))
+        .on(Side::Managed, "Secret", Some(&agent.side.namespace), secrets::HUB_KUBECONFIG)
+        .because("somebody has removed it from the hub; the agent goes on with what it has, and does not register anew")
+        .advise("to let it go for good, delete its Klusterlet; to have it register anew, and be accepted again:")
+        .run(
+            Side::Managed,
+            "kubectl delete secret/{} -n {} --ignore-not-found",
+            &[secrets::HUB_KUBECONFIG, &agent.side.namespace],
+        )
+        .run(
+            Side::Managed,
+            "kubectl delete pods -n {} -l app=klusterlet-registration-agent",
+            &[&agent.side.namespace],
+        ),
+        Some(agent) => Finding::error(text)
             .seen("the managed cluster has a Klusterlet of this name")
-            .because("its agent has not registered it, or the hub has removed it since"),
-        None => finding
+            .because("its agent has not registered it, or the hub has removed it since")
+            .run(Side::Managed, AGENT_LOGS, &[&agent.side.namespace]),
+        None => Finding::error(text)
             .because("no agent has registered it: look at the managed cluster, too; or the name is misspelt")
             .advise(look_at_both(name)),
     };

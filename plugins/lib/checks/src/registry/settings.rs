@@ -42,11 +42,12 @@ pub(super) const CHECKS: &[Check] = &[
         rule: Rule::Cluster(images_named),
         page: Page {
             means: "The Klusterlet says no image for its mode, and nothing fills one in: the API server refuses Deployments without \
-                    an image, and no agent is made.",
+                    an image. No agent is made, or those that are there stay as they were, whatever is changed in the Klusterlet, \
+                    while all of its conditions stay well: a warning.",
             happens: "The Klusterlet was written by hand, or its mode was changed: the Singleton modes take imagePullSpec, the others \
                       registrationImagePullSpec and workImagePullSpec.",
             mend: "Set the images, or run `kubectl ocm join` with the same name: it sets them.",
-            mended: "The agents' Deployments are there.",
+            mended: "The agents' Deployments are there, and follow what the Klusterlet says.",
         },
     },
     Check {
@@ -140,12 +141,11 @@ fn hosts_entry_used(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     Outcome::Found(vec![on_klusterlet(&agent, finding)])
 }
 
-fn images_named(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
+fn images_named(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    // What is there has an image: the API server takes no Deployment without one.
-    if agent.side.deployments.read().is_none_or(|deployments| !deployments.is_empty()) {
-        return Outcome::Pass;
-    }
+    let Some(deployments) = agent.side.deployments.read() else {
+        return Outcome::skip("the agents were not looked at");
+    };
     let spec = &agent.klusterlet.spec;
     let mode = spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default();
     let wanted = match mode {
@@ -162,7 +162,11 @@ fn images_named(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if missing.is_empty() {
         return Outcome::Pass;
     }
-    let finding = Finding::error(format!("the Klusterlet does not say {}, and no agent is made", text::list(missing)))
+    // The API server takes no Deployment without an image, and all conditions of the Klusterlet stay as they are.
+    let follows = if deployments.is_empty() { "no agent is made" } else { "its agents stay as they were" };
+    let text = format!("the Klusterlet does not say {}, and {follows}", text::list(missing));
+    let finding = if cluster.is_well(facts.now) { Finding::warning(text) } else { Finding::error(text) };
+    let finding = finding
         .seen(format!("its mode is {mode}"))
         .because("nothing fills them in: whoever writes a Klusterlet names the images of its mode");
     Outcome::Found(vec![on_klusterlet(&agent, finding)])
