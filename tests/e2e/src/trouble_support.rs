@@ -12,8 +12,9 @@ use crate::{Said, kubectl_ocm, run, until_within};
 
 /// The namespace of agents.
 pub const AGENTS: &str = "open-cluster-management-agent";
-/// How long a fault may take until it shows, and its cure.
-pub const TIME: Duration = Duration::from_secs(240);
+/// How long a fault may take until it shows, and its cure: agents that end by themselves wait for their own leader lease, of 137
+/// seconds, and may do so twice.
+pub const TIME: Duration = Duration::from_secs(360);
 
 /// The release under test may be one of which everybody is warned.
 pub const KNOWN: &str = "--suppress=OCM7102=2999-01-01,the release under test";
