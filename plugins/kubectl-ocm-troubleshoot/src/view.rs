@@ -311,11 +311,13 @@ const OF_A_SERVER: [Reason; 3] = [Reason::Unreachable, Reason::Tls, Reason::Unau
 
 /// What could not be checked, and why: a line for each reason, and one for all requests that a server was not reached with.
 pub(crate) fn why_all_unknown(report: &Report) -> Vec<String> {
-    let key = |unknown: &'_ Unknown| (unknown.trouble.reason, unknown.trouble.behind.clone());
+    let is_alike = |one: &Unknown, other: &Unknown| {
+        (one.trouble.reason, &one.trouble.behind) == (other.trouble.reason, &other.trouble.behind)
+    };
     let mut alike: Vec<Vec<&Unknown>> = Vec::new();
     for unknown in &report.unknown {
         let is_of_server = OF_A_SERVER.contains(&unknown.trouble.reason) && !unknown.trouble.behind.is_empty();
-        match alike.iter_mut().find(|group| is_of_server && key(group[0]) == key(unknown)) {
+        match alike.iter_mut().find(|group| is_of_server && is_alike(group[0], unknown)) {
             Some(group) => group.push(unknown),
             None => alike.push(vec![unknown]),
         }
@@ -441,6 +443,34 @@ mod tests {
         assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_server_that_no_request_reaches_is_one_line_and_what_each_request_lacks_is_one_of_its_own() {
+        use ocm_checks::snapshot::Trouble;
+        let unknown = |id, reason, what: &str, behind: &str| Unknown {
+            ids: vec![Id(id)],
+            clusters: 0,
+            trouble: Trouble { reason, message: format!("{what}: {behind}"), rule: None, behind: behind.to_owned() },
+        };
+        let report = |reason| Report {
+            findings: Vec::new(),
+            unknown: vec![
+                unknown(1101, reason, "cannot list a", "refused"),
+                unknown(1102, reason, "cannot list b", "refused"),
+                unknown(2201, reason, "cannot list c", "of another server"),
+            ],
+            ..report(Finding::error(""))
+        };
+        let lines = why_all_unknown(&report(Reason::Unreachable));
+        assert_eq!(
+            lines,
+            [
+                "OCM1101, OCM1102 could not be checked: cannot list a: refused; 1 other request ended likewise",
+                "OCM2201 could not be checked: cannot list c: of another server",
+            ]
+        );
+        assert_eq!(why_all_unknown(&report(Reason::Forbidden)).len(), 3);
     }
 
     #[test]

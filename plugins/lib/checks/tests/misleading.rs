@@ -873,3 +873,19 @@ fn an_image_that_was_taken_out_of_a_klusterlet_is_told_of() {
     images(&mut snapshot, Some("r/registration:v1.3.1"));
     assert!(found(&snapshot, 2121).is_none());
 }
+
+#[test]
+fn pods_of_the_hub_that_are_missing_are_told_of_once() {
+    let mut snapshot = healthy();
+    let hub = on_hub(&mut snapshot);
+    let status = read(&mut hub.managers)[0].status.as_mut().expect("it is there");
+    let degraded = condition("HubRegistrationDegraded", "True", "UnavailableRegistrationPod");
+    status.conditions.iter_mut().filter(|one| one.type_ == "HubRegistrationDegraded").for_each(|one| {
+        *one = parse(degraded.clone());
+    });
+    read(&mut hub.deployments)[0].health = Health::Stuck { because: "0 of 1 pods are ready; no node".to_owned() };
+    assert_eq!(ids(&judge(&snapshot, &[])), [1106]);
+    // Whoever may not see the Deployments has nothing but the condition.
+    on_hub(&mut snapshot).deployments = Observed::Trouble(forbidden());
+    assert_eq!(ids(&judge(&snapshot, &[])), [1104]);
+}

@@ -103,6 +103,11 @@ fn controllers() -> Change {
     replaced(On::Hub, HUB, "app=clustermanager-registration-controller")
 }
 
+/// An operator that starts without what its role allows.
+fn without_role(on: On, binding: &'static str, selector: &'static str) -> Vec<Change> {
+    vec![Change::Gone(on, vec!["clusterrolebinding", binding]), replaced(on, OPERATOR, selector)]
+}
+
 /// No new pod may run on a node.
 fn cordoned(on: On) -> Change {
     let taint = |taint| vec!["taint", "nodes", "--all", taint];
@@ -185,14 +190,7 @@ fn of_pods() -> Vec<Fault> {
         fault("a node that takes nobody", "OCM2106", vec![cordoned(On::Managed), agents()]),
         fault("no scheduler", "OCM2106", vec![Change::Stop(On::Managed, "kube-scheduler"), agents()]),
         fault("no controller manager", "OCM3101", vec![Change::Stop(On::Managed, "kube-controller-manager"), agents()]),
-        fault(
-            "an operator without its role",
-            "OCM2102",
-            vec![
-                Change::Gone(On::Managed, vec!["clusterrolebinding", "klusterlet"]),
-                replaced(On::Managed, OPERATOR, "app=klusterlet"),
-            ],
-        ),
+        fault("an operator without its role", "OCM2102", without_role(On::Managed, "klusterlet", "app=klusterlet")),
         fault("an agent that is an administrator", "OCM7106", vec![object(admin)]),
     ]
 }
@@ -235,10 +233,7 @@ fn of_hubs() -> Vec<Fault> {
         fault(
             "a hub's operator without its role",
             "OCM1102",
-            vec![
-                Change::Gone(On::Hub, vec!["clusterrolebinding", "cluster-manager"]),
-                replaced(On::Hub, OPERATOR, "app=cluster-manager"),
-            ],
+            without_role(On::Hub, "cluster-manager", "app=cluster-manager"),
         ),
     ]
 }
