@@ -1,7 +1,7 @@
 //! The cases of [x509-limbo](https://x509-limbo.com): what we say of each client beside its program and beside what the case
 //! expects: `cargo run --package contract-tests --example x509_limbo -- limbo.json`.
 
-#![expect(clippy::print_stdout, reason = "who asks for the comparison sees its result")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "who asks for the comparison sees its result")]
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -163,7 +163,7 @@ fn main() -> ExitCode {
     match env::args_os().nth(1).ok_or("which file? Give the path of limbo.json.".to_owned()).and_then(compare) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            println!("error: {why}");
+            eprintln!("error: {why}");
             ExitCode::FAILURE
         }
     }
