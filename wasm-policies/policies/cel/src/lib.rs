@@ -6,7 +6,7 @@ mod names;
 use std::sync::Arc;
 
 use cel::extractors::This;
-use cel::{Context, ExecutionError, Program, Value};
+use cel::{Context, Env, ExecutionError, Program, Value};
 use ocm_policy_sdk::{Answer, ManifestBuilder, Operation, Policy, Request, allow, deny, manifest, no_opinion};
 use regex_lite::Regex;
 use serde::Deserialize;
@@ -44,7 +44,11 @@ fn of_clusters() -> Vec<Operation> {
 }
 
 /// The policy with its rules.
-pub struct Cel(Vec<Compiled>);
+pub struct Cel {
+    rules: Vec<Compiled>,
+    /// The functions of the language. Making them takes longer than any decision, so it is done once, with the settings.
+    language: Arc<Env>,
+}
 
 struct Compiled {
     rule: Rule,
@@ -75,6 +79,7 @@ impl Policy for Cel {
         if rules.is_empty() || rules.len() > MOST {
             wrong.push(format!("rules are 1 to {MOST}, not {}", rules.len()));
         }
+        let language = Arc::new(Env::stdlib());
         let mut compiled: Vec<Compiled> = Vec::new();
         for rule in rules.into_iter().take(MOST) {
             let name = &rule.name;
@@ -88,7 +93,7 @@ impl Policy for Cel {
                 wrong.push(format!("the expression of the rule {name} is longer than {LONGEST} bytes"));
                 continue;
             }
-            match Program::compile(&rule.expression) {
+            match language.compile(&rule.expression) {
                 Ok(program) => {
                     wrong.extend(names::unknown(program.expression(), &[REQUEST]).map(|unknown| {
                         format!("the expression of the rule {name} names {unknown:?}: nothing but {REQUEST} is known")
@@ -98,15 +103,15 @@ impl Policy for Cel {
                 Err(error) => wrong.push(format!("the expression of the rule {name} cannot be read: {error}")),
             }
         }
-        if wrong.is_empty() { Ok(Self(compiled)) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(Self { rules: compiled, language }) } else { Err(wrong) }
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
-        let mut rules = self.0.iter().filter(|rule| rule.rule.operations.contains(&request.operation())).peekable();
+        let mut rules = self.rules.iter().filter(|rule| rule.rule.operations.contains(&request.operation())).peekable();
         if rules.peek().is_none() {
             return no_opinion();
         }
-        let context = match context(request) {
+        let context = match self.context(request) {
             Ok(context) => context,
             Err(why) => return deny("RuleFailed", format!("the request cannot be shown to rules: {why}")),
         };
@@ -133,12 +138,14 @@ impl Policy for Cel {
     }
 }
 
-/// What expressions know: the request, and the functions of the language.
-fn context(request: &Request<'_>) -> Result<Context<'static, 'static>, String> {
-    let mut context = Context::default();
-    context.add_function("matches", matches).map_err(|error| error.to_string())?;
-    context.add_variable_from_value(REQUEST, known::of(request).map_err(|error| error.to_string())?);
-    Ok(context)
+impl Cel {
+    /// What expressions know: the request, and the functions of the language.
+    fn context(&self, request: &Request<'_>) -> Result<Context<'static, 'static>, String> {
+        let mut context = Context::with_env(self.language.clone());
+        context.add_function("matches", matches).map_err(|error| error.to_string())?;
+        context.add_variable_from_value(REQUEST, known::of(request).map_err(|error| error.to_string())?);
+        Ok(context)
+    }
 }
 
 /// `matches` of the language: whether a part of a text is as a regular expression says.
