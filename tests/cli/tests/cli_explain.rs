@@ -43,6 +43,7 @@ fn registration() -> Value {
                     opinion("changed", "Allow", &[]), opinion("gone", "NoOpinion", &[]),
                     opinion("two", "Hold", &["ApprovalsMissing"]), opinion("unloaded", "Error", &["out-of-fuel"]),
                 ],
+                "notAsked": [{ "policy": "elsewhere" }, { "policy": "two", "unmetConditions": ["in-europe", "at-night"] }],
             },
         },
     })

@@ -147,10 +147,41 @@ fn a_cluster_is_explained_from_its_first_word_to_its_tombstone() {
     // A person lets another one in.
     approves(false);
     kubectl(&["wait", "--for=jsonpath={.status.observedGeneration}=2", &format!("hpol/{APPROVES}"), "--timeout=30s"]);
+    // Two that would let it in, and are about others; and one about other operations, of which nothing is told.
+    let others = |name: &str, matches: Value, operations: Value| {
+        let spec = approving(true);
+        let spec = json!({"module": spec["module"], "settings": spec["settings"], "autoApprove": true,
+            "match": matches, "operations": operations});
+        policy(&hub.cluster, name, spec);
+        let observed = "--for=jsonpath={.status.observedGeneration}=1";
+        kubectl(&["wait", observed, &format!("hpol/{name}"), "--timeout=30s"]);
+    };
+    let in_europe = json!({"name": "in-europe", "expression": "'region' in request.cluster.labels"});
+    others("european", json!({"conditions": [in_europe]}), json!(["join"]));
+    others("labelled", json!({"clusterSelector": {"matchLabels": {"region": "eu"}}}), json!(["join"]));
+    others("removals", json!({}), json!(["create"]));
     let request = hub.join("c2");
     until("it waits for a person", || document(viewer, "c2").to_string(), || finding(viewer, "c2") == "Waits");
     let said = explain(viewer, &["c2"]);
     assert!(said.stdout.starts_with("c2 waits for a person: no policy that approves allowed it"), "{said:?}");
+    let row = |policy: &str, said: &Said| {
+        let line = said.stdout.lines().find(|line| line.starts_with(&format!("{policy} "))).unwrap_or_default();
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let european = ["european", "Enforce", "not asked", "in-europe is false", "-"];
+    assert_eq!(row("european", &said), european, "{said:?}");
+    assert_eq!(row("labelled", &said)[2..4], ["not asked", "its match is about others"], "{said:?}");
+    assert!(row("removals", &said).is_empty(), "{said:?}");
+    assert!(said.stdout.contains("next: look at the policy: kubectl ocm policy describe european\n"), "{said:?}");
+    let told = document(viewer, "c2")["notAsked"].clone();
+    let expected = json!([
+        {"policy": "european", "unmetConditions": ["in-europe"], "doubts": []},
+        {"policy": "labelled", "unmetConditions": [], "doubts": []},
+    ]);
+    assert_eq!(told, expected);
+    others("labelled", json!({"clusterSelector": {"matchLabels": {"region": "us"}}}), json!(["join", "create"]));
+    let doubts = || document(viewer, "c2")["notAsked"][1]["doubts"].clone();
+    until("the policy is asked about anew", || doubts().to_string(), || doubts() == json!([]));
     hub.conclude(&request, "approve");
     hub.patch("c2", json!({"spec": {"hubAcceptsClient": true}}));
     until("a person did it", || document(viewer, "c2").to_string(), || finding(viewer, "c2") == "Accepted");
@@ -187,7 +218,8 @@ fn what_strangers_wrote_steers_no_terminal_and_what_may_not_be_read_is_said() {
         "requester": {"username": evil, "credentialId": evil},
         "request": {"name": evil, "uid": "u", "spkiSha256": "a".repeat(64)},
         "decision": {"at": "2026-01-01T00:00:00Z", "record": evil,
-            "policies": [{"policy": "strict", "verdict": "Hold", "codes": [evil]}]},
+            "policies": [{"policy": "strict", "verdict": "Hold", "codes": [evil]}],
+            "notAsked": [{"policy": evil, "unmetConditions": [evil]}]},
     });
     write(&hub, "c1", &status);
     let viewer = user_with(&hub.cluster, "viewer", &["policy-explain.yaml"]);

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::registration::{
     MAX_CODES, MAX_KEYS, MAX_POLICIES, MAX_RECORD, MAX_TEXT, RegistrationDecision, RegistrationExpiry, RegistrationKey,
-    RegistrationObligation, RegistrationOpinion, RegistrationRequest, RegistrationRequester, RegistrationStatus,
-    RegistrationVerdict,
+    RegistrationNotAsked, RegistrationObligation, RegistrationOpinion, RegistrationRequest, RegistrationRequester,
+    RegistrationStatus, RegistrationVerdict,
 };
 use ocm_core::accept;
 use ocm_core::csr::{Request, Settings, State};
-use ocm_policy_engine::Final;
+use ocm_policy_engine::{Final, NotAsked};
 use ocm_policy_rules::obligation::{self, Allows, EXPIRE_ACCEPTANCE, Limit};
 use ocm_policy_rules::{Answer, approving};
 use ocm_rules::claim::Registration;
@@ -26,6 +26,7 @@ pub(crate) struct Said {
     /// Those that allow it, and for how long; none: together they do not.
     pub(crate) allowing: Option<Vec<Allows>>,
     pub(crate) opinions: Vec<RegistrationOpinion>,
+    pub(crate) not_asked: Vec<RegistrationNotAsked>,
     pub(crate) record_sha256: Option<String>,
     pub(crate) record: Option<String>,
 }
@@ -53,6 +54,14 @@ impl Said {
             }
         });
         let opinions = opinions.collect();
+        // Policies about other operations have nothing to do with it: to list them would hide those that have.
+        let concerned = made.not_asked().iter().filter(|(_, why)| *why != NotAsked::OtherOperations);
+        let not_asked = concerned.take(MAX_POLICIES).map(|(place, why)| RegistrationNotAsked {
+            policy: bounded(place, 63),
+            generation: states.get(place).map(|state| state.observed.1),
+            unmet_conditions: why.unmet().iter().take(MAX_CODES).map(|name| bounded(name, MAX_CODE)).collect(),
+        });
+        let not_asked = not_asked.collect();
         let records = made.records();
         // Of an allow, that of a policy that approves: the others only do not object.
         let decides = if approving.is_empty() { &made.answer.deciding } else { &approving };
@@ -63,6 +72,7 @@ impl Said {
             allowing: obligation::allowing(made.answer.verdict, said()),
             approving,
             opinions,
+            not_asked,
             record_sha256: deciding.map(ocm_policy_rules::record::Record::digest),
             record: record.filter(|record| record.chars().count() <= MAX_RECORD),
         }
@@ -72,6 +82,7 @@ impl Said {
         RegistrationDecision {
             at: time(now),
             policies: self.opinions.clone(),
+            not_asked: self.not_asked.clone(),
             record_sha256: self.record_sha256.clone(),
             record: self.record.clone(),
         }

@@ -62,7 +62,9 @@ impl From<Scope> for Asked {
 /// Why a policy is not asked about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotAsked {
-    /// Its module does not judge such requests, or its administrator has it asked about others.
+    /// Its module does not judge such operations, or its administrator has it asked about others.
+    OtherOperations,
+    /// Its administrator has it asked about requests of other signers, users or clusters.
     OtherRequests,
     /// The names of conditions of its administrator that are false.
     Conditions(Vec<String>),
@@ -72,7 +74,7 @@ impl NotAsked {
     /// The names of the conditions that are false.
     pub fn unmet(&self) -> &[String] {
         match self {
-            Self::OtherRequests => &[],
+            Self::OtherOperations | Self::OtherRequests => &[],
             Self::Conditions(unmet) => unmet,
         }
     }
@@ -285,7 +287,11 @@ impl Policy {
     /// # Errors
     /// When none is false and one cannot be evaluated, or not before the deadline: the policy answers with that.
     pub fn not_asked(&self, question: &Question, deadline: &Deadline) -> Result<Option<NotAsked>, PolicyError> {
-        if !self.is_asked(question.request()) {
+        let request = question.request();
+        if !self.judges(request.operation) || !self.loaded.asked.scope.judges(request.operation) {
+            return Ok(Some(NotAsked::OtherOperations));
+        }
+        if !self.is_asked(request) {
             return Ok(Some(NotAsked::OtherRequests));
         }
         let Some(conditions) = &self.loaded.asked.conditions else { return Ok(None) };

@@ -183,6 +183,6 @@ fn nobody_asked_is_no_opinion_and_records_hold_what_was_given() {
     let mut deletion = request("c");
     deletion.operation = ocm_policy_abi::Operation::Delete;
     let answer = evaluate(&registry, deletion, &NoEvidence, &Deadline::NONE);
-    assert_eq!(answer.not_asked(), [("p".to_owned(), NotAsked::OtherRequests)]);
+    assert_eq!(answer.not_asked(), [("p".to_owned(), NotAsked::OtherOperations)]);
     assert_eq!(answer.answer.verdict, Answer::NoOpinion);
 }

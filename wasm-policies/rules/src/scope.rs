@@ -52,10 +52,15 @@ impl Scope {
         (!rules.is_empty()).then(|| json!({ "rules": rules }).to_string())
     }
 
+    /// Whether the policy is asked about requests of this kind at all.
+    pub fn judges(&self, operation: Operation) -> bool {
+        self.operations.as_ref().is_none_or(|some| some.contains(&operation))
+    }
+
     /// Whether the policy is asked about a request, if its conditions are met.
     pub fn covers(&self, request: &Request<'_>) -> bool {
-        let Self { operations, signers, groups, clusters, conditions: _ } = self;
-        operations.as_ref().is_none_or(|some| some.contains(&request.operation))
+        let Self { operations: _, signers, groups, clusters, conditions: _ } = self;
+        self.judges(request.operation)
             && (signers.is_empty()
                 || request.csr.as_ref().is_none_or(|csr| signers.iter().any(|one| *one == *csr.signer)))
             && (groups.is_empty()

@@ -284,6 +284,10 @@ pub struct RegistrationDecision {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = MAX_POLICIES)))]
     pub policies: Vec<RegistrationOpinion>,
+    /// Policies that judge such requests and were not asked about this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_POLICIES)))]
+    pub not_asked: Vec<RegistrationNotAsked>,
     /// SHA-256 of the record of the policy that decided, lower-case hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
@@ -292,6 +296,24 @@ pub struct RegistrationDecision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = MAX_RECORD)))]
     pub record: Option<String>,
+}
+
+/// A policy that was not asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RegistrationNotAsked {
+    /// Name of the HubPolicy.
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub policy: String,
+    /// metadata.generation of the HubPolicy that was in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = MAX_GENERATION)))]
+    pub generation: Option<i64>,
+    /// Names of the conditions of its match that are false. None: its match is about other signers, users or clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = MAX_CODES), inner(length(max = 64))))]
+    pub unmet_conditions: Vec<String>,
 }
 
 /// What one policy said.

@@ -25,13 +25,14 @@ use ocm_flows::registrations::registrations;
 use ocm_kube::{Cluster, connect};
 use ocm_policy_abi::{EvidenceSource, Operation, Query, Request, Requester};
 use ocm_policy_distribution::{fetch, file};
-use ocm_policy_engine::{Final, PolicyError, digest};
+use ocm_policy_engine::{Final, NotAsked, PolicyError, digest};
 use ocm_policy_rules::review::{self, Asking};
 use ocm_policy_rules::{Answer, Enforcement, Mode, Outcome, approving};
 use serde_json::{Value, json};
 
 use super::cluster::cluster;
 use super::modules::why;
+use super::view::{NOT_ASKED, passed_over};
 use crate::args::{AboutArgs, ExplainArgs};
 use crate::ask::{self, Policies};
 use crate::load::Loader;
@@ -409,9 +410,11 @@ impl Hypothesis<'_> {
             table.row([one.place(), self.from(one.place()), mode, ask::word(&outcome.result), &reasons]);
         }
         for (place, why) in self.answer.not_asked() {
-            let unmet: Vec<String> = why.unmet().iter().map(|name| format!("{name} is false")).collect();
-            let because = if unmet.is_empty() { NONE.to_owned() } else { clean(&unmet.join("; ")) };
-            table.row([place.as_str(), self.from(place), NONE, "not asked", &because]);
+            let because = match why {
+                NotAsked::OtherOperations => NONE.to_owned(),
+                NotAsked::OtherRequests | NotAsked::Conditions(_) => clean(&passed_over(why.unmet())),
+            };
+            table.row([place.as_str(), self.from(place), NONE, NOT_ASKED, &because]);
         }
         text + "\n" + &table.render()
     }

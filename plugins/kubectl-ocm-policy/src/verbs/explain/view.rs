@@ -2,7 +2,7 @@
 
 use ocm_cli::{Format, Table, Ui, clean, document, words};
 use ocm_core::Failure;
-use ocm_core::explanation::{Asking, Counted, Doubt, Explanation, Finding, GivenApproval, Opinion};
+use ocm_core::explanation::{Asking, Counted, Doubt, Explanation, Finding, GivenApproval, InForce, Opinion, Unasked};
 use serde_json::{Value, json};
 
 /// Headings; the first `NARROW` of them make the ordinary table.
@@ -10,6 +10,8 @@ const HEADINGS: &[&str] = &["POLICY", "MODE", "VERDICT", "REASONS", "NOTE", "DIG
 const NARROW: usize = 5;
 /// How many digits of a digest tell modules apart at a glance.
 const DIGITS: usize = 12;
+/// Stands in the place of the verdict of whoever was passed over.
+pub(super) const NOT_ASKED: &str = "not asked";
 /// Shown where there is nothing to show.
 const NONE: &str = "-";
 
@@ -39,11 +41,14 @@ fn shown(explanation: &Explanation, wide: bool) -> String {
     for hint in &explanation.next {
         text += &format!("  next: {}\n", clean(&words(hint)));
     }
-    if !explanation.opinions.is_empty() {
+    if !explanation.opinions.is_empty() || !explanation.unasked.is_empty() {
         let columns = if wide { HEADINGS.len() } else { NARROW };
         let mut table = Table::new(&HEADINGS[..columns]);
         for opinion in &explanation.opinions {
             table.row(&cells(opinion)[..columns]);
+        }
+        for policy in &explanation.unasked {
+            table.row(&cells_of_unasked(policy)[..columns]);
         }
         text += &format!("\n{}", table.render());
     }
@@ -119,18 +124,45 @@ fn sentence(explanation: &Explanation) -> String {
 }
 
 fn cells(opinion: &Opinion) -> [String; 8] {
+    let Opinion { policy, verdict, codes, module_sha256, decides: _, now, doubts } = opinion;
+    row(policy, verdict.to_string(), list(codes.clone(), ","), module_sha256.as_ref(), now.as_ref(), doubts)
+}
+
+fn cells_of_unasked(policy: &Unasked) -> [String; 8] {
+    let Unasked { policy, unmet, now, doubts } = policy;
+    row(policy, NOT_ASKED.to_owned(), passed_over(unmet), None, now.as_ref(), doubts)
+}
+
+/// Why a policy that judges such requests was not asked about one, by the conditions of its match that are false.
+pub(super) fn passed_over(unmet: &[String]) -> String {
+    match unmet {
+        [] => "its match is about others".to_owned(),
+        unmet => unmet.iter().map(|name| format!("{name} is false")).collect::<Vec<_>>().join("; "),
+    }
+}
+
+fn list(items: Vec<String>, by: &str) -> String {
+    if items.is_empty() { NONE.to_owned() } else { items.join(by) }
+}
+
+fn row(
+    policy: &str,
+    verdict: String,
+    reasons: String,
+    said: Option<&String>,
+    now: Option<&InForce>,
+    doubts: &[Doubt],
+) -> [String; 8] {
     let short = |digest: Option<&String>| {
         digest.map_or_else(|| NONE.to_owned(), |digest| digest.chars().take(DIGITS).collect())
     };
-    let list = |items: Vec<String>, by: &str| if items.is_empty() { NONE.to_owned() } else { items.join(by) };
-    let now = opinion.now.as_ref();
     [
-        opinion.policy.clone(),
+        policy.to_owned(),
         now.map_or_else(|| NONE.to_owned(), |now| now.mode.to_string()),
-        opinion.verdict.to_string(),
-        list(opinion.codes.clone(), ","),
-        list(opinion.doubts.iter().map(doubt).collect(), "; "),
-        short(opinion.module_sha256.as_ref()),
+        verdict,
+        reasons,
+        list(doubts.iter().map(doubt).collect(), "; "),
+        short(said),
         short(now.and_then(|now| now.sha256.as_ref())),
         now.map_or_else(|| NONE.to_owned(), |now| now.auto_approve.to_string()),
     ]
@@ -241,6 +273,7 @@ fn whole(explanation: &Explanation) -> Value {
         "decided": explanation.decided,
         "verdict": explanation.verdict,
         "opinions": opinions,
+        "notAsked": explanation.unasked.iter().map(unasked).collect::<Vec<_>>(),
         "asking": explanation.asking.as_ref().map(|asking| json!({
             "requester": asking.requester, "credentialId": asking.credential_id, "request": asking.request,
             "state": asking.state.map(|state| state.to_string()), "spkiSha256": asking.spki_sha256,
@@ -253,6 +286,12 @@ fn whole(explanation: &Explanation) -> Value {
         "hasRecord": explanation.has_record,
         "unread": unread,
     })
+}
+
+fn unasked(policy: &Unasked) -> Value {
+    let Unasked { policy, unmet, now: _, doubts } = policy;
+    let doubts: Vec<_> = doubts.iter().map(Doubt::word).collect();
+    json!({"policy": policy, "unmetConditions": unmet, "doubts": doubts})
 }
 
 fn opinion(opinion: &Opinion) -> Value {

@@ -7,7 +7,7 @@ use ocm_api::registration::{
 
 use super::approvals::{GivenApproval, approvals};
 use super::facts::is_accepted;
-use super::opinions::{Opinion, opinions};
+use super::opinions::{Opinion, Unasked, opinions, unasked};
 use super::{Facts, Finding};
 use crate::csr::State;
 use crate::phase::{Phase, Standing, standing};
@@ -38,6 +38,8 @@ pub struct Explanation {
     pub verdict: Option<RegistrationVerdict>,
     /// What each said.
     pub opinions: Vec<Opinion>,
+    /// Who judges such requests, and was not asked about this one.
+    pub unasked: Vec<Unasked>,
     /// Who asks, and with which request.
     pub asking: Option<Asking>,
     /// How many other requests wait for the name.
@@ -92,19 +94,20 @@ pub fn explain(facts: &Facts) -> Explanation {
     let status = facts.of_cluster();
     let standing = facts.cluster().map(standing);
     let finding = finding(facts, standing.as_ref());
-    let opinions = opinions(facts);
+    let (opinions, unasked) = (opinions(facts), unasked(facts));
     let asking = asking(facts);
     let decision = status.and_then(|status| status.decision.as_ref());
     let own = asking.as_ref().and_then(|asking| asking.request.as_ref());
     let others = facts.pending().filter(|request| Some(&request.name) != own).count();
     Explanation {
         name: facts.name.clone(),
-        next: next(facts, &finding, &opinions),
+        next: next(facts, &finding, &opinions, &unasked),
         standing,
         finding,
         decided: decision.map(|decision| decision.at.clone()),
         verdict: decision.and(status).map(|status| status.verdict.clone()),
         opinions,
+        unasked,
         approvals: approvals(facts, asking.as_ref().map(|asking| asking.requester.as_str())),
         asking,
         limits: match facts.cluster().is_some_and(is_accepted) {
@@ -215,15 +218,21 @@ fn asking(facts: &Facts) -> Option<Asking> {
     })
 }
 
-fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion]) -> Vec<Hint> {
+fn next(facts: &Facts, finding: &Finding, opinions: &[Opinion], unasked: &[Unasked]) -> Vec<Hint> {
     let name = || facts.name.clone();
     let accept = || Hint::from(Remedy::Accept(name()));
     let requests = || Hint::from(Remedy::SeeRequests(name()));
     match finding {
         Finding::Waits { why } | Finding::RequestWaits { why } => {
             let mut next = looks(&facts.name, opinions);
-            if why.starts_with(PERSON) && opinions.is_empty() {
-                next.push(requests());
+            if why.starts_with(PERSON) {
+                // Somebody wanted these to let clusters in, and may wonder why they did not.
+                let approves = |policy: &&Unasked| policy.now.as_ref().is_some_and(|now| now.auto_approve);
+                let look = |policy: &Unasked| Hint::from(Remedy::SeePolicy(policy.policy.clone()));
+                next.extend(unasked.iter().filter(approves).take(LOOKS).map(look));
+                if opinions.is_empty() {
+                    next.push(requests());
+                }
             }
             next.push(accept());
             next.extend(emergency(&facts.name, opinions));

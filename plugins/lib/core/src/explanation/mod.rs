@@ -21,7 +21,7 @@ pub use approvals::{Counted, GivenApproval};
 pub use facts::Facts;
 pub use finding::Finding;
 pub use judge::{Asking, Explanation, Keys, Unread, explain};
-pub use opinions::{Doubt, InForce, Opinion};
+pub use opinions::{Doubt, InForce, Opinion, Unasked};
 
 #[cfg(test)]
 mod tests;

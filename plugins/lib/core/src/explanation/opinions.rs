@@ -5,7 +5,7 @@ use ocm_api::HubPolicy;
 use ocm_api::conditions::hub_policy::LOADED;
 use ocm_api::conditions::{FALSE, find};
 use ocm_api::policy::{BreakGlass, PolicyMode};
-use ocm_api::registration::{RegistrationDecision, RegistrationOpinion, RegistrationVerdict};
+use ocm_api::registration::{RegistrationNotAsked, RegistrationOpinion, RegistrationVerdict};
 
 use super::Facts;
 use crate::Reason;
@@ -26,6 +26,19 @@ pub struct Opinion {
     /// The HubPolicy as it is now; none: gone, or not read.
     pub now: Option<InForce>,
     /// Why it may say something else now; nothing: it is what is in force.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A policy that was not asked, though it judges the registrations of clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unasked {
+    /// Name of the HubPolicy.
+    pub policy: String,
+    /// Names of the conditions of its match that are false. None: its match is about other signers, users or clusters.
+    pub unmet: Vec<String>,
+    /// The HubPolicy as it is now; none: gone, or not read.
+    pub now: Option<InForce>,
+    /// Why it may be asked now; nothing: it is what is in force.
     pub doubts: Vec<Doubt>,
 }
 
@@ -86,29 +99,51 @@ pub(super) fn opinions(facts: &Facts) -> Vec<Opinion> {
         verdict => opinion.verdict == *verdict,
     };
     let one = |opinion: &RegistrationOpinion| {
-        let policy = match &facts.policies {
-            Ok(all) => {
-                all.iter().find(|policy| policy.metadata.name.as_ref() == Some(&opinion.policy)).ok_or(Doubt::Gone)
-            }
-            // The hub knows no policies at all any more.
-            Err(failure) if failure.reason == Reason::KindNotServed => Err(Doubt::Gone),
-            Err(_) => Err(Doubt::Unread),
-        };
-        let doubts = match &policy {
-            Ok(policy) => doubts(policy, opinion, decision),
-            Err(doubt) => vec![doubt.clone()],
-        };
+        let said = Said { generation: opinion.generation, sha256: opinion.module_sha256.as_ref(), at: &decision.at };
+        let (now, doubts) = today(facts, &opinion.policy, &said);
         Opinion {
             policy: opinion.policy.clone(),
             verdict: opinion.verdict.clone(),
             codes: opinion.codes.clone(),
             module_sha256: opinion.module_sha256.clone(),
             decides: decides(opinion),
-            now: policy.ok().map(in_force),
+            now,
             doubts,
         }
     };
     decision.policies.iter().map(one).collect()
+}
+
+/// The policies that the last decision about the cluster passed over.
+pub(super) fn unasked(facts: &Facts) -> Vec<Unasked> {
+    let Some(decision) = facts.of_cluster().and_then(|status| status.decision.as_ref()) else { return Vec::new() };
+    let one = |unasked: &RegistrationNotAsked| {
+        let said = Said { generation: unasked.generation, sha256: None, at: &decision.at };
+        let (now, doubts) = today(facts, &unasked.policy, &said);
+        Unasked { policy: unasked.policy.clone(), unmet: unasked.unmet_conditions.clone(), now, doubts }
+    };
+    decision.not_asked.iter().map(one).collect()
+}
+
+/// What is known of a policy at the time of a decision.
+struct Said<'a> {
+    generation: Option<i64>,
+    sha256: Option<&'a String>,
+    at: &'a str,
+}
+
+/// A policy as it is now, and why it may not be any more what it was.
+fn today(facts: &Facts, name: &String, said: &Said<'_>) -> (Option<InForce>, Vec<Doubt>) {
+    let policy = match &facts.policies {
+        Ok(all) => all.iter().find(|policy| policy.metadata.name.as_ref() == Some(name)).ok_or(Doubt::Gone),
+        // The hub knows no policies at all any more.
+        Err(failure) if failure.reason == Reason::KindNotServed => Err(Doubt::Gone),
+        Err(_) => Err(Doubt::Unread),
+    };
+    match policy {
+        Ok(policy) => (Some(in_force(policy)), doubts(policy, said)),
+        Err(doubt) => (None, vec![doubt]),
+    }
 }
 
 fn in_force(policy: &HubPolicy) -> InForce {
@@ -120,7 +155,7 @@ fn in_force(policy: &HubPolicy) -> InForce {
     }
 }
 
-fn doubts(policy: &HubPolicy, opinion: &RegistrationOpinion, decision: &RegistrationDecision) -> Vec<Doubt> {
+fn doubts(policy: &HubPolicy, said: &Said<'_>) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let generation = policy.metadata.generation;
     let status = policy.status.clone().unwrap_or_default();
@@ -128,14 +163,14 @@ fn doubts(policy: &HubPolicy, opinion: &RegistrationOpinion, decision: &Registra
         doubts.push(Doubt::NotLoaded(loaded.message.clone()));
     }
     let created = policy.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let decided: Option<Timestamp> = decision.at.parse().ok();
+    let decided: Option<Timestamp> = said.at.parse().ok();
     if created.zip(decided).is_some_and(|(created, decided)| created > decided) {
         doubts.push(Doubt::Newer);
-    } else if opinion.generation.is_some() && opinion.generation != generation {
+    } else if said.generation.is_some() && said.generation != generation {
         doubts.push(Doubt::Changed);
     }
     let tried = status.candidate.as_ref().and_then(|candidate| candidate.sha256.as_ref());
-    match (&opinion.module_sha256, &status.sha256) {
+    match (said.sha256, &status.sha256) {
         (Some(said), Some(now)) if said != now && Some(said) != tried => doubts.push(Doubt::OtherModule),
         _ if status.observed_generation != generation => doubts.push(Doubt::NotObserved),
         _ => {}

@@ -137,6 +137,33 @@ fn whom_policies_let_in_is_told_with_them() {
 }
 
 #[test]
+fn policies_that_were_not_asked_are_named_and_those_that_would_let_in_are_looked_at() {
+    let passed_over = |policy: &str, generation: u32, unmet: &[&str]| json!({"policy": policy, "generation": generation, "unmetConditions": unmet});
+    let mut status = with(decided("NoOpinion"), "waitingFor", json!("a person: no policy that approves allowed it"));
+    let passed = [passed_over("fine", 1, &["in-europe"]), passed_over("strict", 0, &[]), passed_over("gone", 1, &[])];
+    status["decision"] = json!({"at": DECIDED, "notAsked": passed});
+    let mut facts = facts(cluster(false), Some(status));
+    if let Ok(all) = &mut facts.policies {
+        all[1].spec.auto_approve = false;
+    }
+    let explained = explain(&facts);
+    let all: Vec<_> = explained
+        .unasked
+        .iter()
+        .map(|one| (one.policy.as_str(), one.unmet.len(), one.now.is_some(), one.doubts.clone()))
+        .collect();
+    let expected =
+        [("fine", 1, true, vec![]), ("strict", 0, true, vec![Doubt::Changed]), ("gone", 0, false, vec![Doubt::Gone])];
+    assert_eq!((all.as_slice(), explained.opinions.len()), (expected.as_slice(), 0));
+    let (look, accept) = (Remedy::SeePolicy("fine".to_owned()), Remedy::Accept("c1".to_owned()));
+    assert_eq!(remedies(&facts), [look, Remedy::SeeRequests("c1".to_owned()), accept]);
+    // Of an earlier cluster of the name.
+    let other = with(serde_json::to_value(cluster(false)).unwrap(), "metadata", json!({"name": "c1", "uid": "u2"}));
+    facts.cluster = Ok(Some(read(other)));
+    assert!(explain(&facts).unasked.is_empty());
+}
+
+#[test]
 fn an_acceptance_with_an_end_is_told_with_it_and_one_that_has_ended_as_such() {
     let limit = json!({
         "name": "expire-acceptance", "policy": "strict", "due": "2026-06-03T00:00:00Z", "withinSeconds": 60,
