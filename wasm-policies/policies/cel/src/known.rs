@@ -8,6 +8,8 @@ use cel::{SerializationError, Value, to_value};
 use ocm_policy_sdk::Request;
 use serde::Serialize;
 
+use crate::names::Members;
+
 /// Members that are there though they are empty, maps and lists: rules need not ask whether a cluster has labels at all.
 type Always = (&'static [&'static str], &'static [&'static str]);
 
@@ -21,9 +23,9 @@ const CLUSTER: Always =
 /// Of certificate requests.
 const CSR: Always = (&["labels", "annotations"], &[]);
 
-/// The members of a request, by the names that they have in the contract. What it is not about is not there, so that
-/// `has()` tells.
-pub(crate) fn of(request: &Request<'_>) -> Result<Value, SerializationError> {
+/// The members of a request that are looked at, by the names that they have in the contract. What it is not about is not
+/// there, so that `has()` tells.
+pub(crate) fn of(request: &Request<'_>, wanted: &Members) -> Result<Value, SerializationError> {
     let mut all: HashMap<Key, Value> = HashMap::new();
     let mut put = |name: &str, value: Option<Value>| {
         all.extend(value.map(|value| (Key::from(name), value)));
@@ -34,12 +36,19 @@ pub(crate) fn of(request: &Request<'_>) -> Result<Value, SerializationError> {
     put("dryRun", Some(request.is_dry_run().into()));
     put("attempt", Some(i64::from(request.attempt()).into()));
     put("stage", request.stage().map(|stage| stage.word().into()));
-    put("requester", Some(shown(request.requester(), USER)?));
-    put("creator", request.creator().map(|user| shown(user, USER)).transpose()?);
-    put("resource", request.resource().map(|resource| shown(resource, RESOURCE)).transpose()?);
-    put("cluster", request.cluster().map(|cluster| shown(cluster, CLUSTER)).transpose()?);
-    put("previous", request.previous().map(|cluster| shown(cluster, CLUSTER)).transpose()?);
-    put("csr", request.csr().map(|csr| shown(csr, CSR)).transpose()?);
+    // To show one of these takes longer than most rules do.
+    let mut show = |name: &str, show: &dyn Fn() -> Result<Option<Value>, SerializationError>| {
+        if wanted.has(name) {
+            put(name, show()?);
+        }
+        Ok(())
+    };
+    show("requester", &|| shown(request.requester(), USER).map(Some))?;
+    show("creator", &|| request.creator().map(|user| shown(user, USER)).transpose())?;
+    show("resource", &|| request.resource().map(|resource| shown(resource, RESOURCE)).transpose())?;
+    show("cluster", &|| request.cluster().map(|cluster| shown(cluster, CLUSTER)).transpose())?;
+    show("previous", &|| request.previous().map(|cluster| shown(cluster, CLUSTER)).transpose())?;
+    show("csr", &|| request.csr().map(|csr| shown(csr, CSR)).transpose())?;
     Ok(Value::Map(Map { map: Arc::new(all) }))
 }
 

@@ -11,6 +11,8 @@ use ocm_policy_sdk::{Answer, ManifestBuilder, Operation, Policy, Request, allow,
 use regex_lite::Regex;
 use serde::Deserialize;
 
+use crate::names::Members;
+
 /// Bytes of an expression at most.
 const LONGEST: usize = 4096;
 /// Rules at most.
@@ -46,6 +48,8 @@ fn of_clusters() -> Vec<Operation> {
 /// The policy with its rules.
 pub struct Cel {
     rules: Vec<Compiled>,
+    /// What the rules look at.
+    members: Members,
     /// The functions of the language. Making them takes longer than any decision, so it is done once, with the settings.
     language: Arc<Env>,
 }
@@ -81,6 +85,7 @@ impl Policy for Cel {
         }
         let language = Arc::new(Env::stdlib());
         let mut compiled: Vec<Compiled> = Vec::new();
+        let mut members = Members::default();
         for rule in rules.into_iter().take(MOST) {
             let name = &rule.name;
             if name.is_empty() || compiled.iter().any(|other| other.rule.name == *name) {
@@ -98,12 +103,13 @@ impl Policy for Cel {
                     wrong.extend(names::unknown(program.expression(), &[REQUEST]).map(|unknown| {
                         format!("the expression of the rule {name} names {unknown:?}: nothing but {REQUEST} is known")
                     }));
+                    members.add(program.expression(), REQUEST);
                     compiled.push(Compiled { rule, program });
                 }
                 Err(error) => wrong.push(format!("the expression of the rule {name} cannot be read: {error}")),
             }
         }
-        if wrong.is_empty() { Ok(Self { rules: compiled, language }) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(Self { rules: compiled, members, language }) } else { Err(wrong) }
     }
 
     fn decide(&self, request: &Request<'_>) -> Answer {
@@ -143,7 +149,7 @@ impl Cel {
     fn context(&self, request: &Request<'_>) -> Result<Context<'static, 'static>, String> {
         let mut context = Context::with_env(self.language.clone());
         context.add_function("matches", matches).map_err(|error| error.to_string())?;
-        context.add_variable_from_value(REQUEST, known::of(request).map_err(|error| error.to_string())?);
+        context.add_variable_from_value(REQUEST, known::of(request, &self.members).map_err(|error| error.to_string())?);
         Ok(context)
     }
 }

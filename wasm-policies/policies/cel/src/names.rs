@@ -1,4 +1,6 @@
-//! Which names an expression takes for known.
+//! Which names an expression takes for known, and what it looks at.
+
+use std::collections::BTreeSet;
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 
@@ -35,4 +37,52 @@ fn of_entry<'a>(entry: &'a EntryExpr, known: &[&'a str]) -> Option<&'a str> {
         EntryExpr::StructField(field) => unknown(&field.value, known),
         EntryExpr::MapEntry(entry) => unknown(&entry.key, known).or_else(|| unknown(&entry.value, known)),
     }
+}
+
+/// Which members of a variable expressions look at.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    some: BTreeSet<String>,
+    /// They look at the variable as a whole.
+    all: bool,
+}
+
+impl Members {
+    /// Adds those that an expression looks at.
+    pub(crate) fn add(&mut self, expression: &IdedExpr, variable: &str) {
+        let mut within = |part: &IdedExpr| self.add(part, variable);
+        match &expression.expr {
+            Expr::Unspecified | Expr::Literal(_) => {}
+            Expr::Ident(name) => self.all |= name == variable,
+            Expr::Select(select) => match &select.operand.expr {
+                Expr::Ident(name) if name == variable => {
+                    self.some.insert(select.field.clone());
+                }
+                _ => within(&select.operand),
+            },
+            Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).for_each(within),
+            Expr::List(list) => list.elements.iter().for_each(within),
+            Expr::Map(map) => map.entries.iter().flat_map(|entry| parts(&entry.expr)).for_each(within),
+            Expr::Struct(made) => made.entries.iter().flat_map(|entry| parts(&entry.expr)).for_each(within),
+            Expr::Comprehension(all) => {
+                [&all.iter_range, &all.accu_init, &all.loop_cond, &all.loop_step, &all.result]
+                    .into_iter()
+                    .for_each(within);
+            }
+        }
+    }
+
+    /// Whether one of them looks at this one.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.all || self.some.contains(name)
+    }
+}
+
+fn parts(entry: &EntryExpr) -> impl Iterator<Item = &IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => [Some(&field.value), None],
+        EntryExpr::MapEntry(entry) => [Some(&entry.key), Some(&entry.value)],
+    }
+    .into_iter()
+    .flatten()
 }

@@ -17,6 +17,35 @@ fn the_test_cases_hold() {
 }
 
 #[test]
+fn whatever_a_rule_looks_at_is_shown_to_it() {
+    let manifest = Cel::manifest().into();
+    for expression in [
+        "request.cluster.name == 'c1'",
+        "has(request.cluster) && !has(request.previous)",
+        "request['cluster'].name == 'c1'",
+        "[request].all(one, one.cluster.name == 'c1')",
+        "{'a': request}.a.cluster.name == 'c1'",
+        "{request.cluster.name: 1}.c1 == 1",
+        "size(request) == 7",
+        "['c1'].all(request, request == 'c1')",
+        "request.cluster.labels.all(key, request.cluster.labels[key] == 'dev' && request.requester.username == 'u')",
+        "(request.cluster.name == 'c2' ? request.now : request.requester.username) == 'u'",
+    ] {
+        let cases = format!(
+            "settings: {{rules: [{{name: r, expression: {expression:?}}}]}}\n\
+             base: {{operation: create, cluster: {{name: c1, labels: {{env: dev}}}}, requester: {{username: u}}}}\n\
+             cases: [{{name: it holds, request: {{}}, expect: {{verdict: allow}}}}]"
+        );
+        let failures = ocm_policy_testing::run(&cases, &manifest, |settings, request| {
+            let state = OnceLock::new();
+            guest::configure::<Cel>(&state, settings)?;
+            Ok(guest::decide(&state, request))
+        });
+        assert!(failures.is_empty(), "{expression}: {}", failures.join("\n"));
+    }
+}
+
+#[test]
 fn rules_that_could_never_hold_are_refused() {
     for (rules, why) in [
         (r#"[{"name": "r", "expression": "cluster.name == 'a'"}]"#, "names \"cluster\": nothing but request is known"),
