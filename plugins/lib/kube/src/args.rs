@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use ocm_core::{Failure, Role};
 use ocm_net::Vantage;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 /// How long one request may take unless the user says otherwise.
 const REQUEST_TIMEOUT: &str = "60s";
@@ -49,7 +49,7 @@ pub struct ClientArgs {
     pub client_key: Option<PathBuf>,
     /// Bearer token for the API server
     #[arg(long, value_name = "TOKEN", global = true, hide_short_help = true)]
-    pub token: Option<String>,
+    pub token: Option<SecretString>,
     /// User name to act as
     #[arg(long = "as", value_name = "USER", global = true, hide_short_help = true)]
     pub act_as: Option<String>,
@@ -154,10 +154,11 @@ impl ClientArgs {
             as_user_extra,
             request_timeout: _,
         } = self;
-        let words = [context, cluster, user, server, tls_server_name, token, act_as, as_uid];
+        let words = [context, cluster, user, server, tls_server_name, act_as, as_uid];
         let files = [kubeconfig, certificate_authority, client_certificate, client_key];
         words.iter().any(|word| word.is_some())
             || files.iter().any(|file| file.is_some())
+            || token.is_some()
             || *insecure_skip_tls_verify
             || !as_user_extra.is_empty()
     }
@@ -245,7 +246,7 @@ impl ClientArgs {
             return Err(Failure::usage("--certificate-authority and --insecure-skip-tls-verify exclude each other"));
         }
         // A variable of a script that is not set must not make somebody else of the caller.
-        if token.as_ref().is_some_and(String::is_empty) {
+        if token.as_ref().is_some_and(|token| token.expose_secret().is_empty()) {
             return Err(Failure::usage("--token is empty"));
         }
         let as_user_extra = as_user_extra
@@ -266,7 +267,7 @@ impl ClientArgs {
             insecure_skip_tls_verify,
             client_certificate,
             client_key,
-            token: token.map(SecretString::from),
+            token,
             act_as,
             as_groups: as_group,
             as_uid,
@@ -344,7 +345,9 @@ mod tests {
         let words = ["--kubeconfig=a b", "--context=c1", "--as-group=g", "--as-group=h", "--insecure-skip-tls-verify"];
         assert_eq!(given.words().unwrap(), words);
         assert_eq!(args(|args| args.request_timeout = "5s".into()).words().unwrap(), ["--request-timeout=5s"]);
-        assert_eq!(args(|args| args.token = Some("secret".into())).words(), None);
+        let secret = args(|args| args.token = Some("secret".into()));
+        assert_eq!(secret.words(), None);
+        assert!(!format!("{secret:?}").contains("\"secret"), "{secret:?}");
         let hub = HubArgs { hub_context: Some("hub".into()), hub_as: Some("me".into()), ..HubArgs::default() };
         assert_eq!(hub.words(), ["--hub-context=hub", "--hub-as=me"]);
     }
@@ -357,7 +360,7 @@ mod tests {
 
     #[test]
     fn an_empty_token_is_refused() {
-        let failure = args(|args| args.token = Some(String::new())).connection().unwrap_err();
+        let failure = args(|args| args.token = Some(String::new().into())).connection().unwrap_err();
         assert!(failure.message.contains("--token is empty"), "{failure}");
     }
 
