@@ -509,8 +509,8 @@ fn what_can_be_mended_is_mended_after_a_yes_and_as_it_was_looked_at() {
     assert!(looked.stderr.contains("the same command with --fix can mend OCM1103\n"), "{looked}");
     let unasked = fix(&cli, &["--fix"]);
     assert!(unasked.exit == 2 && unasked.stderr.contains("add --yes to skip the confirmation"), "{unasked}");
-    let sentence = "  OCM1103: delete Lease open-cluster-management/clustermanager-lock, which pod cluster-manager-1-a holds \
-                    that does not exist (context \"hub\")\n";
+    let sentence = "  OCM1103: delete Lease open-cluster-management/clustermanager-lock, which a process of pod \
+                    cluster-manager-1-a holds that has ended (context \"hub\")\n";
     assert!(unasked.stdout.contains(sentence), "{unasked}");
     let tried = fix(&cli, &["--fix", "--dry-run"]);
     let row = "lease.coordination.k8s.io/clustermanager-lock deleted (dry run)\n";
@@ -554,7 +554,7 @@ fn plan_and_result_of_a_fix_are_data() {
     let value = read(&mended);
     assert_eq!((mended.exit, &value["verdict"], &value["findings"]), (0, &json!("ok"), &json!([])), "{mended}");
     let done = json!([{"mends": ["OCM1103"], "side": "hub", "context": "hub", "does": "delete Lease \
-        open-cluster-management/clustermanager-lock, which pod cluster-manager-1-a holds that does not exist",
+        open-cluster-management/clustermanager-lock, which a process of pod cluster-manager-1-a holds that has ended",
         "objects": [{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "namespace": "open-cluster-management",
             "name": "clustermanager-lock", "outcome": "deleted"}]}]);
     let fixed = json!({"dryRun": "none", "changed": true, "changes": done, "left": [], "mended": ["OCM1103"]});

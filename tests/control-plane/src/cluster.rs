@@ -1,7 +1,8 @@
 //! Clusters, as tests see them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -387,6 +388,23 @@ impl Cluster {
     /// Starts a daemon that is not running, for example the scheduler of a cluster without one.
     pub fn start_again(&self, daemon: &str) -> Result<(), Error> {
         self.ask(&Request::Start(daemon.to_owned()))
+    }
+
+    /// Has etcd refuse whatever is written as it does once its space is used up, by its alarm NOSPACE; or take it again.
+    pub fn set_storage_full(&self, is_full: bool) -> Result<(), Error> {
+        let action = if is_full { "ACTIVATE" } else { "DEACTIVATE" };
+        let body = serde_json::json!({"action": action, "memberID": 0, "alarm": "NOSPACE"}).to_string();
+        let failed = || format!("asking etcd of {} to {action} its alarm", self.name);
+        let socket = self.dir().unwrap_or(Path::new("/nonexistent")).join("run/etcd.sock");
+        let mut etcd = UnixStream::connect(socket).trying(failed)?;
+        let head = format!("Host: etcd\r\nContent-Length: {}\r\nConnection: close", body.len());
+        write!(etcd, "POST /v3/maintenance/alarm HTTP/1.1\r\n{head}\r\n\r\n{body}").trying(failed)?;
+        let mut answer = String::new();
+        etcd.read_to_string(&mut answer).trying(failed)?;
+        match answer.starts_with("HTTP/1.1 200 ") {
+            true => Ok(()),
+            false => Err(Error::Cluster { cluster: self.name.clone(), why: format!("{}: {answer}", failed()) }),
+        }
     }
 
     /// Cuts a node off the network, or ties it to it again.

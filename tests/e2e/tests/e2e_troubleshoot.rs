@@ -345,12 +345,14 @@ fn what_keeps_an_agent_from_registering_is_found() {
     let expired = format!("e30.{claims}.c2ln");
     // A port at which nobody listens.
     let refused = server.rsplit_once(':').map(|(host, _)| format!("{host}:1")).expect("a port");
-    let faults: [(&str, String); 6] = [
+    let faults: [(&str, String); 7] = [
         ("OCM2113", kubeconfig(server, ca, "abcdef.0123456789abcdef")),
         ("OCM2108", kubeconfig("https://127.0.0.1:6443", ca, token)),
         ("OCM2109", kubeconfig(server, ca, &expired)),
         ("OCM2112", kubeconfig(server, cluster.ca_pem(), token)),
         ("OCM2111", kubeconfig(&refused, ca, token)),
+        // A name that no DNS server knows: RFC 6761.
+        ("OCM2111", kubeconfig("https://hub.invalid:6443", ca, token)),
         ("OCM2110", kubeconfig(cluster.server(), cluster.ca_pem(), token)),
     ];
     for (id, kubeconfig) in faults {

@@ -116,7 +116,7 @@ impl<'a> Facts<'a> {
         Self { snapshot, now, clusters }
     }
 
-    /// The pod that is gone and holds a lease that still lasts: what has run out is taken over by whoever runs.
+    /// The pod whose process has ended and holds a lease that still lasts: what has run out is taken over by whoever runs.
     pub fn gone_holder<'l>(&self, lease: &'l LeaseFacts) -> Option<&'l str> {
         let lasts = SignedDuration::from_secs(lease.seconds.map_or(LEADER, i64::from)) + RETRY;
         let renewed = lease.renewed.as_ref()?.0;

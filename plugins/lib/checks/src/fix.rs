@@ -107,7 +107,7 @@ impl Change {
     pub fn sentence(&self) -> String {
         match self {
             Self::DeleteLease { lease: Pinned { namespace, name, .. }, pod } => {
-                format!("delete Lease {namespace}/{name}, which pod {pod} holds that does not exist")
+                format!("delete Lease {namespace}/{name}, which a process of pod {pod} holds that has ended")
             }
             Self::Apply { plan, .. } => {
                 let names: Vec<String> =

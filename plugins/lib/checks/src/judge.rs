@@ -226,6 +226,7 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
     let hub = || snapshot.hub.as_ref();
     let managed = || snapshot.managed.as_ref();
     let hub_state = match input {
+        Input::HubStorage => hub().map(|hub| observed(&hub.storage)),
         Input::HubOperator => hub().map(|hub| observed(&hub.operator)),
         Input::HubLeader => hub().map(|hub| observed(&hub.leader)),
         Input::ClusterManagers => hub().map(|hub| observed(&hub.managers)),
@@ -244,6 +245,7 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
         Input::PolicyEngine => hub().map(|hub| observed(&hub.policy_engine)),
         _ => {
             let managed_state = match input {
+                Input::ManagedStorage => managed().map(|managed| observed(&managed.storage)),
                 Input::Operator => managed().map(|managed| observed(&managed.operator)),
                 Input::OperatorLeases => managed().map(|managed| observed(&managed.leases)),
                 Input::Klusterlets => managed().map(|managed| observed(&managed.klusterlets)),

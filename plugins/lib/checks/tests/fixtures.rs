@@ -16,7 +16,7 @@ use ocm_checks::judge::{explainers, judge, outcomes};
 use ocm_checks::registry::{Category, check, checks, of_snapshots};
 use ocm_checks::snapshot::{
     AdminFacts, Answer, AppliedWorkFacts, Credential, GrpcFacts, LeaseFacts, NamespaceFacts, NetworkPolicyFacts,
-    Observed, PolicyRule, Probe, Snapshot, TokenFacts, Trouble,
+    Observed, PolicyRule, Probe, Snapshot, StorageFacts, TokenFacts, Trouble,
 };
 use ocm_core::Reason;
 use ocm_core::workload::Health;
@@ -94,6 +94,11 @@ fn accepted(snapshot: &mut Snapshot, request_conditions: &[&str]) {
     cluster(snapshot).spec.hub_accepts_client = Some(true);
     conditions(snapshot, &[condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted")]);
     requests(snapshot, &[request("c1-a", "a1", request_conditions, OLD)]);
+}
+
+/// Nothing has been stored since an hour.
+fn full(storage: &mut Observed<StorageFacts>) {
+    read(storage).leases.iter_mut().for_each(|lease| lease.renewed = Some(old()));
 }
 
 fn silent(snapshot: &mut Snapshot) {
@@ -176,6 +181,10 @@ const CASES: &[Case] = &[
     case(1115, |s| {
         on_hub(s).terminating = Observed::Read(vec![terminating("open-cluster-management")]);
         read(&mut on_hub(s).operator).health = stuck();
+    }),
+    case(1116, |s| {
+        full(&mut on_hub(s).storage);
+        silent(s);
     }),
     case(2101, |s| {
         on_managed(s).klusterlets = Observed::Read(Vec::new());
@@ -398,6 +407,10 @@ const CASES: &[Case] = &[
         read(&mut agent(s).identity).as_mut().expect("it is there").certificates.insert("tls.crt".to_owned(), older);
     }),
     Case { id: 3110, root: 3110, bad: |s| tainted(s, OLD), good: |s| tainted(s, FRESH) },
+    case(3111, |s| {
+        full(&mut on_managed(s).storage);
+        silent(s);
+    }),
     case(5101, |s| {
         let work = &mut read(&mut on_hub(s).works)[0];
         work.conditions = vec![parse(condition("Applied", "False", "AppliedManifestWorkFailed"))];
@@ -659,6 +672,46 @@ fn what_is_broken_is_found_and_is_the_one_cause() {
             assert!(finding.severity <= at_most, "{} is worse than its registry says", finding.id);
         }
     }
+}
+
+#[test]
+fn what_follows_from_another_finding_is_told_under_it() {
+    let cases: [(u16, u16, fn(&mut Snapshot)); 4] = [
+        (1116, 3101, |s| {
+            full(&mut on_hub(s).storage);
+            silent(s);
+        }),
+        (2104, 2121, |s| {
+            unregistered(s);
+            klusterlet_spec(s).registration_image_pull_spec = None;
+            let all = read(&mut on_managed(s).klusterlets);
+            let mut second = all[0].clone();
+            second.metadata.name = Some("second".to_owned());
+            all.push(second);
+        }),
+        (2118, 2114, |s| {
+            unregistered(s);
+            grpc(s);
+        }),
+        (3111, 2116, |s| {
+            full(&mut on_managed(s).storage);
+            unregistered(s);
+            agent(s).leases = Observed::Read(vec![gone("open-cluster-management-agent", "registration-agent-lock")]);
+        }),
+    ];
+    for (cause, follows, bad) in cases {
+        let mut snapshot = healthy();
+        bad(&mut snapshot);
+        let report = judge(&snapshot, &[]);
+        let [root] = report.findings.as_slice() else { panic!("{cause}: {:#?}", report.findings) };
+        let folded = root.consequences.iter().any(|finding| finding.id == Id(follows));
+        assert!(root.id == Id(cause) && folded, "{cause}: {root:#?}");
+    }
+    // What a dump shows of its last moments is no sign of a cluster that stores nothing.
+    let mut dumped = healthy();
+    full(&mut on_managed(&mut dumped).storage);
+    dumped.clock = Some("the newest time".to_owned());
+    assert_eq!(judge(&dumped, &[]).findings, []);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Whether a Deployment is ready and, if not, why: in the words of the scheduler, the kubelet, the quota or the
 //! container itself.
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{self as apps, DeploymentStatus};
 use k8s_openapi::api::core::v1::{self as core, ContainerStatus, Event, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{ListParams, LogParams};
 use kube::core::{ApiResource, Object};
+use ocm_core::join::lease::Running;
 use ocm_core::redact::{redact, whole_words};
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
@@ -74,6 +76,21 @@ pub fn deployments(cluster: &Cluster, namespace: &str) -> Api<Deployment> {
 /// The pods of a namespace.
 pub fn pods(cluster: &Cluster, namespace: &str) -> Api<Pod> {
     Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()))
+}
+
+/// The pods of a namespace, and since when they run.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn running(cluster: &Cluster, namespace: &str) -> kube::Result<Vec<Running>> {
+    let of = |pod: Pod| {
+        let containers = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
+        let started =
+            |container: &ContainerStatus| Some(container.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0);
+        let started: Option<Vec<Timestamp>> = containers.iter().map(started).collect();
+        Running { pod: pod.metadata.name.unwrap_or_default(), since: started.and_then(|all| all.into_iter().min()) }
+    };
+    Ok(pods(cluster, namespace).list(&ListParams::default()).await?.items.into_iter().map(of).collect())
 }
 
 /// Looks at one Deployment and, where it is not ready, at its pods.

@@ -59,6 +59,8 @@ enum Change {
     Token(&'static str),
     /// A daemon of the cluster that ends, and is started again.
     Stop(On, &'static str),
+    /// etcd has no space left.
+    Full(On),
     /// An object that is deleted, and is made again as it was.
     Gone(On, Vec<&'static str>),
     /// What kubectl does, and what undoes it; empty: it ends with the rest.
@@ -87,7 +89,7 @@ struct Made<'a>(Vec<Box<dyn FnOnce() + 'a>>);
 impl Fault {
     /// Whether it is about a name of its own, and disturbs nobody.
     fn is_apart(&self) -> bool {
-        self.of.is_some() && !self.changes.iter().any(|change| matches!(change, Change::Stop(..)))
+        self.of.is_some() && !self.changes.iter().any(|change| matches!(change, Change::Stop(..) | Change::Full(_)))
     }
 
     /// Makes it.
@@ -139,6 +141,11 @@ impl Change {
                 let cluster = on.of(pair);
                 cluster.stop(daemon).unwrap();
                 Box::new(move || cluster.start_again(daemon).unwrap())
+            }
+            Self::Full(on) => {
+                let cluster = on.of(pair);
+                cluster.set_storage_full(true).unwrap();
+                Box::new(move || cluster.set_storage_full(false).unwrap())
             }
             Self::Gone(on, what) => {
                 let cluster = on.of(pair);

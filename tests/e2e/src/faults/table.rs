@@ -54,6 +54,8 @@ pub(super) fn all() -> Vec<Fault> {
     faults.extend(of_hubs());
     faults.extend(of_works());
     faults.extend(of_names());
+    faults.push(fault("a hub whose etcd is full", "OCM1116", vec![Change::Full(On::Hub)]));
+    faults.push(fault("a managed cluster whose etcd is full", "OCM3111", vec![Change::Full(On::Managed)]));
     // Agents need a while until they try again.
     faults.push(fault("a hub's API server that is down", "OCM2115", vec![Change::Stop(On::Hub, "kube-apiserver")]));
     faults

@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Operator],
-        after: &[Id(2101)],
+        after: &[Id(2101), Id(3111)],
         rule: Rule::Managed(operator_runs),
         page: Page {
             means: "The Deployment open-cluster-management/klusterlet is missing, scaled to 0 or not ready. It makes the agents, \
@@ -69,11 +69,11 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::OperatorLeases, Input::Klusterlets],
-        after: &[Id(2102)],
+        after: &[Id(2102), Id(3111)],
         rule: Rule::Managed(operator_leads),
         page: Page {
-            means: "The operator's pod is ready and does nothing: a pod that is gone holds its leader lease.",
-            happens: "A join soon after a removal, or a pod that was killed. The lease lasts for 137 seconds.",
+            means: "The operator's pod is ready and does nothing: a process that has ended holds its leader lease.",
+            happens: "A join soon after a removal, or a pod or its container that was killed. The lease lasts for 137 seconds.",
             mend: "Wait up to three minutes, or delete the lease. `kubectl ocm join` does that by itself.",
             mended: "The Klusterlet has a status of its latest generation.",
         },
@@ -102,7 +102,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Klusterlets],
-        after: &[Id(2102), Id(2103), Id(2104), Id(2119), Id(2121), Id(6103)],
+        after: &[Id(2102), Id(2103), Id(2104), Id(2119), Id(2121), Id(6103), Id(3111)],
         rule: Rule::Cluster(klusterlet_applied),
         page: Page {
             means: "The operator could not apply what the Klusterlet asks for, or has not observed its latest change.",
@@ -140,6 +140,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2126),
             Id(2204),
             Id(6104),
+            Id(3111),
         ],
         rule: Rule::Cluster(agents_run),
         page: Page {
@@ -309,6 +310,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2126),
             Id(2204),
             Id(6101),
+            Id(1116),
         ],
         rule: Rule::Cluster(hub_connection),
         page: Page {
@@ -327,14 +329,30 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::AgentLeases],
-        after: &[Id(2106), Id(2204)],
+        // An agent ends by itself when what it registers with has changed, and waits until it may look at the new one.
+        after: &[
+            Id(2106),
+            Id(2107),
+            Id(2108),
+            Id(2109),
+            Id(2110),
+            Id(2111),
+            Id(2112),
+            Id(2113),
+            Id(2114),
+            Id(2117),
+            Id(2118),
+            Id(2125),
+            Id(2204),
+            Id(3111),
+        ],
         rule: Rule::Cluster(agents_lead),
         page: Page {
-            means: "An agent's pod is ready and does nothing: a pod that is gone holds its leader lease.",
-            happens: "A pod was deleted while it was registering, or exited on an error of its configuration. The lease lasts for \
-                      137 seconds.",
+            means: "An agent's pod is ready and does nothing: a process that has ended holds its leader lease.",
+            happens: "A pod was deleted while it was registering, or its container ended, as it does on an error of its \
+                      configuration and when what it registers with has changed. The lease lasts for 137 seconds.",
             mend: "Wait up to three minutes, or delete the lease.",
-            mended: "The lease names a pod that exists.",
+            mended: "The lease is renewed every few seconds.",
         },
     },
     Check {
@@ -532,8 +550,8 @@ fn held_by_nobody(facts: &Facts<'_>, lease: &LeaseFacts, who: &str) -> Option<Fi
     Some(
         Finding::error(format!("{who} waits for leader lease {name}, whose holder is gone"))
             .on(Side::Managed, "Lease", Some(namespace), name)
-            .seen(format!("pod {pod} holds the lease and does not exist"))
-            .because("the pod ended without releasing the lease, which lasts for 137 seconds")
+            .seen(format!("a process of pod {pod} holds the lease and has ended"))
+            .because("it ended without releasing the lease, which lasts for 137 seconds")
             .run(Side::Managed, "kubectl delete lease/{} -n {}", &[name, namespace]),
     )
 }

@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::HubOperator],
-        after: &[Id(1101), Id(1115)],
+        after: &[Id(1101), Id(1115), Id(1116)],
         rule: Rule::Hub(hub_operator_runs),
         page: Page {
             means: "The Deployment open-cluster-management/cluster-manager is missing or not ready: changes of the ClusterManager \
@@ -55,11 +55,12 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::HubLeader, Input::ClusterManagers],
-        after: &[Id(1102)],
+        after: &[Id(1102), Id(1116)],
         rule: Rule::Hub(hub_operator_leads),
         page: Page {
-            means: "The operator's pod is ready and does nothing: its leader lease is held by a pod that is gone.",
-            happens: "The former pod was killed and did not release the lease, which lasts for 137 seconds.",
+            means: "The operator's pod is ready and does nothing: its leader lease is held by a process that has ended.",
+            happens: "The former pod, or the former container of the same pod, was killed and did not release the lease, which lasts for \
+                      137 seconds.",
             mend: "Wait up to three minutes, or delete the lease.",
             mended: "The lease names a pod that exists, and the ClusterManager has conditions.",
         },
@@ -71,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::ClusterManagers],
-        after: &[Id(1102), Id(1103), Id(1105), Id(1111), Id(1115)],
+        after: &[Id(1102), Id(1103), Id(1105), Id(1111), Id(1115), Id(1116)],
         rule: Rule::Hub(cluster_manager_applied),
         page: Page {
             means: "The operator reports that it could not apply something, or has not seen the latest change.",
@@ -104,7 +105,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::HubDeployments, Input::ClusterManagers],
-        after: &[Id(1102), Id(1103), Id(1104), Id(1111), Id(1115)],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1111), Id(1115), Id(1116)],
         rule: Rule::Hub(hub_components_run),
         page: Page {
             means: "A Deployment of the namespace open-cluster-management-hub is missing, scaled to 0 or not ready. Without the \
@@ -122,7 +123,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::Webhooks],
-        after: &[Id(1102), Id(1103), Id(1104), Id(1106), Id(1111)],
+        after: &[Id(1102), Id(1103), Id(1104), Id(1106), Id(1111), Id(1116)],
         rule: Rule::Hub(webhooks_exist),
         page: Page {
             means: "A webhook configuration of Open Cluster Management is missing: managed clusters are written unchecked, and get \
@@ -139,7 +140,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Hub,
         severity: Severity::Error,
         inputs: &[Input::Webhooks],
-        after: &[Id(1102), Id(1106), Id(1107)],
+        after: &[Id(1102), Id(1106), Id(1107), Id(1116)],
         rule: Rule::Hub(webhooks_have_endpoints),
         page: Page {
             means: "A webhook's Service has no ready endpoint. What it is asked about is refused: managed clusters or works cannot \
@@ -302,8 +303,8 @@ fn hub_operator_leads(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
     let (namespace, lease) = (namespaces::OPERATOR, operators::CLUSTER_MANAGER_LOCK);
     let finding = Finding::error("the hub's operator waits for a leader lease whose holder is gone")
         .on(Side::Hub, "Lease", Some(namespace), lease)
-        .seen(format!("pod {pod} holds the lease and does not exist"))
-        .because("the pod was killed before it released the lease, which lasts for 137 seconds")
+        .seen(format!("a process of pod {pod} holds the lease and has ended"))
+        .because("it was killed before it released the lease, which lasts for 137 seconds")
         .run(Side::Hub, "kubectl delete lease/{} -n {}", &[lease, namespace]);
     Outcome::Found(vec![finding])
 }

@@ -46,6 +46,8 @@ const AGENT_SIDE: &[Id] = &[
     Id(2125),
     Id(2126),
     Id(1101),
+    Id(1116),
+    Id(3111),
     Id(1107),
     Id(1108),
     Id(1109),
@@ -96,6 +98,8 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2117),
             Id(2118),
             Id(2201),
+            Id(1116),
+            Id(3111),
         ],
         rule: Rule::Cluster(asked),
         page: Page {
@@ -174,7 +178,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Requests],
-        after: &[Id(2203), Id(2204), Id(8102)],
+        after: &[Id(2203), Id(2204), Id(8102), Id(1116)],
         rule: Rule::Cluster(request_approved),
         page: Page {
             means: "The cluster is accepted and its agent waits for a certificate: accepting a cluster and approving its request \
@@ -196,7 +200,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Requests],
-        after: &[Id(1106), Id(2118)],
+        after: &[Id(1106), Id(2118), Id(1116)],
         rule: Rule::Cluster(certificate_issued),
         page: Page {
             means: "A request is approved, and no certificate follows, or the signer refuses it.",
@@ -249,7 +253,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters],
-        after: &[Id(6102), Id(1106)],
+        after: &[Id(6102), Id(1106), Id(1116)],
         rule: Rule::Cluster(hub_rights),
         page: Page {
             means: "The hub's registration controller could not make the namespace, roles or bindings of the cluster.",
@@ -286,6 +290,8 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2212),
             Id(1106),
             Id(3106),
+            Id(1116),
+            Id(3111),
         ],
         rule: Rule::Cluster(joined),
         page: Page {

@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Leaving,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters],
-        after: &[Id(1106)],
+        after: &[Id(1106), Id(1116)],
         rule: Rule::Cluster(cluster_removed),
         page: Page {
             means: "The ManagedCluster is being deleted for a minute or more. Its conditions still read True/True/True; only the \
@@ -47,7 +47,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Leaving,
         severity: Severity::Error,
         inputs: &[Input::HubNamespaces],
-        after: &[Id(6101)],
+        after: &[Id(6101), Id(1116)],
         rule: Rule::Cluster(namespace_removed),
         page: Page {
             means: "The namespace of the cluster's name is being removed for a minute or more. As long as it is, a cluster of that \
@@ -64,7 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Leaving,
         severity: Severity::Error,
         inputs: &[Input::Klusterlets],
-        after: &[Id(2102), Id(2103)],
+        after: &[Id(2102), Id(2103), Id(3111)],
         rule: Rule::Cluster(klusterlet_removed),
         page: Page {
             means: "The Klusterlet is being deleted for a minute or more.",

@@ -48,6 +48,8 @@ pub(super) const CHECKS: &[Check] = &[
             Id(3106),
             Id(1101),
             Id(6104),
+            Id(1116),
+            Id(3111),
         ],
         rule: Rule::Cluster(heard_of),
         page: Page {
@@ -66,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Life,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters],
-        after: &[],
+        after: &[Id(3111)],
         rule: Rule::Cluster(api_server_well),
         page: Page {
             means: "The agent reports that the API server of its cluster does not answer /livez. The agent itself is well.",
@@ -117,7 +119,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Life,
         severity: Severity::Warning,
         inputs: &[Input::Identity],
-        after: &[Id(2106), Id(2116), Id(2206), Id(2207), Id(3101), Id(3104), Id(1106)],
+        after: &[Id(2106), Id(2116), Id(2206), Id(2207), Id(3101), Id(3104), Id(1106), Id(1116), Id(3111)],
         rule: Rule::Cluster(certificate_renewed),
         page: Page {
             means: "Agents renew their certificate when a fifth to a quarter of its life is left. This one has less than a tenth.",

@@ -12,6 +12,7 @@ mod reporting;
 mod safety;
 mod serving;
 mod settings;
+mod storage;
 pub(crate) mod tls;
 mod ways;
 mod works;
@@ -28,12 +29,14 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
     let all = [
         hub::CHECKS,
         serving::CHECKS,
+        storage::OF_HUB,
         agent::CHECKS,
         settings::CHECKS,
         ways::CHECKS,
         joining::CHECKS,
         life::CHECKS,
         reporting::CHECKS,
+        storage::OF_MANAGED,
         tls::CHECKS,
         works::CHECKS,
         addons::CHECKS,
@@ -175,6 +178,10 @@ impl Category {
 /// A part of a snapshot that a check looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
+    /// What the hub's API servers tell of their storage.
+    HubStorage,
+    /// What those of the managed cluster tell of theirs.
+    ManagedStorage,
     /// The hub's operator.
     HubOperator,
     /// The leader lease of the hub's operator.

@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Policies,
         severity: Severity::Error,
         inputs: &[Input::PolicyEngine],
-        after: &[],
+        after: &[Id(1116)],
         rule: Rule::Hub(policy_engine_runs),
         page: Page {
             means: "Webhook or controller of the policy engine do not run. Without the webhook the API server refuses what it has \
@@ -54,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Policies,
         severity: Severity::Error,
         inputs: &[Input::HubPolicies],
-        after: &[Id(8101)],
+        after: &[Id(8101), Id(1116)],
         rule: Rule::Hub(policies_in_force),
         page: Page {
             means: "A HubPolicy is not loaded, or degraded. What a policy that is not loaded judges is refused.",

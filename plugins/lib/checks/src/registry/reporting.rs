@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Life,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Leases],
-        after: &[],
+        after: &[Id(1116)],
         rule: Rule::Hub(fleet_heard_of),
         page: Page {
             means: "Nine of ten managed clusters, of five or more, have stopped renewing their leases. What they have in common is the \
@@ -79,7 +79,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Life,
         severity: Severity::Warning,
         inputs: &[Input::ManagedClusters, Input::Leases],
-        after: &[Id(1106), Id(1108), Id(1109), Id(3101), Id(3108)],
+        after: &[Id(1106), Id(1108), Id(1109), Id(3101), Id(3108), Id(1116)],
         rule: Rule::Cluster(taints_current),
         page: Page {
             means: "The ManagedCluster is Available, and has the taint unreachable or unavailable for five minutes or more: placements \

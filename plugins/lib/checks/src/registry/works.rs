@@ -34,6 +34,8 @@ const AGENT: &[Id] = &[
     Id(3102),
     Id(3104),
     Id(6101),
+    Id(1116),
+    Id(3111),
 ];
 
 /// The checks of works and add-ons.
@@ -117,7 +119,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Works,
         severity: Severity::Error,
         inputs: &[Input::ManagedClusters, Input::Requests, Input::AddOns],
-        after: &[Id(1106)],
+        after: &[Id(1106), Id(1116)],
         rule: Rule::Cluster(addon_registers),
         page: Page {
             means: "A certificate request of an add-on waits for a minute or more. The add-on's manager, or the hub's addon-manager, \
@@ -152,6 +154,8 @@ pub(super) const CHECKS: &[Check] = &[
             Id(5201),
             Id(5203),
             Id(6101),
+            Id(1116),
+            Id(3111),
         ],
         rule: Rule::Cluster(addon_available),
         page: Page {

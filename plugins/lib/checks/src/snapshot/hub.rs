@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -25,6 +26,8 @@ pub struct HubSide {
     pub authorities: Vec<ByteString>,
     /// Whether its API server serves managed clusters: then it is a hub, wherever its operator is. None: it could not be asked.
     pub serves_clusters: Option<bool>,
+    /// What its API servers tell of their storage.
+    pub storage: Observed<StorageFacts>,
     /// The operator's Deployment.
     pub operator: Observed<Workload>,
     /// The operator's leader lease; none: there is no such lease.
@@ -120,8 +123,27 @@ pub struct LeaseFacts {
     pub seconds: Option<i32>,
     /// Who holds it.
     pub holder: Option<String>,
-    /// The holder's pod, if it is known to be gone, while the Deployment that takes the lease is there.
+    /// The holder's pod, if the process in it is known to have ended, while the Deployment that takes the lease is there.
     pub gone: Option<String>,
+}
+
+/// What the API servers of a cluster tell of their storage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StorageFacts {
+    /// The leases that they renew, each its own.
+    pub leases: Vec<LeaseFacts>,
+    /// When that was read, by the clock of one of them; none: it does not tell.
+    pub now: Option<Time>,
+}
+
+impl StorageFacts {
+    /// The lease that was renewed last, and how long before it was read. None: there is no lease, or no time.
+    pub fn newest(&self) -> Option<(&LeaseFacts, SignedDuration)> {
+        let renewed = |lease: &LeaseFacts| lease.renewed.as_ref().map(|time| time.0);
+        let newest = self.leases.iter().max_by_key(|lease| renewed(lease))?;
+        Some((newest, self.now.as_ref()?.0.duration_since(renewed(newest)?)))
+    }
 }
 
 /// A namespace that is being removed.

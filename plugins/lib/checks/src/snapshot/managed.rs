@@ -5,7 +5,7 @@ use ocm_api::Klusterlet;
 use serde::{Deserialize, Serialize};
 
 use super::Observed;
-use super::hub::{LeaseFacts, NamespaceFacts};
+use super::hub::{LeaseFacts, NamespaceFacts, StorageFacts};
 use super::observed::Workload;
 use super::secret::SecretFacts;
 
@@ -19,6 +19,8 @@ pub struct ManagedSide {
     pub context: Option<String>,
     /// UID of its namespace `kube-system`; none where it is not known.
     pub uid: Option<String>,
+    /// What its API servers tell of their storage.
+    pub storage: Observed<StorageFacts>,
     /// The operator's Deployment.
     pub operator: Observed<Workload>,
     /// The operator's leader lease.

@@ -48,6 +48,13 @@ pub fn request(name: &str, agent: &str, conditions: &[&str], created: &str) -> V
     })
 }
 
+/// What API servers tell that store what is written.
+fn storage() -> Value {
+    let lease = |name: &str, renewed: &str| json!({"namespace": "kube-system", "name": name, "renewed": renewed});
+    // One is of a server that is gone.
+    json!({"read": {"leases": [lease("apiserver-a", OLD), lease("apiserver-b", FRESH)], "now": NOW}})
+}
+
 fn hub(authority: &[u8]) -> Value {
     let webhook = |name: &str| {
         json!({"name": name, "service": "open-cluster-management-hub/s", "exists": true, "hasEndpoint": true,
@@ -56,6 +63,7 @@ fn hub(authority: &[u8]) -> Value {
     let ns = "open-cluster-management-hub";
     json!({
         "server": "https://hub:6443", "context": "hub", "uid": "hub-uid", "authorities": [der(authority)],
+        "storage": storage(),
         "operator": {"read": workload("open-cluster-management", "cluster-manager", "registration-operator")},
         "leader": {"read": null},
         "managers": {"read": [{
@@ -100,6 +108,7 @@ fn managed(authority: &[u8]) -> Value {
     let key = json!({"bytes": 1, "digest": "0"});
     json!({
         "server": "https://c1:6443", "context": "c1", "uid": "c1-uid",
+        "storage": storage(),
         "operator": {"read": workload("open-cluster-management", "klusterlet", "registration-operator")},
         "leases": {"read": [{"namespace": "open-cluster-management", "name": "klusterlet-lock", "holder": "p"}]},
         "klusterlets": {"read": [{"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",

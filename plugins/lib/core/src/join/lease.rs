@@ -1,8 +1,10 @@
 //! Leader leases whose holder is gone.
 //!
 //! An operator or agent that was killed does not give its lease back, and its successor sits ready and idle until the
-//! lease runs out: more than two minutes.
+//! lease runs out: more than two minutes. That is another pod, or the same with its container started anew: agents end by
+//! themselves when what they register with has changed.
 
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::Manifest;
 use ocm_api::names::{agent, operators};
@@ -38,8 +40,17 @@ pub struct LeaseFacts {
     pub namespace: String,
     /// The leases that are there.
     pub leases: Vec<(Lock, Lease)>,
-    /// The names of all pods.
-    pub pods: Vec<String>,
+    /// All pods.
+    pub pods: Vec<Running>,
+}
+
+/// A pod, and since when it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Its name.
+    pub pod: String,
+    /// Since when all of its containers run, by the clock of its node; none: one of them does not, or it is not known.
+    pub since: Option<Timestamp>,
 }
 
 /// A leader lease whose holder is gone.
@@ -78,16 +89,22 @@ pub fn manifest(namespace: &str, name: &str) -> Manifest {
     Manifest::of(&lease)
 }
 
-/// The holder's pod, if the lease is held by a pod that does not exist.
+/// The holder's pod, if the process that holds the lease has ended: the pod does not exist, or all of its containers were
+/// started after the lease was renewed.
 ///
 /// `pods` are all pods of the lease's namespace. Who is not recognised as a pod of the Deployment is left alone: it
 /// may be a process that runs somewhere else.
-pub fn stale_holder(lease: &Lease, deployment: &str, pods: &[String]) -> Option<String> {
-    let holder = lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())?;
+pub fn stale_holder(lease: &Lease, deployment: &str, pods: &[Running]) -> Option<String> {
+    let spec = lease.spec.as_ref()?;
+    let holder = spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())?;
     // Leaders call themselves by their host's name, which is the pod's, and a random number.
     let host = holder.rsplit_once('_').map_or(holder, |(host, _)| host);
     let ours = host.starts_with(cut(&format!("{deployment}-"), GENERATED));
-    (ours && !pods.iter().any(|pod| hostname(pod) == host)).then(|| host.to_owned())
+    let renewed = spec.renew_time.as_ref().map(|time| time.0);
+    // Both times are by the clock of one node.
+    let is_new = |pod: &Running| pod.since.zip(renewed).is_some_and(|(since, renewed)| since > renewed);
+    let holds = |pod: &Running| hostname(&pod.pod) == host && !is_new(pod);
+    (ours && !pods.iter().any(holds)).then(|| host.to_owned())
 }
 
 /// How much of a Deployment's name the API server keeps in the generated names of its pods.
@@ -108,6 +125,7 @@ fn cut(name: &str, length: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::coordination::v1::LeaseSpec;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
     use super::*;
 
@@ -116,9 +134,13 @@ mod tests {
         Lease { spec: Some(spec), ..Lease::default() }
     }
 
+    fn running(pod: &str) -> Running {
+        Running { pod: pod.to_owned(), since: None }
+    }
+
     #[test]
     fn only_a_lease_of_a_pod_that_is_gone_is_stale() {
-        let pods = vec!["klusterlet-1-a".to_owned()];
+        let pods = vec![running("klusterlet-1-a")];
         let stale = |holder| stale_holder(&held_by(holder), "klusterlet", &pods);
         assert_eq!(stale(Some("klusterlet-0-z_6b6a")).as_deref(), Some("klusterlet-0-z"));
         assert_eq!(stale(Some("klusterlet-1-a_6b6a")), None);
@@ -129,12 +151,28 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_was_started_anew_does_not_hold_what_it_held_before() {
+        let time = |text: &str| text.parse::<Timestamp>().unwrap();
+        let mut lease = held_by(Some("klusterlet-1-a_6b6a"));
+        let since = |since: Option<&str>| [Running { since: since.map(time), ..running("klusterlet-1-a") }];
+        let stale = |lease: &Lease, pods: &[Running]| stale_holder(lease, "klusterlet", pods);
+        let started = since(Some("2026-03-01T12:00:00Z"));
+        assert_eq!(stale(&lease, &started), None, "nobody knows when it was renewed");
+        let renewed = |text: &str| Some(MicroTime(time(text)));
+        lease.spec.as_mut().unwrap().renew_time = renewed("2026-03-01T11:59:59.5Z");
+        assert_eq!(stale(&lease, &started).as_deref(), Some("klusterlet-1-a"));
+        assert_eq!(stale(&lease, &since(None)), None, "nobody knows since when it runs");
+        lease.spec.as_mut().unwrap().renew_time = renewed("2026-03-01T12:00:00.5Z");
+        assert_eq!(stale(&lease, &started), None);
+    }
+
+    #[test]
     fn each_lock_is_compared_with_the_deployment_that_takes_it() {
         let locks = of_agents("k");
         assert_eq!(locks[1].deployment, "k-work-agent");
         let leases: Vec<_> = locks.into_iter().zip(["k-registration-agent-1_x", "k-work-agent-1_x"]).collect();
         let leases = leases.into_iter().map(|(lock, holder)| (lock, held_by(Some(holder)))).collect();
-        let pods = vec!["k-registration-agent-1".to_owned()];
+        let pods = vec![running("k-registration-agent-1")];
         let facts = LeaseFacts { namespace: "n".to_owned(), leases, pods };
         let found = stale(&facts);
         assert_eq!(found.len(), 1);
@@ -146,13 +184,13 @@ mod tests {
         let deployment = format!("{}-work-agent", "k".repeat(50));
         let live = format!("{deployment}-5d9c7b8f6d-abcde");
         let held = |holder: &str| held_by(Some(&format!("{}_6b6a", &holder[..63])));
-        assert_eq!(stale_holder(&held(&live), &deployment, std::slice::from_ref(&live)), None);
+        assert_eq!(stale_holder(&held(&live), &deployment, &[running(&live)]), None);
         assert!(stale_holder(&held(&live), &deployment, &[]).is_some());
         // What is cut off may end in a character in which no host's name ends.
         let dashed = format!("{deployment}-{}", "-abcde");
         assert_eq!(dashed.as_bytes()[62], b'-');
         let holder = held_by(Some(&format!("{}_6b6a", dashed[..63].trim_end_matches('-'))));
-        assert_eq!(stale_holder(&holder, &deployment, std::slice::from_ref(&dashed)), None);
+        assert_eq!(stale_holder(&holder, &deployment, &[running(&dashed)]), None);
         // A name that the API server generated has lost the end of the Deployment's.
         let long = format!("{}-registration-agent", "k".repeat(60));
         let generated = format!("{}abcde", "k".repeat(58));

@@ -94,8 +94,8 @@ pub(super) async fn clear(managed: &Cluster, stale: &[StaleLease], narrator: &dy
             Ok(Applied { outcome: Outcome::Deleted, .. }) => {
                 narrator.tell(Event::done(format!("cleared leader lease {namespace}/{name}")));
                 narrator.tell(Event::note(format!(
-                    "cleared leader lease {namespace}/{name}: pod {pod}, which held it, is gone, and its successor would \
-                     have waited for more than two minutes"
+                    "cleared leader lease {namespace}/{name}: the process of pod {pod} that held it has ended, and its \
+                     successor would have waited for more than two minutes"
                 )));
             }
             Ok(_) => {}

@@ -4,7 +4,6 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams, PostParams, WatchParams};
@@ -74,13 +73,11 @@ async fn deployments(cluster: &Cluster, namespace: &str) -> Result<Vec<(String, 
     futures::future::try_join_all(each).await
 }
 
-/// The pod that is gone and holds the operator's leader lease.
+/// The pod whose process has ended and holds the operator's leader lease.
 async fn gone_leader(cluster: &Cluster) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
     let lease = leases.get_opt(operators::CLUSTER_MANAGER_LOCK).await.ok()??;
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
-    let pods = pods.list_metadata(&ListParams::default()).await.ok()?.items;
-    let pods: Vec<String> = pods.into_iter().filter_map(|pod| pod.metadata.name).collect();
+    let pods = workload::running(cluster, namespaces::OPERATOR).await.ok()?;
     stale_holder(&lease, operators::CLUSTER_MANAGER, &pods)
 }
 

@@ -1,7 +1,7 @@
 //! What a managed cluster shows: its operator, its Klusterlet, its agents' Deployments, their Secrets and leader leases.
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{ListParams, WatchParams};
 use ocm_api::Klusterlet;
@@ -159,7 +159,6 @@ pub async fn leases(managed: &Cluster, names: &Names) -> Result<Vec<LeaseFacts>,
         [(namespaces::OPERATOR, lease::of_operator()), (names.namespace.as_str(), lease::of_agents(&names.klusterlet))]
     {
         let leases: Api<Lease> = Api::namespaced(managed.client.clone(), namespace);
-        let pods: Api<Pod> = Api::namespaced(managed.client.clone(), namespace);
         let explained = |error| managed.explain(format_args!("read the leader leases of {namespace}"), error);
         let found = leases.list(&ListParams::default()).await.map_err(explained)?.items;
         let held = locks.into_iter().filter_map(|lock| {
@@ -171,8 +170,7 @@ pub async fn leases(managed: &Cluster, names: &Names) -> Result<Vec<LeaseFacts>,
             continue;
         }
         // The pods are read after the leases: a holder that is not among them was gone by then.
-        let pods = pods.list_metadata(&ListParams::default()).await.map_err(explained)?;
-        let pods = pods.items.into_iter().filter_map(|pod| pod.metadata.name).collect();
+        let pods = workload::running(managed, namespace).await.map_err(explained)?;
         all.push(LeaseFacts { namespace: namespace.to_owned(), leases, pods });
     }
     Ok(all)

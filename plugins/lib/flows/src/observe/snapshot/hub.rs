@@ -23,7 +23,7 @@ use ocm_checks::snapshot::{
 };
 use ocm_core::csr::LONGEST;
 use ocm_core::install::health;
-use ocm_core::join::lease::stale_holder;
+use ocm_core::join::lease::{Running, stale_holder};
 use ocm_core::redact::{redact, redact_start};
 use ocm_core::{Failure, Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Kind, LEASES, NAMESPACES, deployments, if_served, is_asked, lease_facts, list, operator, pods, redact_all,
-    serves_group, strip, time, trouble, version,
+    serves_group, storage, strip, time, trouble, version,
 };
 use crate::hub::{root_ca, uid};
 use crate::observe::conversion;
@@ -98,8 +98,8 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
             registrations(hub, names),
         )
     };
-    let identity = async { futures::join!(uid(hub), root_ca(hub), serves(hub)) };
-    let (control_plane, fleet, (uid, root, serves)) = futures::join!(control_plane, fleet, identity);
+    let itself = async { futures::join!(uid(hub), root_ca(hub), serves(hub), storage(hub)) };
+    let (control_plane, fleet, (uid, root, serves, storage)) = futures::join!(control_plane, fleet, itself);
     let ((operator, leader), deployments, webhooks, conversions, grpc_service, ca_bundle, policy_engine, policies) =
         control_plane;
     let ((clusters, requests, dropped_requests), leases, terminating, works, addons, registrations) = fleet;
@@ -113,6 +113,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
         uid,
         authorities: authorities.into_iter().map(ByteString).collect(),
         serves_clusters: serves.ok(),
+        storage,
         operator,
         leader,
         managers,
@@ -160,7 +161,7 @@ async fn managers(hub: &Cluster) -> Observed<Vec<ClusterManager>> {
     listed.await.into()
 }
 
-/// The operator's leader lease in its namespace, and whether it is held by a pod that is gone.
+/// The operator's leader lease in its namespace, and whether it is held by a process that has ended.
 async fn leader(hub: &Cluster, namespace: &str) -> Observed<Option<LeaseFacts>> {
     let api: Api<Lease> = Api::namespaced(hub.client.clone(), namespace);
     let rule = LEASES.rule("get", Some(namespace));
@@ -170,7 +171,7 @@ async fn leader(hub: &Cluster, namespace: &str) -> Observed<Option<LeaseFacts>> 
         Err(error) => return Observed::Trouble(trouble(hub, "read the operator's leader lease", error, rule)),
     };
     // The pods are read after the lease: a holder that is not among them was gone by then.
-    let facts = |pods: Vec<String>| {
+    let facts = |pods: Vec<Running>| {
         let gone = stale_holder(&lease, operators::CLUSTER_MANAGER, &pods);
         Some(LeaseFacts { gone, version: version(&lease.metadata), ..lease_facts(lease) })
     };

@@ -27,7 +27,7 @@ use super::hub::terminating;
 use super::secret::Digests;
 use super::{
     AT_ONCE, Kind, LEASES, SECRETS, deployments, is_asked, lease_facts, list, operator, pods, redact_all, secret,
-    strip, version,
+    storage, strip, version,
 };
 use crate::hub::uid;
 
@@ -46,13 +46,14 @@ pub async fn observe(managed: &Cluster, names: Option<&[String]>) -> ManagedSide
         let leases = leases(managed, namespace, lease::of_operator()).await;
         (operator, leases)
     };
-    let (mut klusterlets, (operator, leases), terminating, uid, applied_works, admins) = futures::join!(
+    let (mut klusterlets, (operator, leases), terminating, uid, applied_works, admins, storage) = futures::join!(
         klusterlets(managed),
         operator,
         terminating(managed, |_| true),
         uid(managed),
         applied_works(managed),
         admins(managed),
+        storage(managed),
     );
     let found = klusterlets.read().map(Vec::as_slice).unwrap_or_default();
     let reading: Vec<_> = found
@@ -83,6 +84,7 @@ pub async fn observe(managed: &Cluster, names: Option<&[String]>) -> ManagedSide
         server: redact(&managed.server),
         context: managed.context.clone(),
         uid,
+        storage,
         operator,
         leases,
         klusterlets,

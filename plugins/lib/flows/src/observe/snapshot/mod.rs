@@ -10,15 +10,15 @@ use std::cell::RefCell;
 
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time};
 use ocm_api::Condition;
 use ocm_api::names::namespaces;
-use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, Trouble, Version, Workload};
+use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, StorageFacts, Trouble, Version, Workload};
+use ocm_core::join::lease::Running;
 use ocm_core::redact::redact_start;
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
-use ocm_kube::{Cluster, explain};
+use ocm_kube::{Cluster, access, explain};
 use serde::de::DeserializeOwned;
 
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -133,13 +133,11 @@ async fn serves_group(cluster: &Cluster, group: &str) -> bool {
     }
 }
 
-/// The names of the pods of a namespace.
-async fn pods(cluster: &Cluster, namespace: &str) -> Result<Vec<String>, Trouble> {
-    let api: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
+/// The pods of a namespace, and since when they run.
+async fn pods(cluster: &Cluster, namespace: &str) -> Result<Vec<Running>, Trouble> {
     let rule = PODS.rule("list", Some(namespace));
-    let found = api.list_metadata(&ListParams::default()).await;
-    let found = found.map_err(|error| trouble(cluster, format_args!("list the pods of {namespace}"), error, rule))?;
-    Ok(found.items.into_iter().filter_map(|pod| pod.metadata.name).collect())
+    let found = workload::running(cluster, namespace).await;
+    found.map_err(|error| trouble(cluster, format_args!("list the pods of {namespace}"), error, rule))
 }
 
 /// Takes away what nobody needs and what anybody may have written anything into.
@@ -186,6 +184,23 @@ fn lease_facts(lease: Lease) -> LeaseFacts {
 /// A time as snapshots have it.
 fn time(time: Option<&Time>) -> Option<Time> {
     time.cloned()
+}
+
+/// The label of the leases that API servers renew, each its own: KEP-1965.
+const SERVERS: &str = "apiserver.kubernetes.io/identity=kube-apiserver";
+/// Where they are.
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// What the API servers of a cluster tell of their storage.
+async fn storage(cluster: &Cluster) -> Observed<StorageFacts> {
+    let api: Api<Lease> = Api::namespaced(cluster.client.clone(), KUBE_SYSTEM);
+    let params = ListParams::default().labels(SERVERS);
+    let facts = |lease| Some(lease_facts(lease));
+    match list(cluster, LEASES, Some(KUBE_SYSTEM), &api, params, facts).await {
+        // After the leases: none of them can be from later on.
+        Ok(leases) => Observed::Read(StorageFacts { leases, now: access::clock(cluster).await.ok().map(Time) }),
+        Err(trouble) => Observed::Trouble(trouble),
+    }
 }
 
 /// An operator's Deployment and how it is; one that is missing is not ready.

@@ -1,0 +1,88 @@
+//! 1116 and 3111: whether clusters store what is written to them.
+
+use jiff::SignedDuration;
+use ocm_core::duration::human;
+
+use super::{Category, Check, Input, Page, Rule};
+use crate::facts::Facts;
+use crate::finding::{Finding, Id, Outcome, Severity};
+use crate::snapshot::{HubSide, ManagedSide, Observed, Side, StorageFacts};
+
+/// After how long without a renewal API servers are taken for unable to write. They renew their leases every ten seconds:
+/// `IdentityLeaseRenewIntervalPeriod` of `k8s.io/kubernetes/pkg/controlplane`, KEP-1965.
+const SILENT: SignedDuration = SignedDuration::from_secs(60);
+
+/// The check of the hub.
+pub(super) const OF_HUB: &[Check] = &[Check {
+    id: Id(1116),
+    slug: "hub-stores",
+    title: "the hub stores what is written",
+    category: Category::Hub,
+    severity: Severity::Error,
+    inputs: &[Input::HubStorage],
+    after: &[],
+    rule: Rule::Hub(hub_stores),
+    page: Page {
+        means: "The hub's API server answers reads and stores nothing: not even its own lease, which it renews every ten seconds. \
+                Agents cannot renew theirs, nobody can register or be accepted, and conditions and pods look as they did when it \
+                stopped.",
+        happens: "etcd has used up its space and raised the alarm NOSPACE, its disk is full, or it has lost the majority of its \
+                  members.",
+        mend: "On a node of the control plane: `etcdctl alarm list` and `etcdctl endpoint status` tell which. Of NOSPACE: compact, \
+               defragment, make room or raise `--quota-backend-bytes`, then `etcdctl alarm disarm`. Where somebody else runs the \
+               control plane, ask them.",
+        mended: "`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver -o yaml` shows a renewTime of \
+                 the last seconds.",
+    },
+}];
+
+/// The check of a managed cluster.
+pub(super) const OF_MANAGED: &[Check] = &[Check {
+    id: Id(3111),
+    slug: "managed-cluster-stores",
+    title: "the managed cluster stores what is written",
+    category: Category::Life,
+    severity: Severity::Error,
+    inputs: &[Input::ManagedStorage],
+    after: &[],
+    rule: Rule::Managed(managed_cluster_stores),
+    page: Page {
+        means: "The managed cluster's API server answers reads and stores nothing: not even its own lease, which it renews every ten \
+                seconds. Agents lose their leader leases and end, works are not applied, and pods look as they did when it stopped.",
+        happens: "etcd has used up its space and raised the alarm NOSPACE, its disk is full, or it has lost the majority of its \
+                  members.",
+        mend: "On a node of the managed cluster's control plane: `etcdctl alarm list` and `etcdctl endpoint status` tell which. Of \
+               NOSPACE: compact, defragment, make room or raise `--quota-backend-bytes`, then `etcdctl alarm disarm`.",
+        mended: "`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver -o yaml` shows a renewTime of \
+                 the last seconds.",
+    },
+}];
+
+fn hub_stores(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
+    stores(facts, Side::Hub, "the hub", &hub.storage)
+}
+
+fn managed_cluster_stores(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
+    stores(facts, Side::Managed, "the managed cluster", &managed.storage)
+}
+
+fn stores(facts: &Facts<'_>, side: Side, cluster: &str, storage: &Observed<StorageFacts>) -> Outcome {
+    // What a dump holds was written before the newest time in it, and nobody knows how long before.
+    if facts.snapshot.clock.is_some() {
+        return Outcome::skip("a dump does not tell when it was written");
+    }
+    let Some((lease, silent)) = storage.read().and_then(StorageFacts::newest) else {
+        return Outcome::skip("its API servers have no leases of their own, which Kubernetes has from 1.26 on");
+    };
+    if silent < SILENT {
+        return Outcome::Pass;
+    }
+    let silence = human(silent.try_into().unwrap_or_default());
+    let finding = Finding::error(format!("{cluster} has stored nothing for {silence}"))
+        .on(side, "Lease", Some(&lease.namespace), &lease.name)
+        .seen("its API server answers, and has not renewed this lease of its own, as it does every ten seconds")
+        .because("etcd is out of space (alarm NOSPACE), its disk is full, or the majority of its members is lost")
+        .run(side, "kubectl get --raw /readyz?verbose", &[])
+        .advise("on a node of its control plane: etcdctl alarm list, etcdctl endpoint status");
+    Outcome::Found(vec![finding])
+}
