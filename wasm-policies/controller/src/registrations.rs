@@ -1,13 +1,16 @@
 //! The Registrations of the hub, which this controller writes and nobody else.
 
 use std::collections::HashMap;
+use std::io::{self, Read as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use ocm_api::Registration;
 use ocm_api::registration::{RegistrationSpec, RegistrationStatus};
-use ocm_policy_server::Packed;
 
 use crate::effects::{Effects, Failed};
 use crate::status::is_same;
@@ -22,19 +25,27 @@ const PAGE: u32 = 200;
 #[derive(Default)]
 pub(crate) struct Registrations(Mutex<HashMap<String, Kept>>);
 
-/// A Registration as it is kept: there are as many as clusters, and few are looked at at the same time.
-struct Kept(Packed);
+/// A Registration as it is kept, compressed: there are as many as clusters, few are looked at at the same time, and most of
+/// each is the record of a decision, which is text.
+struct Kept(Box<[u8]>);
 
 impl Kept {
     /// Without what is larger than all the rest: the API server keeps it where whoever writes says nothing about it.
     fn new(mut registration: Registration) -> Self {
         registration.metadata.managed_fields = None;
-        // An API object is plain JSON.
-        Self(Packed::new(&serde_json::to_value(registration).unwrap_or_default()))
+        let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let pack = || -> io::Result<Vec<u8>> {
+            packed.write_all(&serde_json::to_vec(&registration)?)?;
+            packed.finish()
+        };
+        // An API object is plain JSON, and memory takes what is written.
+        Self(pack().unwrap_or_default().into())
     }
 
     fn read(&self) -> Option<Registration> {
-        serde_json::from_value(self.0.read()).ok()
+        let mut text = Vec::new();
+        DeflateDecoder::new(&*self.0).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 }
 
@@ -128,5 +139,24 @@ impl Registrations {
             }
             Err(failed) => Err(failed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_api::registration::RegistrationDecision;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_what_was_written_and_little() {
+        let record = r#"{"name":"prod-1","labels":{"env":"prod"}}"#.repeat(100);
+        let decision = RegistrationDecision { record: Some(record.clone()), ..RegistrationDecision::default() };
+        let status = RegistrationStatus { decision: Some(decision), ..RegistrationStatus::default() };
+        let mut registration = Registration::new("c1", RegistrationSpec {});
+        (registration.metadata.uid, registration.status) = (Some("u".to_owned()), Some(status));
+        let kept = Kept::new(registration.clone());
+        assert_eq!(kept.read(), Some(registration));
+        assert!(kept.0.len() < record.len() / 4, "{}", kept.0.len());
     }
 }
