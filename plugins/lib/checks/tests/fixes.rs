@@ -123,8 +123,10 @@ fn a_lease_is_deleted_as_it_was_looked_at() {
     let mut hub = healthy();
     on_hub(&mut hub).leader = Observed::Read(Some(held("open-cluster-management", "clustermanager-lock")));
     read(&mut on_hub(&mut hub).managers)[0].status.as_mut().expect("it is there").observed_generation = Some(0);
-    let (done, left) =
-        (planned(&hub), "delete Lease open-cluster-management/clustermanager-lock, which pod p-gone holds");
+    let (done, left) = (
+        planned(&hub),
+        "delete Lease open-cluster-management/clustermanager-lock, which a process of pod p-gone holds",
+    );
     assert_eq!(mended(&done), ["OCM1103"]);
     assert!(done.fixes[0].change.side() == Side::Hub && done.fixes[0].change.sentence().starts_with(left), "{done:?}");
 

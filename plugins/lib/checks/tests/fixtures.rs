@@ -676,7 +676,8 @@ fn what_is_broken_is_found_and_is_the_one_cause() {
 
 #[test]
 fn what_follows_from_another_finding_is_told_under_it() {
-    let cases: [(u16, u16, fn(&mut Snapshot)); 4] = [
+    type Breaks = fn(&mut Snapshot);
+    let cases: [(u16, u16, Breaks); 4] = [
         (1116, 3101, |s| {
             full(&mut on_hub(s).storage);
             silent(s);
