@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
@@ -10,7 +10,7 @@ use flate2::write::DeflateEncoder;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use ocm_api::Registration;
-use ocm_api::registration::{RegistrationSpec, RegistrationStatus};
+use ocm_api::registration::{RegistrationNotAsked, RegistrationSpec, RegistrationStatus};
 
 use crate::effects::{Effects, Failed};
 use crate::status::is_same;
@@ -27,7 +27,8 @@ pub(crate) struct Registrations(Mutex<HashMap<String, Kept>>);
 
 /// A Registration as it is kept, compressed: there are as many as clusters, few are looked at at the same time, and most of
 /// each is the record of a decision, which is text.
-struct Kept(Box<[u8]>);
+#[derive(Clone)]
+struct Kept(Arc<[u8]>);
 
 impl Kept {
     /// Without what is larger than all the rest: the API server keeps it where whoever writes says nothing about it.
@@ -75,7 +76,9 @@ impl Registrations {
     }
 
     fn object(&self, name: &str) -> Option<Registration> {
-        self.known().get(name)?.read()
+        // Others need not wait until it is read.
+        let kept = self.known().get(name)?.clone();
+        kept.read()
     }
 
     /// What is written of a cluster.
@@ -92,6 +95,7 @@ impl Registrations {
             return Ok(());
         }
         let obligations = status.obligations.len();
+        let not_asked = status.decision.as_ref().map(|decision| decision.not_asked.clone()).unwrap_or_default();
         let written = async {
             let mut object = match known {
                 Some(known) => known,
@@ -107,16 +111,17 @@ impl Registrations {
         match answer {
             Ok(now) => {
                 let kept = now.status.as_ref().map_or(0, |status| status.obligations.len());
-                self.known().insert(name.to_owned(), Kept::new(now));
+                let now = Kept::new(as_sent(now, not_asked));
+                self.known().insert(name.to_owned(), now);
                 // What a definition does not know, the API server leaves out without a word.
                 if kept < obligations { Err(Failed::Refused(OLDER.to_owned())) } else { Ok(()) }
             }
             Err(failed) => {
                 // Nobody knows what is there now.
-                let there = effects.send(api.get_opt(name)).await;
+                let there = effects.send(api.get_opt(name)).await.map(|there| there.map(Kept::new));
                 let mut known = self.known();
                 match there {
-                    Ok(Some(there)) => drop(known.insert(name.to_owned(), Kept::new(there))),
+                    Ok(Some(there)) => drop(known.insert(name.to_owned(), there)),
                     Ok(None) => drop(known.remove(name)),
                     Err(_) => {}
                 }
@@ -142,6 +147,15 @@ impl Registrations {
     }
 }
 
+/// A Registration as it was sent. A definition that is older than this controller leaves out which policies were not asked;
+/// that is no news, or it would be written again at every look.
+fn as_sent(mut registration: Registration, not_asked: Vec<RegistrationNotAsked>) -> Registration {
+    if let Some(decision) = registration.status.as_mut().and_then(|status| status.decision.as_mut()) {
+        decision.not_asked = not_asked;
+    }
+    registration
+}
+
 #[cfg(test)]
 mod tests {
     use ocm_api::registration::RegistrationDecision;
@@ -158,5 +172,22 @@ mod tests {
         let kept = Kept::new(registration.clone());
         assert_eq!(kept.read(), Some(registration));
         assert!(kept.0.len() < record.len() / 4, "{}", kept.0.len());
+    }
+
+    #[test]
+    fn what_an_older_definition_leaves_out_is_no_news() {
+        let not_asked = vec![RegistrationNotAsked { policy: "p".to_owned(), ..RegistrationNotAsked::default() }];
+        let status = |not_asked: &[RegistrationNotAsked]| {
+            let decision = RegistrationDecision { not_asked: not_asked.to_vec(), ..RegistrationDecision::default() };
+            RegistrationStatus { decision: Some(decision), ..RegistrationStatus::default() }
+        };
+        let sent = status(&not_asked);
+        let mut answer = Registration::new("c1", RegistrationSpec {});
+        answer.status = Some(status(&[]));
+        assert!(!is_same(&sent, answer.status.as_ref().unwrap()));
+        assert!(is_same(&sent, as_sent(answer, not_asked).status.as_ref().unwrap()));
+        let mut settled = Registration::new("c1", RegistrationSpec {});
+        settled.status = Some(RegistrationStatus::default());
+        assert_eq!(as_sent(settled.clone(), Vec::new()), settled);
     }
 }
