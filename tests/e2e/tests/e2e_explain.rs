@@ -170,7 +170,11 @@ fn a_cluster_is_explained_from_its_first_word_to_its_tombstone() {
     };
     let european = ["european", "Enforce", "not asked", "in-europe is false", "-"];
     assert_eq!(row("european", &said), european, "{said:?}");
-    assert_eq!(row("labelled", &said)[2..4], ["not asked", "its match is about others"], "{said:?}");
+    assert_eq!(
+        row("labelled", &said)[2..4],
+        ["not asked", "its match is about other signers, users or clusters"],
+        "{said:?}"
+    );
     assert!(row("removals", &said).is_empty(), "{said:?}");
     assert!(said.stdout.contains("next: look at the policy: kubectl ocm policy describe european\n"), "{said:?}");
     let told = document(viewer, "c2")["notAsked"].clone();

@@ -136,7 +136,7 @@ fn cells_of_unasked(policy: &Unasked) -> [String; 8] {
 /// Why a policy that judges such requests was not asked about one, by the conditions of its match that are false.
 pub(super) fn passed_over(unmet: &[String]) -> String {
     match unmet {
-        [] => "its match is about others".to_owned(),
+        [] => "its match is about other signers, users or clusters".to_owned(),
         unmet => unmet.iter().map(|name| format!("{name} is false")).collect::<Vec<_>>().join("; "),
     }
 }
