@@ -78,19 +78,26 @@ pub fn pods(cluster: &Cluster, namespace: &str) -> Api<Pod> {
     Api::namespaced_with(cluster.client.clone(), namespace, &ApiResource::erase::<core::Pod>(&()))
 }
 
-/// The pods of a namespace, and since when they run.
+/// The pods of a namespace, and since when they run, if their containers were started anew.
 ///
 /// # Errors
 /// The failure of the request.
 pub async fn running(cluster: &Cluster, namespace: &str) -> kube::Result<Vec<Running>> {
-    let of = |pod: Pod| {
-        let containers = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
-        let started =
-            |container: &ContainerStatus| Some(container.state.as_ref()?.running.as_ref()?.started_at.as_ref()?.0);
-        let started: Option<Vec<Timestamp>> = containers.iter().map(started).collect();
-        Running { pod: pod.metadata.name.unwrap_or_default(), since: started.and_then(|all| all.into_iter().min()) }
+    let listed = pods(cluster, namespace).list(&ListParams::default()).await?;
+    let now = Timestamp::now();
+    Ok(listed.items.into_iter().map(|pod| restarted(pod, now)).collect())
+}
+
+/// Since when a pod runs, if each of its containers was started anew. A time to come is that of a node whose clock was set
+/// back, and tells nothing about what was written since then.
+fn restarted(pod: Pod, now: Timestamp) -> Running {
+    let containers = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
+    let started = |container: &ContainerStatus| {
+        let running = container.state.as_ref()?.running.as_ref().filter(|_| container.restart_count > 0)?;
+        running.started_at.as_ref().map(|time| time.0).filter(|since| *since <= now)
     };
-    Ok(pods(cluster, namespace).list(&ListParams::default()).await?.items.into_iter().map(of).collect())
+    let started: Option<Vec<Timestamp>> = containers.iter().map(started).collect();
+    Running { pod: pod.metadata.name.unwrap_or_default(), since: started.and_then(|all| all.into_iter().min()) }
 }
 
 /// Looks at one Deployment and, where it is not ready, at its pods.

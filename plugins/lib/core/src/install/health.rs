@@ -15,7 +15,7 @@ use crate::workload::Health;
 pub struct HubFacts {
     /// The operator's Deployment.
     pub operator: Health,
-    /// The pod that is gone and still holds the operator's leader lease.
+    /// The pod whose process has ended and still holds the operator's leader lease.
     pub gone_leader: Option<String>,
     /// The ClusterManager.
     pub manager: ClusterManager,
@@ -72,7 +72,7 @@ pub enum Finding {
         /// What is missing.
         because: String,
     },
-    /// The operator waits for a lease that a pod held which is gone.
+    /// The operator waits for a lease that a process of this pod held which has ended.
     GoneLeader(String),
     /// The operator has not reported anything yet.
     NotReported,
@@ -119,7 +119,7 @@ impl fmt::Display for Finding {
             Self::Deployment { name, because } => write!(f, "Deployment {name}: {because}"),
             Self::GoneLeader(pod) => write!(
                 f,
-                "the operator waits, for up to 137 s, for Lease {}/{} that the pod {pod} held, which is gone",
+                "the operator waits, for up to 137 s, for Lease {}/{} that a process of pod {pod} held, which has ended",
                 namespaces::OPERATOR,
                 operators::CLUSTER_MANAGER_LOCK
             ),

@@ -49,7 +49,8 @@ pub struct LeaseFacts {
 pub struct Running {
     /// Its name.
     pub pod: String,
-    /// Since when all of its containers run, by the clock of its node; none: one of them does not, or it is not known.
+    /// Since when all of its containers run that were started anew, by the clock of its node; none: one of them does not run, or
+    /// was not, or it is not known.
     pub since: Option<Timestamp>,
 }
 
@@ -101,7 +102,7 @@ pub fn stale_holder(lease: &Lease, deployment: &str, pods: &[Running]) -> Option
     let host = holder.rsplit_once('_').map_or(holder, |(host, _)| host);
     let ours = host.starts_with(cut(&format!("{deployment}-"), GENERATED));
     let renewed = spec.renew_time.as_ref().map(|time| time.0);
-    // Both times are by the clock of one node.
+    // Both times are by the clock of one node, which is not known to have been set back.
     let is_new = |pod: &Running| pod.since.zip(renewed).is_some_and(|(since, renewed)| since > renewed);
     let holds = |pod: &Running| hostname(&pod.pod) == host && !is_new(pod);
     (ours && !pods.iter().any(holds)).then(|| host.to_owned())

@@ -96,7 +96,7 @@ impl Follower<'_> {
                             .because(wait.because)
                             .hint(AGAIN));
                     }
-                    // Whoever holds a lease of a pod that is gone makes everything look well and do nothing.
+                    // A lease whose holder has ended makes everything look well and do nothing.
                     if is_time && matches!(wait.link, Link::Klusterlet | Link::Registration | Link::Availability) {
                         self.clear_leases(narrator).await?;
                     }
