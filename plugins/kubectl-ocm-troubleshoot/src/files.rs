@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ocm_checks::facts::Facts;
-use ocm_checks::snapshot::Snapshot;
+use ocm_checks::snapshot::{Observed, Snapshot};
 use ocm_cli::Ui;
 use ocm_core::name::is_cluster_name;
 use ocm_core::{Event, Failure, Narrator};
@@ -48,6 +48,11 @@ async fn dumps(inputs: Vec<Input>, clusters: Vec<String>, all: bool, ui: &Arc<Ui
         // A dump does not tell at which address and by which authorities agents reach its hub: those of its API server
         // alone would make it another hub than theirs.
         hub.authorities.clear();
+        // Nor when it was written, as whoever looks for what is no longer written has to know.
+        hub.storage = Observed::NotAsked;
+    }
+    if let Some(managed) = &mut snapshot.managed {
+        managed.storage = Observed::NotAsked;
     }
     Ok(snapshot)
 }

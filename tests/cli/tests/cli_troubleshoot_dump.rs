@@ -65,6 +65,13 @@ fn crashing() -> Value {
         "lastState": {"terminated": {"exitCode": 1, "message": "panic: no route"}}}]})
 }
 
+/// The lease that an API server renews all the time.
+fn renewed_by_an_api_server(renewed: &str) -> Value {
+    let mut lease = lease("kube-system", "apiserver-a", renewed, "a");
+    lease["metadata"]["labels"] = json!({"apiserver.kubernetes.io/identity": "kube-apiserver"});
+    lease
+}
+
 /// What every cluster has.
 fn any() -> Objects {
     let config = json!({"data": {"ca.crt": "none"}});
@@ -75,6 +82,7 @@ fn any() -> Objects {
         object("v1", "ConfigMap", "kube-public", "kube-root-ca.crt", config.clone()),
         object("v1", "ConfigMap", "default", "kube-root-ca.crt", config),
         lease("kube-node-lease", "n", NOW, "n"),
+        renewed_by_an_api_server("2026-03-01T11:59:55.000000Z"),
         pod("default", "other", json!({"phase": "Running"})),
         deployment("kube-system", "coredns"),
     ]
@@ -465,6 +473,15 @@ fn report(run: &Run) -> Value {
 fn comparable(run: &Run) -> Value {
     let mut report = report(run);
     report.as_object_mut().expect("an object").remove("clock");
+    // What only a live cluster tells.
+    let of_storage = |id: &Value| ["OCM1116", "OCM3111"].iter().any(|known| id == known);
+    for skipped in report["skipped"].as_array_mut().expect("a list") {
+        skipped["ids"].as_array_mut().expect("a list").retain(|id| !of_storage(id));
+    }
+    report["skipped"].as_array_mut().expect("a list").retain(|skipped| skipped["ids"] != json!([]));
+    for count in ["passed", "skipped"] {
+        report["counts"].as_object_mut().expect("an object").remove(count);
+    }
     report
 }
 

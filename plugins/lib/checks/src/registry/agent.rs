@@ -352,7 +352,7 @@ pub(super) const CHECKS: &[Check] = &[
             happens: "A pod was deleted while it was registering, or its container ended, as it does on an error of its \
                       configuration and when what it registers with has changed. The lease lasts for 137 seconds.",
             mend: "Wait up to three minutes, or delete the lease.",
-            mended: "The lease is renewed every few seconds.",
+            mended: "The lease is renewed twice a minute.",
         },
     },
     Check {

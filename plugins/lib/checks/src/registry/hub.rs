@@ -62,7 +62,7 @@ pub(super) const CHECKS: &[Check] = &[
             happens: "The former pod, or the former container of the same pod, was killed and did not release the lease, which lasts for \
                       137 seconds.",
             mend: "Wait up to three minutes, or delete the lease.",
-            mended: "The lease names a pod that exists, and the ClusterManager has conditions.",
+            mended: "The lease is renewed twice a minute, and the ClusterManager has conditions.",
         },
     },
     Check {

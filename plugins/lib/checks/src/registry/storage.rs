@@ -26,11 +26,12 @@ pub(super) const OF_HUB: &[Check] = &[Check {
         means: "The hub's API server answers reads and stores nothing: not even its own lease, which it renews every ten seconds. \
                 Agents cannot renew theirs, nobody can register or be accepted, and conditions and pods look as they did when it \
                 stopped.",
-        happens: "etcd has used up its space and raised the alarm NOSPACE, its disk is full, or it has lost the majority of its \
-                  members.",
-        mend: "On a node of the control plane: `etcdctl alarm list` and `etcdctl endpoint status` tell which. Of NOSPACE: compact, \
-               defragment, make room or raise `--quota-backend-bytes`, then `etcdctl alarm disarm`. Where somebody else runs the \
-               control plane, ask them.",
+        happens: "etcd has used up its space and raised the alarm NOSPACE; or an admission webhook that is asked about everything, and \
+                  whose failure refuses, does not answer.",
+        mend: "On a node of the control plane `etcdctl alarm list` tells of NOSPACE: compact, defragment, make room or raise \
+               `--quota-backend-bytes`, then `etcdctl alarm disarm`. `/readyz` stays ok meanwhile, for it only reads. Otherwise the \
+               API server's log says which webhook is in the way of leases: bring it up, or delete its configuration. Where \
+               somebody else runs the control plane, ask them.",
         mended: "`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver -o yaml` shows a renewTime of \
                  the last seconds.",
     },
@@ -49,31 +50,31 @@ pub(super) const OF_MANAGED: &[Check] = &[Check {
     page: Page {
         means: "The managed cluster's API server answers reads and stores nothing: not even its own lease, which it renews every ten \
                 seconds. Agents lose their leader leases and end, works are not applied, and pods look as they did when it stopped.",
-        happens: "etcd has used up its space and raised the alarm NOSPACE, its disk is full, or it has lost the majority of its \
-                  members.",
-        mend: "On a node of the managed cluster's control plane: `etcdctl alarm list` and `etcdctl endpoint status` tell which. Of \
-               NOSPACE: compact, defragment, make room or raise `--quota-backend-bytes`, then `etcdctl alarm disarm`.",
+        happens: "etcd has used up its space and raised the alarm NOSPACE; or an admission webhook that is asked about everything, and \
+                  whose failure refuses, does not answer.",
+        mend: "On a node of the control plane `etcdctl alarm list` tells of NOSPACE: compact, defragment, make room or raise \
+               `--quota-backend-bytes`, then `etcdctl alarm disarm`. `/readyz` stays ok meanwhile, for it only reads. Otherwise the \
+               API server's log says which webhook is in the way of leases: bring it up, or delete its configuration. Where \
+               somebody else runs the control plane, ask them.",
         mended: "`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver -o yaml` shows a renewTime of \
                  the last seconds.",
     },
 }];
 
-fn hub_stores(facts: &Facts<'_>, hub: &HubSide) -> Outcome {
-    stores(facts, Side::Hub, "the hub", &hub.storage)
+fn hub_stores(_: &Facts<'_>, hub: &HubSide) -> Outcome {
+    stores(Side::Hub, "the hub", &hub.storage)
 }
 
-fn managed_cluster_stores(facts: &Facts<'_>, managed: &ManagedSide) -> Outcome {
-    stores(facts, Side::Managed, "the managed cluster", &managed.storage)
+fn managed_cluster_stores(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
+    stores(Side::Managed, "the managed cluster", &managed.storage)
 }
 
-fn stores(facts: &Facts<'_>, side: Side, cluster: &str, storage: &Observed<StorageFacts>) -> Outcome {
-    // What a dump holds was written before the newest time in it, and nobody knows how long before.
-    if facts.snapshot.clock.is_some() {
-        return Outcome::skip("a dump does not tell when it was written");
-    }
-    let Some((lease, silent)) = storage.read().and_then(StorageFacts::newest) else {
+fn stores(side: Side, cluster: &str, storage: &Observed<StorageFacts>) -> Outcome {
+    let Some(storage) = storage.read() else { return Outcome::Pass };
+    let Some(lease) = storage.newest() else {
         return Outcome::skip("its API servers have no leases of their own, which Kubernetes has from 1.26 on");
     };
+    let Some(silent) = storage.silent() else { return Outcome::skip("its API server does not tell what time it is") };
     if silent < SILENT {
         return Outcome::Pass;
     }
@@ -81,8 +82,9 @@ fn stores(facts: &Facts<'_>, side: Side, cluster: &str, storage: &Observed<Stora
     let finding = Finding::error(format!("{cluster} has stored nothing for {silence}"))
         .on(side, "Lease", Some(&lease.namespace), &lease.name)
         .seen("its API server answers, and has not renewed this lease of its own, as it does every ten seconds")
-        .because("etcd is out of space (alarm NOSPACE), its disk is full, or the majority of its members is lost")
-        .run(side, "kubectl get --raw /readyz?verbose", &[])
-        .advise("on a node of its control plane: etcdctl alarm list, etcdctl endpoint status");
+        .seen(format!("no other lease of {} was renewed either", lease.namespace))
+        .because("etcd has no space left (alarm NOSPACE), or an admission webhook that is asked about everything does not answer")
+        .run(side, "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations", &[])
+        .advise("on a node of its control plane: etcdctl alarm list, and what the API server's log says of leases");
     Outcome::Found(vec![finding])
 }

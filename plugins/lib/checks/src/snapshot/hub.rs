@@ -133,16 +133,23 @@ pub struct LeaseFacts {
 pub struct StorageFacts {
     /// The leases that they renew, each its own.
     pub leases: Vec<LeaseFacts>,
+    /// When another lease of the same namespace was renewed last, as those of controller managers and schedulers are.
+    pub others: Option<Time>,
     /// When that was read, by the clock of one of them; none: it does not tell.
     pub now: Option<Time>,
 }
 
 impl StorageFacts {
-    /// The lease that was renewed last, and how long before it was read. None: there is no lease, or no time.
-    pub fn newest(&self) -> Option<(&LeaseFacts, SignedDuration)> {
-        let renewed = |lease: &LeaseFacts| lease.renewed.as_ref().map(|time| time.0);
-        let newest = self.leases.iter().max_by_key(|lease| renewed(lease))?;
-        Some((newest, self.now.as_ref()?.0.duration_since(renewed(newest)?)))
+    /// The lease of an API server that was renewed last.
+    pub fn newest(&self) -> Option<&LeaseFacts> {
+        self.leases.iter().max_by_key(|lease| lease.renewed.as_ref().map(|time| time.0))
+    }
+
+    /// For how long no lease was renewed. None: no API server has one, or it does not tell what time it is.
+    pub fn silent(&self) -> Option<SignedDuration> {
+        let renewed = self.newest()?.renewed.as_ref()?.0;
+        let last = self.others.as_ref().map_or(renewed, |others| others.0.max(renewed));
+        Some(self.now.as_ref()?.0.duration_since(last))
     }
 }
 
