@@ -205,14 +205,11 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     let cluster = Cluster::start(&Spec::node("tls")).expect("a cluster");
     let name = "t1";
     joined(&cluster, name);
-    // With nobody to react to what is broken.
-    for (namespace, deployment) in
-        [(OPERATOR, "klusterlet"), (AGENTS, "klusterlet-registration-agent"), (AGENTS, "klusterlet-work-agent")]
-    {
-        scaled(&cluster, namespace, deployment, 0);
-    }
-    // A pod that still ends would put things right.
-    for namespace in [OPERATOR, AGENTS] {
+    // With nobody to react to what is broken. An operator that still ends would scale its agents up again, and a pod that
+    // still ends would put things right.
+    let agents = ["klusterlet-registration-agent", "klusterlet-work-agent"];
+    for (namespace, deployments) in [(OPERATOR, &["klusterlet"][..]), (AGENTS, &agents)] {
+        deployments.iter().for_each(|deployment| scaled(&cluster, namespace, deployment, 0));
         let pods = || cluster.kubectl(&["get", "pods", "--namespace", namespace, "--output=name"]).unwrap_or_default();
         until_within(GONE, "the pods are gone", pods, || {
             cluster
