@@ -74,7 +74,7 @@ pub enum Change {
     DeleteLease {
         /// The lease.
         lease: Pinned,
-        /// The pod that holds it and is gone.
+        /// The pod whose process holds it and has ended.
         pod: String,
     },
     /// Roles and bindings of our own installations are applied.

@@ -12,6 +12,18 @@ use crate::snapshot::{HubSide, ManagedSide, Observed, Side, StorageFacts};
 /// `IdentityLeaseRenewIntervalPeriod` of `k8s.io/kubernetes/pkg/controlplane`, KEP-1965.
 const SILENT: SignedDuration = SignedDuration::from_secs(60);
 
+/// How it comes to that, on either side.
+const HAPPENS: &str = "etcd has used up its space and raised the alarm NOSPACE; or an admission webhook that is asked about \
+    everything, and whose failure refuses, does not answer.";
+/// What to do.
+const MEND: &str = "On a node of the control plane `etcdctl alarm list` tells of NOSPACE: compact, defragment, make room or \
+    raise `--quota-backend-bytes`, then `etcdctl alarm disarm`. `/readyz` stays ok meanwhile, for it only reads. \
+    Otherwise the API server's log says which webhook is in the way of leases: bring it up, or delete its \
+    configuration. Where somebody else runs the control plane, ask them.";
+/// How to see that it is mended.
+const MENDED: &str = "`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver -o yaml` shows a \
+    renewTime of the last seconds.";
+
 /// The check of the hub.
 pub(super) const OF_HUB: &[Check] = &[Check {
     id: Id(1116),
@@ -26,14 +38,9 @@ pub(super) const OF_HUB: &[Check] = &[Check {
         means: "The hub's API server answers reads and stores nothing: not even its own lease, which it renews every ten seconds. \
                 Agents cannot renew theirs, nobody can register or be accepted, and conditions and pods look as they did when it \
                 stopped.",
-        happens: "etcd has used up its space and raised the alarm NOSPACE; or an admission webhook that is asked about everything, and \
-                  whose failure refuses, does not answer.",
-        mend: "On a node of the control plane `etcdctl alarm list` tells of NOSPACE: compact, defragment, make room or raise \
-               `--quota-backend-bytes`, then `etcdctl alarm disarm`. `/readyz` stays ok meanwhile, for it only reads. Otherwise the \
-               API server's log says which webhook is in the way of leases: bring it up, or delete its configuration. Where \
-               somebody else runs the control plane, ask them.",
-        mended: "`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver -o yaml` shows a renewTime of \
-                 the last seconds.",
+        happens: HAPPENS,
+        mend: MEND,
+        mended: MENDED,
     },
 }];
 
@@ -50,14 +57,9 @@ pub(super) const OF_MANAGED: &[Check] = &[Check {
     page: Page {
         means: "The managed cluster's API server answers reads and stores nothing: not even its own lease, which it renews every ten \
                 seconds. Agents lose their leader leases and end, works are not applied, and pods look as they did when it stopped.",
-        happens: "etcd has used up its space and raised the alarm NOSPACE; or an admission webhook that is asked about everything, and \
-                  whose failure refuses, does not answer.",
-        mend: "On a node of the control plane `etcdctl alarm list` tells of NOSPACE: compact, defragment, make room or raise \
-               `--quota-backend-bytes`, then `etcdctl alarm disarm`. `/readyz` stays ok meanwhile, for it only reads. Otherwise the \
-               API server's log says which webhook is in the way of leases: bring it up, or delete its configuration. Where \
-               somebody else runs the control plane, ask them.",
-        mended: "`kubectl get leases -n kube-system -l apiserver.kubernetes.io/identity=kube-apiserver -o yaml` shows a renewTime of \
-                 the last seconds.",
+        happens: HAPPENS,
+        mend: MEND,
+        mended: MENDED,
     },
 }];
 
