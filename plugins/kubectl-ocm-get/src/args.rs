@@ -7,7 +7,7 @@ use ocm_kube::ClientArgs;
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("get")
-        .about("List managed clusters, certificate requests and registrations with where they stand")
+        .about("List managed clusters, certificate requests, registrations, works and add-ons with where they stand")
         .after_help(EXAMPLES)
 }
 
@@ -20,6 +20,9 @@ const EXAMPLES: &str = "Examples:
 
   # Who asks for certificates, and what accept thinks of it
   kubectl ocm get csr -o wide --context hub
+
+  # What the hub brings to a cluster, and what keeps it from being there
+  kubectl ocm get works -c c1 --context hub
 
   # What each cluster waits for, on a hub with a policy engine
   kubectl ocm get registrations --context hub
@@ -52,6 +55,23 @@ Examples:
   kubectl ocm get registrations --watch --context hub
   kubectl ocm get registrations c1 -o json --context hub | jq -r '.status.decision.record' > record.json";
 
+const WORKS: &str =
+    "OBJECTS is how many of a work's objects are available, of how many. WHY is what keeps the work from being
+there: the first object that could not be applied, or that is not available, and how many more there are.
+
+Examples:
+  kubectl ocm get works --context hub
+  kubectl ocm get works -c c1 --watch --context hub
+  kubectl ocm get works web -o json --context hub | jq '.items[].standing'";
+
+const ADDONS: &str =
+    "WHY is what keeps an add-on from being well: its configuration, its registration, its objects, its agent, whatever
+comes first.
+
+Examples:
+  kubectl ocm get addons --context hub
+  kubectl ocm get addons -c c1,c2 -o wide --context hub";
+
 /// Arguments of `kubectl ocm get`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GetArgs {
@@ -73,6 +93,22 @@ pub(crate) enum What {
     /// What the policy controller has decided about each cluster, and what it waits for
     #[command(visible_alias = "registration", aliases = ["hreg"], after_help = REGISTRATIONS)]
     Registrations(ListArgs),
+    /// What the hub brings to clusters, and what keeps it from being there
+    #[command(visible_alias = "work", aliases = ["manifestworks", "manifestwork"], after_help = WORKS)]
+    Works(DeliveryArgs),
+    /// Add-ons of clusters, and what keeps them from being well
+    #[command(visible_alias = "addon", aliases = ["managedclusteraddons", "managedclusteraddon", "mca"], after_help = ADDONS)]
+    Addons(DeliveryArgs),
+}
+
+/// Arguments of `kubectl ocm get works` and `get addons`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DeliveryArgs {
+    /// Only those of these clusters (repeatable, or with commas)
+    #[arg(short = 'c', long, value_name = "CLUSTER", value_delimiter = ',')]
+    pub(crate) clusters: Vec<String>,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
 }
 
 /// Arguments of `kubectl ocm get csr`.

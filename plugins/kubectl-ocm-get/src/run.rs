@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use ocm_cli::list::{follow, show};
+use ocm_api::{ManagedClusterAddOn, ManifestWork};
+use ocm_cli::list::{View, follow, show};
 use ocm_cli::{Format, Ui};
 use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_flows::deliveries::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 use ocm_flows::get::{self, RequestRow};
 use ocm_flows::registrations::{registrations, watch_registrations};
-use ocm_kube::connect;
+use ocm_kube::{Cluster, connect};
 
-use crate::args::{CsrArgs, GetArgs, What};
+use crate::args::{CsrArgs, DeliveryArgs, GetArgs, What};
+use crate::delivery::{AddOns, Works};
 use crate::view::{Clusters, Registrations, Requests};
 
 pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -55,5 +58,20 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             }
             show::<Registrations>(&ui, &list, registrations(&hub, &list.names, selector.as_deref()).await?)
         }
+        What::Works(works) => delivered::<ManifestWork, Works>(&hub, works, &ui).await,
+        What::Addons(addons) => delivered::<ManagedClusterAddOn, AddOns>(&hub, addons, &ui).await,
     }
+}
+
+async fn delivered<K, V>(hub: &Cluster, args: DeliveryArgs, ui: &Arc<Ui>) -> Result<Exit, Failure>
+where
+    K: Delivery,
+    V: View<Row = DeliveryRow<K>>,
+{
+    let DeliveryArgs { clusters, list } = args;
+    let wanted = Wanted { clusters, names: list.names.clone(), selector: list.selector.clone() };
+    if list.watch {
+        return follow::<V>(ui, &list, watch_deliveries::<K>(hub, wanted), |_| true).await;
+    }
+    show::<V>(ui, &list, deliveries::<K>(hub, &wanted).await?)
 }

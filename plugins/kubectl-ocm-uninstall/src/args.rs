@@ -8,7 +8,9 @@ use ocm_kube::ClientArgs;
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-uninstall")
         .about("Take away what kubectl ocm install has added to a hub")
-        .after_help("kubectl ocm uninstall baseline --help and uninstall policy-engine --help tell more.")
+        .after_help(
+            "kubectl ocm uninstall hub --help, uninstall baseline --help and uninstall policy-engine --help tell more.",
+        )
         .subcommand_required(true)
         .arg_required_else_help(true)
 }
@@ -25,10 +27,49 @@ pub(crate) struct UninstallArgs {
 /// What is taken away.
 #[derive(Subcommand, Debug)]
 pub(crate) enum What {
+    /// Make a hub to which nothing is attached a plain cluster again
+    Hub(HubArgs),
     /// Let the hub's API server no longer refuse wrong registrations
     Baseline(BaselineArgs),
     /// Let policies no longer decide about registrations on the hub
     PolicyEngine(PolicyEngineArgs),
+}
+
+const HUB_EXAMPLES: &str = "\
+Examples:
+  # See what would be deleted, and delete nothing
+  kubectl ocm uninstall hub --context hub --dry-run
+
+  # Delete it, after its clusters were detached
+  kubectl ocm detach c1 c2 --context hub
+  kubectl ocm uninstall hub --context hub
+
+  # With the placements, cluster sets and add-ons that people have made
+  kubectl ocm uninstall hub --context hub --purge
+
+Where nothing is left of the hub, the command does nothing and succeeds. A command that was killed is run again.
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub or the answer was no, \
+124 it was not gone in time, 130 interrupted.";
+
+/// Make a hub to which nothing is attached a plain cluster again
+///
+/// Deletes what lets clusters register, then the ClusterManager, waits until the operator has removed controllers, webhooks and
+/// definitions, and deletes the operator. A hub with managed clusters is refused, with a list of them; so is one with a policy
+/// engine or a baseline, which have verbs of their own. The operators' namespace stays if it holds something of somebody
+/// else's, or if the hub manages itself.
+#[derive(Args, Debug)]
+#[command(after_help = HUB_EXAMPLES)]
+pub(crate) struct HubArgs {
+    /// Let placements, cluster sets, add-ons and whatever else people have made there go along, and the namespace with
+    /// whatever else is in it
+    #[arg(long)]
+    pub(crate) purge: bool,
+    /// How long each step is waited for, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(crate) timeout: String,
+    #[command(flatten)]
+    pub(crate) removal: RemovalArgs,
 }
 
 const EXAMPLES: &str = "\

@@ -2,9 +2,10 @@
 
 use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::{Effect, Enforcement};
+use ocm_core::leave::installation::counted;
 use ocm_core::plan::Outcome;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::uninstall::{EngineUninstalled, Uninstalled};
+use ocm_flows::uninstall::{EngineUninstalled, HubFound, HubUninstalled, Uninstalled};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
 
@@ -105,6 +106,43 @@ pub(crate) fn finish_engine(
                  them, too",
             ));
         }
+    }
+    Ok(Exit::Ok)
+}
+
+/// What is asked before a hub is deleted.
+pub(crate) fn hub_question(cluster: &Cluster, found: &HubFound) -> String {
+    let label = cluster.label();
+    let along = match found.attached.peoples.as_slice() {
+        [] => String::new(),
+        peoples => format!(" What people have made goes along: {}.", counted(peoples)),
+    };
+    format!("Delete the hub ({label})? No cluster is attached to it; no token registers clusters any more.{along}")
+}
+
+/// There was no hub.
+pub(crate) fn no_hub(view: &PlanView, ui: &Ui, cluster: &Cluster) -> Result<Exit, Failure> {
+    view.document(Map::new())?;
+    ui.tell(Event::note(format!("there is no hub ({}): nothing was deleted", cluster.label())));
+    Ok(Exit::Ok)
+}
+
+/// What the removal of a hub came to.
+pub(crate) fn finish_hub(
+    view: &PlanView,
+    ui: &Ui,
+    found: &HubFound,
+    uninstalled: HubUninstalled,
+) -> Result<Exit, Failure> {
+    let HubUninstalled { namespace_kept } = uninstalled;
+    let mut members = Map::new();
+    members.insert("namespaceKept".to_owned(), json!(namespace_kept));
+    view.document(members)?;
+    if namespace_kept.is_some() {
+        ui.tell(Event::note("--purge deletes the namespace with whatever else is in it"));
+    }
+    if found.beside_agent {
+        ui.tell(Event::note("the operator of a managed cluster is there, too, and so the namespace of both stays"));
     }
     Ok(Exit::Ok)
 }

@@ -14,9 +14,11 @@ const VERBS: &[(&str, &str)] = &[
     ("token", "Create, show, list and revoke the tokens that clusters join with"),
     ("join", "Register a cluster to a hub"),
     ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
-    ("get", "List managed clusters, certificate requests and registrations with where they stand"),
+    ("get", "List managed clusters, certificate requests, registrations, works and add-ons with where they stand"),
     ("troubleshoot", "Say why a cluster is not joined, and what to type next"),
     ("tls-check", "Check the certificates of hubs and managed clusters, and tell when they expire"),
+    ("unjoin", "Take the agent away from a cluster, and the cluster from its hub"),
+    ("detach", "Take clusters away from a hub, from the hub's side"),
     ("uninstall", "Take away what install has added to a hub"),
     ("policy", "Write, build, test, run and measure policies"),
 ];

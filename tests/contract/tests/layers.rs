@@ -204,6 +204,7 @@ const RULES: &[Rule] = &[
         not_itself: &["kube"],
     },
     binary("kubectl-ocm-accept"),
+    binary("kubectl-ocm-detach"),
     binary("kubectl-ocm-get"),
     binary("kubectl-ocm-install"),
     binary("kubectl-ocm-join"),
@@ -211,6 +212,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-troubleshoot"),
     binary("kubectl-ocm-tls-check"),
     binary("kubectl-ocm-uninstall"),
+    binary("kubectl-ocm-unjoin"),
     Rule {
         name: "kubectl-ocm-policy",
         layer: Layer::Binary,

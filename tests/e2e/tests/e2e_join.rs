@@ -119,7 +119,7 @@ fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
     let itself = format!("--hub-kubeconfig={}", cluster.kubeconfig().display());
     nothing_happens(&cluster, "both", &[&itself], 2, &["is the hub itself", "--self"]);
     let flags = [itself.as_str(), &both, "--self"];
-    nothing_happens(&cluster, "both", &flags, 3, &["has joined another hub", "kubectl delete klusterlet klusterlet"]);
+    nothing_happens(&cluster, "both", &flags, 3, &["has joined another hub", "kubectl ocm unjoin both"]);
 }
 
 #[test]
@@ -385,13 +385,7 @@ fn only_the_agent_that_was_installed_is_approved() {
 
     // The hub forgets it, the cluster does not.
     hub.kubectl(&["delete", "managedcluster", "own"]).expect("it goes");
-    nothing_happens(
-        &cluster,
-        "own",
-        &[&hub_access],
-        3,
-        &["it was removed there", "kubectl delete klusterlet klusterlet"],
-    );
+    nothing_happens(&cluster, "own", &[&hub_access], 3, &["it was removed there", "kubectl ocm unjoin own"]);
     nothing_happens(&cluster, "own", &JoinCommand::create(hub, &[]).flags(), 3, &["it was removed there"]);
 
     // A namespace that is meant for the cluster becomes its own.

@@ -136,6 +136,8 @@ pub mod identity {
     /// The hub's gRPC server, which creates CSRs and ManagedClusters on behalf of agents.
     /// `manifests/cluster-manager/hub/grpc-server`
     pub const GRPC_SERVER_USER: &str = "system:serviceaccount:open-cluster-management-hub:grpc-server-sa";
+    /// Field manager of the hub's registration controller: the name of its program. `cmd/registration`
+    pub const REGISTRATION_MANAGER: &str = "registration";
     /// The hub's registration controller, which accepts clusters by itself where the feature gate
     /// ManagedClusterAutoApproval is on. `manifests/cluster-manager/hub/registration`
     pub const REGISTRATION_CONTROLLER_USER: &str =
@@ -229,6 +231,15 @@ pub mod finalizers {
     /// On a hosted Klusterlet: the operator has objects on the managed cluster to remove.
     /// `pkg/operator/operators/klusterlet`
     pub const KLUSTERLET_HOSTED: &str = "operator.open-cluster-management.io/klusterlet-hosted-cleanup";
+    /// On a ManagedClusterAddOn: its pre-delete jobs have to run on the managed cluster. `api:addon/v1alpha1`,
+    /// `AddonPreDeleteHookFinalizer`
+    pub const ADDON_PRE_DELETE: &str = "addon.open-cluster-management.io/addon-pre-delete";
+    /// On a ManagedClusterAddOn: its pre-delete jobs have to run on the hosting cluster. `api:addon/v1alpha1`,
+    /// `AddonHostingPreDeleteHookFinalizer`
+    pub const ADDON_HOSTING_PRE_DELETE: &str = "addon.open-cluster-management.io/hosting-addon-pre-delete";
+    /// On a ManagedClusterAddOn: its works for the hosting cluster have to go. `api:addon/v1alpha1`,
+    /// `AddonHostingManifestFinalizer`
+    pub const ADDON_HOSTING_MANIFESTS: &str = "addon.open-cluster-management.io/hosting-manifests-cleanup";
 }
 
 /// Taints that the hub puts on ManagedClusters.

@@ -76,6 +76,16 @@ fn what_to_type(remedy: &Remedy) -> String {
         }
         Remedy::SeeRequests(name) => format!("look at what asks for the name: kubectl ocm get csr {name} -o wide"),
         Remedy::SeePolicy(name) => format!("look at the policy: kubectl ocm policy describe {name}"),
+        Remedy::FindCause => "see what is wrong: kubectl ocm troubleshoot".to_owned(),
+        Remedy::Purge => "if all of that may go: --purge".to_owned(),
+        Remedy::Force => "if it is gone for good: --force takes these finalizers away".to_owned(),
+        Remedy::Unjoin(name) => {
+            format!("to leave that hub for good: kubectl ocm unjoin {name} --context CLUSTER --hub-context HUB")
+        }
+        Remedy::Detach(name) => format!("on its hub: kubectl ocm detach {name} --context HUB"),
+        Remedy::NameKlusterlet => "say which one is meant: kubectl ocm unjoin CLUSTER, or --klusterlet NAME".to_owned(),
+        Remedy::SayWorks => "or say what becomes of their objects: --works=delete or --works=keep".to_owned(),
+        Remedy::RunAgain => "the same command goes on where this one has stopped".to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ pub struct RemovalArgs {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Show what would be deleted and delete nothing: client decides here and only reads, server lets the hub check it too
+    /// Show what would be deleted and delete nothing: client decides here and only reads, server lets the API server check it too
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client")]
     #[arg(require_equals = true)]
     pub dry_run: DryRunArg,

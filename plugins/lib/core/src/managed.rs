@@ -1,7 +1,7 @@
 //! What a managed cluster shows of its agent, and what its hub shows of it: facts, each of them or why it could not be
 //! read.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::{Klusterlet, ManagedCluster};
@@ -86,6 +86,18 @@ pub struct RegistrationFacts {
     pub requests: Result<Vec<Asked>, Failure>,
     /// The lease that its agent renews.
     pub lease: Result<Option<Lease>, Failure>,
+}
+
+/// When an agent has renewed its lease last.
+pub fn renewed(lease: &Lease) -> Option<Timestamp> {
+    lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0)
+}
+
+/// Whether an agent that was heard of then is there now: it renews its lease every `leaseDurationSeconds`. Two periods:
+/// one may be on its way, and clocks differ.
+pub fn is_recent(cluster: &ManagedCluster, renewed: Timestamp, now: Timestamp) -> bool {
+    let seconds = cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0).unwrap_or(60);
+    now.duration_since(renewed) < SignedDuration::from_secs(i64::from(seconds) * 2)
 }
 
 #[cfg(test)]

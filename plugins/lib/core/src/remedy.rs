@@ -74,6 +74,22 @@ pub enum Remedy {
     SeeRequests(String),
     /// Look at the policy of this name.
     SeePolicy(String),
+    /// Find out what is wrong.
+    FindCause,
+    /// Go on without what does not answer.
+    Force,
+    /// Let what others have made go along.
+    Purge,
+    /// Take the agent away from the cluster of this name, with its hub.
+    Unjoin(String),
+    /// Take the cluster of this name away from its hub.
+    Detach(String),
+    /// Say which Klusterlet is meant.
+    NameKlusterlet,
+    /// Say what becomes of objects that works have put on the cluster.
+    SayWorks,
+    /// The same command goes on where this one has stopped.
+    RunAgain,
 }
 
 /// What to do next.

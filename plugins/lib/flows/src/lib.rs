@@ -2,6 +2,7 @@
 //! render what comes back.
 
 pub mod accept;
+pub mod deliveries;
 pub mod explanation;
 pub mod fix;
 pub mod get;
@@ -9,6 +10,7 @@ pub mod hub;
 pub mod in_cluster;
 pub mod install;
 pub mod join;
+pub mod leave;
 pub mod objects;
 pub mod observe;
 pub mod policies;

@@ -120,6 +120,8 @@ impl<K: kube::Resource, G> Known<K, G> {
     }
 }
 
+/// The name, with that of the namespace before it where there is one.
 fn name_of(object: &impl kube::Resource) -> String {
-    object.meta().name.clone().unwrap_or_default()
+    let (namespace, name) = (object.meta().namespace.as_deref(), object.meta().name.as_deref().unwrap_or_default());
+    namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
 }

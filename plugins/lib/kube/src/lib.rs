@@ -11,6 +11,7 @@ pub mod admission;
 pub mod apply;
 mod args;
 mod connect;
+pub mod contents;
 mod credentials;
 mod dial;
 mod explain;

@@ -1,14 +1,14 @@
 //! Deleting the objects of a plan: those that are ours, as they were found, and no others.
 
-use kube::api::{DeleteParams, DynamicObject, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
 use ocm_api::Manifest;
 use ocm_core::plan::{Applied, Found, Outcome};
 use ocm_core::reconcile::{Removal, removal};
 use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Cluster;
-use crate::apply::{HAS_CHANGED, api, is_version, read};
+use crate::apply::{FIELD_MANAGER, HAS_CHANGED, api, is_version, read};
 
 /// The finalizer by which the API server itself deletes the objects of a kind before its definition.
 const COLLECTS: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -107,6 +107,72 @@ pub async fn pinned(
         }
     };
     Ok(Applied { manifest: manifest.clone(), outcome, before: None, after: Value::Null })
+}
+
+/// What becomes of the objects that an object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    /// Whatever the kind's own way is.
+    Usual,
+    /// They are deleted first.
+    First,
+    /// They stay, and forget their owner.
+    Stay,
+}
+
+/// Deletes one object, whoever made it, if it still is the one with this UID, whatever has changed of it since it was looked
+/// at. As long as it has finalizers, it stays.
+///
+/// # Errors
+/// The failure of the request, naming the object.
+pub async fn known(
+    cluster: &Cluster,
+    manifest: &Manifest,
+    uid: &str,
+    dependents: Dependents,
+    dry_run: DryRun,
+) -> Result<Applied, Failure> {
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    let params = DeleteParams {
+        dry_run: dry_run == DryRun::Server,
+        preconditions: Some(preconditions),
+        propagation_policy: match dependents {
+            Dependents::Usual => None,
+            Dependents::First => Some(PropagationPolicy::Foreground),
+            Dependents::Stay => Some(PropagationPolicy::Orphan),
+        },
+        ..DeleteParams::default()
+    };
+    let outcome = if dry_run == DryRun::Client {
+        Outcome::Deleted
+    } else {
+        let deleted = api(cluster, manifest).delete(manifest.name(), &params).await;
+        match deleted.map_err(|error| cluster.explain(format_args!("delete {}", manifest.reference()), error)) {
+            Ok(_) => Outcome::Deleted,
+            Err(failure) if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) => Outcome::Absent,
+            Err(failure) if failure.reason == Reason::Conflict => Outcome::Kept(HAS_CHANGED.to_owned()),
+            Err(failure) => return Err(failure),
+        }
+    };
+    Ok(Applied { manifest: manifest.clone(), outcome, before: None, after: Value::Null })
+}
+
+/// Leaves an object only these finalizers, if it still is as it was looked at. Whether it was.
+///
+/// # Errors
+/// The failure of the request, naming the object.
+pub async fn release(cluster: &Cluster, manifest: &Manifest, version: &str, left: &[String]) -> Result<bool, Failure> {
+    let patch = json!({"metadata": {"resourceVersion": version, "finalizers": left}});
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let patched = api(cluster, manifest).patch(manifest.name(), &params, &Patch::Merge(patch)).await;
+    match patched.map_err(|error| cluster.explain(format_args!("take finalizers off {}", manifest.reference()), error))
+    {
+        Ok(_) => Ok(true),
+        Err(failure) if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed | Reason::Conflict) => {
+            Ok(false)
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 async fn one(cluster: &Cluster, manifest: &Manifest, uid: String, dry_run: bool) -> Result<Outcome, Failure> {

@@ -8,13 +8,13 @@
 //! the hub says that the cluster is available and its lease is fresh, the hub is right. Otherwise the first link of
 //! the chain that is missing is what holds the join up, and all of them are found.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use ocm_api::ManagedCluster;
 use ocm_api::conditions::{self, klusterlet};
 
 use super::agent::Credential;
 use super::asking::Asking;
-use crate::managed::{ManagedFacts, RegistrationFacts};
+use crate::managed::{ManagedFacts, RegistrationFacts, is_recent, renewed};
 use crate::phase::{Phase, standing};
 use crate::workload::Health;
 use crate::{Failure, Reason};
@@ -155,12 +155,7 @@ fn wait(link: Link, doing: &str, because: String) -> Wait {
 /// Whether the agent's report is of this life of the cluster. Who may not read leases believes the hub.
 fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> bool {
     let lease = snapshot.hub.lease.as_ref().ok().and_then(Option::as_ref);
-    let Some(renewed) = lease.and_then(|lease| lease.spec.as_ref()).and_then(|spec| spec.renew_time.as_ref()) else {
-        return true;
-    };
-    let seconds = cluster.spec.lease_duration_seconds.filter(|seconds| *seconds > 0).unwrap_or(60);
-    // Two periods: one may be on its way, and clocks differ.
-    now.duration_since(renewed.0) < SignedDuration::from_secs(i64::from(seconds) * 2)
+    lease.and_then(renewed).is_none_or(|renewed| is_recent(cluster, renewed, now))
 }
 
 /// The chain up to the registration.

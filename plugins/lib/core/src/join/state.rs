@@ -5,9 +5,9 @@ use ocm_api::Klusterlet;
 use ocm_api::names::operators;
 use ocm_api::operator::KlusterletMode;
 
-use crate::Failure;
 use crate::kubeconfig::{Bootstrap, HubAddress, Likeness};
 use crate::token::{self, Content};
+use crate::{Failure, Remedy};
 
 /// What was found on the cluster.
 #[derive(Clone, Debug, Default)]
@@ -106,10 +106,7 @@ pub fn belonging(
     let address = identity.map(|identity| &identity.hub).or(found.bootstrap.as_ref().map(|bootstrap| &bootstrap.hub));
     let likeness = address.map(|address| address.likeness(hub));
     let at = address.map_or("a hub", |address| address.server.as_str());
-    let leave = format!(
-        "to leave that hub, delete ManagedCluster {:?} there, then here: kubectl delete klusterlet {object}",
-        known_as.unwrap_or("<name>")
-    );
+    let leave = Remedy::Unjoin(known_as.unwrap_or("CLUSTER").to_owned());
     match likeness {
         Some(Likeness::OtherHub) => {
             let verb = if current.is_some() { "has joined" } else { "is about to join" };
@@ -243,7 +240,7 @@ mod tests {
     fn another_hub_or_name_is_refused_with_what_to_type() {
         let other_hub = judge(&found("c1", hub("https://other", b"x"), true)).unwrap_err();
         assert!(other_hub.message.contains("another hub, https://other"), "{other_hub}");
-        assert!(format!("{:?}", other_hub.hints).contains("kubectl delete klusterlet klusterlet"), "{other_hub:?}");
+        assert!(format!("{:?}", other_hub.hints).contains("Unjoin(\"c1\")"), "{other_hub:?}");
         let other_ca = judge(&found("c1", hub("https://hub", b"x"), true)).unwrap_err();
         assert!(other_ca.message.contains("another CA"), "{other_ca}");
         let other_name = judge(&found("c2", hub("https://hub", b"ca"), true)).unwrap_err();

@@ -140,16 +140,14 @@ impl HubSession {
     ///
     /// # Errors
     /// A refusal that says which side forgot the other.
-    pub(super) async fn remembers(&self, name: &str, label: &str, klusterlet: &str) -> Result<(), Failure> {
+    pub(super) async fn remembers(&self, name: &str, label: &str) -> Result<(), Failure> {
         let Some(cluster) = self.cluster(name).await? else {
             return Err(Failure::refused(format!(
                 "{label} has joined the hub at {} as {name:?}, but the hub has no managed cluster of this name: it was \
                  removed there; nothing was changed",
                 self.address.server
             ))
-            .hint(format!(
-                "to register it anew: kubectl delete klusterlet {klusterlet}, on {label}; then run this again"
-            )));
+            .hint(Remedy::Unjoin(name.to_owned())));
         };
         let standing = standing(&cluster);
         match standing.phase {

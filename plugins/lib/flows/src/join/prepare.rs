@@ -60,7 +60,7 @@ pub(super) async fn prepare(
     let now = Timestamp::now();
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &managed.label())?;
     if belongs == Belonging::Joined {
-        hub.remembers(wanted, &managed.label(), &survey.names.klusterlet).await?;
+        hub.remembers(wanted, &managed.label()).await?;
         narrator.tell(Event::note(format!(
             "{} has joined {} as {wanted:?} already; nothing is changed",
             managed.label(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use ocm_api::names::{namespaces, operators};
@@ -15,10 +15,10 @@ use ocm_core::join::state::{Found, own};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome};
 use ocm_kube::Cluster;
 use ocm_kube::remove;
-use ocm_kube::wait::{Check, until};
 use serde_json::Value;
 
 use crate::hub;
+use crate::leave::namespace_gone;
 use crate::observe::managed::{self as observe, Names};
 
 /// What was found.
@@ -105,9 +105,6 @@ pub(super) async fn clear(managed: &Cluster, stale: &[StaleLease], narrator: &dy
     }
 }
 
-/// Conditions of a namespace that is going away and is not empty yet.
-const REMAINING: [&str; 2] = ["NamespaceContentRemaining", "NamespaceFinalizersRemaining"];
-
 /// Waits until the namespace of an earlier agent is really gone: what is created in it now would go with it.
 pub(super) async fn old_namespace_gone(
     managed: &Cluster,
@@ -116,20 +113,6 @@ pub(super) async fn old_namespace_gone(
     narrator: &dyn Narrator,
 ) -> Result<(), Failure> {
     let name = &survey.names.namespace;
-    let api: Api<Namespace> = Api::all(managed.client.clone());
     let doing = format!("waiting until namespace {name} of the earlier agent is gone");
-    until(&doing, Instant::now() + timeout, Duration::from_secs(1), narrator, async || {
-        let found = api.get_opt(name).await.map_err(|error| managed.explain("read the agent's namespace", error))?;
-        let Some(found) = found else { return Ok(Check::Ready(())) };
-        if found.metadata.deletion_timestamp.is_none() {
-            return Ok(Check::Ready(()));
-        }
-        let conditions = found.status.and_then(|status| status.conditions).unwrap_or_default();
-        let holds_up = |condition: &&NamespaceCondition| {
-            condition.status == "True" && REMAINING.contains(&condition.type_.as_str())
-        };
-        let remaining = conditions.iter().find(holds_up);
-        Ok(Check::NotYet(remaining.and_then(|condition| condition.message.clone()).unwrap_or_default()))
-    })
-    .await
+    namespace_gone(managed, name, &doing, Instant::now() + timeout, narrator).await
 }

@@ -1,0 +1,97 @@
+//! What it looks like.
+
+use ocm_cli::{PlanView, Ui};
+use ocm_core::leave::hub::count;
+use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_flows::leave::{Seen, UnjoinRequest, Unjoined, Works};
+use ocm_kube::Cluster;
+use serde_json::{Map, json};
+
+/// What is asked before anything is deleted.
+pub(crate) fn question(managed: &Cluster, hub: Option<&Cluster>, seen: &Seen, request: &UnjoinRequest) -> String {
+    let label = managed.label();
+    let what = match &seen.known {
+        Some(known) if known.is_hosted() => format!("Delete {}, which is hosted there ({label})?", known.told()),
+        Some(known) => format!("Delete {} and its agents ({label})?", known.told()),
+        None => format!("Delete what is left of the agent ({label})?"),
+    };
+    let mut all = vec![what];
+    if let (Some(hub), Some(held)) = (hub, &seen.held)
+        && !held.is_empty()
+    {
+        all.push(match count(&held.remaining) {
+            Some(count) => format!(
+                "Cluster {:?} is deleted from the hub ({}) first, with {count} and what these have put on the cluster.",
+                held.name,
+                hub.label()
+            ),
+            None => format!("Cluster {:?} is deleted from the hub ({}) first.", held.name, hub.label()),
+        });
+    }
+    if let Some(known) = &seen.known {
+        all.push(format!("The namespace {} goes with everything in it.", known.agents()));
+        if !known.is_hosted() && seen.others == 0 {
+            all.push("So does that of add-ons.".to_owned());
+        }
+    }
+    match (seen.applied.len(), request.works) {
+        (0, _) | (_, None) => {}
+        (_, Some(Works::Delete)) => all.push("What works have put there is deleted.".to_owned()),
+        (_, Some(Works::Keep)) => all.push("What works have put there stays.".to_owned()),
+    }
+    if seen.operator_goes(request) {
+        all.push("The operator goes, too.".to_owned());
+    }
+    all.join(" ")
+}
+
+/// There was nothing.
+pub(crate) fn nothing(view: &PlanView, ui: &Ui, managed: &Cluster) -> Result<Exit, Failure> {
+    view.document(Map::new())?;
+    ui.tell(Event::note(format!("there is no agent ({}): nothing was deleted", managed.label())));
+    Ok(Exit::Ok)
+}
+
+/// What it came to.
+pub(crate) fn finish(
+    view: &PlanView,
+    ui: &Ui,
+    seen: &Seen,
+    request: &UnjoinRequest,
+    unjoined: Unjoined,
+) -> Result<Exit, Failure> {
+    let Unjoined { hub, operator, works, guest } = unjoined;
+    let cluster = seen.cluster().or(request.cluster.as_deref());
+    let departure = operator.clone().unwrap_or_default();
+    let mut members = Map::new();
+    members.insert("cluster".to_owned(), json!(cluster));
+    members.insert("detached".to_owned(), json!(hub.is_some()));
+    members.insert("operatorDeleted".to_owned(), json!(operator.is_some()));
+    members.insert("namespaceKept".to_owned(), json!(departure.namespace_kept));
+    members.insert("definitionsKept".to_owned(), json!([departure.definitions_kept, guest].concat()));
+    members.insert("hubNamespaceKept".to_owned(), json!(hub.as_ref().and_then(|hub| hub.kept.clone())));
+    view.document(members)?;
+    let changes = view.mode().changes();
+    if departure.namespace_kept.is_some() || hub.as_ref().is_some_and(|hub| hub.kept.is_some()) {
+        ui.tell(Event::note("--purge deletes such a namespace with whatever else is in it"));
+    }
+    match works {
+        Some((many, Works::Keep)) => ui.tell(Event::note(format!(
+            "what {many} works have put there {}; nothing looks after it any more",
+            if changes { "stays" } else { "would stay" }
+        ))),
+        Some((_, Works::Delete)) | None => {}
+    }
+    match (&operator, seen.others, request.keep_operator) {
+        (Some(_), ..) => {}
+        (None, _, true) => ui.tell(Event::note("the operator stays, as --keep-operator says")),
+        (None, 1, _) => ui.tell(Event::note("the operator stays: there is another Klusterlet")),
+        (None, others, _) => ui.tell(Event::note(format!("the operator stays: there are {others} other Klusterlets"))),
+    }
+    if let (None, Some(cluster)) = (&hub, cluster) {
+        ui.tell(Event::note(format!(
+            "its hub still knows cluster {cluster:?}: kubectl ocm detach {cluster} --context HUB takes it away there"
+        )));
+    }
+    Ok(Exit::Ok)
+}

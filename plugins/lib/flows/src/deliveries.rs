@@ -1,0 +1,150 @@
+//! Lists of what a hub brings to managed clusters: works and add-ons, once or as they change.
+
+use futures::{Stream, StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::ListParams;
+use kube::core::NamespaceResourceScope;
+use ocm_api::{ManagedClusterAddOn, ManifestWork};
+use ocm_core::{Failure, Reason, delivery, nearest};
+use ocm_kube::Cluster;
+use serde::de::DeserializeOwned;
+
+use crate::get::watched;
+use crate::observe::registration::not_a_hub;
+use crate::registry;
+use crate::watch::{Changed, changes};
+
+/// How many clusters are asked about at once.
+const AT_ONCE: usize = 8;
+
+/// Which of them.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Of these clusters; empty: of all.
+    pub clusters: Vec<String>,
+    /// Of these names; empty: all.
+    pub names: Vec<String>,
+    /// Whose labels match.
+    pub selector: Option<String>,
+}
+
+/// An object that a hub keeps for one cluster.
+pub trait Delivery:
+    kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + DeserializeOwned
+    + std::fmt::Debug
+    + Send
+    + Sync
+    + 'static
+{
+    /// What it is called in messages.
+    const WHAT: &'static str;
+
+    /// What keeps it from being there and well.
+    fn why(&self) -> Option<String>;
+}
+
+impl Delivery for ManifestWork {
+    const WHAT: &'static str = "work";
+
+    fn why(&self) -> Option<String> {
+        delivery::work(self)
+    }
+}
+
+impl Delivery for ManagedClusterAddOn {
+    const WHAT: &'static str = "add-on";
+
+    fn why(&self) -> Option<String> {
+        delivery::addon(self)
+    }
+}
+
+/// One of them, and what keeps it from being there and well.
+#[derive(Clone, Debug)]
+pub struct DeliveryRow<K> {
+    /// The object.
+    pub object: K,
+    /// What keeps it from being there and well.
+    pub why: Option<String>,
+}
+
+impl<K: Delivery> DeliveryRow<K> {
+    fn of(object: K) -> Self {
+        let why = object.why();
+        Self { object, why }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.object.meta().name.as_deref().unwrap_or_default()
+    }
+
+    /// The cluster that it is for.
+    pub fn cluster(&self) -> &str {
+        self.object.meta().namespace.as_deref().unwrap_or_default()
+    }
+
+    /// When it was made.
+    pub fn created(&self) -> Option<Timestamp> {
+        self.object.meta().creation_timestamp.as_ref().map(|time| time.0)
+    }
+}
+
+impl Wanted {
+    fn is(&self, cluster: &str, name: &str) -> bool {
+        let holds = |all: &[String], one: &str| all.is_empty() || all.iter().any(|wanted| wanted == one);
+        holds(&self.clusters, cluster) && holds(&self.names, name)
+    }
+}
+
+/// Those that are wanted, by cluster and name.
+///
+/// # Errors
+/// When the hub cannot be read, is none, or does not know a name.
+pub async fn deliveries<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Result<Vec<DeliveryRow<K>>, Failure> {
+    let params = || {
+        let all = ListParams::default();
+        wanted.selector.iter().fold(all, |params, selector| params.labels(selector))
+    };
+    let listing = format!("list {}s", K::WHAT);
+    let apis: Vec<Api<K>> = match wanted.clusters.as_slice() {
+        [] => vec![Api::all(hub.client.clone())],
+        some => some.iter().map(|cluster| Api::namespaced(hub.client.clone(), cluster)).collect(),
+    };
+    let found = futures::stream::iter(&apis)
+        .map(|api| registry::all(hub, api, params(), &listing))
+        .buffered(AT_ONCE)
+        .try_concat()
+        .await;
+    let found = found.map_err(|failure| match failure.reason {
+        Reason::KindNotServed => not_a_hub(&hub.server),
+        _ => failure,
+    })?;
+    let mut rows: Vec<DeliveryRow<K>> = found.into_iter().map(DeliveryRow::of).collect();
+    if let Some(unknown) = wanted.names.iter().find(|name| !rows.iter().any(|row| row.name() == **name)) {
+        let failure = Failure::new(Reason::NotFound, format!("the hub has no {} {unknown:?}", K::WHAT));
+        let near = nearest(unknown, rows.iter().map(DeliveryRow::name)).map(|near| format!("did you mean {near}?"));
+        return Err(near.into_iter().fold(failure, Failure::hint));
+    }
+    rows.retain(|row| wanted.is(row.cluster(), row.name()));
+    rows.sort_by(|left, right| (left.cluster(), left.name()).cmp(&(right.cluster(), right.name())));
+    rows.dedup_by(|left, right| (left.cluster(), left.name()) == (right.cluster(), right.name()));
+    Ok(rows)
+}
+
+/// The same as they change, beginning with all that there are.
+pub fn watch_deliveries<K: Delivery>(
+    hub: &Cluster,
+    wanted: Wanted,
+) -> impl Stream<Item = Result<Changed<DeliveryRow<K>>, Failure>> {
+    let config = watched(&wanted.names, wanted.selector.as_deref());
+    changes(hub, config, DeliveryRow::<K>::of, |object| DeliveryRow::of(object.clone())).try_filter(move |change| {
+        std::future::ready(match change {
+            Changed::Now(row) | Changed::Gone(row) => wanted.is(row.cluster(), row.name()),
+            Changed::Listed | Changed::Lost(_) | Changed::Back => true,
+        })
+    })
+}

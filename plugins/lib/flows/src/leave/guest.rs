@@ -1,0 +1,53 @@
+//! The managed cluster of a hosted Klusterlet, through the kubeconfig that its operator has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::config::{AuthInfo, Cluster as ClusterEntry};
+use ocm_api::names::secrets;
+use ocm_core::leave::klusterlet::Known;
+use ocm_core::{Failure, Narrator, Reason};
+use ocm_kube::{Cluster, Connection, connect_to};
+
+use crate::hub::entries;
+
+/// How long a request to it may take.
+const REQUEST: Duration = Duration::from_secs(15);
+
+/// Connects to it. Whether it answers is not known then.
+///
+/// # Errors
+/// When there is no kubeconfig, or it cannot be used from here.
+pub(super) async fn connect(host: &Cluster, known: &Known, narrator: Arc<dyn Narrator>) -> Result<Cluster, Failure> {
+    let space = known.agents();
+    let name = secrets::EXTERNAL_MANAGED_KUBECONFIG;
+    let api: Api<Secret> = Api::namespaced(host.client.clone(), space);
+    let found = api.get_opt(name).await;
+    let found = found.map_err(|error| host.explain(format_args!("read Secret {space}/{name}"), error))?;
+    let unusable = |why: &str| Failure::new(Reason::Kubeconfig, format!("Secret {space}/{name} {why}"));
+    let data = found.and_then(|secret| secret.data?.remove(secrets::KUBECONFIG_KEY));
+    let text = data.ok_or_else(|| unusable("is not there, or holds no kubeconfig"))?;
+    let text = String::from_utf8(text.0).map_err(|_| unusable("holds no text"))?;
+    let (entry, user) = entries(&text).ok_or_else(|| unusable("holds no kubeconfig that can be read"))?;
+    let user = user.unwrap_or_default();
+    // Whoever may write that Secret must not have anything run or read on this machine: only what the kubeconfig itself holds
+    // counts, no programs and no files.
+    let entry = ClusterEntry {
+        server: entry.server,
+        certificate_authority_data: entry.certificate_authority_data,
+        proxy_url: entry.proxy_url.filter(|proxy| !proxy.is_empty()),
+        tls_server_name: entry.tls_server_name,
+        insecure_skip_tls_verify: entry.insecure_skip_tls_verify,
+        ..ClusterEntry::default()
+    };
+    let user = AuthInfo {
+        token: user.token,
+        client_certificate_data: user.client_certificate_data,
+        client_key_data: user.client_key_data,
+        ..AuthInfo::default()
+    };
+    let connection = Connection { request_timeout: Some(REQUEST), ..Connection::default() };
+    connect_to(entry, user, &connection, narrator).await
+}

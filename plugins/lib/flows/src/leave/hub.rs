@@ -1,0 +1,401 @@
+//! The hub's side: what it holds of a cluster, and how that goes.
+
+use std::time::Instant;
+
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{ListParams, WatchParams};
+use ocm_api::names::{hub as names, labels};
+use ocm_api::{ManagedCluster, ManagedClusterAddOn, Manifest, ManifestWork};
+use ocm_core::join::lease;
+use ocm_core::leave::hub::{Agent, Kind, Remaining, hold_up, may_leave, next};
+use ocm_core::leave::{klusterlet, row, space};
+use ocm_core::managed::renewed;
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Reason, Remedy};
+use ocm_kube::access::{self, Right};
+use ocm_kube::remove::{self, Dependents};
+use ocm_kube::triggers::{Triggers, named};
+use ocm_kube::wait::{Check, until_triggered};
+use ocm_kube::{Cluster, contents};
+use serde_json::Value;
+
+use super::{Leaving, PAUSE, namespace_gone};
+use crate::observe::registration;
+
+/// How many objects are deleted at once.
+const AT_ONCE: usize = 8;
+/// How long a hub may take after what an agent would have to clean up was forced.
+const AFTER_FORCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// What a hub holds of one cluster.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Name of the cluster.
+    pub name: String,
+    /// The ManagedCluster.
+    pub cluster: Option<ManagedCluster>,
+    /// Its add-ons and works.
+    pub remaining: Vec<Remaining>,
+    /// The requests in its name: their names and UIDs.
+    pub requests: Vec<(String, String)>,
+    /// The namespace of its name, as far as it is the cluster's.
+    pub namespace: Option<ObjectMeta>,
+    /// Whether its agent is there.
+    pub agent: Agent,
+}
+
+/// What became of one cluster on its hub.
+#[derive(Clone, Debug, Default)]
+pub struct Detached {
+    /// Why its namespace is still there, if it is.
+    pub kept: Option<String>,
+}
+
+impl Held {
+    /// Whether there is nothing of it.
+    pub fn is_empty(&self) -> bool {
+        self.cluster.is_none() && self.remaining.is_empty() && self.requests.is_empty() && self.namespace.is_none()
+    }
+}
+
+fn meta(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+}
+
+fn managed_cluster(name: &str) -> Manifest {
+    Manifest::with::<ManagedCluster>(&meta(name), Value::Null)
+}
+
+fn request(name: &str) -> Manifest {
+    Manifest::with::<CertificateSigningRequest>(&meta(name), Value::Null)
+}
+
+fn of_cluster(name: &str) -> ListParams {
+    ListParams::default().labels(&format!("{}={name}", labels::CLUSTER_NAME))
+}
+
+/// What is needed to detach these clusters.
+///
+/// # Errors
+/// The rights that are missing.
+pub async fn check_rights_to_detach(hub: &Cluster, clusters: &[String], force: bool) -> Result<(), Failure> {
+    let mut rights = vec![
+        Right::new("list", "certificates.k8s.io", "certificatesigningrequests"),
+        Right::new("delete", "certificates.k8s.io", "certificatesigningrequests"),
+    ];
+    for name in clusters {
+        let (addons, works) = (
+            ("addon.open-cluster-management.io", "managedclusteraddons"),
+            ("work.open-cluster-management.io", "manifestworks"),
+        );
+        for verb in ["get", "delete"] {
+            rights.push(Right::new(verb, "cluster.open-cluster-management.io", "managedclusters").on(name));
+            rights.push(Right::new(verb, "", "namespaces").on(name));
+            rights
+                .push(Right::new(verb, "coordination.k8s.io", "leases").within(name).on(names::MANAGED_CLUSTER_LEASE));
+        }
+        let patch = force.then_some("patch");
+        for verb in ["list", "delete"].into_iter().chain(patch) {
+            rights.push(Right::new(verb, addons.0, addons.1).within(name));
+            rights.push(Right::new(verb, works.0, works.1).within(name));
+        }
+    }
+    access::require(hub, "detach clusters", &rights).await
+}
+
+/// What there is of a cluster. Nothing is deleted yet.
+///
+/// # Errors
+/// The failure of a request, also of one to a cluster that is no hub.
+pub async fn look(hub: &Cluster, name: &str) -> Result<Held, Failure> {
+    let spaces: Api<Namespace> = Api::all(hub.client.clone());
+    let (cluster, remaining, requests, namespace, agent) = futures::join!(
+        registration::cluster(hub, name),
+        remaining(hub, name),
+        requests(hub, name),
+        spaces.get_metadata_opt(name),
+        last_heard(hub, name),
+    );
+    let namespace = namespace.map_err(|error| hub.explain(format_args!("read namespace {name:?}"), error))?;
+    let namespace = namespace.map(|found| found.metadata);
+    let cluster = cluster?;
+    // A namespace of that name that has nothing to do with a managed cluster is none of ours.
+    let is_its = |namespace: &ObjectMeta| {
+        namespace.labels.as_ref().is_some_and(|all| all.get(labels::CLUSTER_NAME).is_some_and(|of| of == name))
+    };
+    Ok(Held {
+        name: name.to_owned(),
+        agent: Agent::of(cluster.as_ref(), agent?, Timestamp::now()),
+        namespace: namespace.filter(|namespace| is_its(namespace)),
+        remaining: remaining?,
+        requests: requests?,
+        cluster,
+    })
+}
+
+async fn last_heard(hub: &Cluster, name: &str) -> Result<Option<Timestamp>, Failure> {
+    let leases: Api<Lease> = Api::namespaced(hub.client.clone(), name);
+    let found = leases.get_opt(names::MANAGED_CLUSTER_LEASE).await;
+    let found = found.map_err(|error| hub.explain("read the lease of the agent", error))?;
+    Ok(found.as_ref().and_then(renewed))
+}
+
+async fn remaining(hub: &Cluster, name: &str) -> Result<Vec<Remaining>, Failure> {
+    let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client.clone(), name);
+    let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), name);
+    let all = ListParams::default();
+    let (addons, works) = futures::join!(addons.list_metadata(&all), works.list_metadata(&all));
+    let mut found = match addons {
+        Ok(list) => list.items.iter().map(|item| Remaining::of(Kind::AddOn, &item.metadata)).collect(),
+        Err(error) => served(hub.explain("list add-ons", error))?,
+    };
+    found.extend(match works {
+        Ok(list) => list.items.iter().map(|item| Remaining::of(Kind::Work, &item.metadata)).collect(),
+        Err(error) => served(hub.explain("list works", error))?,
+    });
+    Ok(found)
+}
+
+/// Of a kind that is not served there is nothing.
+fn served<T>(failure: Failure) -> Result<Vec<T>, Failure> {
+    if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) { Ok(Vec::new()) } else { Err(failure) }
+}
+
+async fn requests(hub: &Cluster, name: &str) -> Result<Vec<(String, String)>, Failure> {
+    let api: Api<CertificateSigningRequest> = Api::all(hub.client.clone());
+    let list = api.list_metadata(&of_cluster(name)).await;
+    let list = list.map_err(|error| hub.explain("list certificate requests", error))?;
+    let named = |metadata: ObjectMeta| Some((metadata.name?, metadata.uid?));
+    Ok(list.items.into_iter().filter_map(|item| named(item.metadata)).collect())
+}
+
+/// Refuses what must not be begun, and tells what will be forced.
+///
+/// # Errors
+/// A refusal, if the agent is not there to clean up and nobody said that this is to be forced.
+pub fn refuse(held: &Held, force: bool, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let Held { name, remaining, agent, .. } = held;
+    for finalizers in may_leave(name, remaining, *agent, force, Timestamp::now())? {
+        narrator.tell(Event::warning(format!(
+            "cluster {name:?}: finalizers are taken off {finalizers}; what was applied stays on the cluster"
+        )));
+    }
+    Ok(())
+}
+
+/// Takes away everything that a hub holds of a cluster: the ManagedCluster, which waits for add-ons and works, and then what
+/// they leave. `each` hears of every object.
+///
+/// # Errors
+/// [`Reason::TimedOut`] with what holds it up; the failure of a request.
+pub async fn detach(
+    hub: &Cluster,
+    held: &Held,
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<Detached, Failure> {
+    drain(hub, held, leaving, narrator, each).await?;
+    residue(hub, held, leaving, narrator, each).await
+}
+
+/// What has to be done next.
+enum Next {
+    /// Nothing: it is gone.
+    Nothing,
+    /// These have to be deleted: the hub does not do it.
+    Delete(Vec<Remaining>),
+    /// These have to be let go.
+    Release(Vec<Remaining>),
+}
+
+/// Deletes the ManagedCluster, and waits until it, its add-ons and its works are gone.
+pub(super) async fn drain(
+    hub: &Cluster,
+    held: &Held,
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<(), Failure> {
+    let Held { name, cluster, remaining, .. } = held;
+    if let Some(cluster) = cluster.as_ref().filter(|cluster| cluster.metadata.deletion_timestamp.is_none()) {
+        narrator.tell(Event::now(format!("deleting cluster {name:?} on the hub")));
+        let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
+        let deleted = remove::known(hub, &managed_cluster(name), uid, Dependents::Usual, leaving.dry_run).await?;
+        if let Outcome::Kept(_) = deleted.outcome {
+            return Err(made_anew(name));
+        }
+    }
+    if leaving.dry_run == DryRun::No {
+        until_gone(hub, held, leaving, narrator).await?;
+    }
+    for one in remaining {
+        each(&row(one.manifest(), Outcome::Deleted));
+    }
+    if cluster.is_some() {
+        each(&row(managed_cluster(name), Outcome::Deleted));
+        if leaving.dry_run == DryRun::No {
+            narrator.tell(Event::done(format!("cluster {name:?} is gone from the hub")));
+        }
+    }
+    Ok(())
+}
+
+fn made_anew(name: &str) -> Failure {
+    Failure::new(Reason::Conflict, format!("cluster {name:?} has registered anew while it was being deleted"))
+        .hint(Remedy::Unjoin(name.to_owned()))
+}
+
+async fn until_gone(hub: &Cluster, held: &Held, leaving: Leaving, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let mut deadline = Instant::now() + leaving.timeout;
+    // An agent that is there gets the time that was given.
+    let mut forced = leaving.force && held.agent != Agent::Heard;
+    loop {
+        match step(hub, held, forced, deadline, narrator).await {
+            Ok(Next::Nothing) => return Ok(()),
+            Ok(Next::Delete(all)) => {
+                for one in all {
+                    remove::known(hub, &one.manifest(), &one.uid, Dependents::Usual, DryRun::No).await?;
+                }
+            }
+            Ok(Next::Release(all)) => {
+                for one in all {
+                    let finalizers: Vec<&str> = one.agents().collect();
+                    if remove::release(hub, &one.manifest(), &one.version, &one.others()).await? {
+                        let told =
+                            format!("took {} off {} of cluster {:?}", finalizers.join(", "), one.told(), held.name);
+                        narrator.tell(Event::note(told));
+                    }
+                }
+            }
+            Err(failure) if failure.reason == Reason::TimedOut && leaving.force && !forced => {
+                (forced, deadline) = (true, Instant::now() + AFTER_FORCE);
+                narrator.tell(Event::warning(format!("{failure}; going on without the agent")));
+            }
+            Err(failure) if failure.reason == Reason::TimedOut => return Err(failure.hint(Remedy::RunAgain)),
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+async fn step(
+    hub: &Cluster,
+    held: &Held,
+    forced: bool,
+    deadline: Instant,
+    narrator: &dyn Narrator,
+) -> Result<Next, Failure> {
+    let name = held.name.as_str();
+    let uid = held.cluster.as_ref().and_then(|cluster| cluster.metadata.uid.clone());
+    let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
+    let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), name);
+    let addons: Api<ManagedClusterAddOn> = Api::namespaced(hub.client.clone(), name);
+    let triggers = Triggers::default()
+        .of(clusters, named(name))
+        .of(works, WatchParams::default())
+        .of(addons, WatchParams::default());
+    let doing = format!("waiting until cluster {name:?} is gone from the hub");
+    until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
+        let (cluster, remaining, heard) =
+            futures::join!(registration::cluster(hub, name), remaining(hub, name), last_heard(hub, name));
+        let (cluster, remaining) = (cluster?, remaining?);
+        if cluster.as_ref().is_some_and(|cluster| cluster.metadata.uid != uid) {
+            return Err(made_anew(name));
+        }
+        if cluster.is_none() {
+            if remaining.is_empty() {
+                return Ok(Check::Ready(Next::Nothing));
+            }
+            let due: Vec<Remaining> = next(&remaining).into_iter().filter(|one| !one.leaving).cloned().collect();
+            if !due.is_empty() {
+                return Ok(Check::Ready(Next::Delete(due)));
+            }
+        }
+        if forced {
+            let held_up = |one: &&Remaining| one.leaving && one.agents().next().is_some();
+            let due: Vec<Remaining> = remaining.iter().filter(held_up).cloned().collect();
+            if !due.is_empty() {
+                return Ok(Check::Ready(Next::Release(due)));
+            }
+        }
+        // Who has let its cluster go is known by the one that was there before.
+        let agent = Agent::of(cluster.as_ref().or(held.cluster.as_ref()), heard?, Timestamp::now());
+        Ok(Check::NotYet(hold_up(&remaining, agent, Timestamp::now())))
+    })
+    .await
+}
+
+/// Deletes what a cluster that is gone leaves on its hub: the requests in its name, its lease, and its namespace, if the hub
+/// made it and nothing of anybody else's is in it.
+pub(super) async fn residue(
+    hub: &Cluster,
+    held: &Held,
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<Detached, Failure> {
+    let name = held.name.as_str();
+    let asked = requests(hub, name).await?;
+    if !asked.is_empty() {
+        narrator.tell(Event::now(format!("deleting {} certificate requests of cluster {name:?}", asked.len())));
+    }
+    let deleted = futures::stream::iter(asked)
+        .map(async |(one, uid)| remove::known(hub, &request(&one), &uid, Dependents::Usual, leaving.dry_run).await)
+        .buffered(AT_ONCE);
+    deleted
+        .try_for_each(async |applied| {
+            each(&applied);
+            Ok(())
+        })
+        .await?;
+    let Some(namespace) = &held.namespace else { return Ok(Detached::default()) };
+    narrator.tell(Event::now(format!("looking at namespace {name:?} on the hub")));
+    let kept = if leaving.purge { None } else { why_kept(hub, namespace, held).await? };
+    let manifest = klusterlet::namespace(name);
+    if let Some(why) = kept {
+        drop_lease(hub, name, leaving.dry_run, each).await?;
+        each(&row(manifest, Outcome::Kept(why.clone())));
+        return Ok(Detached { kept: Some(why) });
+    }
+    let uid = namespace.uid.as_deref().unwrap_or_default();
+    let deleted = remove::known(hub, &manifest, uid, Dependents::Usual, leaving.dry_run).await?;
+    if leaving.dry_run == DryRun::No {
+        let doing = format!("waiting until namespace {name:?} is gone from the hub");
+        namespace_gone(hub, name, &doing, Instant::now() + leaving.timeout, narrator).await?;
+    }
+    each(&deleted);
+    Ok(Detached::default())
+}
+
+/// Why the namespace of a cluster stays; none if it may go.
+async fn why_kept(hub: &Cluster, namespace: &ObjectMeta, held: &Held) -> Result<Option<String>, Failure> {
+    let name = held.name.as_str();
+    if !space::is_made_by_hub(namespace, name) {
+        return Ok(Some("it was there before the cluster".to_owned()));
+    }
+    let mut found = match contents::of(hub, name).await {
+        Ok(found) => found,
+        Err(failure) if failure.reason.is_transient() => return Err(failure),
+        Err(failure) => return Ok(Some(format!("what else is in it cannot be seen: {failure}"))),
+    };
+    // In a dry run they are still there.
+    found.retain(|content| !matches!(content.kind.as_str(), "ManifestWork" | "ManagedClusterAddOn"));
+    let foreign = space::foreign_of_cluster(&found, name);
+    Ok((!foreign.is_empty()).then(|| format!("it also holds {}", ocm_core::leave::some(&foreign))))
+}
+
+async fn drop_lease(hub: &Cluster, name: &str, dry_run: DryRun, each: &dyn Fn(&Applied)) -> Result<(), Failure> {
+    let leases: Api<Lease> = Api::namespaced(hub.client.clone(), name);
+    let found = leases.get_metadata_opt(names::MANAGED_CLUSTER_LEASE).await;
+    let found = found.map_err(|error| hub.explain("read the lease of the agent", error))?;
+    if let Some(uid) = found.and_then(|found| found.metadata.uid) {
+        let manifest = lease::manifest(name, names::MANAGED_CLUSTER_LEASE);
+        each(&remove::known(hub, &manifest, &uid, Dependents::Usual, dry_run).await?);
+    }
+    Ok(())
+}

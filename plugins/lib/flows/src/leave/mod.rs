@@ -1,0 +1,70 @@
+//! Leaving: `detach` from the hub's side, `unjoin` from the managed cluster's, and both in the order that leaves nothing.
+//!
+//! ```text
+//! look (what is there, whose is it?) ─▶ may it go? ─▶ the caller asks ─▶ drain ─▶ residue
+//! ```
+
+mod guest;
+mod hub;
+pub(crate) mod operator;
+mod unjoin;
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
+use kube::Api;
+use ocm_core::{DryRun, Failure, Narrator};
+use ocm_kube::Cluster;
+use ocm_kube::triggers::{Triggers, named};
+use ocm_kube::wait::{Check, until_triggered};
+
+pub use hub::{Detached, Held, check_rights_to_detach, detach, look, refuse};
+pub use unjoin::{Departure, Seen, UnjoinRequest, Unjoined, Works, see, unjoin};
+
+/// How something leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving {
+    /// Whether what an agent would have to clean up goes without it, where it is not there or takes too long.
+    pub force: bool,
+    /// Whether namespaces go with whatever else is in them, whoever made them.
+    pub purge: bool,
+    /// How much of it is only tried.
+    pub dry_run: DryRun,
+    /// How long each side is waited for.
+    pub timeout: Duration,
+}
+
+/// Time between two looks where no watch tells of changes.
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+
+/// Conditions of a namespace that is going away and is not empty yet.
+const REMAINING: [&str; 2] = ["NamespaceContentRemaining", "NamespaceFinalizersRemaining"];
+
+/// Waits until a namespace that is going away is gone. One that does not go away, or was made anew, is none to wait for.
+///
+/// # Errors
+/// [`ocm_core::Reason::TimedOut`] with what is left in it, or the failure of a request.
+pub(crate) async fn namespace_gone(
+    cluster: &Cluster,
+    name: &str,
+    doing: &str,
+    deadline: Instant,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let api: Api<Namespace> = Api::all(cluster.client.clone());
+    let triggers = Triggers::default().of(api.clone(), named(name));
+    until_triggered(doing, deadline, PAUSE, triggers, narrator, async || {
+        let found = api.get_opt(name).await;
+        let found = found.map_err(|error| cluster.explain(format_args!("read namespace {name:?}"), error))?;
+        let Some(found) = found.filter(|found| found.metadata.deletion_timestamp.is_some()) else {
+            return Ok(Check::Ready(()));
+        };
+        let conditions = found.status.and_then(|status| status.conditions).unwrap_or_default();
+        let holds_up = |condition: &&NamespaceCondition| {
+            condition.status == "True" && REMAINING.contains(&condition.type_.as_str())
+        };
+        let remaining = conditions.iter().find(holds_up);
+        Ok(Check::NotYet(remaining.and_then(|condition| condition.message.clone()).unwrap_or_default()))
+    })
+    .await
+}

@@ -1,0 +1,312 @@
+//! `uninstall hub`: a hub to which nothing is attached becomes a plain cluster again.
+//!
+//! ```text
+//! rights ─▶ find (what is attached?) ─▶ the caller asks ─▶ what lets clusters register ─▶ ClusterManager ─▶ its operator
+//! ```
+
+use std::time::Instant;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::ListParams;
+use kube::{Api, Resource as _};
+use ocm_api::names::{bootstrap, namespaces, operators};
+use ocm_api::operator::ClusterManagerMode;
+use ocm_api::{ClusterManager, ManagedCluster, Manifest, Registration, RegistrationApproval, crds};
+use ocm_core::leave::installation::{self as rules, Attached, PEOPLES};
+use ocm_core::leave::klusterlet::namespace;
+use ocm_core::leave::row;
+use ocm_core::leave::space::Operator;
+use ocm_core::token::SECRET_PREFIX;
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Plan, Reason, Remedy, Stage, baseline};
+use ocm_kube::access::{self, Right};
+use ocm_kube::remove::{self, Dependents};
+use ocm_kube::triggers::{Triggers, named};
+use ocm_kube::wait::{Check, until_triggered};
+use ocm_kube::{Cluster, apply};
+
+use crate::leave::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
+use crate::leave::{Leaving, PAUSE, namespace_gone};
+use crate::{token, workload};
+
+/// What the rights are needed for.
+const PURPOSE: &str = "uninstall the hub";
+
+/// What there is of a hub.
+#[derive(Clone, Debug)]
+pub struct HubFound {
+    /// The ClusterManager: its name and its UID.
+    manager: Option<(String, String)>,
+    /// The UID of the operator's Deployment.
+    operator: Option<String>,
+    /// Whether something else of the operator is there: a run that was killed leaves it.
+    residue: bool,
+    /// Whether the operator of a managed cluster is on the same cluster.
+    pub beside_agent: bool,
+    /// Identifiers of bootstrap tokens with which clusters register.
+    tokens: Vec<String>,
+    /// Cluster sets for which there are roles of ours.
+    sets: Vec<String>,
+    /// What is attached to it.
+    pub attached: Attached,
+}
+
+/// What a removal came to.
+#[derive(Clone, Debug, Default)]
+pub struct HubUninstalled {
+    /// Why the operators' namespace is still there, if it is.
+    pub namespace_kept: Option<String>,
+}
+
+impl HubFound {
+    /// Whether there is anything.
+    pub fn is_there(&self) -> bool {
+        self.manager.is_some() || self.operator.is_some() || self.residue
+    }
+}
+
+async fn check_rights(hub: &Cluster) -> Result<(), Failure> {
+    let mut all = rules::registering(&[]);
+    all.extend(rules::of_operator(false));
+    all.extend([rules::operator(), rules::definition()]);
+    let mut rights = access::to_remove(&Plan::new([Stage::new("the hub", all)]));
+    for verb in ["list", "delete"] {
+        rights.push(Right::new(verb, "operator.open-cluster-management.io", "clustermanagers"));
+        rights.push(Right::new(verb, "", "secrets").within(bootstrap::TOKEN_NAMESPACE));
+    }
+    rights.push(Right::new("list", "cluster.open-cluster-management.io", "managedclusters"));
+    rights.push(Right::new("list", "rbac.authorization.k8s.io", "clusterroles"));
+    rights.push(Right::new("list", "", "pods").within(namespaces::OPERATOR));
+    rights.extend(PEOPLES.iter().map(|kind| Right::new("list", kind.group, kind.plural)));
+    access::require(hub, PURPOSE, &rights).await
+}
+
+/// What there is of a hub, and what is attached to it. Nothing is deleted yet.
+///
+/// # Errors
+/// A refusal, if something is attached that does not go along; the failure of a request.
+pub async fn find_hub(hub: &Cluster, leaving: Leaving, narrator: &dyn Narrator) -> Result<HubFound, Failure> {
+    if leaving.dry_run == DryRun::No {
+        narrator.tell(Event::now("checking your rights"));
+        check_rights(hub).await?;
+    }
+    narrator.tell(Event::now(format!("looking at {}", hub.label())));
+    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), namespaces::OPERATOR);
+    let (manager, operator, agent, tokens, sets, attached) = futures::join!(
+        manager(hub),
+        deployments.get_metadata_opt(operators::CLUSTER_MANAGER),
+        deployments.get_metadata_opt(operators::KLUSTERLET),
+        token::list(hub),
+        sets(hub),
+        attached(hub),
+    );
+    let explained = |error| hub.explain("read the operator's Deployment", error);
+    let beside_agent = agent.map_err(explained)?.is_some();
+    let mut rest = rules::of_operator(beside_agent);
+    rest.extend(rules::registering(&[]));
+    rest.push(rules::definition());
+    if !beside_agent {
+        rest.push(namespace(namespaces::OPERATOR));
+    }
+    let found = HubFound {
+        residue: any(hub, &rest).await?,
+        manager: manager?,
+        operator: operator.map_err(explained)?.and_then(|operator| operator.metadata.uid),
+        beside_agent,
+        tokens: tokens?.into_iter().map(|kept| kept.id).collect(),
+        sets: sets?,
+        attached: attached?,
+    };
+    if found.is_there() {
+        rules::may_go(&found.attached, leaving.purge, &hub.label())?;
+    }
+    if let (Some((name, _)), None) = (&found.manager, &found.operator) {
+        return Err(Failure::refused(format!(
+            "ClusterManager {name:?} waits for the operator, which is not there ({}): nothing was deleted",
+            hub.label()
+        ))
+        .hint("put it back, then run this again: kubectl ocm install hub"));
+    }
+    Ok(found)
+}
+
+/// The one ClusterManager of the cluster.
+async fn manager(hub: &Cluster) -> Result<Option<(String, String)>, Failure> {
+    let api: Api<ClusterManager> = Api::all(hub.client.clone());
+    let mut all = match api.list(&ListParams::default()).await {
+        Ok(list) => list.items,
+        Err(error) => {
+            let failure = hub.explain("list ClusterManagers", error);
+            return match failure.reason {
+                Reason::NotFound | Reason::KindNotServed => Ok(None),
+                _ => Err(failure),
+            };
+        }
+    };
+    let names =
+        |all: &[ClusterManager]| all.iter().filter_map(|one| one.metadata.name.clone()).collect::<Vec<_>>().join(", ");
+    if all.len() > 1 {
+        return Err(Failure::refused(format!("{} has several ClusterManagers: {}", hub.label(), names(&all)))
+            .hint("delete those of hosted hubs first, each with its own clusters detached"));
+    }
+    let Some(one) = all.pop() else { return Ok(None) };
+    let mode = one.spec.deploy_option.as_ref().map(|option| option.mode.clone()).unwrap_or_default();
+    if mode != ClusterManagerMode::Default {
+        return Err(Failure::refused(format!(
+            "ClusterManager {:?} is in mode {}: its hub is another cluster, so what is attached to it cannot be seen from {}",
+            one.metadata.name.unwrap_or_default(),
+            mode.as_str(),
+            hub.label()
+        )));
+    }
+    Ok(one.metadata.name.zip(one.metadata.uid))
+}
+
+async fn attached(hub: &Cluster) -> Result<Attached, Failure> {
+    let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
+    let mut attached = Attached::default();
+    match clusters.list_metadata(&ListParams::default()).await {
+        Ok(list) => attached.clusters = list.items.into_iter().filter_map(|item| item.metadata.name).collect(),
+        Err(error) => {
+            let failure = hub.explain("list managed clusters", error);
+            if !matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) {
+                return Err(failure);
+            }
+        }
+    }
+    for kind in PEOPLES {
+        let all = objects_of(hub, kind.plural, kind.group, &kind.definition()).await?;
+        let is_own = |name: &Option<String>| kind.own.contains(&name.as_deref().unwrap_or_default());
+        let many = all.iter().filter(|metadata| !is_own(&metadata.name)).count();
+        if many > 0 {
+            attached.peoples.push((kind.plural, many));
+        }
+    }
+    let registrations: Api<Registration> = Api::all(hub.client.clone());
+    if registrations.list_metadata(&ListParams::default().limit(1)).await.is_ok() && engine_is_there(hub).await? {
+        attached.ours.push("policy-engine");
+    }
+    for object in baseline::removal().objects() {
+        if apply::read(hub, object).await?.is_some() {
+            attached.ours.push("baseline");
+            break;
+        }
+    }
+    Ok(attached)
+}
+
+/// Whether API servers ask the policy engine.
+async fn engine_is_there(hub: &Cluster) -> Result<bool, Failure> {
+    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), ocm_core::policy_engine::NAMESPACE);
+    let found = deployments.list_metadata(&ListParams::default().limit(1)).await;
+    Ok(!found.map_err(|error| hub.explain("list the Deployments of the policy engine", error))?.items.is_empty())
+}
+
+/// Cluster sets for which `token create` has made roles.
+async fn sets(hub: &Cluster) -> Result<Vec<String>, Failure> {
+    let roles: Api<ClusterRole> = Api::all(hub.client.clone());
+    let all = roles.list_metadata(&ListParams::default()).await;
+    let all = all.map_err(|error| hub.explain("list ClusterRoles", error))?;
+    let prefix = bootstrap::cluster_set_role("");
+    let set = |name: String| name.strip_prefix(&prefix).map(str::to_owned);
+    Ok(all.items.into_iter().filter_map(|role| set(role.metadata.name?)).collect())
+}
+
+/// Takes a hub away. `each` hears of every object.
+///
+/// # Errors
+/// [`Reason::TimedOut`] with what holds it up; the failure of a request.
+pub async fn uninstall_hub(
+    hub: &Cluster,
+    found: &HubFound,
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<HubUninstalled, Failure> {
+    let dry_run = leaving.dry_run;
+    narrator.tell(Event::now("deleting what lets clusters register"));
+    for id in &found.tokens {
+        token::revoke(hub, id, dry_run).await?;
+        each(&row(token_secret(id), Outcome::Deleted));
+    }
+    for manifest in rules::registering(&found.sets) {
+        delete(hub, &manifest, dry_run, each).await?;
+    }
+    if let Some((name, uid)) = &found.manager {
+        let manifest = rules::cluster_manager(name);
+        narrator.tell(Event::now(format!("deleting ClusterManager {name:?}")));
+        let deleted = remove::known(hub, &manifest, uid, Dependents::Usual, dry_run).await?;
+        if let Outcome::Kept(why) = &deleted.outcome {
+            let stays = format!("ClusterManager {name:?} stays: {why}");
+            return Err(Failure::new(Reason::Conflict, stays).hint(Remedy::RunAgain));
+        }
+        if dry_run == DryRun::No {
+            manager_gone(hub, name, uid, leaving, narrator).await?;
+        }
+        each(&row(manifest, Outcome::Deleted));
+    }
+    if dry_run == DryRun::No {
+        let doing = format!("waiting until namespace {:?} is gone", namespaces::HUB);
+        namespace_gone(hub, namespaces::HUB, &doing, Instant::now() + leaving.timeout, narrator)
+            .await
+            .map_err(|failure| failure.hint(Remedy::RunAgain))?;
+    }
+    if let Some(uid) = &found.operator {
+        narrator.tell(Event::now("deleting the operator"));
+        each(&remove::known(hub, &rules::operator(), uid, Dependents::Usual, dry_run).await?);
+    }
+    if dry_run == DryRun::No {
+        pods_gone(hub, Operator::ClusterManager, leaving, narrator).await?;
+    }
+    for manifest in rules::of_operator(found.beside_agent) {
+        delete(hub, &manifest, dry_run, each).await?;
+    }
+    delete(hub, &rules::definition(), dry_run, each).await?;
+    // Ours, which `uninstall baseline` leaves for those who install it again.
+    let approvals = crds::registration_approval_manifest();
+    let kind = RegistrationApproval::plural(&());
+    let many = objects_of(hub, &kind, &RegistrationApproval::group(&()), &approvals).await?.len();
+    if many == 0 || leaving.purge {
+        delete(hub, &approvals, dry_run, each).await?;
+    } else {
+        each(&row(approvals, Outcome::Kept(format!("there are {many} {kind}"))));
+    }
+    let namespace_kept = match found.beside_agent {
+        true => None,
+        false => operators_namespace(hub, Operator::ClusterManager, leaving, narrator, each).await?,
+    };
+    Ok(HubUninstalled { namespace_kept })
+}
+
+fn token_secret(id: &str) -> Manifest {
+    rules::token_secret(&format!("{SECRET_PREFIX}{id}"))
+}
+
+/// Waits until the operator has removed the hub.
+async fn manager_gone(
+    hub: &Cluster,
+    name: &str,
+    uid: &str,
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let api: Api<ClusterManager> = Api::all(hub.client.clone());
+    let triggers = Triggers::default()
+        .of(api.clone(), named(name))
+        .of(workload::deployments(hub, namespaces::OPERATOR), named(operators::CLUSTER_MANAGER));
+    let doing = format!("waiting until ClusterManager {name:?} is gone");
+    let deadline = Instant::now() + leaving.timeout;
+    until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
+        let found = api.get_metadata_opt(name).await;
+        let found = found.map_err(|error| hub.explain("read the ClusterManager", error))?;
+        if found.is_none_or(|found| found.metadata.uid.as_deref() != Some(uid)) {
+            return Ok(Check::Ready(()));
+        }
+        Ok(Check::NotYet(match trouble(hub, Operator::ClusterManager).await? {
+            None => "the operator removes the hub".to_owned(),
+            Some(because) => format!("the operator, which removes the hub, is not ready: {because}"),
+        }))
+    })
+    .await
+    .map_err(|failure| failure.hint(Remedy::RunAgain))
+}
