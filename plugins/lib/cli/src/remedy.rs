@@ -77,6 +77,9 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::SeeRequests(name) => format!("look at what asks for the name: kubectl ocm get csr {name} -o wide"),
         Remedy::SeePolicy(name) => format!("look at the policy: kubectl ocm policy describe {name}"),
         Remedy::FindCause => "see what is wrong: kubectl ocm troubleshoot".to_owned(),
+        Remedy::NameCluster => "say which cluster it is: --context NAME".to_owned(),
+        Remedy::NameItsHub => "name the hub that it belongs to: --hub-context NAME".to_owned(),
+        Remedy::WithHub => "with access to the hub, it removes them first: --hub-context HUB".to_owned(),
         Remedy::Purge => "if all of that may go: --purge".to_owned(),
         Remedy::Force => "if it is gone for good: --force takes these finalizers away".to_owned(),
         Remedy::Unjoin(name) => {

@@ -117,7 +117,7 @@ mod tests {
             hub: None,
             certificate: Some(certificate),
         };
-        let before = ends - jiff::SignedDuration::from_secs(1);
+        let before = ends - SignedDuration::from_secs(1);
         assert_eq!(
             facts.agent("c1", before),
             Agent { cluster: "c1".to_owned(), name: Some("a1".to_owned()), key: Some(pin) }

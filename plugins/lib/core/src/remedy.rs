@@ -78,6 +78,12 @@ pub enum Remedy {
     FindCause,
     /// Go on without what does not answer.
     Force,
+    /// Say which cluster is meant.
+    NameCluster,
+    /// Name the hub that the agent belongs to.
+    NameItsHub,
+    /// Do the same with access to the hub, too.
+    WithHub,
     /// Let what others have made go along.
     Purge,
     /// Take the agent away from the cluster of this name, with its hub.

@@ -216,7 +216,7 @@ pub async fn see(
             return Err(Failure::refused(format!(
                 "the agent of cluster {name:?} is heard of on its hub, but {label} has no Klusterlet: nothing was deleted"
             ))
-            .hint("say which cluster it is: --context NAME")
+            .hint(Remedy::NameCluster)
             .hint(Remedy::Detach(name.to_owned())));
         }
         if request.leaving.dry_run == DryRun::No {
@@ -327,7 +327,7 @@ async fn is_its_hub(hub: &Cluster, seen: &Seen, label: &str) -> Result<(), Failu
             known.server,
             hub.label()
         ))
-        .hint("name its hub: --hub-context NAME, or leave the hub to: kubectl ocm detach")),
+        .hint(Remedy::NameItsHub)),
     }
 }
 
@@ -341,7 +341,7 @@ fn say_works(seen: &Seen, request: &UnjoinRequest, label: &str) -> Result<(), Fa
         "works of the hub have put objects on {label} ({}): nothing was deleted",
         some(&names)
     ))
-    .hint("with access to the hub, they are removed first: add --hub-context HUB");
+    .hint(Remedy::WithHub);
     Err(match seen.cluster() {
         Some(name) => failure.hint(Remedy::Detach(name.to_owned())).hint(Remedy::SayWorks),
         None => failure.hint(Remedy::SayWorks),
