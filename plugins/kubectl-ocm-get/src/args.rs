@@ -55,18 +55,17 @@ Examples:
   kubectl ocm get registrations --watch --context hub
   kubectl ocm get registrations c1 -o json --context hub | jq -r '.status.decision.record' > record.json";
 
-const WORKS: &str =
-    "OBJECTS is how many of a work's objects are available, of how many. WHY is what keeps the work from being
-there: the first object that could not be applied, or that is not available, and how many more there are.
+const WORKS: &str = "OBJECTS is how many of a work's objects are available, of how many. WHY is what keeps the work
+from being there: the first object that could not be applied, or that is not available, and how
+many more there are.
 
 Examples:
   kubectl ocm get works --context hub
   kubectl ocm get works -c c1 --watch --context hub
   kubectl ocm get works web -o json --context hub | jq '.items[].standing'";
 
-const ADDONS: &str =
-    "WHY is what keeps an add-on from being well: its configuration, its registration, its objects, its agent, whatever
-comes first.
+const ADDONS: &str = "WHY is what keeps an add-on from being well: its configuration, its registration, its objects,
+its agent, whatever comes first.
 
 Examples:
   kubectl ocm get addons --context hub

@@ -80,6 +80,9 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::NameCluster => "say which cluster it is: --context NAME".to_owned(),
         Remedy::NameItsHub => "name the hub that it belongs to: --hub-context NAME".to_owned(),
         Remedy::WithHub => "with access to the hub, it removes them first: --hub-context HUB".to_owned(),
+        Remedy::WithoutHub => {
+            "if it is no hub any more: the same without --hub-context and --hub-kubeconfig".to_owned()
+        }
         Remedy::Purge => "if all of that may go: --purge".to_owned(),
         Remedy::Force => "if it is gone for good: --force takes these finalizers away".to_owned(),
         Remedy::Unjoin(name) => {

@@ -84,6 +84,8 @@ pub enum Remedy {
     NameItsHub,
     /// Do the same with access to the hub, too.
     WithHub,
+    /// Do the same without the hub, which is none any more.
+    WithoutHub,
     /// Let what others have made go along.
     Purge,
     /// Take the agent away from the cluster of this name, with its hub.

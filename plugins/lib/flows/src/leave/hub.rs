@@ -24,7 +24,7 @@ use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, contents};
 use serde_json::Value;
 
-use super::{Leaving, PAUSE, namespace_gone};
+use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::registration;
 
 /// How many objects are deleted at once.
@@ -200,6 +200,7 @@ pub async fn detach(
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
 ) -> Result<Detached, Failure> {
+    let each = &noted(leaving, narrator, each);
     drain(hub, held, leaving, narrator, each).await?;
     residue(hub, held, leaving, narrator, each).await
 }
@@ -224,12 +225,13 @@ pub(super) async fn drain(
 ) -> Result<(), Failure> {
     let Held { name, cluster, remaining, .. } = held;
     if let Some(cluster) = cluster.as_ref().filter(|cluster| cluster.metadata.deletion_timestamp.is_none()) {
-        narrator.tell(Event::now(format!("deleting cluster {name:?} on the hub")));
+        narrator.tell(Event::now(format!("{} cluster {name:?} on the hub", leaving.verb())));
         let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
         let deleted = remove::known(hub, &managed_cluster(name), uid, Dependents::Usual, leaving.dry_run).await?;
         if let Outcome::Kept(_) = deleted.outcome {
             return Err(made_anew(name));
         }
+        leaving.goes(managed_cluster(name).reference(), narrator);
     }
     if leaving.dry_run == DryRun::No {
         until_gone(hub, held, leaving, narrator).await?;
@@ -239,9 +241,6 @@ pub(super) async fn drain(
     }
     if cluster.is_some() {
         each(&row(managed_cluster(name), Outcome::Deleted));
-        if leaving.dry_run == DryRun::No {
-            narrator.tell(Event::done(format!("cluster {name:?} is gone from the hub")));
-        }
     }
     Ok(())
 }
@@ -342,7 +341,11 @@ pub(super) async fn residue(
     let name = held.name.as_str();
     let asked = requests(hub, name).await?;
     if !asked.is_empty() {
-        narrator.tell(Event::now(format!("deleting {} certificate requests of cluster {name:?}", asked.len())));
+        narrator.tell(Event::now(format!(
+            "{} {} certificate requests of cluster {name:?}",
+            leaving.verb(),
+            asked.len()
+        )));
     }
     let deleted = futures::stream::iter(asked)
         .map(async |(one, uid)| remove::known(hub, &request(&one), &uid, Dependents::Usual, leaving.dry_run).await)

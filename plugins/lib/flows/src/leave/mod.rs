@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use kube::Api;
-use ocm_core::{DryRun, Failure, Narrator};
+use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome};
 use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
@@ -32,6 +32,23 @@ pub struct Leaving {
     pub dry_run: DryRun,
     /// How long each side is waited for.
     pub timeout: Duration,
+}
+
+impl Leaving {
+    /// What is being done to something: `deleting`, or in a dry run `checking`.
+    pub(crate) const fn verb(&self) -> &'static str {
+        match self.dry_run {
+            DryRun::No => "deleting",
+            DryRun::Client | DryRun::Server => "checking",
+        }
+    }
+
+    /// Tells that something goes from now on, unless it is only tried: whoever is interrupted then has changed something.
+    pub(crate) fn goes(&self, what: impl std::fmt::Display, narrator: &dyn Narrator) {
+        if self.dry_run == DryRun::No {
+            narrator.tell(Event::done(format!("{what} deleted")));
+        }
+    }
 }
 
 /// Time between two looks where no watch tells of changes.
@@ -67,4 +84,18 @@ pub(crate) async fn namespace_gone(
         Ok(Check::NotYet(remaining.and_then(|condition| condition.message.clone()).unwrap_or_default()))
     })
     .await
+}
+
+/// Hands over every object, and notes those that are gone for good.
+pub(crate) fn noted<'a>(
+    leaving: Leaving,
+    narrator: &'a dyn Narrator,
+    each: &'a dyn Fn(&Applied),
+) -> impl Fn(&Applied) + 'a {
+    move |applied| {
+        each(applied);
+        if applied.outcome == Outcome::Deleted {
+            leaving.goes(applied.manifest.reference(), narrator);
+        }
+    }
 }

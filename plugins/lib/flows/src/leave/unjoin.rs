@@ -27,7 +27,7 @@ use ocm_kube::{Cluster, apply};
 use super::guest;
 use super::hub::{self, Detached, Held};
 use super::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
-use super::{Leaving, PAUSE, namespace_gone};
+use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::managed as observe;
 use crate::{hub as address, workload};
 
@@ -210,7 +210,10 @@ pub async fn see(
                 .hint("kubectl ocm unjoin CLUSTER")
         })?;
         is_its_hub(hub, &seen, &label).await?;
-        let held = hub::look(hub, name).await?;
+        let held = hub::look(hub, name).await.map_err(|failure| match failure.reason {
+            Reason::KindNotServed => failure.hint(Remedy::WithoutHub),
+            _ => failure,
+        })?;
         // With the wrong cluster before it, this would take one away whose agent goes on.
         if seen.known.is_none() && held.cluster.is_some() && held.agent == Agent::Heard {
             return Err(Failure::refused(format!(
@@ -361,6 +364,7 @@ pub async fn unjoin(
     each: &dyn Fn(&Applied),
 ) -> Result<Unjoined, Failure> {
     let leaving = request.leaving;
+    let each = &noted(leaving, narrator, each);
     let mut unjoined = Unjoined::default();
     if let (Some(hub), Some(held)) = (hub, &seen.held) {
         hub::drain(hub, held, leaving, narrator, each).await?;
@@ -396,7 +400,7 @@ async fn klusterlet(
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
 ) -> Result<(), Failure> {
-    let (name, manifest) = (known.name(), rules::klusterlet(known.name()));
+    let manifest = rules::klusterlet(known.name());
     let mut spaces = vec![known.agents().to_owned()];
     if !known.is_hosted() && seen.others == 0 {
         spaces.push(namespaces::AGENT_ADDON.to_owned());
@@ -409,11 +413,12 @@ async fn klusterlet(
         there.extend(found.and_then(|found| found.metadata.uid).map(|uid| (space, uid)));
     }
     let uid = known.klusterlet.metadata.uid.as_deref().unwrap_or_default();
-    narrator.tell(Event::now(format!("deleting {}", known.told())));
+    narrator.tell(Event::now(format!("{} {}", leaving.verb(), known.told())));
     let deleted = remove::known(managed, &manifest, uid, Dependents::Usual, leaving.dry_run).await?;
     if let Outcome::Kept(why) = &deleted.outcome {
         return Err(Failure::new(Reason::Conflict, format!("{} stays: {why}", known.told())).hint(Remedy::RunAgain));
     }
+    leaving.goes(manifest.reference(), narrator);
     if leaving.dry_run == DryRun::No {
         let forced = klusterlet_gone(managed, known, seen, leaving, narrator).await?;
         if forced {
@@ -425,7 +430,6 @@ async fn klusterlet(
                 .await
                 .map_err(|failure| failure.hint(Remedy::RunAgain))?;
         }
-        narrator.tell(Event::done(format!("Klusterlet {name:?} is gone, and its agents")));
     }
     each(&row(manifest, Outcome::Deleted));
     for (space, _) in there {
@@ -543,7 +547,7 @@ async fn works(
         return Ok(None);
     }
     let works = request.works.unwrap_or(Works::Keep);
-    narrator.tell(Event::now(format!("deleting {} records of works", left.len())));
+    narrator.tell(Event::now(format!("{} {} records of works", leaving.verb(), left.len())));
     for work in &left {
         let manifest = rules::applied_work(work.metadata.name.as_deref().unwrap_or_default());
         let dependents = if works == Works::Keep { Dependents::Stay } else { Dependents::Usual };
@@ -641,7 +645,7 @@ async fn operator(
 ) -> Result<Departure, Failure> {
     let dry_run = leaving.dry_run;
     if let Some(uid) = &seen.operator {
-        narrator.tell(Event::now("deleting the operator"));
+        narrator.tell(Event::now(format!("{} the operator", leaving.verb())));
         each(&remove::known(managed, &rules::operator(), uid, Dependents::Usual, dry_run).await?);
     }
     if dry_run == DryRun::No {

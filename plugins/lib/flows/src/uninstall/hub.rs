@@ -26,7 +26,7 @@ use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, apply};
 
 use crate::leave::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
-use crate::leave::{Leaving, PAUSE, namespace_gone};
+use crate::leave::{Leaving, PAUSE, namespace_gone, noted};
 use crate::{token, workload};
 
 /// What the rights are needed for.
@@ -224,7 +224,8 @@ pub async fn uninstall_hub(
     each: &dyn Fn(&Applied),
 ) -> Result<HubUninstalled, Failure> {
     let dry_run = leaving.dry_run;
-    narrator.tell(Event::now("deleting what lets clusters register"));
+    let each = &noted(leaving, narrator, each);
+    narrator.tell(Event::now(format!("{} what lets clusters register", leaving.verb())));
     for id in &found.tokens {
         token::revoke(hub, id, dry_run).await?;
         each(&row(token_secret(id), Outcome::Deleted));
@@ -234,12 +235,13 @@ pub async fn uninstall_hub(
     }
     if let Some((name, uid)) = &found.manager {
         let manifest = rules::cluster_manager(name);
-        narrator.tell(Event::now(format!("deleting ClusterManager {name:?}")));
+        narrator.tell(Event::now(format!("{} ClusterManager {name:?}", leaving.verb())));
         let deleted = remove::known(hub, &manifest, uid, Dependents::Usual, dry_run).await?;
         if let Outcome::Kept(why) = &deleted.outcome {
             let stays = format!("ClusterManager {name:?} stays: {why}");
             return Err(Failure::new(Reason::Conflict, stays).hint(Remedy::RunAgain));
         }
+        leaving.goes(manifest.reference(), narrator);
         if dry_run == DryRun::No {
             manager_gone(hub, name, uid, leaving, narrator).await?;
         }
@@ -252,7 +254,7 @@ pub async fn uninstall_hub(
             .map_err(|failure| failure.hint(Remedy::RunAgain))?;
     }
     if let Some(uid) = &found.operator {
-        narrator.tell(Event::now("deleting the operator"));
+        narrator.tell(Event::now(format!("{} the operator", leaving.verb())));
         each(&remove::known(hub, &rules::operator(), uid, Dependents::Usual, dry_run).await?);
     }
     if dry_run == DryRun::No {
