@@ -137,13 +137,27 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     nothing_happens(&cluster, 3, &["no Klusterlet of cluster \"other\"", "of cluster \"leaving\""], || {
         unjoin(&cluster, &["other", "--yes", &access])
     });
-    let wrong = Cluster::start(&Spec::api("wrong")).expect("a cluster");
+    // Another cluster of whose pods none ever runs.
+    let wrong = Cluster::start(&Spec::node("wrong").schedulable(false)).expect("a cluster");
+    let before_wrong = sweep(&wrong);
     nothing_happens(&cluster, 3, &["belongs to the hub at", "not to"], || {
         unjoin(&cluster, &["leaving", "--yes", &hub_access(&wrong)])
     });
     nothing_happens(&cluster, 3, &["is heard of on its hub", "has no Klusterlet"], || {
         unjoin(&wrong, &["leaving", "--yes", &access])
     });
+    // One that only says that it is this cluster takes nothing away from it, and leaves alone.
+    let said = join(&wrong, "wrong", &[&access]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let patch = r#"{"spec":{"clusterName":"leaving"}}"#;
+    wrong.kubectl(&["patch", "klusterlet", "klusterlet", "--type=merge", "--patch", patch]).expect("it is patched");
+    nothing_happens(&cluster, 3, &["was not let in under that name", "it is another one"], || {
+        unjoin(&wrong, &["leaving", "--yes", &access])
+    });
+    let said = unjoin(&wrong, &["leaving", "--yes"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("namespace/open-cluster-management-agent deleted"), "{said:?}");
+    nothing_stays(&wrong, &before_wrong);
     for how in ["--dry-run", "--dry-run=server"] {
         nothing_happens(&cluster, 0, &[], || {
             let said = unjoin(&cluster, &["leaving", &access, how]);

@@ -60,6 +60,8 @@ impl Agent {
         match (cluster, renewed) {
             (Some(cluster), Some(renewed)) if has_joined(cluster) && is_recent(cluster, renewed, now) => Self::Heard,
             (Some(cluster), Some(_)) if !has_joined(cluster) => Self::Silent(None),
+            // Of a cluster that is gone already nobody says how often its agent renews: as usual.
+            (None, Some(renewed)) if is_recent(&ManagedCluster::default(), renewed, now) => Self::Heard,
             (_, renewed) => Self::Silent(renewed),
         }
     }
@@ -77,7 +79,8 @@ impl Agent {
     }
 }
 
-fn has_joined(cluster: &ManagedCluster) -> bool {
+/// Whether an agent has joined under the name of a cluster.
+pub fn has_joined(cluster: &ManagedCluster) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     conditions
         .into_iter()
@@ -270,7 +273,9 @@ mod tests {
         assert_eq!(silent.told(now), "has not been heard of for 5m");
         // The hub makes the first lease of a cluster itself.
         assert_eq!(of(Some(&cluster(false)), Some("2026-01-01T00:09:59Z")), Agent::Silent(None));
-        assert_eq!(of(None, Some("2026-01-01T00:09:59Z")), Agent::Silent(Some(at("2026-01-01T00:09:59Z"))));
+        // What a run that was killed left may still be cleaned up.
+        assert_eq!(of(None, Some("2026-01-01T00:09:59Z")), Agent::Heard);
+        assert_eq!(of(None, Some("2026-01-01T00:05:59Z")), Agent::Silent(Some(at("2026-01-01T00:05:59Z"))));
         assert_eq!(of(Some(&cluster(true)), None), Agent::Silent(None));
     }
 

@@ -88,21 +88,26 @@ pub async fn check_rights_to_detach(hub: &Cluster, clusters: &[String], force: b
         Right::new("list", "certificates.k8s.io", "certificatesigningrequests"),
         Right::new("delete", "certificates.k8s.io", "certificatesigningrequests"),
     ];
+    // Each right is asked for one by one: for a fleet, all clusters at once.
+    const ONE_BY_ONE: usize = 10;
+    let all = [String::new()];
+    let clusters = if clusters.len() > ONE_BY_ONE { &all } else { clusters };
     for name in clusters {
+        let of = |right: Right| if name.is_empty() { right } else { right.on(name) };
+        let within = |right: Right| if name.is_empty() { right } else { right.within(name) };
         let (addons, works) = (
             ("addon.open-cluster-management.io", "managedclusteraddons"),
             ("work.open-cluster-management.io", "manifestworks"),
         );
         for verb in ["get", "delete"] {
-            rights.push(Right::new(verb, "cluster.open-cluster-management.io", "managedclusters").on(name));
-            rights.push(Right::new(verb, "", "namespaces").on(name));
-            rights
-                .push(Right::new(verb, "coordination.k8s.io", "leases").within(name).on(names::MANAGED_CLUSTER_LEASE));
+            rights.push(of(Right::new(verb, "cluster.open-cluster-management.io", "managedclusters")));
+            rights.push(of(Right::new(verb, "", "namespaces")));
+            rights.push(within(Right::new(verb, "coordination.k8s.io", "leases").on(names::MANAGED_CLUSTER_LEASE)));
         }
         let patch = force.then_some("patch");
         for verb in ["list", "delete"].into_iter().chain(patch) {
-            rights.push(Right::new(verb, addons.0, addons.1).within(name));
-            rights.push(Right::new(verb, works.0, works.1).within(name));
+            rights.push(within(Right::new(verb, addons.0, addons.1)));
+            rights.push(within(Right::new(verb, works.0, works.1)));
         }
     }
     access::require(hub, "detach clusters", &rights).await
@@ -114,12 +119,14 @@ pub async fn check_rights_to_detach(hub: &Cluster, clusters: &[String], force: b
 /// The failure of a request, also of one to a cluster that is no hub.
 pub async fn look(hub: &Cluster, name: &str) -> Result<Held, Failure> {
     let spaces: Api<Namespace> = Api::all(hub.client.clone());
-    let (cluster, remaining, requests, namespace, agent) = futures::join!(
+    let (cluster, remaining, requests, namespace, agent, now) = futures::join!(
         registration::cluster(hub, name),
         remaining(hub, name),
         requests(hub, name),
         spaces.get_metadata_opt(name),
         last_heard(hub, name),
+        // The hub's clock: a wrong one here would have a living agent taken for a dead one.
+        access::clock(hub),
     );
     let namespace = namespace.map_err(|error| hub.explain(format_args!("read namespace {name:?}"), error))?;
     let namespace = namespace.map(|found| found.metadata);
@@ -130,7 +137,7 @@ pub async fn look(hub: &Cluster, name: &str) -> Result<Held, Failure> {
     };
     Ok(Held {
         name: name.to_owned(),
-        agent: Agent::of(cluster.as_ref(), agent?, Timestamp::now()),
+        agent: Agent::of(cluster.as_ref(), agent?, now?),
         namespace: namespace.filter(|namespace| is_its(namespace)),
         remaining: remaining?,
         requests: requests?,
@@ -258,11 +265,14 @@ async fn until_gone(hub: &Cluster, held: &Held, leaving: Leaving, narrator: &dyn
         match step(hub, held, forced, deadline, narrator).await {
             Ok(Next::Nothing) => return Ok(()),
             Ok(Next::Delete(all)) => {
+                in_time(deadline, &held.name)?;
                 for one in all {
                     remove::known(hub, &one.manifest(), &one.uid, Dependents::Usual, DryRun::No).await?;
                 }
+                tokio::time::sleep(PAUSE).await;
             }
             Ok(Next::Release(all)) => {
+                in_time(deadline, &held.name)?;
                 for one in all {
                     let finalizers: Vec<&str> = one.agents().collect();
                     if remove::release(hub, &one.manifest(), &one.version, &one.others()).await? {
@@ -280,6 +290,15 @@ async fn until_gone(hub: &Cluster, held: &Held, leaving: Leaving, narrator: &dyn
             Err(failure) => return Err(failure),
         }
     }
+}
+
+/// Whoever makes works anew as quickly as they are deleted would be followed for ever.
+fn in_time(deadline: Instant, name: &str) -> Result<(), Failure> {
+    if Instant::now() < deadline {
+        return Ok(());
+    }
+    let sentence = format!("gave up deleting what cluster {name:?} has left on the hub");
+    Err(Failure::new(Reason::TimedOut, sentence).because("somebody makes it anew").hint(Remedy::RunAgain))
 }
 
 async fn step(
@@ -300,8 +319,12 @@ async fn step(
         .of(addons, WatchParams::default());
     let doing = format!("waiting until cluster {name:?} is gone from the hub");
     until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
-        let (cluster, remaining, heard) =
-            futures::join!(registration::cluster(hub, name), remaining(hub, name), last_heard(hub, name));
+        let (cluster, remaining, heard, now) = futures::join!(
+            registration::cluster(hub, name),
+            remaining(hub, name),
+            last_heard(hub, name),
+            access::clock(hub),
+        );
         let (cluster, remaining) = (cluster?, remaining?);
         if cluster.as_ref().is_some_and(|cluster| cluster.metadata.uid != uid) {
             return Err(made_anew(name));
@@ -323,8 +346,9 @@ async fn step(
             }
         }
         // Who has let its cluster go is known by the one that was there before.
-        let agent = Agent::of(cluster.as_ref().or(held.cluster.as_ref()), heard?, Timestamp::now());
-        Ok(Check::NotYet(hold_up(&remaining, agent, Timestamp::now())))
+        let now = now?;
+        let agent = Agent::of(cluster.as_ref().or(held.cluster.as_ref()), heard?, now);
+        Ok(Check::NotYet(hold_up(&remaining, agent, now)))
     })
     .await
 }
@@ -339,6 +363,7 @@ pub(super) async fn residue(
     each: &dyn Fn(&Applied),
 ) -> Result<Detached, Failure> {
     let name = held.name.as_str();
+    still_gone(hub, name, leaving).await?;
     let asked = requests(hub, name).await?;
     if !asked.is_empty() {
         narrator.tell(Event::now(format!(
@@ -358,13 +383,14 @@ pub(super) async fn residue(
         .await?;
     let Some(namespace) = &held.namespace else { return Ok(Detached::default()) };
     narrator.tell(Event::now(format!("looking at namespace {name:?} on the hub")));
-    let kept = if leaving.purge { None } else { why_kept(hub, namespace, held).await? };
+    let kept = if leaving.purge { None } else { why_kept(hub, namespace, held, leaving.dry_run).await? };
     let manifest = klusterlet::namespace(name);
     if let Some(why) = kept {
         drop_lease(hub, name, leaving.dry_run, each).await?;
         each(&row(manifest, Outcome::Kept(why.clone())));
         return Ok(Detached { kept: Some(why) });
     }
+    still_gone(hub, name, leaving).await?;
     let uid = namespace.uid.as_deref().unwrap_or_default();
     let deleted = remove::known(hub, &manifest, uid, Dependents::Usual, leaving.dry_run).await?;
     if leaving.dry_run == DryRun::No {
@@ -375,8 +401,21 @@ pub(super) async fn residue(
     Ok(Detached::default())
 }
 
+/// What carries the name of a cluster that has registered anew is its own.
+async fn still_gone(hub: &Cluster, name: &str, leaving: Leaving) -> Result<(), Failure> {
+    if leaving.dry_run == DryRun::No && registration::cluster(hub, name).await?.is_some() {
+        return Err(made_anew(name));
+    }
+    Ok(())
+}
+
 /// Why the namespace of a cluster stays; none if it may go.
-async fn why_kept(hub: &Cluster, namespace: &ObjectMeta, held: &Held) -> Result<Option<String>, Failure> {
+async fn why_kept(
+    hub: &Cluster,
+    namespace: &ObjectMeta,
+    held: &Held,
+    dry_run: DryRun,
+) -> Result<Option<String>, Failure> {
     let name = held.name.as_str();
     if !space::is_made_by_hub(namespace, name) {
         return Ok(Some("it was there before the cluster".to_owned()));
@@ -387,7 +426,9 @@ async fn why_kept(hub: &Cluster, namespace: &ObjectMeta, held: &Held) -> Result<
         Err(failure) => return Ok(Some(format!("what else is in it cannot be seen: {failure}"))),
     };
     // In a dry run they are still there.
-    found.retain(|content| !matches!(content.kind.as_str(), "ManifestWork" | "ManagedClusterAddOn"));
+    if dry_run != DryRun::No {
+        found.retain(|content| !matches!(content.kind.as_str(), "ManifestWork" | "ManagedClusterAddOn"));
+    }
     let foreign = space::foreign_of_cluster(&found, name);
     Ok((!foreign.is_empty()).then(|| format!("it also holds {}", ocm_core::leave::some(&foreign))))
 }

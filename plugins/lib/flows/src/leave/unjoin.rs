@@ -4,16 +4,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use ocm_api::names::{annotations, finalizers, namespaces, operators};
 use ocm_api::work::AppliedManifestResourceMeta;
 use ocm_api::{AppliedManifestWork, Klusterlet, Manifest};
 use ocm_core::kubeconfig::{HubAddress, Likeness};
-use ocm_core::leave::hub::Agent;
+use ocm_core::leave::hub::{Agent, has_joined};
 use ocm_core::leave::klusterlet::{self as rules, Known};
 use ocm_core::leave::space::Operator;
 use ocm_core::leave::{row, some};
@@ -30,6 +32,9 @@ use super::operator::{any, delete, objects_of, operators_namespace, pods_gone, t
 use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::managed as observe;
 use crate::{hub as address, workload};
+
+/// How many objects are read at once.
+const AT_ONCE: usize = 8;
 
 /// What becomes of the objects that works have put on the cluster, where the hub does not have them removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +189,9 @@ pub async fn see(
     let explained = |error| managed.explain("read the operator's Deployment", error);
     let (operator, beside_hub) = (operator.map_err(explained)?, hubs.map_err(explained)?.is_some());
     let (mut applied, mut guest, mut found) = (Vec::new(), None, None);
+    if known.is_none() && others == 0 {
+        applied = left_behind(managed).await?;
+    }
     if let Some(known) = &known {
         if known.is_hosted() {
             (guest, applied) = of_guest(managed, known, narrator.clone()).await;
@@ -209,11 +217,18 @@ pub async fn see(
             Failure::usage(format!("{label} does not say which cluster it is on its hub"))
                 .hint("kubectl ocm unjoin CLUSTER")
         })?;
-        is_its_hub(hub, &seen, &label).await?;
+        if let Some(known) = &seen.address {
+            is_its_hub(hub, known, &label).await?;
+        }
         let held = hub::look(hub, name).await.map_err(|failure| match failure.reason {
             Reason::KindNotServed => failure.hint(Remedy::WithoutHub),
             _ => failure,
         })?;
+        // Without a Klusterlet there is no agent to be mistaken for another one.
+        if seen.address.is_none() && seen.known.is_some() && !held.is_empty() {
+            let sentence = format!("the agent on {label} does not say which hub it belongs to: nothing was deleted");
+            return Err(Failure::refused(sentence).hint(Remedy::Detach(name.to_owned())).hint(Remedy::WithoutHub));
+        }
         // With the wrong cluster before it, this would take one away whose agent goes on.
         if seen.known.is_none() && held.cluster.is_some() && held.agent == Agent::Heard {
             return Err(Failure::refused(format!(
@@ -221,6 +236,17 @@ pub async fn see(
             ))
             .hint(Remedy::NameCluster)
             .hint(Remedy::Detach(name.to_owned())));
+        }
+        // A Klusterlet can say any name: only an agent that was let in under it may have that cluster taken away.
+        if let Some(known) = &seen.known
+            && (held.agent == Agent::Heard || held.cluster.as_ref().is_some_and(has_joined))
+            && observe::identity(managed, known.agents()).await?.cluster.as_deref() != Some(name)
+        {
+            return Err(Failure::refused(format!(
+                "the hub has a cluster {name:?} that has joined, and the agent on {label} was not let in under that name: \
+                 it is another one; nothing was deleted"
+            ))
+            .hint(Remedy::WithoutHub));
         }
         if request.leaving.dry_run == DryRun::No {
             hub::check_rights_to_detach(hub, std::slice::from_ref(&held.name), request.leaving.force).await?;
@@ -284,10 +310,15 @@ async fn of_guest(
 
 /// The records of works of this Klusterlet's agent on this cluster.
 async fn of_agent(managed: &Cluster, known: &Known) -> Result<Vec<AppliedManifestWork>, Failure> {
-    let api: Api<AppliedManifestWork> = Api::all(managed.client.clone());
     let uid = known.klusterlet.metadata.uid.as_deref().unwrap_or_default();
+    Ok(records(managed).await?.into_iter().filter(|work| work.spec.agent_id == uid).collect())
+}
+
+/// All records of works on a cluster.
+async fn records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
+    let api: Api<AppliedManifestWork> = Api::all(managed.client.clone());
     match api.list(&ListParams::default()).await {
-        Ok(list) => Ok(list.items.into_iter().filter(|work| work.spec.agent_id == uid).collect()),
+        Ok(list) => Ok(list.items),
         Err(error) => {
             let failure = managed.explain("list AppliedManifestWorks", error);
             match failure.reason {
@@ -296,6 +327,16 @@ async fn of_agent(managed: &Cluster, known: &Known) -> Result<Vec<AppliedManifes
             }
         }
     }
+}
+
+/// Records of works on a cluster without any Klusterlet, which a run that was killed has left. Where an agent of a Klusterlet
+/// elsewhere works, they are its.
+async fn left_behind(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
+    let all = records(managed).await?;
+    if all.is_empty() || !other_agents(managed, None).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(all)
 }
 
 /// The hub of an agent: as it was let in, else as it registers.
@@ -315,29 +356,49 @@ async fn agents_hub(managed: &Cluster, known: &Known) -> Result<Option<HubAddres
 }
 
 /// Refuses a hub that is not the agent's: a cluster of that name there is another one.
-async fn is_its_hub(hub: &Cluster, seen: &Seen, label: &str) -> Result<(), Failure> {
-    let Some(known) = &seen.address else { return Ok(()) };
+async fn is_its_hub(hub: &Cluster, known: &HubAddress, label: &str) -> Result<(), Failure> {
     let wanted = HubAddress {
         server: hub.server.clone(),
         ca: hub.ca.clone().unwrap_or_default(),
         proxy: None,
         uid: address::uid(hub).await,
     };
-    match known.likeness(&wanted) {
-        Likeness::Same | Likeness::OtherAddress => Ok(()),
-        Likeness::OtherCa | Likeness::OtherHub => Err(Failure::refused(format!(
-            "the agent on {label} belongs to the hub at {}, not to {}: nothing was deleted",
-            known.server,
-            hub.label()
-        ))
-        .hint(Remedy::NameItsHub)),
+    let is_it = match known.likeness(&wanted) {
+        Likeness::Same => true,
+        Likeness::OtherAddress if known.uid.is_some() && wanted.uid.is_some() => true,
+        // Several hubs can be behind one authority, but not behind the one that a cluster has made for itself.
+        Likeness::OtherAddress => {
+            let own = address::root_ca(hub).await?;
+            !known.ca.is_empty() && known.ca.iter().all(|certificate| own.contains(certificate))
+        }
+        Likeness::OtherCa | Likeness::OtherHub => false,
+    };
+    if is_it {
+        return Ok(());
     }
+    Err(Failure::refused(format!(
+        "the agent on {label} belongs to the hub at {}, not to {}: nothing was deleted",
+        known.server,
+        hub.label()
+    ))
+    .hint(Remedy::NameItsHub)
+    .hint(Remedy::WithoutHub))
 }
 
 /// Refuses to leave what works have put on the cluster without anybody having said what becomes of it.
 fn say_works(seen: &Seen, request: &UnjoinRequest, label: &str) -> Result<(), Failure> {
-    if seen.applied.is_empty() || request.works.is_some() {
+    if request.works.is_some() {
         return Ok(());
+    }
+    let is_hidden = seen.guest.is_none() && seen.known.as_ref().is_some_and(Known::is_hosted);
+    if seen.applied.is_empty() && !is_hidden {
+        return Ok(());
+    }
+    if is_hidden {
+        let name = seen.cluster().unwrap_or_default();
+        let sentence =
+            format!("whether works have put something on hosted cluster {name:?} cannot be seen: nothing was deleted");
+        return Err(Failure::refused(sentence).hint(Remedy::WithHub).hint(Remedy::SayWorks));
     }
     let names: Vec<String> = seen.applied.iter().map(|work| work.spec.manifest_work_name.clone()).collect();
     let failure = Failure::refused(format!(
@@ -371,16 +432,17 @@ pub async fn unjoin(
     }
     if let Some(known) = &seen.known {
         klusterlet(managed, known, seen, leaving, narrator, each).await?;
-        match (&seen.guest, known.is_hosted()) {
-            (Some(guest), _) => {
-                unjoined.works = works(guest, known, seen, request, narrator, each).await?;
-                let mut departure = Departure::default();
-                definitions(guest, seen, leaving, &mut departure, each).await?;
-                unjoined.guest = departure.definitions_kept;
-            }
-            (None, true) => {}
-            (None, false) => unjoined.works = works(managed, known, seen, request, narrator, each).await?,
+    }
+    let is_hosted = seen.known.as_ref().is_some_and(Known::is_hosted);
+    match (&seen.guest, is_hosted) {
+        (Some(guest), _) => {
+            unjoined.works = works(guest, seen, request, narrator, each).await?;
+            let mut departure = Departure::default();
+            definitions(guest, true, seen, leaving, &mut departure, each).await?;
+            unjoined.guest = departure.definitions_kept;
         }
+        (None, true) => {}
+        (None, false) => unjoined.works = works(managed, seen, request, narrator, each).await?,
     }
     if seen.operator_goes(request) {
         unjoined.operator = Some(operator(managed, seen, leaving, narrator, each).await?);
@@ -419,38 +481,61 @@ async fn klusterlet(
         return Err(Failure::new(Reason::Conflict, format!("{} stays: {why}", known.told())).hint(Remedy::RunAgain));
     }
     leaving.goes(manifest.reference(), narrator);
-    if leaving.dry_run == DryRun::No {
-        let forced = klusterlet_gone(managed, known, seen, leaving, narrator).await?;
-        if forced {
-            by_hand(managed, known, &there, each).await?;
-        }
-        for (space, _) in &there {
-            let doing = format!("waiting until namespace {space:?} of the agent is gone");
-            namespace_gone(managed, space, &doing, Instant::now() + leaving.timeout, narrator)
-                .await
-                .map_err(|failure| failure.hint(Remedy::RunAgain))?;
-        }
+    if leaving.dry_run != DryRun::No {
+        each(&row(manifest, Outcome::Deleted));
+        there.iter().for_each(|(space, _)| each(&row(rules::namespace(space), Outcome::Deleted)));
+        return Ok(());
     }
+    klusterlet_gone(managed, known, seen, &there, leaving, narrator, each).await?;
     each(&row(manifest, Outcome::Deleted));
-    for (space, _) in there {
-        each(&row(rules::namespace(&space), Outcome::Deleted));
+    for (space, uid) in there {
+        space_gone(managed, known, (&space, &uid), leaving, narrator, each).await?;
     }
     Ok(())
 }
 
-/// Waits until a Klusterlet is gone. Whether its finalizers had to be taken off.
+/// Waits until a namespace of agents is gone. That of a Klusterlet which no operator has ever seen nobody deletes but us.
+async fn space_gone(
+    managed: &Cluster,
+    known: &Known,
+    (space, uid): (&str, &str),
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<(), Failure> {
+    let manifest = rules::namespace(space);
+    let still = apply::read(managed, &manifest).await?.filter(|found| found["metadata"]["uid"] == uid);
+    if still.is_some_and(|found| found["metadata"]["deletionTimestamp"].is_null()) {
+        if space != known.agents() {
+            let why = "the operator has left it, which other agents may need".to_owned();
+            each(&row(manifest, Outcome::Kept(why)));
+            return Ok(());
+        }
+        remove::known(managed, &manifest, uid, Dependents::Usual, DryRun::No).await?;
+    }
+    let doing = format!("waiting until namespace {space:?} of the agent is gone");
+    namespace_gone(managed, space, &doing, Instant::now() + leaving.timeout, narrator)
+        .await
+        .map_err(|failure| failure.hint(Remedy::RunAgain))?;
+    each(&row(manifest, Outcome::Deleted));
+    Ok(())
+}
+
+/// Waits until a Klusterlet is gone. Where its finalizers have to be taken off, what the operator would have removed goes before:
+/// a run that is killed in between finds the Klusterlet again.
 async fn klusterlet_gone(
     managed: &Cluster,
     known: &Known,
     seen: &Seen,
+    there: &[(String, String)],
     leaving: Leaving,
     narrator: &dyn Narrator,
-) -> Result<bool, Failure> {
+    each: &dyn Fn(&Applied),
+) -> Result<(), Failure> {
     let manifest = rules::klusterlet(known.name());
     let uid = &known.klusterlet.metadata.uid;
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
     let (mut forced, mut deadline) = (leaving.force && seen.operator.is_none(), Instant::now() + leaving.timeout);
-    let mut released = false;
     loop {
         let triggers = Triggers::default()
             .of(api.clone(), named(known.name()))
@@ -473,14 +558,14 @@ async fn klusterlet_gone(
         })
         .await;
         match waited {
-            Ok(None) => return Ok(released),
+            Ok(None) => return Ok(()),
             Ok(Some(found)) => {
                 let all = found.metadata.finalizers.unwrap_or_default();
                 let left: Vec<String> =
                     all.into_iter().filter(|one| !own_finalizers().contains(&one.as_str())).collect();
                 let version = found.metadata.resource_version.unwrap_or_default();
+                by_hand(managed, known, there, each).await?;
                 if remove::release(managed, &manifest, &version, &left).await? {
-                    released = true;
                     narrator.tell(Event::note(format!("took {} off {}", own_finalizers().join(", "), known.told())));
                 }
             }
@@ -529,8 +614,7 @@ async fn by_hand(
 
 /// Deletes the records of works that are left, and waits until their objects are gone if they are to go.
 async fn works(
-    managed: &Cluster,
-    known: &Known,
+    cluster: &Cluster,
     seen: &Seen,
     request: &UnjoinRequest,
     narrator: &dyn Narrator,
@@ -539,7 +623,10 @@ async fn works(
     let leaving = request.leaving;
     // With the hub they are gone by now, unless something was forced.
     let left = match leaving.dry_run {
-        DryRun::No => of_agent(managed, known).await?,
+        DryRun::No => match &seen.known {
+            Some(known) => of_agent(cluster, known).await?,
+            None => seen.applied.clone(),
+        },
         _ if seen.held.is_some() => Vec::new(),
         _ => seen.applied.clone(),
     };
@@ -547,25 +634,57 @@ async fn works(
         return Ok(None);
     }
     let works = request.works.unwrap_or(Works::Keep);
+    let mut objects = Vec::new();
+    if works == Works::Delete && leaving.dry_run == DryRun::No {
+        objects = owned(cluster, &left, narrator).await?;
+    }
     narrator.tell(Event::now(format!("{} {} records of works", leaving.verb(), left.len())));
     for work in &left {
         let manifest = rules::applied_work(work.metadata.name.as_deref().unwrap_or_default());
         let dependents = if works == Works::Keep { Dependents::Stay } else { Dependents::Usual };
         let uid = work.metadata.uid.as_deref().unwrap_or_default();
-        each(&remove::known(managed, &manifest, uid, dependents, leaving.dry_run).await?);
+        each(&remove::known(cluster, &manifest, uid, dependents, leaving.dry_run).await?);
         // The operator takes its finalizer off when it removes the agent; where it was not there, nobody has.
         if leaving.dry_run == DryRun::No {
-            release(managed, &manifest).await?;
+            release(cluster, &manifest).await?;
         }
     }
-    if works == Works::Delete && leaving.dry_run == DryRun::No {
-        let objects: Vec<AppliedManifestResourceMeta> = left
-            .iter()
-            .flat_map(|work| work.status.iter().flat_map(|status| status.applied_resources.clone()))
-            .collect();
-        objects_gone(managed, objects, Instant::now() + leaving.timeout, narrator).await?;
-    }
+    objects_gone(cluster, objects, Instant::now() + leaving.timeout, narrator).await?;
     Ok(Some((left.len(), works)))
+}
+
+/// Those objects of works that Kubernetes deletes with their record: it is their only owner. What a work only reads, or
+/// leaves behind, is not among them. What cannot be read is not waited for.
+async fn owned(
+    cluster: &Cluster,
+    works: &[AppliedManifestWork],
+    narrator: &dyn Narrator,
+) -> Result<Vec<AppliedManifestResourceMeta>, Failure> {
+    let all = works.iter().flat_map(|work| {
+        let objects = work.status.iter().flat_map(|status| &status.applied_resources);
+        objects.map(|object| (work.metadata.uid.clone().unwrap_or_default(), object.clone()))
+    });
+    let found: Vec<_> = futures::stream::iter(all)
+        .map(async |(uid, object)| {
+            let owners = find(cluster, &object).await?.and_then(|found| found.owner_references).unwrap_or_default();
+            let is_owned = !owners.is_empty() && owners.iter().all(|owner| owner.uid == uid);
+            Ok::<_, Failure>(is_owned.then_some(object))
+        })
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let (mut objects, mut unseen) = (Vec::new(), None);
+    for one in found {
+        match one {
+            Ok(object) => objects.extend(object),
+            Err(failure) if failure.reason == Reason::Forbidden => unseen = Some(failure),
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let Some(failure) = unseen {
+        narrator.tell(Event::warning(format!("not every object of works is waited for: {failure}")));
+    }
+    Ok(objects)
 }
 
 /// Takes the agent's finalizer off a record, whose version has changed since by being deleted.
@@ -591,46 +710,56 @@ async fn release(managed: &Cluster, manifest: &Manifest) -> Result<(), Failure> 
 
 /// Waits until objects are gone that Kubernetes deletes with their owner.
 async fn objects_gone(
-    managed: &Cluster,
+    cluster: &Cluster,
     mut left: Vec<AppliedManifestResourceMeta>,
     deadline: Instant,
     narrator: &dyn Narrator,
 ) -> Result<(), Failure> {
+    if left.is_empty() {
+        return Ok(());
+    }
     until("waiting until the objects of works are gone", deadline, PAUSE, narrator, async || {
-        let mut still = Vec::new();
-        for object in &left {
-            if is_there(managed, object).await? {
-                still.push(object.clone());
+        let still: Vec<_> = futures::stream::iter(std::mem::take(&mut left))
+            .map(async |object| (find(cluster, &object).await, object))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        for (found, object) in still {
+            match found {
+                Ok(None) => {}
+                Ok(Some(found)) if object.uid.is_some() && found.uid != object.uid => {}
+                Ok(Some(_)) | Err(_) => left.push(object),
             }
         }
-        left = still;
         let names: Vec<String> = left.iter().map(|object| format!("{}/{}", object.resource, object.name)).collect();
         Ok(if names.is_empty() { Check::Ready(()) } else { Check::Unwatched(format!("{} to go", some(&names))) })
     })
     .await
+    .map_err(|failure| failure.hint(Remedy::RunAgain))
 }
 
-async fn is_there(managed: &Cluster, object: &AppliedManifestResourceMeta) -> Result<bool, Failure> {
+/// The metadata of an object of a work, if there is one.
+async fn find(cluster: &Cluster, object: &AppliedManifestResourceMeta) -> Result<Option<ObjectMeta>, Failure> {
+    let api_version = match object.group.as_str() {
+        "" => object.version.clone(),
+        group => format!("{group}/{}", object.version),
+    };
     let resource = ApiResource {
         group: object.group.clone(),
         version: object.version.clone(),
-        api_version: if object.group.is_empty() {
-            object.version.clone()
-        } else {
-            format!("{}/{}", object.group, object.version)
-        },
+        api_version,
         kind: String::new(),
         plural: object.resource.clone(),
     };
     let api: Api<DynamicObject> = match object.namespace.as_str() {
-        "" => Api::all_with(managed.client.clone(), &resource),
-        space => Api::namespaced_with(managed.client.clone(), space, &resource),
+        "" => Api::all_with(cluster.client.clone(), &resource),
+        space => Api::namespaced_with(cluster.client.clone(), space, &resource),
     };
     match api.get_metadata_opt(&object.name).await {
-        Ok(found) => Ok(found.is_some_and(|found| object.uid.is_none() || found.metadata.uid == object.uid)),
+        Ok(found) => Ok(found.map(|found| found.metadata)),
         Err(error) => {
-            let failure = managed.explain(format_args!("read {}/{}", object.resource, object.name), error);
-            if failure.reason == Reason::KindNotServed { Ok(false) } else { Err(failure) }
+            let failure = cluster.explain(format_args!("read {}/{}", object.resource, object.name), error);
+            if failure.reason == Reason::KindNotServed { Ok(None) } else { Err(failure) }
         }
     }
 }
@@ -655,7 +784,7 @@ async fn operator(
         delete(managed, &manifest, dry_run, each).await?;
     }
     let mut departure = Departure::default();
-    definitions(managed, seen, leaving, &mut departure, each).await?;
+    definitions(managed, false, seen, leaving, &mut departure, each).await?;
     if !seen.beside_hub {
         departure.namespace_kept = operators_namespace(managed, Operator::Klusterlet, leaving, narrator, each).await?;
     }
@@ -665,6 +794,7 @@ async fn operator(
 /// Deletes the definitions of a managed cluster of which there are no objects, unless another agent needs them.
 async fn definitions(
     cluster: &Cluster,
+    is_guest: bool,
     seen: &Seen,
     leaving: Leaving,
     departure: &mut Departure,
@@ -674,7 +804,8 @@ async fn definitions(
     let own = seen.known.as_ref().filter(|_| dry_run != DryRun::No).map(Known::name);
     let others = other_agents(cluster, own).await?;
     for (manifest, plural, group) in rules::definitions() {
-        if apply::read(cluster, &manifest).await?.is_none() {
+        // The operator of a hosted Klusterlet has not made that one on the managed cluster.
+        if (is_guest && plural == "klusterlets") || apply::read(cluster, &manifest).await?.is_none() {
             continue;
         }
         let held = objects_of(cluster, plural, group, &manifest).await?.len();

@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use kube::{Api, Resource as _};
 use ocm_api::names::{bootstrap, namespaces, operators};
 use ocm_api::operator::ClusterManagerMode;
-use ocm_api::{ClusterManager, ManagedCluster, Manifest, Registration, RegistrationApproval, crds};
+use ocm_api::{ClusterManager, ManagedCluster, Manifest, RegistrationApproval, crds};
 use ocm_core::leave::installation::{self as rules, Attached, PEOPLES};
 use ocm_core::leave::klusterlet::namespace;
 use ocm_core::leave::row;
@@ -182,8 +182,12 @@ async fn attached(hub: &Cluster) -> Result<Attached, Failure> {
             attached.peoples.push((kind.plural, many));
         }
     }
-    let registrations: Api<Registration> = Api::all(hub.client.clone());
-    if registrations.list_metadata(&ListParams::default().limit(1)).await.is_ok() && engine_is_there(hub).await? {
+    let (plural, group) = (RegistrationApproval::plural(&()), RegistrationApproval::group(&()));
+    let approvals = objects_of(hub, &plural, &group, &crds::registration_approval_manifest()).await?.len();
+    if approvals > 0 {
+        attached.peoples.push(("registrationapprovals", approvals));
+    }
+    if engine_is_there(hub).await? {
         attached.ours.push("policy-engine");
     }
     for object in baseline::removal().objects() {
@@ -233,6 +237,10 @@ pub async fn uninstall_hub(
     for manifest in rules::registering(&found.sets) {
         delete(hub, &manifest, dry_run, each).await?;
     }
+    if dry_run == DryRun::No {
+        // From now on nothing can be attached any more; what was since it was looked at is in the way.
+        rules::may_go(&attached(hub).await?, leaving.purge, &hub.label())?;
+    }
     if let Some((name, uid)) = &found.manager {
         let manifest = rules::cluster_manager(name);
         narrator.tell(Event::now(format!("{} ClusterManager {name:?}", leaving.verb())));
@@ -266,13 +274,7 @@ pub async fn uninstall_hub(
     delete(hub, &rules::definition(), dry_run, each).await?;
     // Ours, which `uninstall baseline` leaves for those who install it again.
     let approvals = crds::registration_approval_manifest();
-    let kind = RegistrationApproval::plural(&());
-    let many = objects_of(hub, &kind, &RegistrationApproval::group(&()), &approvals).await?.len();
-    if many == 0 || leaving.purge {
-        delete(hub, &approvals, dry_run, each).await?;
-    } else {
-        each(&row(approvals, Outcome::Kept(format!("there are {many} {kind}"))));
-    }
+    delete(hub, &approvals, dry_run, each).await?;
     let namespace_kept = match found.beside_agent {
         true => None,
         false => operators_namespace(hub, Operator::ClusterManager, leaving, narrator, each).await?,
