@@ -12,12 +12,15 @@ use cli_tests::terminal::Terminal;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, run, until, until_within};
+use e2e_tests::{Said, kubectl_ocm, run, until_within};
 use serde_json::{Value, json};
 
 /// What people, controllers and the API server make and forget all the time.
 const PASSING: &[&str] =
     &["Event", "EndpointSlice", "Endpoints", "PodMetrics", "ControllerRevision", "Lease kube-node-lease"];
+
+/// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
+const SLOW: Duration = Duration::from_secs(90);
 
 /// Every object of every kind, by kind, namespace and name.
 fn sweep(cluster: &Cluster) -> BTreeSet<String> {
@@ -101,7 +104,7 @@ fn agents_end(cluster: &Cluster) {
         cluster
             .kubectl(&["scale", "deployment", name, "--replicas=0", "--namespace", namespace])
             .expect("it is scaled");
-        until("the pods end", || {
+        until_within(SLOW, "the pods end", String::new, || {
             let left = cluster.kubectl(&["get", "pods", "--namespace", namespace, "--output=name"]);
             left.is_ok_and(|left| !left.contains(&format!("pod/{name}-")))
         });
@@ -128,7 +131,9 @@ fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
     joined(&cluster, "leaving");
     work(hub, "leaving", "late", "90");
     work(hub, "leaving", "early", "1");
-    until("works are applied", || has(&cluster, "configmap", "late") && has(&cluster, "configmap", "early"));
+    until_within(SLOW, "works are applied", String::new, || {
+        has(&cluster, "configmap", "late") && has(&cluster, "configmap", "early")
+    });
 
     // Nothing of it is begun without the hub, with another one, for another cluster, or as a trial.
     let kubeconfig = cluster.kubeconfig();
@@ -238,7 +243,7 @@ fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
     // The hub's side first, while the agent is there.
     joined(&cluster, "sides");
     work(hub, "sides", "w", "0");
-    until("the work is applied", || has(&cluster, "configmap", "w"));
+    until_within(SLOW, "the work is applied", String::new, || has(&cluster, "configmap", "w"));
     let works =
         |flags: &[&str]| run(kubectl_ocm("get", hub.kubeconfig()).args(["works", "--clusters=sides"]).args(flags));
     until_within(
@@ -323,7 +328,7 @@ fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() 
     let before = (sweep(&cluster), sweep(hub));
     joined(&cluster, "alone");
     work(hub, "alone", "gone", "0");
-    until("the work is applied", || has(&cluster, "configmap", "gone"));
+    until_within(SLOW, "the work is applied", String::new, || has(&cluster, "configmap", "gone"));
     let said = unjoin(&cluster, &["alone", "--yes", "--works=delete"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("kubectl ocm detach alone"), "{said:?}");
@@ -347,7 +352,7 @@ fn what_nobody_is_there_to_clean_up_goes_by_force_alone() {
     let before = (sweep(&cluster), sweep(hub));
     joined(&cluster, "silent");
     work(hub, "silent", "left", "0");
-    until("the work is applied", || has(&cluster, "configmap", "left"));
+    until_within(SLOW, "the work is applied", String::new, || has(&cluster, "configmap", "left"));
     agents_end(&cluster);
     short_lease("silent");
     let words = ["has not been heard of", "1 work", "manifest-work-cleanup", "--force", "nothing was deleted"];
@@ -492,7 +497,7 @@ fn a_hosted_cluster_leaves_and_the_one_that_hosts_it_stays() {
     let own = sweep(&host);
     hosted(&host, &guest, "visiting", "guest", "SingletonHosted");
     work(hub, "guest", "w", "0");
-    until_within(Duration::from_secs(90), "the work is applied", String::new, || has(&guest, "configmap", "w"));
+    until_within(SLOW, "the work is applied", String::new, || has(&guest, "configmap", "w"));
     // Neither of the two is meant.
     nothing_happens(&host, 2, &["several Klusterlets", "\"guest\"", "\"host\""], || unjoin(&host, &["--yes", &access]));
     nothing_happens(&host, 3, &["works of the hub have put objects"], || unjoin(&host, &["guest", "--yes"]));
