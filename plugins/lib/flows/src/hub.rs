@@ -232,9 +232,33 @@ pub fn entries(text: &str) -> Option<(ClusterEntry, Option<AuthInfo>)> {
     Some((cluster, user))
 }
 
+/// Of a cluster's entry in a kubeconfig that somebody else wrote, nothing but the way to the cluster: no file of this machine is
+/// read for it.
+pub fn way(entry: ClusterEntry) -> ClusterEntry {
+    ClusterEntry {
+        server: entry.server,
+        certificate_authority_data: entry.certificate_authority_data,
+        proxy_url: entry.proxy_url.filter(|proxy| !proxy.is_empty()),
+        tls_server_name: entry.tls_server_name,
+        insecure_skip_tls_verify: entry.insecure_skip_tls_verify,
+        ..ClusterEntry::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_way_to_a_cluster_names_no_file_and_no_empty_proxy() {
+        let text = "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster: {server: 'https://c:6443', \
+                    certificate-authority: /etc/passwd, proxy-url: '', tls-server-name: n}\n";
+        let (entry, _) = entries(text).unwrap();
+        assert_eq!(entry.certificate_authority.as_deref(), Some("/etc/passwd"));
+        let way = way(entry);
+        assert_eq!((way.certificate_authority, way.proxy_url), (None, None));
+        assert_eq!((way.server.as_deref(), way.tls_server_name.as_deref()), (Some("https://c:6443"), Some("n")));
+    }
 
     #[test]
     fn what_we_write_reads_back() {

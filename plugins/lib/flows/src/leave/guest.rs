@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::config::{AuthInfo, Cluster as ClusterEntry};
+use kube::config::AuthInfo;
 use ocm_api::names::secrets;
 use ocm_core::leave::klusterlet::Known;
 use ocm_core::{Failure, Narrator, Reason};
 use ocm_kube::{Cluster, Connection, connect_to};
 
-use crate::hub::entries;
+use crate::hub::{entries, way};
 
 /// How long a request to it may take.
 const REQUEST: Duration = Duration::from_secs(15);
@@ -34,14 +34,6 @@ pub(super) async fn connect(host: &Cluster, known: &Known, narrator: Arc<dyn Nar
     let user = user.unwrap_or_default();
     // Whoever may write that Secret must not have anything run or read on this machine: only what the kubeconfig itself holds
     // counts, no programs and no files.
-    let entry = ClusterEntry {
-        server: entry.server,
-        certificate_authority_data: entry.certificate_authority_data,
-        proxy_url: entry.proxy_url.filter(|proxy| !proxy.is_empty()),
-        tls_server_name: entry.tls_server_name,
-        insecure_skip_tls_verify: entry.insecure_skip_tls_verify,
-        ..ClusterEntry::default()
-    };
     let user = AuthInfo {
         token: user.token,
         client_certificate_data: user.client_certificate_data,
@@ -49,5 +41,5 @@ pub(super) async fn connect(host: &Cluster, known: &Known, narrator: Arc<dyn Nar
         ..AuthInfo::default()
     };
     let connection = Connection { request_timeout: Some(REQUEST), ..Connection::default() };
-    connect_to(entry, user, &connection, narrator).await
+    connect_to(way(entry), user, &connection, narrator).await
 }

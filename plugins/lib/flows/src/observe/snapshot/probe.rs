@@ -245,14 +245,7 @@ async fn probe(question: Question, from: Vantage, narrator: Arc<dyn Narrator>) -
     let Question { klusterlet, entry, token } = question;
     let server = redact(entry.server.as_deref().unwrap_or_default());
     // Of the agent's kubeconfig nothing counts but the way to its hub.
-    let entry = ClusterEntry {
-        server: entry.server,
-        certificate_authority_data: entry.certificate_authority_data,
-        proxy_url: entry.proxy_url.filter(|proxy| !proxy.is_empty()),
-        tls_server_name: entry.tls_server_name,
-        insecure_skip_tls_verify: entry.insecure_skip_tls_verify,
-        ..ClusterEntry::default()
-    };
+    let entry = hub::way(entry);
     let has_proxy = entry.proxy_url.is_some();
     let user = AuthInfo { token: Some(token), ..AuthInfo::default() };
     let connection =
