@@ -8,17 +8,24 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use control_plane::Cluster;
 use csr_fixtures::Fixture;
-use e2e_tests::accept_support::{Ask, Hub, Run, connect, know_registrations, note, token_kubeconfig};
+use e2e_tests::accept_support::{Ask, Hub, Run, connect, know_registrations, note, token_kubeconfig, upstream};
 use e2e_tests::roles::{user_with, users_without_one_right};
+use e2e_tests::webhook_support::apply;
 use e2e_tests::{Said, kubectl_ocm, run};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::PostParams;
 use kube::{Api, Client};
+use serde_json::json;
 
 /// The role of agents that register, and its name on hubs of earlier tools.
 const ROLE: &str = "open-cluster-management:bootstrap";
 const FORMER_ROLE: &str = "system:open-cluster-management:bootstrap";
+
+/// The definitions of works and add-ons in upstream's API module.
+const WORKS: &str = "work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml";
+const ADD_ONS: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
 
 /// A hub of another tool: its accounts in namespaces of its own, and nothing bound yet.
 struct Foreign {
@@ -203,6 +210,23 @@ fn a_bound_account_is_waited_for_and_a_stranger_is_not_let_in_meanwhile() {
     assert_eq!(hub.approved(), [request].into());
 }
 
+/// Gives a cluster a work and an add-on, both named `web`.
+fn deliver_something(hub: &Cluster, cluster: &str) {
+    for file in [WORKS, ADD_ONS] {
+        hub.kubectl(&["apply", "--filename", upstream(file).to_str().expect("text")]).expect("it is applied");
+    }
+    hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are known");
+    hub.kubectl(&["create", "namespace", cluster]).expect("it is created");
+    let metadata = json!({"name": "web", "namespace": cluster});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}});
+    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "metadata": metadata,
+        "spec": {"workload": {"manifests": [map]}}});
+    let add_on = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+        "metadata": metadata, "spec": {}});
+    apply(hub, "work", &work);
+    apply(hub, "add-on", &add_on);
+}
+
 #[test]
 fn each_right_of_the_documented_role_of_get_is_needed() {
     let foreign = Foreign::start("bound-get");
@@ -212,8 +236,14 @@ fn each_right_of_the_documented_role_of_get_is_needed() {
     let request = foreign.join("c1", account);
     know_registrations(&hub.cluster);
     note(&hub.cluster, "c1", &hub.managed("c1").metadata.uid.expect("a UID"), "2999-01-01T00:00:00Z");
-    let names = [("managedclusters", "clusters", "c1"), ("certificatesigningrequests", "csr", request.as_str())];
-    let names = [&names[..], &[("registrations", "registrations", "c1")]].concat();
+    deliver_something(&hub.cluster, "c1");
+    let names = [
+        ("managedclusters", "clusters", "c1"),
+        ("certificatesigningrequests", "csr", request.as_str()),
+        ("registrations", "registrations", "c1"),
+        ("manifestworks", "works", "web"),
+        ("managedclusteraddons", "addons", "web"),
+    ];
 
     // With all of them everything is told, and nothing is missed.
     let viewer = user_with(&hub.cluster, "viewer", &["get.yaml"]);
@@ -231,7 +261,7 @@ fn each_right_of_the_documented_role_of_get_is_needed() {
     let get =
         |user: &str, words: &[&str]| run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(words).args(["--as", user]));
     let users = users_without_one_right(&hub.cluster, "get.yaml");
-    assert_eq!(users.len(), 10, "{users:?}");
+    assert_eq!(users.len(), 14, "{users:?}");
     for (user, missing) in users {
         let (verb, resource) = missing.trim_start_matches("may not ").split_once(' ').expect("a verb and a resource");
         let plural = resource.split('.').next().expect("a resource");
