@@ -112,7 +112,12 @@ impl<'r, 'a> Evidence<'r, 'a> {
     }
 
     fn row(&self, query: &'static str, name: &str) -> Option<&'r Row<'a>> {
-        self.table(query)?.rows.iter().find(|row| row.name == name)
+        self.row_behind(query, "", name)
+    }
+
+    /// The row of the object that is called `name` behind this prefix.
+    fn row_behind(&self, query: &'static str, prefix: &str, name: &str) -> Option<&'r Row<'a>> {
+        self.table(query)?.rows.iter().find(|row| row.name.strip_prefix(prefix) == Some(name))
     }
 
     /// The cluster, of the request or else of the hub.
@@ -176,7 +181,7 @@ impl<'r, 'a> Evidence<'r, 'a> {
             Some([label, created]) if label.as_str() == Some(self.name) => Namespace::Own { created: moment(created) },
             Some(_) => Namespace::Foreign,
         };
-        let role = self.row(ROLES, &format!("open-cluster-management:managedcluster:{}", self.name));
+        let role = self.row_behind(ROLES, "open-cluster-management:managedcluster:", self.name);
         // One that does not tell its age is taken for an old one.
         let role_created = role.map(|role| role.values.first().and_then(moment).unwrap_or(i64::MIN));
         Facts {
