@@ -35,17 +35,13 @@ fn no_kubeconfig() {
 #[test]
 fn a_kubeconfig_that_cannot_be_read() {
     each("error-malformed-kubeconfig", &Cli::with_kubeconfig("clusters: [\n"), &[]);
-    // What is wrong stands beside a secret more often than not: the line or the entry is named, never quoted.
-    for (case, user, place) in [
-        ("list", "token: [s3cret", "line 5"),
-        ("escape", "token: \"s3cret \\q\"", "line 5"),
-        ("flow", "exec: s3cret", "a value of \"u\" in users"),
-    ] {
+    // What is wrong stands beside a secret more often than not: the line is named, never quoted.
+    for (case, user) in [("list", "token: [s3cret"), ("escape", "token: \"s3cret \\q\""), ("flow", "exec: s3cret")] {
         let text = format!("kind: Config\nusers:\n- name: u\n  user:\n    {user}\n");
         for run in
             [Cli::with_kubeconfig(&text).run(["get", "clusters"]), Cli::with_kubeconfig(&text).run(["accept", "c1"])]
         {
-            assert!(run.exit == 2 && run.stderr.contains(place), "{case}: {run}");
+            assert!(run.exit == 2 && run.stderr.contains("line 5"), "{case}: {run}");
             assert!(!format!("{}{}", run.stdout, run.stderr).contains("s3cret"), "{case}: {run}");
         }
     }

@@ -6,10 +6,10 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
-use kube::config::{AuthInfo, Cluster as ClusterEntry};
+use kube::config::{AuthInfo, Cluster as ClusterEntry, Kubeconfig};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy, certificate};
-use ocm_kube::{Cluster, parse_kubeconfig};
+use ocm_kube::Cluster;
 use ocm_net::Endpoint;
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -218,7 +218,7 @@ pub fn parse(text: &str) -> Option<Bootstrap> {
 
 /// The entries of a kubeconfig with one hub in it, as [`parse`] chooses them, with all that they say of the way to it.
 pub fn entries(text: &str) -> Option<(ClusterEntry, Option<AuthInfo>)> {
-    let kubeconfig = parse_kubeconfig(text).ok()?;
+    let kubeconfig = Kubeconfig::from_yaml(text).ok()?;
     let current = kubeconfig.current_context.as_deref().unwrap_or_default();
     let context = kubeconfig.contexts.iter().find(|context| context.name == current);
     let context = context.and_then(|context| context.context.as_ref());

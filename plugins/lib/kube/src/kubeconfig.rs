@@ -4,12 +4,10 @@
 use std::collections::HashMap;
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
-use kube::config::{AuthInfo, Cluster as ClusterEntry, Context, Kubeconfig};
+use kube::config::{AuthInfo, Cluster as ClusterEntry, Context, Kubeconfig, KubeconfigError};
 use kube::config::{NamedAuthInfo, NamedCluster, NamedContext};
 use ocm_core::{Failure, Reason, Remedy, nearest};
 use secrecy::ExposeSecret as _;
-use serde::Deserialize as _;
-use serde_json::Value;
 
 use crate::args::Connection;
 
@@ -100,7 +98,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     };
     if let Some(path) = &connection.kubeconfig {
         let shown = path.display().to_string();
-        let kubeconfig = read(path).map_err(|error| unreadable(&shown, &error))?;
+        let kubeconfig = read(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
         return Ok((kubeconfig, shown));
     }
     let paths: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
@@ -111,7 +109,7 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
         let shown = path.display().to_string();
-        let mut one = read(path).map_err(|error| unreadable(&shown, &error))?;
+        let mut one = read(path).map_err(|error| unreadable(&shown, &without_content(&error)))?;
         // An empty current context is none: a later file may name one.
         one.current_context = one.current_context.filter(|context| !context.is_empty());
         merged = Some(match merged {
@@ -129,89 +127,27 @@ fn load(connection: &Connection) -> Result<(Kubeconfig, String), Failure> {
     }
 }
 
-/// Reads a file. What is empty in it counts as missing, and paths are those from its folder, as for client-go.
-fn read(file: &Path) -> Result<Kubeconfig, String> {
-    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
-    let mut kubeconfig = parse(&text(&bytes).ok_or("it is no text")?)?;
+/// Reads a file. What is empty in it counts as missing, as for client-go.
+fn read(file: &Path) -> Result<Kubeconfig, KubeconfigError> {
+    let mut kubeconfig = Kubeconfig::read_from(file)?;
     let without_empty = |text: &mut Option<String>| *text = text.take().filter(|text| !text.is_empty());
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let from_folder = |path: &mut Option<String>| {
-        without_empty(path);
-        *path = path.take().map(|path| folder.join(path).display().to_string());
-    };
+    // The library has made paths absolute: an empty one has become that of the folder.
+    let without_folder = |path: &mut Option<String>| *path = path.take().filter(|path| !path.ends_with(MAIN_SEPARATOR));
     for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
         without_empty(&mut cluster.certificate_authority_data);
-        from_folder(&mut cluster.certificate_authority);
+        without_folder(&mut cluster.certificate_authority);
     }
     for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
         without_empty(&mut user.username);
         without_empty(&mut user.client_certificate_data);
         for path in [&mut user.client_certificate, &mut user.client_key, &mut user.token_file] {
-            from_folder(path);
+            without_folder(path);
         }
         for secret in [&mut user.token, &mut user.client_key_data] {
             *secret = secret.take().filter(|secret| !secret.expose_secret().is_empty());
         }
-        // A bare name is looked for on $PATH.
-        if let Some(program) = user.exec.as_mut().map(|exec| &mut exec.command)
-            && program.as_ref().is_some_and(|program| program.contains(MAIN_SEPARATOR))
-        {
-            from_folder(program);
-        }
     }
     Ok(kubeconfig)
-}
-
-/// Reads the text of a kubeconfig. The error says what is wrong, and where; it never quotes the text, which may hold secrets.
-///
-/// It becomes JSON before it becomes what we know of it, as with client-go: a decoder of YAML for every type would be a
-/// twentieth of each binary.
-///
-/// # Errors
-/// When it is no YAML, no kubeconfig, or its documents contradict each other.
-pub fn parse(text: &str) -> Result<Kubeconfig, String> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| error.without_snippet().to_string())?;
-    let documents = documents.into_iter().filter(|document| !document.is_null());
-    documents
-        .map(decode)
-        .try_fold(Kubeconfig::default(), |before, next| before.merge(next?).map_err(|error| error.to_string()))
-}
-
-/// What is known of a document. The error names the entry in which a value is wrong, and what it should have been: its text
-/// begins with the value itself.
-fn decode(document: Value) -> Result<Kubeconfig, String> {
-    Kubeconfig::deserialize(document.clone()).map_err(|error| {
-        let text = error.to_string();
-        let expected = text.rsplit_once("expected ").map_or("something else", |(_, expected)| expected);
-        let place = wrong_entry(&document, "clusters", |entry| NamedCluster::deserialize(entry).is_ok())
-            .or_else(|| wrong_entry(&document, "users", |entry| NamedAuthInfo::deserialize(entry).is_ok()))
-            .or_else(|| wrong_entry(&document, "contexts", |entry| NamedContext::deserialize(entry).is_ok()));
-        format!("{} not what it should be: {expected}", place.as_deref().unwrap_or("a value in it is"))
-    })
-}
-
-/// The first entry of a list that cannot be read, by its name where it has one.
-fn wrong_entry(document: &Value, list: &str, fits: impl Fn(Value) -> bool) -> Option<String> {
-    let entries = document[list].as_array()?;
-    let at = entries.iter().position(|entry| !fits(entry.clone()))?;
-    Some(match entries[at]["name"].as_str() {
-        Some(name) => format!("a value of {name:?} in {list} is"),
-        None => format!("entry {} of {list} is", at + 1),
-    })
-}
-
-/// The text of a file, in the encodings in which shells and editors write kubeconfigs; none where it is no text.
-fn text(bytes: &[u8]) -> Option<String> {
-    let wide = |bytes: &[u8], order: fn([u8; 2]) -> u16| {
-        let units = bytes.as_chunks::<2>().0.iter().map(|unit| order(*unit));
-        char::decode_utf16(units).collect::<Result<String, _>>().ok()
-    };
-    match bytes {
-        [0xFF, 0xFE, rest @ ..] => wide(rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [0xEF, 0xBB, 0xBF, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
-    }
 }
 
 /// The kubeconfig that a pod's environment and its service account amount to; none outside of a cluster.
@@ -321,6 +257,23 @@ fn overlay(connection: &Connection, cluster: &mut ClusterEntry, user: &mut AuthI
     }
 }
 
+/// What is wrong with a kubeconfig, and where. The parser would quote the lines around it too, tokens and keys included.
+fn without_content(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => error.without_snippet().to_string(),
+        other => innermost(other),
+    }
+}
+
+/// The last cause of an error: kube's kubeconfig errors repeat each other on the way out.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,76 +313,6 @@ mod tests {
         assert!(chosen.user.token.is_some() && chosen.user.token_file.is_none());
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(in_cluster(|_| None, &folder).is_none());
-    }
-
-    fn written(content: &[u8]) -> (Result<Kubeconfig, String>, PathBuf) {
-        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("ocm-kube-file-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("config"), content).unwrap();
-        let kubeconfig = read(&folder.join("config"));
-        std::fs::remove_dir_all(&folder).unwrap();
-        (kubeconfig, folder)
-    }
-
-    #[test]
-    fn paths_are_those_from_the_folder_of_the_file_and_what_is_empty_is_missing() {
-        let text = "clusters:\n- name: a\n  cluster: {server: s, certificate-authority: pki/ca.crt}\n- name: b\n  cluster: \
-                    {certificate-authority: '', certificate-authority-data: ''}\nusers:\n- name: u\n  user: {client-key: \
-                    /abs.key, client-certificate: '', token: '', exec: {command: bin/login}}\n- name: v\n  user: {exec: \
-                    {command: login}}\n";
-        let (kubeconfig, folder) = written(text.as_bytes());
-        let kubeconfig = kubeconfig.unwrap();
-        let cluster = |at: usize| kubeconfig.clusters[at].cluster.clone().unwrap();
-        let user = |at: usize| kubeconfig.auth_infos[at].auth_info.clone().unwrap();
-        let within = |path: &str| Some(folder.join(path).display().to_string());
-        assert_eq!(cluster(0).certificate_authority, within("pki/ca.crt"));
-        assert_eq!((cluster(1).certificate_authority, cluster(1).certificate_authority_data), (None, None));
-        assert_eq!(user(0).client_key.as_deref(), Some("/abs.key"));
-        assert!(user(0).client_certificate.is_none() && user(0).token.is_none());
-        assert_eq!(user(0).exec.unwrap().command, within("bin/login"));
-        assert_eq!(user(1).exec.unwrap().command.as_deref(), Some("login"));
-    }
-
-    #[test]
-    fn files_of_other_systems_are_read_in_their_encoding() {
-        let text = "current-context: ü\n";
-        let wide = |order: fn(u16) -> [u8; 2], mark: [u8; 2]| {
-            mark.into_iter().chain(text.encode_utf16().flat_map(order)).collect::<Vec<u8>>()
-        };
-        let marked = [&[0xEF, 0xBB, 0xBF], text.as_bytes()].concat();
-        let all = [
-            text.as_bytes().to_vec(),
-            marked,
-            wide(u16::to_le_bytes, [0xFF, 0xFE]),
-            wide(u16::to_be_bytes, [0xFE, 0xFF]),
-        ];
-        for bytes in all {
-            assert_eq!(written(&bytes).0.unwrap().current_context.as_deref(), Some("ü"), "{bytes:?}");
-        }
-        assert_eq!(written(&[0xC3, 0x28]).0.unwrap_err(), "it is no text");
-    }
-
-    #[test]
-    fn documents_are_merged_and_no_error_quotes_them() {
-        let merged =
-            parse("current-context: a\n---\n---\ncurrent-context: b\nclusters: null\nusers: [{name: u}]\n").unwrap();
-        assert_eq!((merged.current_context.as_deref(), merged.auth_infos.len()), (Some("a"), 1));
-        assert!(parse("").unwrap().clusters.is_empty());
-        for bad in [
-            "users: s3cret\n",
-            "users: [{name: u, user: s3cret}]\n",
-            "s3cret\n",
-            "users: [s3cret\n",
-            "kind: [s3cret]\n",
-        ] {
-            let error = parse(bad).unwrap_err();
-            assert!(!error.contains("s3cret") && !error.is_empty(), "{bad:?}: {error}");
-        }
-        let error = parse("users: [{name: u, user: {}}, {name: v, user: {exec: s3cret}}]\n").unwrap_err();
-        assert!(error.starts_with("a value of \"v\" in users is not what it should be: "), "{error}");
-        assert!(parse("contexts: [1]\n").unwrap_err().starts_with("entry 1 of contexts is not"));
     }
 
     #[test]

@@ -26,4 +26,3 @@ pub mod wait;
 pub use args::{ClientArgs, Connection, HubArgs};
 pub use connect::{Cluster, connect, connect_to};
 pub use explain::explain;
-pub use kubeconfig::parse as parse_kubeconfig;
