@@ -316,6 +316,16 @@ mod tests {
     }
 
     #[test]
+    fn names_are_text_whatever_they_look_like() {
+        let text = "current-context: n\ncontexts:\n- name: n\n  context: {cluster: 1234, user: yes}\nclusters:\n- name: 1234\n  \
+                    cluster: {server: 'https://c:6443', tls-server-name: n}\nusers:\n- name: yes\n  user: {username: 0x10}\n";
+        let kubeconfig = Kubeconfig::from_yaml(text).unwrap();
+        let chosen = choose_from(kubeconfig, "the file", &Connection::default()).unwrap();
+        assert_eq!((chosen.context.as_deref(), chosen.cluster.tls_server_name.as_deref()), (Some("n"), Some("n")));
+        assert_eq!(chosen.user.username.as_deref(), Some("0x10"));
+    }
+
+    #[test]
     fn another_server_has_no_name_of_the_former() {
         let named = || ClusterEntry { tls_server_name: Some("hub.internal".into()), ..ClusterEntry::default() };
         let server = Connection { server: Some("https://other:6443".into()), ..Connection::default() };
