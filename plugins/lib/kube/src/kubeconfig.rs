@@ -319,8 +319,11 @@ mod tests {
     fn names_are_text_whatever_they_look_like() {
         let text = "current-context: n\ncontexts:\n- name: n\n  context: {cluster: 1234, user: yes}\nclusters:\n- name: 1234\n  \
                     cluster: {server: 'https://c:6443', tls-server-name: n}\nusers:\n- name: yes\n  user: {username: 0x10}\n";
-        let kubeconfig = Kubeconfig::from_yaml(text).unwrap();
-        let chosen = choose_from(kubeconfig, "the file", &Connection::default()).unwrap();
+        let file = std::env::temp_dir().join(format!("ocm-kube-names-{}", std::process::id()));
+        std::fs::write(&file, text).unwrap();
+        let kubeconfig = read(&file);
+        std::fs::remove_file(&file).unwrap();
+        let chosen = choose_from(kubeconfig.unwrap(), "the file", &Connection::default()).unwrap();
         assert_eq!((chosen.context.as_deref(), chosen.cluster.tls_server_name.as_deref()), (Some("n"), Some("n")));
         assert_eq!(chosen.user.username.as_deref(), Some("0x10"));
     }
