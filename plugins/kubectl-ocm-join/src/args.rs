@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 use ocm_cli::{OutputArgs, PlanArgs};
-use ocm_kube::{ClientArgs, HubArgs};
+use ocm_kube::{ClientArgs, HubArgs, ManagedArgs};
 
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
@@ -38,6 +38,9 @@ Examples:
 
   # One agent instead of two, from a registry of your own
   kubectl ocm join c1 --singleton --registry registry.example/ocm --image-pull-credential-file auth.json --hub-context hub
+
+  # With the agent on another cluster: of the one that joins the hosting one gets an account, replaced by each join
+  kubectl ocm join c1 --mode hosted --context hosting --managed-kubeconfig c1.kubeconfig --hub-context hub --accept --wait
 
   # What it would do, and what would change in each object
   kubectl ocm join c1 --hub-context hub --dry-run=server
@@ -106,11 +109,12 @@ pub(crate) struct JoinArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
 
-    /// In how many Deployments the agent runs: default has two, singleton one
+    /// In how many Deployments the agent runs: default has two, singleton one. In the hosted modes on another cluster, that of
+    /// --context, which needs --managed-context or --managed-kubeconfig
     #[arg(short, long, value_enum, value_name = "MODE", ignore_case = true, help_heading = "The agent")]
     pub(crate) mode: Option<ModeArg>,
-    /// The same as --mode singleton
-    #[arg(long, help_heading = "The agent", conflicts_with = "mode")]
+    /// One Deployment: --mode singleton, and with --mode hosted the same as --mode singleton-hosted
+    #[arg(long, help_heading = "The agent")]
     pub(crate) singleton: bool,
     /// Release of Open Cluster Management (default: v1.3.1)
     #[arg(long, value_name = "VERSION", help_heading = "The agent")]
@@ -140,6 +144,8 @@ pub(crate) struct JoinArgs {
     #[command(flatten)]
     pub(crate) hub: HubArgs,
     #[command(flatten)]
+    pub(crate) managed: ManagedArgs,
+    #[command(flatten)]
     pub(crate) client: ClientArgs,
 }
 
@@ -155,11 +161,16 @@ pub(crate) enum WaitArg {
     Usual,
 }
 
-/// Modes of the agent on the managed cluster itself.
+/// Modes of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
-    /// A registration and a work Deployment
+    /// A registration and a work Deployment on the cluster itself
     Default,
-    /// One Deployment
+    /// One Deployment on the cluster itself
     Singleton,
+    /// The two Deployments on another cluster
+    Hosted,
+    /// One Deployment on another cluster
+    #[value(alias = "singletonhosted")]
+    SingletonHosted,
 }

@@ -14,7 +14,7 @@ use ocm_core::join::{CertificateLife, Settings};
 use ocm_core::{Event, Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::hub::AddressOptions;
 use ocm_flows::join::{self, HubAccess, Request, Trust};
-use ocm_kube::{Connection, HubArgs, connect};
+use ocm_kube::{Connection, HubArgs, ManagedArgs, connect};
 use secrecy::SecretString;
 
 use crate::args::{JoinArgs, ModeArg, WaitArg};
@@ -49,15 +49,12 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         create_namespace,
         output,
         hub,
+        managed: managed_args,
         client,
     } = args;
     let settings = Settings {
         name: name.or(cluster_name).unwrap_or_default(),
-        mode: match mode {
-            Some(ModeArg::Default) => Some(KlusterletMode::Default),
-            Some(ModeArg::Singleton) => Some(KlusterletMode::Singleton),
-            None => singleton.then_some(KlusterletMode::Singleton),
-        },
+        mode: mode_of(mode, singleton)?,
         bundle: bundle_version.as_deref().map(options::release).transpose()?,
         registry,
         pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
@@ -73,6 +70,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
     let trust = trust(&hub_ca_pin, &hub_ca_data, ca_file, hub_insecure_skip_tls_verify)?;
     let connection = client.connection()?;
+    let guest = guest(settings.is_hosted(), &managed_args, &connection)?;
     let token = token(hub_token, hub_token_file)?;
     let typed = Typed { token, server: hub_apiserver, trust, internal };
     let access = typed.access(&hub, &connection, &ui).await?;
@@ -90,8 +88,18 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         WaitArg::Registered | WaitArg::Usual => Goal::Registered,
     });
     let managed = connect(&connection, ui.clone()).await?;
-    if join::is_itself(&managed, &access).await {
-        let sentence = format!("{} is the hub itself", managed.label());
+    let guest = match guest {
+        Some(guest) => Some(Box::new(connect(&guest, ui.clone()).await?)),
+        None => None,
+    };
+    let joining = guest.as_deref().unwrap_or(&managed);
+    if guest.is_some() && join::are_one(&managed, joining).await {
+        return Err(Failure::usage(format!("{} would host itself", managed.label()))
+            .hint("say which cluster hosts the agent: --context NAME; and which one joins: --managed-context NAME")
+            .hint("to have the agent on the cluster itself: --mode default, or --mode singleton"));
+    }
+    if join::is_itself(joining, &access).await {
+        let sentence = format!("{} is the hub itself", joining.label());
         if itself || !view.mode().changes() {
             ui.tell(Event::note(sentence));
         } else if !ui.can_ask() {
@@ -111,6 +119,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         timeout,
         internal,
         adopt_namespace,
+        guest,
     };
     let name = &request.settings.name;
     let joined = join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await;
@@ -120,6 +129,32 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             Err(Troubleshoot::new(flags).explain(failure, std::slice::from_ref(name), ui.as_ref()).await)
         }
         done => done,
+    }
+}
+
+/// The mode that was typed, if one was.
+fn mode_of(mode: Option<ModeArg>, singleton: bool) -> Result<Option<KlusterletMode>, Failure> {
+    Ok(Some(match (mode, singleton) {
+        (None, false) => return Ok(None),
+        (None | Some(ModeArg::Singleton), true) | (Some(ModeArg::Singleton), false) => KlusterletMode::Singleton,
+        (Some(ModeArg::Default), true) => {
+            return Err(Failure::usage("--mode default has two Deployments, and --singleton asks for one"));
+        }
+        (Some(ModeArg::Default), false) => KlusterletMode::Default,
+        (Some(ModeArg::Hosted), false) => KlusterletMode::Hosted,
+        (Some(ModeArg::Hosted), true) | (Some(ModeArg::SingletonHosted), _) => KlusterletMode::SingletonHosted,
+    }))
+}
+
+/// The connection to the cluster that joins, where the agent runs on another one.
+fn guest(is_hosted: bool, managed: &ManagedArgs, plain: &Connection) -> Result<Option<Connection>, Failure> {
+    match (is_hosted, managed.is_given()) {
+        (false, false) => Ok(None),
+        (true, true) => Ok(Some(managed.connection(plain))),
+        (true, false) => Err(Failure::usage("in the hosted modes the agent runs on another cluster than the one that joins")
+            .hint("say which one joins: --managed-context NAME or --managed-kubeconfig FILE; --context is that of the agent")),
+        (false, true) => Err(Failure::usage("--managed-context and --managed-kubeconfig go with --mode hosted")
+            .hint("with the agent on the cluster itself, that cluster is named by --context and --kubeconfig")),
     }
 }
 

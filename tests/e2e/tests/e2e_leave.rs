@@ -3,6 +3,7 @@
 //! `cargo test -p e2e-tests --test e2e_leave`; it needs root.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -451,51 +452,80 @@ fn a_hub_becomes_a_plain_cluster_again() {
     assert_eq!(said.stdout, "");
 }
 
-/// Joins `guest` as a hosted cluster: its agents run on `host`.
-fn hosted(host: &Cluster, guest: &Cluster, klusterlet: &str, name: &str, mode: &str) {
-    let token = JoinCommand::create(hub(), &[]);
-    let bootstrap = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: b\nclusters:\n- name: hub\n  cluster:\n    server: {}\n    \
-         certificate-authority-data: {}\nusers:\n- name: b\n  user:\n    token: {}\ncontexts:\n- name: b\n  context:\n    \
-         cluster: hub\n    user: b\n",
-        hub().server(),
-        base64::Engine::encode(&base64::engine::general_purpose::STANDARD, hub().ca_pem()),
-        token.token
-    );
-    let secret = |secret: &str, text: &str| {
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": klusterlet},
-            "stringData": {"kubeconfig": text}})
-    };
-    let access = std::fs::read_to_string(guest.kubeconfig()).expect("a kubeconfig");
-    let image = |name: &str| format!("quay.io/open-cluster-management/{name}:v{}", e2e_tests::bundle());
-    let objects = json!([
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": klusterlet}},
-        secret("bootstrap-hub-kubeconfig", &bootstrap),
-        secret("external-managed-kubeconfig", &access),
-        {"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet", "metadata": {"name": klusterlet},
-         "spec": {"deployOption": {"mode": mode}, "clusterName": name, "namespace": format!("open-cluster-management-{klusterlet}"),
-            "registrationImagePullSpec": image("registration"), "workImagePullSpec": image("work"),
-            "imagePullSpec": image("registration-operator")}},
-    ]);
-    apply(host, klusterlet, &json!({"apiVersion": "v1", "kind": "List", "items": objects}));
-    let said = run(kubectl_ocm("accept", hub().kubeconfig()).args([name, "--wait", "--timeout=2m", "--yes"]));
-    assert_eq!(said.code, Some(0), "{said:?}");
+/// Joins `guest` with its agent on `host`, as users with the documented rights.
+fn hosted(host: &Path, guest: &Path, words: &[&str]) -> Said {
+    let managed = format!("--managed-kubeconfig={}", guest.display());
+    let bundle = e2e_tests::bundle();
+    let mut command = kubectl_ocm("join", host);
+    command.args(["guest", "--mode=hosted", "--singleton", &managed, &hub_access(hub()), "--bundle-version", bundle]);
+    run(command.args(words))
+}
+
+/// The token with which the operator on `host` manages the hosted cluster.
+fn operators_token(host: &Cluster) -> String {
+    let secret = ["get", "secret", "external-managed-kubeconfig", "--namespace=klusterlet-hosted-guest"];
+    let text = host.kubectl(&[&secret[..], &["--output=jsonpath={.data.kubeconfig}"]].concat()).expect("it is there");
+    let text = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, text.trim()).expect("base64");
+    let text = String::from_utf8(text).expect("text");
+    let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
+    token.expect("it has a token").trim_matches('"').to_owned()
+}
+
+fn lets_in(cluster: &Cluster, token: &str) -> bool {
+    let config = cluster.dir().expect("a folder").join("of-token.kubeconfig");
+    std::fs::write(&config, e2e_tests::accept_support::token_kubeconfig(cluster, token)).expect("written");
+    let mut kubectl = cluster.kubectl_command();
+    let flag = format!("--kubeconfig={}", config.display());
+    run(kubectl.args([flag.as_str(), "get", "namespaces"])).code == Some(0)
 }
 
 #[test]
-fn a_hosted_cluster_leaves_and_the_one_that_hosts_it_stays() {
+fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let _alone = alone();
     let hub = hub();
     let [host, guest] = ["host", "guest"].map(|name| Cluster::start(&Spec::node(name)).expect("a cluster"));
     let access = hub_access(hub);
+    let hosting = user_with(&host, "hosting", &["join.yaml"]);
+    let managing = user_with(&guest, "managing", &["join-hosted.yaml"]);
     let before = (sweep(&host), sweep(&guest), sweep(hub));
+    // The operator is not there yet.
+    let said = hosted(&hosting, &managing, &["--dry-run=server"]);
+    assert!(said.code == Some(0) && said.stdout.contains("deployment.apps/klusterlet created"), "{said:?}");
+    assert_eq!((sweep(&host), sweep(&guest), sweep(hub)), before, "a dry run changes nothing");
+    let said = hosted(&hosting, &managing, &["--accept", "--wait", "--timeout=3m"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("managedcluster.cluster.open-cluster-management.io/guest available"), "{said:?}");
+    // Again: nothing but a new token, and the former one lets nobody in any more.
+    let former = operators_token(&host);
+    assert!(lets_in(&guest, &former));
+    let said = hosted(&hosting, &managing, &["--wait=available", "--timeout=2m"]);
+    assert!(said.code == Some(0) && said.stderr.contains("has joined"), "{said:?}");
+    let token = operators_token(&host);
+    assert!(token != former && lets_in(&guest, &token), "{said:?}");
+    until_within(SLOW, "the former token ends", String::new, || !lets_in(&guest, &former));
+    for secret in [&former, &token] {
+        assert!(!format!("{said:?}").contains(secret.as_str()));
+    }
+    // A cluster is managed once: neither from elsewhere, too, nor by agents of its own under another name.
+    nothing_happens(&guest, 3, &["have rights on", "klusterlet-hosted-guest"], || {
+        let managed = format!("--managed-kubeconfig={}", managing.display());
+        run(kubectl_ocm("join", &hosting).args(["other", "--mode=hosted", &managed, &access, "--bundle-version=1.2.0"]))
+    });
+    // Beside it the hosting cluster joins for itself: both have the same operator.
     joined(&host, "host");
+    let said = run(kubectl_ocm("join", host.kubeconfig()).args([
+        "third",
+        "--mode=hosted",
+        "--dry-run=server",
+        &format!("--managed-kubeconfig={}", hub.kubeconfig().display()),
+        &access,
+    ]));
+    assert!(said.code == Some(0) && !said.stdout.contains("deployment.apps/klusterlet"), "{said:?}");
+    assert!(said.stdout.contains("klusterlet-hosted-third created"), "{said:?}");
     until_within(Duration::from_secs(60), "the work agent runs", String::new, || {
         let lease = ["get", "lease", "work-agent-lock", "--namespace=open-cluster-management-agent"];
         host.kubectl(&lease).is_ok()
     });
-    let own = sweep(&host);
-    hosted(&host, &guest, "visiting", "guest", "SingletonHosted");
     work(hub, "guest", "w", "0");
     until_within(SLOW, "the work is applied", String::new, || has(&guest, "configmap", "w"));
     // Neither of the two is meant.
@@ -506,7 +536,6 @@ fn a_hosted_cluster_leaves_and_the_one_that_hosts_it_stays() {
     assert!(said.stderr.contains("the operator stays: there is another Klusterlet"), "{said:?}");
     assert!(!has(&guest, "configmap", "w"));
     nothing_stays(&guest, &before.1);
-    nothing_stays(&host, &own);
     let host_on_hub =
         hub.kubectl(&["get", "managedcluster", "host", "--output=jsonpath={.metadata.deletionTimestamp}"]);
     assert_eq!(host_on_hub.expect("it is there").trim(), "");

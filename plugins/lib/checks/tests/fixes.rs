@@ -272,7 +272,7 @@ fn an_operator_gets_its_rights_back_where_it_says_that_it_lacks_one() {
     let fixes = planned(&managed);
     let [fix] = fixes.fixes.as_slice() else { panic!("{fixes:?}") };
     let Change::Apply { side: Side::Managed, plan } = &fix.change else { panic!("{fix:?}") };
-    let joined = ocm_core::join::plan(&Default::default(), None, &Default::default());
+    let joined = ocm_core::join::plan(&Default::default(), Default::default(), &Default::default());
     assert_eq!(plan.objects().count(), 2);
     assert!(plan.objects().all(|object| joined.objects().any(|own| own == object)), "{plan:?}");
     assert_eq!(fix.mends, ["OCM2105:c1"]);

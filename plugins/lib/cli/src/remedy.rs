@@ -15,6 +15,7 @@ const fn prefix(role: Role) -> &'static str {
     match role {
         Role::Target => "",
         Role::Hub => "hub-",
+        Role::Managed => "managed-",
     }
 }
 

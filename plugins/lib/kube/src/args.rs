@@ -88,7 +88,25 @@ pub struct HubArgs {
     pub hub_as_group: Vec<String>,
 }
 
-/// What both flag sets come down to.
+/// kubectl's connection flags for the managed cluster, for commands whose plain flags speak of the one where its agents run.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection to the managed cluster, in the hosted modes")]
+pub struct ManagedArgs {
+    /// Path of the kubeconfig file that holds the managed cluster (default: the one of --kubeconfig)
+    #[arg(long, value_name = "FILE", alias = "managed-cluster-kubeconfig")]
+    pub managed_kubeconfig: Option<PathBuf>,
+    /// Context of the managed cluster
+    #[arg(long, value_name = "NAME")]
+    pub managed_context: Option<String>,
+    /// User name to act as on the managed cluster
+    #[arg(long = "managed-as", value_name = "USER", hide_short_help = true)]
+    pub managed_as: Option<String>,
+    /// Group to act as on the managed cluster (repeatable)
+    #[arg(long = "managed-as-group", value_name = "GROUP", hide_short_help = true)]
+    pub managed_as_group: Vec<String>,
+}
+
+/// What all flag sets come down to.
 #[derive(Clone, Debug, Default)]
 pub struct Connection {
     /// `--kubeconfig`; none: `$KUBECONFIG`, then `~/.kube/config`.
@@ -306,6 +324,27 @@ impl HubArgs {
             as_groups: hub_as_group,
             request_timeout: plain.request_timeout,
             role: Role::Hub,
+            ..Connection::default()
+        }
+    }
+}
+
+impl ManagedArgs {
+    /// Whether any flag names the managed cluster.
+    pub fn is_given(&self) -> bool {
+        self.managed_context.is_some() || self.managed_kubeconfig.is_some()
+    }
+
+    /// The managed cluster's connection. The kubeconfig and the request time-out of the plain flags serve here too.
+    pub fn connection(&self, plain: &Connection) -> Connection {
+        let Self { managed_kubeconfig, managed_context, managed_as, managed_as_group } = self.clone();
+        Connection {
+            kubeconfig: managed_kubeconfig.or_else(|| plain.kubeconfig.clone()),
+            context: managed_context,
+            act_as: managed_as,
+            as_groups: managed_as_group,
+            request_timeout: plain.request_timeout,
+            role: Role::Managed,
             ..Connection::default()
         }
     }

@@ -1,8 +1,8 @@
 //! The Kubernetes edge: how people point us at a cluster, how we talk to it, and how its errors become sentences.
 //!
 //! ```text
-//! ClientArgs / HubArgs ─▶ Connection ─▶ Cluster { client, where it came from }
-//!                                          │
+//! ClientArgs / HubArgs / ManagedArgs ─▶ Connection ─▶ Cluster { client, where it came from }
+//!                                                        │
 //!              apply(plan) · remove(plan) · access(review) · wait(until) ─▶ Failure, translated once
 //! ```
 
@@ -23,6 +23,6 @@ pub mod triggers;
 mod untyped;
 pub mod wait;
 
-pub use args::{ClientArgs, Connection, HubArgs};
+pub use args::{ClientArgs, Connection, HubArgs, ManagedArgs};
 pub use connect::{Cluster, connect, connect_to};
 pub use explain::explain;

@@ -107,6 +107,20 @@ text_enum! {
     } default Default
 }
 
+impl KlusterletMode {
+    /// Whether the agents run on another cluster than the one that they manage.
+    pub const fn is_hosted(&self) -> bool {
+        matches!(self, Self::Hosted | Self::SingletonHosted)
+    }
+}
+
+impl Klusterlet {
+    /// The mode, as the operator reads it.
+    pub fn mode(&self) -> KlusterletMode {
+        self.spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default()
+    }
+}
+
 /// Mode of the agent. Upstream: `KlusterletDeployOption`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

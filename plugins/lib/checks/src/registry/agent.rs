@@ -445,8 +445,7 @@ impl Agent<'_> {
 
     /// Whether it runs on another cluster than the one that it manages.
     pub(super) fn is_hosted(&self) -> bool {
-        let mode = self.klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
-        matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted))
+        self.klusterlet.mode().is_hosted()
     }
 
     /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
@@ -573,10 +572,7 @@ const KLUSTERLETS: usize = 16;
 
 fn one_klusterlet(_: &Facts<'_>, managed: &ManagedSide) -> Outcome {
     let klusterlets = managed.klusterlets.read().map(Vec::as_slice).unwrap_or_default();
-    let hosted = |klusterlet: &ocm_api::Klusterlet| {
-        let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
-        matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted))
-    };
+    let hosted = |klusterlet: &ocm_api::Klusterlet| klusterlet.mode().is_hosted();
     let name = |klusterlet: &ocm_api::Klusterlet| klusterlet.metadata.name.clone().unwrap_or_default();
     let own: Vec<_> = klusterlets.iter().filter(|klusterlet| !hosted(klusterlet)).collect();
     let mut findings = Vec::new();

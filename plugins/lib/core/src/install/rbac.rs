@@ -5,7 +5,7 @@ use ocm_api::Manifest;
 use ocm_api::names::{bootstrap, hub, namespaces, operators, secrets};
 
 /// API groups, resources, names of objects (none: all), verbs; words are separated by blanks, `core` is the core group.
-pub(crate) type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
+pub(crate) type Row<'a> = (&'static str, &'static str, &'a [&'a str], &'static str);
 
 const ALL: &str = "create delete get list patch update watch";
 const ALL_AND_COLLECTION: &str = "create delete deletecollection get list patch update watch";
@@ -35,7 +35,7 @@ const SECRETS: &[&str] = &[
 ];
 
 /// The operator's rights. It can grant only what it holds, so they include those of every controller that it installs.
-const OPERATOR: &[Row] = &[
+const OPERATOR: &[Row<'_>] = &[
     ("core", "configmaps namespaces serviceaccounts services", &[], ALL_AND_COLLECTION),
     // `subscribe` is no verb of the API server: clients of the gRPC server need it.
     ("core", "serviceaccounts/token", &[], "create subscribe"),
@@ -101,7 +101,7 @@ const OPERATOR: &[Row] = &[
 ];
 
 /// What an agent needs until the hub knows it. Of the ConfigMaps, only those that tell the hub's address and CA.
-const BOOTSTRAP: &[Row] = &[
+const BOOTSTRAP: &[Row<'_>] = &[
     ("core", "configmaps", &["cluster-info", "kube-root-ca.crt", secrets::CA_BUNDLE_CONFIGMAP], "get"),
     ("certificates.k8s.io", "certificatesigningrequests", &[], "create get list watch"),
     ("cluster.open-cluster-management.io", "managedclusters", &[], "create get list watch"),
@@ -162,13 +162,13 @@ pub(crate) fn service_account(name: &str) -> Subject {
     }
 }
 
-pub(crate) fn role(name: &str, rows: &[Row]) -> ClusterRole {
+pub(crate) fn role(name: &str, rows: &[Row<'_>]) -> ClusterRole {
     let mut role = ClusterRole { rules: Some(rows.iter().map(rule).collect()), ..ClusterRole::default() };
     role.metadata.name = Some(name.to_owned());
     role
 }
 
-fn rule((groups, resources, names, verbs): &Row) -> PolicyRule {
+fn rule((groups, resources, names, verbs): &Row<'_>) -> PolicyRule {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let group = |group: String| if group == "core" { String::new() } else { group };
     PolicyRule {

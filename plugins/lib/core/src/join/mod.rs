@@ -7,11 +7,13 @@
 //! what both clusters show ─▶ Snapshot ─▶ judge ─▶ Step     (progress)
 //! requests on the hub ─▶ the agent's own key              (agent)
 //! leader leases and pods ─▶ stale leases                   (lease)
+//! a cluster that is managed from another one               (hosted)
 //! ```
 
 pub mod agent;
 mod asking;
 pub mod gates;
+pub mod hosted;
 pub mod lease;
 mod plan;
 pub mod progress;
@@ -19,6 +21,7 @@ mod rbac;
 pub mod state;
 
 pub use plan::{
-    CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Live, Settings, bootstrap_secret, bootstrap_secret_of, plan,
+    CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, bootstrap_secret, bootstrap_secret_of,
+    external_secret, plan,
 };
 pub use rbac::operator_rights;

@@ -15,7 +15,7 @@ use ocm_api::{Klusterlet, Manifest, crds};
 use serde_json::{Value, json};
 
 use super::gates::GATES;
-use super::rbac;
+use super::{hosted, rbac};
 use crate::gates::{Gate, Part};
 use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use crate::operator::PullCredentials;
@@ -55,6 +55,13 @@ pub struct Settings {
     pub driver: Option<RegistrationDriver>,
 }
 
+impl Settings {
+    /// Whether the agents run on another cluster than the one that they manage.
+    pub fn is_hosted(&self) -> bool {
+        self.mode.as_ref().is_some_and(KlusterletMode::is_hosted)
+    }
+}
+
 /// How long an agent's certificate is to live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateLife(i32);
@@ -76,15 +83,33 @@ pub struct Live {
     pub klusterlet: Option<Value>,
     /// The operator's Deployment.
     pub operator: Option<Value>,
-    /// The address that the cluster publishes for others, if it is one that others can reach.
+    /// The address that the managed cluster publishes for others, if it is one that others can reach.
     pub published: Option<String>,
+    /// Whether the operator serves other Klusterlets, and stays as it is for the hosted one that comes.
+    pub is_shared: bool,
 }
 
-/// Plans a join. Without `bootstrap` the kubeconfig that is there stays.
+/// The kubeconfigs that a plan gives agent and operator. One that is missing stays as it is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kubeconfigs<'a> {
+    /// That which the agent registers with.
+    pub hub: Option<&'a Bootstrap>,
+    /// That of a hosted cluster, for the operator.
+    pub managed: Option<&'a Bootstrap>,
+}
+
+/// Plans a join, on the cluster where the agents run.
 ///
 /// The Klusterlet is the last object: where it is there, everything before it was there too.
-pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> Plan {
-    let agent = agent_namespace(live);
+pub fn plan(settings: &Settings, kubeconfigs: Kubeconfigs<'_>, live: &Live) -> Plan {
+    let agent = agent_namespace(settings, live);
+    let mut secrets: Vec<Manifest> = kubeconfigs.hub.map(|hub| bootstrap_secret(&agent, hub)).into_iter().collect();
+    secrets.extend(kubeconfigs.managed.map(|managed| external_secret(&agent, managed)));
+    let last = Stage::new("the Klusterlet", vec![klusterlet(settings, live, &agent)]);
+    if live.is_shared {
+        let space = Stage::new("the namespace", vec![agent_namespace_object(&agent)]);
+        return Plan::new([space, Stage::new("secrets", secrets), last]);
+    }
     let mut first = vec![agent_namespace_object(&agent), crds::klusterlet_manifest()];
     if settings.create_namespace {
         first.insert(0, Manifest::of(&operator::namespace()));
@@ -94,19 +119,32 @@ pub fn plan(settings: &Settings, bootstrap: Option<&Bootstrap>, live: &Live) -> 
         Manifest::of(&operator::pull_secret(settings.pull_credentials.as_ref())),
     ];
     second.extend(rbac::operator_rights());
-    if let Some(bootstrap) = bootstrap {
-        second.push(bootstrap_secret(&agent, bootstrap));
-    }
+    second.extend(secrets);
     Plan::new([
         Stage::new("namespaces and the definition of Klusterlet", first),
         Stage::new("accounts, roles and secrets", second),
         Stage::new("the operator", vec![operator_deployment(settings, live)]),
-        Stage::new("the Klusterlet", vec![klusterlet(settings, live, &agent)]),
+        last,
     ])
 }
 
-/// The namespace of the agent: where it is already, else the usual one.
-fn agent_namespace(live: &Live) -> String {
+/// Name of the Klusterlet: as it is there, else the usual one.
+fn klusterlet_name(settings: &Settings, live: &Live) -> String {
+    let there = live.klusterlet.as_ref().and_then(|live| live.pointer("/metadata/name")).and_then(Value::as_str);
+    there.map_or_else(
+        || match settings.is_hosted() {
+            true => hosted::klusterlet_name(&settings.name),
+            false => operators::KLUSTERLET_OBJECT.to_owned(),
+        },
+        str::to_owned,
+    )
+}
+
+/// The namespace of the agent: where it is already, else the usual one. Upstream: `AgentNamespace`.
+fn agent_namespace(settings: &Settings, live: &Live) -> String {
+    if settings.is_hosted() {
+        return klusterlet_name(settings, live);
+    }
     let named = live.klusterlet.as_ref().and_then(|live| live.pointer("/spec/namespace")).and_then(Value::as_str);
     named.filter(|name| !name.is_empty()).unwrap_or(namespaces::AGENT).to_owned()
 }
@@ -137,6 +175,23 @@ pub fn bootstrap_secret_of(namespace: &str, kubeconfig: String, exclusive: bool,
     secret.metadata.annotations = Some(annotations);
     secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), ByteString(kubeconfig.into_bytes()))].into());
     Manifest::of(&secret)
+}
+
+/// The Secret with the kubeconfig through which the operator manages a hosted cluster, in the namespace of its agents.
+pub fn external_secret(namespace: &str, kubeconfig: &Bootstrap) -> Manifest {
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(secrets::EXTERNAL_MANAGED_KUBECONFIG.to_owned());
+    secret.metadata.namespace = Some(namespace.to_owned());
+    let text = ByteString(kubeconfig.to_yaml().into_bytes());
+    secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), text)].into());
+    Manifest::of(&secret)
+}
+
+/// The image of a component beside an operator that stays as it is.
+fn beside(operator: &Value, component: Component) -> Option<String> {
+    let image = Image::parse(operator::container(operator)?["image"].as_str()?);
+    let tag = image.tag.clone()?;
+    Some(format!("{}/{}:{tag}", image.registry(), component.image()))
 }
 
 /// The image of a component: as typed, else as it is, else ours.
@@ -208,8 +263,10 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
         let on = GATES.iter().filter(|gate| gate.part == part && gate.default);
         on.map(|gate| FeatureGate::enabled(gate.name)).collect::<Vec<_>>()
     };
+    // Of a hosted cluster that is where the accounts of its agents are, on the managed cluster.
+    let accounts = if settings.is_hosted() { namespaces::AGENT } else { agent };
     let spec = KlusterletSpec {
-        namespace: Some(agent.to_owned()),
+        namespace: Some(accounts.to_owned()),
         cluster_name: Some(settings.name.clone()),
         deploy_option: Some(KlusterletDeployOption { mode: Some(KlusterletMode::Default) }),
         registration_configuration: Some(RegistrationConfiguration {
@@ -219,9 +276,9 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
         }),
         ..KlusterletSpec::default()
     };
-    let name = live.klusterlet.as_ref().and_then(|live| live.pointer("/metadata/name")).and_then(Value::as_str);
-    let mut manifest = Manifest::of(&Klusterlet::new(name.unwrap_or(operators::KLUSTERLET_OBJECT), spec));
+    let mut manifest = Manifest::of(&Klusterlet::new(&klusterlet_name(settings, live), spec));
     let published = live.published.as_slice();
+    let shared = live.operator.as_ref().filter(|_| live.is_shared);
     let live = live.klusterlet.as_ref();
     let metadata = manifest.body()["metadata"].clone();
     if let Some(live) = live {
@@ -240,8 +297,9 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
         ("workImagePullSpec", Component::Work),
         ("imagePullSpec", Component::Operator),
     ] {
-        let before = live.and_then(|live| live["spec"][member].as_str());
-        spec[member] = Value::from(image(settings, component, before));
+        let before = live.and_then(|live| live["spec"][member].as_str()).map(str::to_owned);
+        let before = before.or_else(|| beside(shared?, component));
+        spec[member] = Value::from(image(settings, component, before.as_deref()));
     }
     for (gate, on) in &settings.feature_gates {
         set_gate(spec, gate, *on);
@@ -308,6 +366,10 @@ mod tests {
         Bootstrap { hub, token: "to.ken".to_owned(), exclusive: false }
     }
 
+    fn with_hub(hub: &Bootstrap) -> Kubeconfigs<'_> {
+        Kubeconfigs { hub: Some(hub), managed: None }
+    }
+
     fn body(plan: &Plan, kind: &str, name: &str) -> Value {
         let found = plan.objects().find(|object| object.kind() == kind && object.name() == name);
         found.unwrap_or_else(|| panic!("no {kind} {name}")).body().clone()
@@ -315,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_new_cluster_gets_everything_and_the_klusterlet_last() {
-        let plan = plan(&settings(), Some(&bootstrap()), &Live::default());
+        let plan = plan(&settings(), with_hub(&bootstrap()), &Live::default());
         let references: Vec<String> = plan.objects().map(Manifest::reference).collect();
         assert_eq!(
             references,
@@ -354,7 +416,7 @@ mod tests {
 
     #[test]
     fn without_a_bootstrap_kubeconfig_the_one_that_is_there_stays() {
-        let plan = plan(&settings(), None, &Live::default());
+        let plan = plan(&settings(), Kubeconfigs::default(), &Live::default());
         assert!(!plan.objects().any(|object| object.name() == secrets::BOOTSTRAP_HUB_KUBECONFIG));
     }
 
@@ -378,7 +440,7 @@ mod tests {
             create_namespace: false,
             ..settings()
         };
-        let plan = plan(&settings, None, &Live::default());
+        let plan = plan(&settings, Kubeconfigs::default(), &Live::default());
         assert!(!plan.objects().any(|object| object.name() == namespaces::OPERATOR));
         let spec = body(&plan, "Klusterlet", "klusterlet")["spec"].clone();
         assert_eq!(spec["deployOption"]["mode"], "Singleton");
@@ -415,8 +477,9 @@ mod tests {
             published: Some("https://published".to_owned()),
             operator: Some(json!({"spec": {"replicas": 3, "template": {"spec": {"containers": [
                 {"name": "operator", "image": "r.example/registration-operator:v1.1.1"}]}}}})),
+            is_shared: false,
         };
-        let plan = plan(&settings(), Some(&bootstrap()), &live);
+        let plan = plan(&settings(), with_hub(&bootstrap()), &live);
         let klusterlet = body(&plan, "Klusterlet", "mine");
         assert_eq!(klusterlet["metadata"], json!({"name": "mine"}));
         let spec = &klusterlet["spec"];
@@ -449,7 +512,7 @@ mod tests {
             ..Live::default()
         };
         let sent = |settings: &Settings, live: &Live| {
-            let plan = plan(settings, None, live);
+            let plan = plan(settings, Kubeconfigs::default(), live);
             let planned = plan.objects().find(|object| object.kind() == "Klusterlet").unwrap();
             match reconcile::reconcile(planned, live.klusterlet.as_ref()) {
                 reconcile::Reconciled::Apply(manifest) => manifest.body()["spec"]["externalServerURLs"].clone(),
@@ -468,5 +531,41 @@ mod tests {
         assert_eq!(CertificateLife::seconds(600), None);
         assert_eq!(CertificateLife::seconds(-1), None);
         assert!(CertificateLife::seconds(0).is_some() && CertificateLife::seconds(3600).is_some());
+    }
+
+    fn hosted() -> Settings {
+        Settings { mode: Some(KlusterletMode::SingletonHosted), ..settings() }
+    }
+
+    #[test]
+    fn a_hosted_cluster_gets_a_klusterlet_and_a_namespace_of_its_own() {
+        let (hub, managed) = (bootstrap(), bootstrap());
+        let kubeconfigs = Kubeconfigs { hub: Some(&hub), managed: Some(&managed) };
+        let made = plan(&hosted(), kubeconfigs, &Live::default());
+        let name = "klusterlet-hosted-c1";
+        let klusterlet = body(&made, "Klusterlet", name);
+        assert_eq!(klusterlet["spec"]["deployOption"]["mode"], "SingletonHosted");
+        assert_eq!(klusterlet["spec"]["namespace"], "open-cluster-management-agent", "of accounts on the managed cluster");
+        for secret in ["bootstrap-hub-kubeconfig", "external-managed-kubeconfig"] {
+            assert_eq!(body(&made, "Secret", secret)["metadata"]["namespace"], name);
+        }
+        body(&made, "Namespace", name);
+        body(&made, "Deployment", "klusterlet");
+    }
+
+    #[test]
+    fn an_operator_that_serves_others_stays_and_says_which_release_it_is() {
+        let operator = json!({"spec": {"template": {"spec": {"containers": [{"name": "klusterlet",
+            "image": "mirror.example/ocm/registration-operator:v1.2.0", "args": ["/registration-operator", "klusterlet"]}]}}}});
+        let live = Live { operator: Some(operator), is_shared: true, ..Live::default() };
+        let hub = bootstrap();
+        let made = plan(&hosted(), with_hub(&hub), &live);
+        let kinds: Vec<&str> = made.objects().map(Manifest::kind).collect();
+        assert_eq!(kinds, ["Namespace", "Secret", "Klusterlet"]);
+        let spec = body(&made, "Klusterlet", "klusterlet-hosted-c1")["spec"].clone();
+        assert_eq!(spec["workImagePullSpec"], "mirror.example/ocm/work:v1.2.0");
+        let typed = Settings { registry: Some("other.example".to_owned()), ..hosted() };
+        let spec = body(&plan(&typed, with_hub(&hub), &live), "Klusterlet", "klusterlet-hosted-c1")["spec"].clone();
+        assert_eq!(spec["workImagePullSpec"], "other.example/work:v1.2.0");
     }
 }

@@ -211,10 +211,12 @@ fn klusterlet_lacks(managed: &ManagedFacts) -> Option<String> {
     let status = klusterlet.status.clone().unwrap_or_default();
     let (seen, wanted) =
         (status.observed_generation.unwrap_or_default(), klusterlet.metadata.generation.unwrap_or_default());
-    let applied = conditions::find(&status.conditions, klusterlet::APPLIED);
+    // Of a hosted cluster, whether the operator reaches it.
+    let all = [klusterlet::READY_TO_APPLY, klusterlet::APPLIED];
+    let mut conditions = all.iter().filter_map(|kind| conditions::find(&status.conditions, kind));
     let has_no_agents = managed.agents.as_ref().is_ok_and(Vec::is_empty);
-    match applied.filter(|applied| applied.status == conditions::FALSE) {
-        Some(applied) => Some(format!("{}: {}", applied.reason, applied.message)),
+    match conditions.find(|condition| condition.status == conditions::FALSE) {
+        Some(failed) => Some(format!("{}: {}", failed.reason, failed.message)),
         None if seen < wanted => Some("it runs, but has not observed the latest generation".to_owned()),
         None => has_no_agents.then(|| "no agent has been created yet".to_owned()),
     }

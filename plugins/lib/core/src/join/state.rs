@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::Klusterlet;
 use ocm_api::names::operators;
-use ocm_api::operator::KlusterletMode;
 
+use super::hosted;
 use crate::kubeconfig::{Bootstrap, HubAddress, Likeness};
 use crate::token::{self, Content};
 use crate::{Failure, Remedy};
@@ -12,8 +12,10 @@ use crate::{Failure, Remedy};
 /// What was found on the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// All Klusterlets.
+    /// All Klusterlets, on the cluster where the agents run.
     pub klusterlets: Vec<Klusterlet>,
+    /// Whether that is another cluster than the one that joins.
+    pub is_hosted: bool,
     /// The kubeconfig to register with.
     pub bootstrap: Option<Bootstrap>,
     /// The agent's own identity, once a hub has let it in.
@@ -44,29 +46,43 @@ pub enum Belonging {
 
 /// The Klusterlet of the cluster itself: those in the hosted modes manage other clusters.
 pub fn own(klusterlets: &[Klusterlet]) -> impl Iterator<Item = &Klusterlet> {
-    klusterlets.iter().filter(|klusterlet| {
-        let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
-        !matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted))
-    })
+    klusterlets.iter().filter(|klusterlet| !klusterlet.mode().is_hosted())
+}
+
+impl Found {
+    /// The Klusterlets that are of the cluster `name`: its own, or on a hosting cluster those that say its name.
+    fn of_cluster<'a>(&'a self, name: &'a str) -> Vec<&'a Klusterlet> {
+        match self.is_hosted {
+            true => hosted::of_cluster(&self.klusterlets, name).collect(),
+            false => own(&self.klusterlets).collect(),
+        }
+    }
+
+    /// The Klusterlet of another cluster that has the name which this one's would get.
+    fn in_the_way(&self, name: &str) -> Option<&Klusterlet> {
+        let wanted = match self.is_hosted {
+            true => hosted::klusterlet_name(name),
+            false => operators::KLUSTERLET_OBJECT.to_owned(),
+        };
+        self.klusterlets.iter().find(|klusterlet| name_of(klusterlet) == wanted)
+    }
 }
 
 fn name_of(klusterlet: &Klusterlet) -> &str {
     klusterlet.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// The Klusterlet of another, hosted cluster has the name that this cluster's own would get.
-fn in_the_way(hosted: &Klusterlet, label: &str) -> Failure {
-    let mode = hosted.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
-    let mode = mode.map_or("Hosted", KlusterletMode::as_str);
-    let of = hosted.spec.cluster_name.as_deref().filter(|name| !name.is_empty()).unwrap_or("of an unknown name");
+/// The Klusterlet of another cluster has the name that this cluster's would get.
+fn taken(other: &Klusterlet, label: &str) -> Failure {
+    let mode = other.mode();
+    let of = other.spec.cluster_name.as_deref().filter(|name| !name.is_empty()).unwrap_or("of an unknown name");
+    let there = if mode.is_hosted() { ", which is hosted there" } else { "" };
     Failure::refused(format!(
-        "{label} has a Klusterlet {:?} in mode {mode}: it is the agent of cluster {of:?}, which is hosted there; \
-         nothing was changed",
-        name_of(hosted)
+        "{label} has a Klusterlet {:?} in mode {}: it is the agent of cluster {of:?}{there}; nothing was changed",
+        name_of(other),
+        mode.as_str()
     ))
-    .hint(format!(
-        "this cluster's own Klusterlet would need that name: move {of:?} to a Klusterlet of another name first"
-    ))
+    .hint(format!("this cluster's Klusterlet would need that name: move {of:?} to a Klusterlet of another name first"))
 }
 
 /// Judges whether the cluster may join `hub` as `name`. `label` is how messages name the cluster.
@@ -80,16 +96,16 @@ pub fn belonging(
     now: Timestamp,
     label: &str,
 ) -> Result<Belonging, Failure> {
-    let mut own = own(&found.klusterlets);
-    let (first, second) = (own.next(), own.next());
+    let of_cluster = found.of_cluster(name);
+    let (first, second) = (of_cluster.first(), of_cluster.get(1));
     if let (Some(first), Some(second)) = (first, second) {
-        let names = [first, second].map(|klusterlet| klusterlet.metadata.name.clone().unwrap_or_default());
+        let names = [first, second].map(|klusterlet| name_of(klusterlet).to_owned());
         return Err(Failure::refused(format!("{label} has several Klusterlets: {}", names.join(", ")))
             .hint("a cluster joins one hub; delete those that are not meant"));
     }
     let Some(klusterlet) = first else {
-        return match found.klusterlets.iter().find(|klusterlet| name_of(klusterlet) == operators::KLUSTERLET_OBJECT) {
-            Some(hosted) => Err(in_the_way(hosted, label)),
+        return match found.in_the_way(name) {
+            Some(other) => Err(taken(other, label)),
             None => Ok(Belonging::Nobody),
         };
     };
@@ -168,7 +184,7 @@ pub fn still_serves(
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use ocm_api::operator::{KlusterletDeployOption, KlusterletSpec};
+    use ocm_api::operator::{KlusterletDeployOption, KlusterletMode, KlusterletSpec};
 
     use super::*;
 
@@ -191,6 +207,7 @@ mod tests {
             klusterlets: vec![klusterlet(Some(name))],
             bootstrap: Some(Bootstrap { hub: address, token: "t".to_owned(), exclusive: false }),
             identity: joined.then_some(identity),
+            is_hosted: false,
         }
     }
 
@@ -223,6 +240,30 @@ mod tests {
             let both = Found { klusterlets: vec![hosted, own], ..Found::default() };
             assert_eq!(judge(&both), Ok(Belonging::Begun));
         }
+    }
+
+    #[test]
+    fn a_hosted_cluster_goes_by_the_klusterlet_that_says_its_name() {
+        let mode = |name: &str, of: &str, mode| {
+            let mut klusterlet = klusterlet(Some(of));
+            klusterlet.metadata.name = Some(name.to_owned());
+            klusterlet.spec.deploy_option = Some(KlusterletDeployOption { mode: Some(mode) });
+            klusterlet
+        };
+        let of = |klusterlets: Vec<Klusterlet>| {
+            judge(&Found { klusterlets, is_hosted: true, ..Found::default() }).map_err(|failure| failure.message)
+        };
+        let host = mode("klusterlet", "c1", KlusterletMode::Default);
+        let other = mode("klusterlet-hosted-c2", "c2", KlusterletMode::Hosted);
+        assert_eq!(of(vec![host.clone(), other.clone()]), Ok(Belonging::Nobody));
+        let foreign = mode("made-elsewhere", "c1", KlusterletMode::Hosted);
+        assert_eq!(of(vec![host, other, foreign.clone()]), Ok(Belonging::Begun));
+        let twice = of(vec![foreign, mode("klusterlet-hosted-c1", "c1", KlusterletMode::Hosted)]).unwrap_err();
+        assert!(twice.contains("several Klusterlets: made-elsewhere, klusterlet-hosted-c1"), "{twice}");
+        let taken = of(vec![mode("klusterlet-hosted-c1", "c9", KlusterletMode::Hosted)]).unwrap_err();
+        assert!(taken.contains("it is the agent of cluster \"c9\", which is hosted there"), "{taken}");
+        let taken = of(vec![mode("klusterlet-hosted-c1", "c1", KlusterletMode::Singleton)]).unwrap_err();
+        assert!(taken.contains("in mode Singleton: it is the agent of cluster \"c1\";"), "{taken}");
     }
 
     #[test]

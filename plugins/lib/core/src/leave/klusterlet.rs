@@ -5,7 +5,6 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use ocm_api::names::{namespaces, operators, secrets};
-use ocm_api::operator::KlusterletMode;
 use ocm_api::{AppliedManifestWork, Klusterlet, Manifest, crds};
 use serde_json::Value;
 
@@ -27,15 +26,9 @@ impl Known {
         self.klusterlet.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The mode, as the operator reads it.
-    pub fn mode(&self) -> KlusterletMode {
-        let option = self.klusterlet.spec.deploy_option.as_ref();
-        option.and_then(|option| option.mode.clone()).unwrap_or_default()
-    }
-
     /// Whether it manages another cluster than the one that it is on.
     pub fn is_hosted(&self) -> bool {
-        matches!(self.mode(), KlusterletMode::Hosted | KlusterletMode::SingletonHosted)
+        self.klusterlet.mode().is_hosted()
     }
 
     /// Namespace of the agents' Deployments, on the cluster that the Klusterlet is on. Upstream: `AgentNamespace`.

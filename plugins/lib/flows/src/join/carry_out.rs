@@ -39,6 +39,8 @@ pub struct Request {
     pub internal: bool,
     /// Whether a namespace of the cluster's name that is on the hub already, and is nobody's cluster's, becomes its own.
     pub adopt_namespace: bool,
+    /// The cluster that joins, where the agents run on another one: in the hosted modes.
+    pub guest: Option<Box<Cluster>>,
 }
 
 /// What a join came to.
@@ -58,7 +60,8 @@ pub struct Joined {
     pub followed: Result<Option<Phase>, Failure>,
 }
 
-/// Joins the cluster, or does with the plan what the request says. `each` hears of every object as soon as it is there.
+/// Joins the cluster, or does with the plan what the request says. `managed` is where the agents run. `each` hears of every
+/// object as soon as it is there.
 ///
 /// # Errors
 /// A refusal before anything is touched; the failure of a request.
@@ -66,15 +69,21 @@ pub async fn join(
     managed: &Cluster,
     request: &Request,
     narrator: Arc<dyn Narrator>,
-    each: impl FnMut(&Applied),
+    mut each: impl FnMut(&Applied),
 ) -> Result<Joined, Failure> {
     let mut prepared = prepare(managed, request, narrator.clone()).await?;
     let applied = match request.mode {
         Mode::Render => Vec::new(),
         mode if !mode.changes() => {
-            apply::plan(managed, &prepared.plan, mode.dry_run(), narrator.as_ref(), each).await?
+            let narrator = narrator.as_ref();
+            let mut applied = match &prepared.guest {
+                Some(guest) => guest.account(mode, narrator, &mut each).await?,
+                None => Vec::new(),
+            };
+            applied.extend(apply::plan(managed, &prepared.plan, mode.dry_run(), narrator, each).await?);
+            applied
         }
-        _ if prepared.joined => Vec::new(),
+        _ if prepared.joined && prepared.guest.is_none() => Vec::new(),
         _ => carry_out(managed, request, &mut prepared, narrator.as_ref(), each).await?,
     };
     let followed = match request.mode.changes() {
@@ -90,11 +99,11 @@ pub async fn join(
 async fn carry_out(
     managed: &Cluster,
     request: &Request,
-    prepared: &mut Prepared,
+    prepared: &mut Prepared<'_>,
     narrator: &dyn Narrator,
-    each: impl FnMut(&Applied),
+    mut each: impl FnMut(&Applied),
 ) -> Result<Vec<Applied>, Failure> {
-    let Prepared { hub, survey, plan, kubeconfig, token_is_missing, adopts, .. } = prepared;
+    let Prepared { hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, .. } = prepared;
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
         kubeconfig.token = token::service_account_token(admin, MINTED).await?.0;
         plan.replace(join::bootstrap_secret(&survey.names.namespace, kubeconfig));
@@ -103,15 +112,27 @@ async fn carry_out(
         hub.adopt_namespace(&request.settings.name).await?;
         narrator.tell(Event::done(format!("gave the cluster the hub's namespace {:?}", request.settings.name)));
     }
+    let (mut applied, mut kept) = (Vec::new(), None);
+    if let Some(guest) = guest {
+        applied = guest.account(request.mode, narrator, &mut each).await?;
+        let (secret, token) = guest.token(narrator).await?;
+        plan.replace(join::external_secret(&survey.names.namespace, &guest.kubeconfig(&token)));
+        kept = Some((guest, secret));
+    }
     survey::clear(managed, &survey.stale, narrator).await;
-    apply::plan(managed, plan, request.mode.dry_run(), narrator, each).await
+    applied.extend(apply::plan(managed, plan, request.mode.dry_run(), narrator, each).await?);
+    // The operator has the new one now.
+    if let Some((guest, secret)) = kept {
+        guest.revoke_all_but(&secret, narrator).await?;
+    }
+    Ok(applied)
 }
 
 /// Accepts the cluster and follows its agent, as far as either is wanted.
 async fn follow(
     managed: &Cluster,
     request: &Request,
-    prepared: &Prepared,
+    prepared: &Prepared<'_>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Option<Phase>, Failure> {
     let Prepared { hub, survey, kubeconfig, .. } = prepared;

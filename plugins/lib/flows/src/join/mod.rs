@@ -9,6 +9,7 @@
 
 mod carry_out;
 mod follow;
+mod hosted;
 mod on_hub;
 mod preflight;
 mod prepare;
@@ -17,4 +18,4 @@ mod session;
 mod survey;
 
 pub use carry_out::{Joined, Request, join};
-pub use reach::{HubAccess, Trust, TrustedBy, is_itself};
+pub use reach::{HubAccess, Trust, TrustedBy, are_one, is_itself};

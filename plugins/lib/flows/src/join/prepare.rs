@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::names::secrets;
-use ocm_core::join;
+use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::join::agent::Credential;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::plan::Mode;
-use ocm_core::{Event, Failure, Narrator, Plan, Reason, name};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, Stage, name};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
+use super::hosted::{self, Guest};
 use super::reach;
 use super::session::HubSession;
 use super::survey::{self, Survey};
@@ -22,9 +23,11 @@ use super::{Request, on_hub, preflight};
 const NOT_MADE: &str = "made-when-joining";
 
 /// Everything that is known before anything is touched.
-pub(super) struct Prepared {
+pub(super) struct Prepared<'a> {
     pub(super) hub: HubSession,
     pub(super) survey: Survey,
+    /// The managed cluster, where it is another one than that where the agents run.
+    pub(super) guest: Option<Guest<'a>>,
     /// Whether the cluster has joined this hub already: then nothing is changed.
     pub(super) joined: bool,
     pub(super) plan: Plan,
@@ -36,21 +39,29 @@ pub(super) struct Prepared {
     pub(super) adopts: bool,
 }
 
-pub(super) async fn prepare(
+pub(super) async fn prepare<'a>(
     managed: &Cluster,
-    request: &Request,
+    request: &'a Request,
     narrator: Arc<dyn Narrator>,
-) -> Result<Prepared, Failure> {
+) -> Result<Prepared<'a>, Failure> {
     let wanted = &request.settings.name;
+    let guest = request.guest.as_deref();
     check_name(wanted)?;
-    narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {}", managed.label())));
-    let (hub, survey) = futures::join!(reach::reach(request, narrator.clone()), survey::survey(managed, wanted));
+    let label = guest
+        .map_or_else(|| managed.label(), |guest| format!("{}, which {} hosts,", guest.label(), managed.label()));
+    narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {label}")));
+    let (hub, survey) = futures::join!(reach::reach(request, narrator.clone()), survey::survey(managed, guest, wanted));
     let (hub, mut survey) = (hub?, survey?);
     if survey.terminating && request.mode.changes() {
         survey::old_namespace_gone(managed, &survey, request.timeout, narrator.as_ref()).await?;
         // What was read of the old namespace went with it.
-        survey = survey::survey(managed, wanted).await?;
+        survey = survey::survey(managed, guest, wanted).await?;
     }
+    let guest = match guest {
+        Some(guest) => Some(hosted::look(guest, &survey.names.klusterlet).await?),
+        None => None,
+    };
+    let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
     if let Some(identity) = &mut survey.found.identity {
         reach::narrow(&mut identity.hub, &hub.address).await;
     }
@@ -58,20 +69,43 @@ pub(super) async fn prepare(
         reach::narrow(&mut bootstrap.hub, &hub.address).await;
     }
     let now = Timestamp::now();
-    let belongs = belonging(&survey.found, wanted, &hub.address, now, &managed.label())?;
+    let belongs = belonging(&survey.found, wanted, &hub.address, now, &label)?;
     if belongs == Belonging::Joined {
-        hub.remembers(wanted, &managed.label()).await?;
-        narrator.tell(Event::note(format!(
-            "{} has joined {} as {wanted:?} already; nothing is changed",
-            managed.label(),
-            hub.address.server
-        )));
-        let plan = match request.mode {
-            Mode::Render => join::plan(&request.settings, None, &survey.live),
-            _ => Plan::default(),
+        hub.remembers(wanted, &label).await?;
+        let server = &hub.address.server;
+        let kubeconfigs = Kubeconfigs { hub: None, managed: access.as_ref() };
+        let plan = match (request.mode, &access) {
+            (Mode::Render, _) => join::plan(&request.settings, kubeconfigs, &survey.live),
+            (_, Some(access)) => {
+                let secret = join::external_secret(&survey.names.namespace, access);
+                Plan::new([Stage::new("the kubeconfig of the managed cluster", vec![secret])])
+            }
+            (_, None) => Plan::default(),
         };
+        let (verb, is) = if request.mode.changes() { ("gets", "is") } else { ("would get", "would be") };
+        narrator.tell(Event::note(match &guest {
+            Some(_) => format!(
+                "{label} has joined {server} as {wanted:?} already; its operator {verb} a new token for it, and nothing else \
+                 {is} changed"
+            ),
+            None => format!("{label} has joined {server} as {wanted:?} already; nothing is changed"),
+        }));
+        if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
+            narrator.tell(Event::now("checking your rights"));
+            access::require(managed, "join the cluster", &access::to_apply(&plan)).await?;
+            guest.check_rights().await?;
+        }
         let kubeconfig = survey.found.bootstrap.clone();
-        return Ok(Prepared { hub, survey, joined: true, plan, kubeconfig, token_is_missing: false, adopts: false });
+        return Ok(Prepared {
+            hub,
+            survey,
+            guest,
+            joined: true,
+            plan,
+            kubeconfig,
+            token_is_missing: false,
+            adopts: false,
+        });
     }
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
     let token = hub.token();
@@ -112,9 +146,13 @@ pub(super) async fn prepare(
         Bootstrap { hub: hub.address.clone(), token: word, exclusive: token.is_none() }
     };
     let new = serves.is_none().then(new);
-    let plan = join::plan(&request.settings, new.as_ref(), &survey.live);
+    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
+    let plan = join::plan(&request.settings, kubeconfigs, &survey.live);
     narrator.tell(Event::now("checking your rights"));
     access::require(managed, "join the cluster", &preflight::rights(&plan, &survey)).await?;
+    if let Some(guest) = &guest {
+        guest.check_rights().await?;
+    }
     if let (Some(_), Some(admin)) = (&request.accept, hub.admin()) {
         access::require(admin, "accept the cluster", &preflight::rights_to_accept()).await?;
     }
@@ -125,7 +163,17 @@ pub(super) async fn prepare(
             secrets::BOOTSTRAP_HUB_KUBECONFIG
         )));
     }
-    Ok(Prepared { hub, survey, joined: false, plan, kubeconfig: serves.or(new), token_is_missing, adopts })
+    if let (Some(guest), Mode::Render) = (&guest, request.mode) {
+        narrator.tell(Event::note(format!(
+            "the manifests are those of {}; the account of the operator on {} is not among them, and {NOT_MADE:?} stands in \
+             the place of its token in Secret {}/{}",
+            managed.label(),
+            guest.cluster.label(),
+            survey.names.namespace,
+            secrets::EXTERNAL_MANAGED_KUBECONFIG
+        )));
+    }
+    Ok(Prepared { hub, survey, guest, joined: false, plan, kubeconfig: serves.or(new), token_is_missing, adopts })
 }
 
 /// What the hub knows the requests of the agent with this kubeconfig by.

@@ -117,12 +117,17 @@ pub(super) async fn reach(request: &Request, narrator: Arc<dyn Narrator>) -> Res
 pub async fn is_itself(managed: &Cluster, access: &HubAccess) -> bool {
     match access {
         HubAccess::Token { server, .. } => at(&managed.server).is_at(server),
-        HubAccess::Kubeconfig { hub, .. } if at(&managed.server).is_at(&hub.server) => true,
-        HubAccess::Kubeconfig { hub, .. } => {
-            let (own, other) = futures::join!(hub::uid(managed), hub::uid(hub));
-            own.is_some() && own == other
-        }
+        HubAccess::Kubeconfig { hub, .. } => are_one(managed, hub).await,
     }
+}
+
+/// Whether two connections lead to the same cluster: at the same address, or to one with the same UID.
+pub async fn are_one(one: &Cluster, other: &Cluster) -> bool {
+    if at(&one.server).is_at(&other.server) {
+        return true;
+    }
+    let (one, other) = futures::join!(hub::uid(one), hub::uid(other));
+    one.is_some() && one == other
 }
 
 fn at(server: &str) -> HubAddress {

@@ -10,6 +10,7 @@ use kube::api::{ApiResource, DynamicObject};
 use ocm_api::names::{namespaces, operators};
 use ocm_core::join::Live;
 use ocm_core::join::agent::Agent;
+use ocm_core::join::hosted::of_cluster;
 use ocm_core::join::lease::{self, StaleLease, stale};
 use ocm_core::join::state::{Found, own};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome};
@@ -37,10 +38,14 @@ pub(super) struct Survey {
     pub(super) agent: Agent,
 }
 
-pub(super) async fn survey(managed: &Cluster, name: &str) -> Result<Survey, Failure> {
+/// Looks at the cluster where the agents run; `guest` is the one that joins, where that is another one.
+pub(super) async fn survey(managed: &Cluster, guest: Option<&Cluster>, name: &str) -> Result<Survey, Failure> {
     let klusterlets = observe::klusterlets(managed).await?;
-    let first = own(&klusterlets).next().cloned();
-    let names = Names::of(&klusterlets);
+    let is_hosted = guest.is_some();
+    let (first, names) = match is_hosted {
+        true => (of_cluster(&klusterlets, name).next().cloned(), Names::of_hosted(&klusterlets, name)),
+        false => (own(&klusterlets).next().cloned(), Names::of(&klusterlets)),
+    };
     // As it is, unread: what we do not know of it must not get lost.
     let deployments: Api<DynamicObject> =
         Api::namespaced_with(managed.client.clone(), namespaces::OPERATOR, &ApiResource::erase::<Deployment>(&()));
@@ -51,7 +56,7 @@ pub(super) async fn survey(managed: &Cluster, name: &str) -> Result<Survey, Fail
         observe::identity(managed, &names.namespace),
         spaces.get_opt(&names.namespace),
         stale_leases(managed, &names),
-        hub::cluster_info(managed),
+        hub::cluster_info(guest.unwrap_or(managed)),
     );
     let operator = operator.map_err(|error| managed.explain("read the operator's Deployment", error))?;
     let namespace = namespace.map_err(|error| managed.explain("read the agent's namespace", error))?;
@@ -68,8 +73,9 @@ pub(super) async fn survey(managed: &Cluster, name: &str) -> Result<Survey, Fail
             klusterlet: first.as_ref().map(json).transpose()?,
             operator: operator.as_ref().map(json).transpose()?,
             published: published.ok().flatten().map(|info| info.server).filter(reachable),
+            is_shared: is_hosted && operator.is_some() && klusterlets.len() > usize::from(first.is_some()),
         },
-        found: Found { klusterlets, bootstrap, identity },
+        found: Found { klusterlets, bootstrap, identity, is_hosted },
         names,
         terminating: namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_some()),
         stale: stale?,

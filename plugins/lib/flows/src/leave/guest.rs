@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
 use kube::config::AuthInfo;
 use ocm_api::names::secrets;
-use ocm_core::leave::klusterlet::Known;
-use ocm_core::{Failure, Narrator, Reason};
+use ocm_core::join::hosted::is_ours;
+use ocm_core::leave::klusterlet::{self as rules, Known};
+use ocm_core::{Applied, DryRun, Failure, Narrator, Reason};
+use ocm_kube::remove::{self, Dependents};
 use ocm_kube::{Cluster, Connection, connect_to};
 
 use crate::hub::{entries, way};
@@ -42,4 +44,25 @@ pub(super) async fn connect(host: &Cluster, known: &Known, narrator: Arc<dyn Nar
     };
     let connection = Connection { request_timeout: Some(REQUEST), ..Connection::default() };
     connect_to(way(entry), user, &connection, narrator).await
+}
+
+/// Deletes the namespace of the account that a join has made for the operator, and with it the account and its rights. It may
+/// be the account by which we are there, so nothing is waited for.
+///
+/// # Errors
+/// The failure of a request.
+pub(super) async fn account(
+    guest: &Cluster,
+    known: &Known,
+    dry_run: DryRun,
+    each: &dyn Fn(&Applied),
+) -> Result<(), Failure> {
+    let name = known.name();
+    let api: Api<Namespace> = Api::all(guest.client.clone());
+    let found = api.get_metadata_opt(name).await;
+    let found = found.map_err(|error| guest.explain(format_args!("read namespace {name:?}"), error))?;
+    let Some(found) = found.map(|found| found.metadata).filter(is_ours) else { return Ok(()) };
+    let uid = found.uid.as_deref().unwrap_or_default();
+    each(&remove::known(guest, &rules::namespace(name), uid, Dependents::Usual, dry_run).await?);
+    Ok(())
 }

@@ -7,7 +7,6 @@ use std::time::Instant;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -333,7 +332,7 @@ async fn records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure>
 /// elsewhere works, they are its.
 async fn left_behind(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
     let all = records(managed).await?;
-    if all.is_empty() || !other_agents(managed, None).await?.is_empty() {
+    if all.is_empty() || !observe::other_agents(managed, None).await?.is_empty() {
         return Ok(Vec::new());
     }
     Ok(all)
@@ -440,6 +439,9 @@ pub async fn unjoin(
             let mut departure = Departure::default();
             definitions(guest, true, seen, leaving, &mut departure, each).await?;
             unjoined.guest = departure.definitions_kept;
+            if let Some(known) = &seen.known {
+                guest::account(guest, known, leaving.dry_run, each).await?;
+            }
         }
         (None, true) => {}
         (None, false) => unjoined.works = works(managed, seen, request, narrator, each).await?,
@@ -802,7 +804,7 @@ async fn definitions(
 ) -> Result<(), Failure> {
     let dry_run = leaving.dry_run;
     let own = seen.known.as_ref().filter(|_| dry_run != DryRun::No).map(Known::name);
-    let others = other_agents(cluster, own).await?;
+    let others = observe::other_agents(cluster, own).await?;
     for (manifest, plural, group) in rules::definitions() {
         // The operator of a hosted Klusterlet has not made that one on the managed cluster.
         if (is_guest && plural == "klusterlets") || apply::read(cluster, &manifest).await?.is_none() {
@@ -829,14 +831,4 @@ async fn definitions(
         }
     }
     Ok(())
-}
-
-/// Names of Klusterlets whose agents have rights on a cluster, wherever the Klusterlets are.
-async fn other_agents(cluster: &Cluster, own: Option<&str>) -> Result<Vec<String>, Failure> {
-    let api: Api<ClusterRole> = Api::all(cluster.client.clone());
-    let all = api.list_metadata(&ListParams::default()).await;
-    let all = all.map_err(|error| cluster.explain("list ClusterRoles", error))?;
-    let names = all.items.into_iter().filter_map(|role| role.metadata.name);
-    let agents = names.filter_map(|name| rules::klusterlet_of_role(&name).map(str::to_owned));
-    Ok(agents.filter(|name| Some(name.as_str()) != own).collect())
 }

@@ -2,15 +2,18 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::{ListParams, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_api::operator::KlusterletMode;
 use ocm_core::certificate::{self, Certificate};
+use ocm_core::join::hosted;
 use ocm_core::join::lease::{self, LeaseFacts};
 use ocm_core::join::state::own;
 use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
+use ocm_core::leave::klusterlet::klusterlet_of_role;
 use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
@@ -39,6 +42,28 @@ impl Names {
             namespace: namespace.unwrap_or_else(|| namespaces::AGENT.to_owned()),
         }
     }
+}
+
+impl Names {
+    /// Those of a hosted cluster, on the cluster that hosts it.
+    pub fn of_hosted(klusterlets: &[Klusterlet], cluster: &str) -> Self {
+        let there = hosted::of_cluster(klusterlets, cluster).next().and_then(|found| found.metadata.name.clone());
+        let klusterlet = there.unwrap_or_else(|| hosted::klusterlet_name(cluster));
+        Self { namespace: klusterlet.clone(), klusterlet }
+    }
+}
+
+/// Names of Klusterlets whose agents have rights on a cluster, wherever the Klusterlets are, but for one.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn other_agents(cluster: &Cluster, own: Option<&str>) -> Result<Vec<String>, Failure> {
+    let api: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let all = api.list_metadata(&ListParams::default()).await;
+    let all = all.map_err(|error| cluster.explain("list ClusterRoles", error))?;
+    let names = all.items.into_iter().filter_map(|role| role.metadata.name);
+    let agents = names.filter_map(|name| klusterlet_of_role(&name).map(str::to_owned));
+    Ok(agents.filter(|name| Some(name.as_str()) != own).collect())
 }
 
 /// Reads everything that a cluster shows of its agent.
@@ -88,9 +113,8 @@ pub async fn klusterlets(managed: &Cluster) -> Result<Vec<Klusterlet>, Failure> 
 
 /// The agents' Deployments that the operator has made so far.
 async fn agents(managed: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Result<Vec<(String, Health)>, Failure> {
-    let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default();
     let object = &names.klusterlet;
-    let wanted = match mode {
+    let wanted = match klusterlet.mode() {
         KlusterletMode::Singleton | KlusterletMode::SingletonHosted => vec![format!("{object}-agent")],
         _ => vec![format!("{object}-registration-agent"), format!("{object}-work-agent")],
     };

@@ -7,7 +7,6 @@ use kube::Api;
 use kube::api::ListParams;
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, secrets};
-use ocm_api::operator::KlusterletMode;
 use ocm_checks::snapshot::{PolicyRule, Side, Trouble};
 use ocm_checks::tls::{
     Client, Copied, Copy, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Trust, Unseen, Use,
@@ -60,7 +59,7 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
     let names = Names::of(std::slice::from_ref(klusterlet));
     let own = klusterlet.metadata.name.as_deref().unwrap_or_default();
     // A hosted agent is in the namespace named as its Klusterlet (`AgentNamespace` of `pkg/operator/helpers`).
-    let namespace = if is_hosted(klusterlet) { own } else { names.namespace.as_str() };
+    let namespace = if klusterlet.mode().is_hosted() { own } else { names.namespace.as_str() };
     let (bootstrap, accepted, own_authority) = futures::join!(
         secret(cluster, namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG),
         secret(cluster, namespace, secrets::HUB_KUBECONFIG),
@@ -104,16 +103,10 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
             ..relation
         });
     }
-    if is_hosted(klusterlet) {
+    if klusterlet.mode().is_hosted() {
         inventory.add(hosted_for(cluster, namespace, &name).await);
     }
     inventory
-}
-
-/// Whether the cluster hosts the agent of another one.
-fn is_hosted(klusterlet: &Klusterlet) -> bool {
-    let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
-    matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted))
 }
 
 /// The API server of the managed cluster that an agent is hosted for, as the operator dials it.
@@ -141,7 +134,7 @@ async fn own_authority(
     namespace: &str,
 ) -> Result<Option<Copy>, Unreadable> {
     // What hosts an agent is not the cluster that the agent is for.
-    if is_hosted(klusterlet) {
+    if klusterlet.mode().is_hosted() {
         return Ok(None);
     }
     let map = config_map(cluster, namespace, ROOT_CA).await?;

@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, Object};
 use ocm_api::Klusterlet;
 use ocm_api::names::{annotations, namespaces, operators, secrets};
-use ocm_api::operator::{KlusterletMode, KlusterletSpec, KlusterletStatus};
+use ocm_api::operator::{KlusterletSpec, KlusterletStatus};
 use ocm_checks::facts::registers_as;
 use ocm_checks::snapshot::{
     AdminFacts, AgentSide, AppliedWorkFacts, LeaseFacts, ManagedSide, NamespaceFacts, NetworkPolicyFacts, Observed,
@@ -234,8 +234,7 @@ async fn klusterlets(managed: &Cluster) -> Observed<Vec<Klusterlet>> {
 
 async fn agent(managed: &Cluster, klusterlet: &Klusterlet, digests: &Digests) -> AgentSide {
     let name = klusterlet.metadata.name.clone().unwrap_or_default();
-    let mode = klusterlet.spec.deploy_option.as_ref().and_then(|option| option.mode.as_ref());
-    let is_hosted = matches!(mode, Some(KlusterletMode::Hosted | KlusterletMode::SingletonHosted));
+    let is_hosted = klusterlet.mode().is_hosted();
     let given = klusterlet.spec.namespace.clone().filter(|namespace| !namespace.is_empty() && !is_hosted);
     let namespace = given.unwrap_or_else(|| if is_hosted { name.clone() } else { namespaces::AGENT.to_owned() });
     // Two Klusterlets may share a namespace, by mistake.
