@@ -151,8 +151,12 @@ fn guest(is_hosted: bool, managed: &ManagedArgs, plain: &Connection) -> Result<O
     match (is_hosted, managed.is_given()) {
         (false, false) => Ok(None),
         (true, true) => Ok(Some(managed.connection(plain))),
-        (true, false) => Err(Failure::usage("in the hosted modes the agent runs on another cluster than the one that joins")
-            .hint("say which one joins: --managed-context NAME or --managed-kubeconfig FILE; --context is that of the agent")),
+        (true, false) => Err(Failure::usage(
+            "in the hosted modes the agent runs on another cluster than the one that joins",
+        )
+        .hint(
+            "say which one joins: --managed-context NAME or --managed-kubeconfig FILE; --context is that of the agent",
+        )),
         (false, true) => Err(Failure::usage("--managed-context and --managed-kubeconfig go with --mode hosted")
             .hint("with the agent on the cluster itself, that cluster is named by --context and --kubeconfig")),
     }

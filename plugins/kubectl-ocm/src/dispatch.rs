@@ -17,6 +17,7 @@ const VERBS: &[(&str, &str)] = &[
     ("get", "List managed clusters, certificate requests, registrations, works and add-ons with where they stand"),
     ("troubleshoot", "Say why a cluster is not joined, and what to type next"),
     ("tls-check", "Check the certificates of hubs and managed clusters, and tell when they expire"),
+    ("upgrade", "Bring hubs and managed clusters to a newer release"),
     ("unjoin", "Take the agent away from a cluster, and the cluster from its hub"),
     ("detach", "Take clusters away from a hub, from the hub's side"),
     ("uninstall", "Take away what install has added to a hub"),

@@ -213,6 +213,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-tls-check"),
     binary("kubectl-ocm-uninstall"),
     binary("kubectl-ocm-unjoin"),
+    binary("kubectl-ocm-upgrade"),
     Rule {
         name: "kubectl-ocm-policy",
         layer: Layer::Binary,

@@ -210,6 +210,15 @@ pub fn ocm_version() -> Result<String, Error> {
     version_of(assets("OCM_ASSETS").as_deref(), typed.as_deref())
 }
 
+/// The release before that one, under whose name the clusters hold the same binaries: `v1.1.0` besides `v1.2.0`. None where
+/// there is none of the same major release.
+///
+/// # Errors
+/// As [`ocm_version`].
+pub fn earlier_ocm_version() -> Result<Option<String>, Error> {
+    Ok(crate::image::minor_before(&ocm_version()?))
+}
+
 /// The release of the binaries in a directory. Those of a release know it; those that somebody built may not.
 fn version_of(assets: Option<&Path>, typed: Option<&str>) -> Result<String, Error> {
     let tag = |text: &str| {

@@ -54,9 +54,18 @@ struct Wanted {
     images: Vec<Image>,
 }
 
-/// The names under which OCM of this version finds its images.
+/// The names under which OCM of this version finds its images, and those of the minor release before, which are the same:
+/// upgrades between two releases roll real pods although there are binaries of one.
 pub(crate) fn names(version: &str) -> Vec<String> {
-    NAMES.iter().map(|name| format!("quay.io/open-cluster-management/{name}:{version}")).collect()
+    let versions = [Some(version.to_owned()), minor_before(version)].into_iter().flatten();
+    versions.flat_map(|version| NAMES.map(|name| format!("quay.io/open-cluster-management/{name}:{version}"))).collect()
+}
+
+/// The first release of the minor release before one such as `v1.2.0`; none where there is none of the same major release.
+pub(crate) fn minor_before(version: &str) -> Option<String> {
+    let (major, rest) = version.strip_prefix('v')?.split_once('.')?;
+    let minor: u32 = rest.split('.').next()?.parse().ok()?;
+    Some(format!("v{major}.{}.0", minor.checked_sub(1)?))
 }
 
 /// The programs of upstream's base image (`ubi9/ubi-micro`) that our commands use.
@@ -96,7 +105,7 @@ pub(crate) fn store(
         images.push(Image { names: names(version), user: "10001".into(), command: Vec::new(), files });
     }
     let containerd = run(Command::new("containerd").arg("--version"))?;
-    let mut key = format!("1 {containerd} {ENVIRONMENT:?}");
+    let mut key = format!("2 {containerd} {ENVIRONMENT:?}");
     for (_, file) in images.iter().flat_map(|image| &image.files) {
         let meta = fs::metadata(file).trying(|| format!("looking at {}", file.display()))?;
         key.push_str(&format!("{} {} {} {}\n", file.display(), meta.len(), meta.mtime(), meta.mtime_nsec()));
@@ -278,4 +287,19 @@ fn entry_head(out: &mut impl Write, name: &str, mode: u32, size: u64, kind: u8) 
 fn pad(out: &mut impl Write, size: u64) -> io::Result<()> {
     let rest = (512 - (size % 512) as usize) % 512;
     out.write_all(&[0_u8; 512][..rest])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_have_the_names_of_two_releases() {
+        let names = names("v1.2.0");
+        assert_eq!(names.len(), 10);
+        assert!(names.contains(&"quay.io/open-cluster-management/work:v1.2.0".to_owned()));
+        assert!(names.contains(&"quay.io/open-cluster-management/work:v1.1.0".to_owned()));
+        assert_eq!(minor_before("v1.10.3-rc.1").as_deref(), Some("v1.9.0"));
+        assert_eq!((minor_before("v1.0.1"), minor_before("main")), (None, None));
+    }
 }

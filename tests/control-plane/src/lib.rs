@@ -33,7 +33,7 @@ mod slots;
 mod supervise;
 mod tool;
 
-pub use binaries::{Binaries, binaries, binaries_observed, go_program, go_tool, ocm_version};
+pub use binaries::{Binaries, binaries, binaries_observed, earlier_ocm_version, go_program, go_tool, ocm_version};
 pub use cluster::{Answered, Cluster, Size, Spec, prepare_nodes, shared};
 pub use error::Error;
 pub use progress::{Observer, Progress, print};

@@ -64,6 +64,19 @@ pub fn bundle() -> &'static str {
     &BUNDLE
 }
 
+/// The release before [`bundle`], without the `v`, under whose name the clusters hold the same images.
+///
+/// # Panics
+///
+/// When there is none, or nothing says which release the given binaries are.
+pub fn earlier_bundle() -> &'static str {
+    static EARLIER: LazyLock<String> = LazyLock::new(|| {
+        let version = control_plane::earlier_ocm_version().unwrap_or_else(|error| panic!("{error}"));
+        version.expect("there is an earlier release").trim_start_matches('v').to_owned()
+    });
+    &EARLIER
+}
+
 /// The command `kubectl ocm VERB` as it is in the sources now, against a cluster.
 ///
 /// # Panics

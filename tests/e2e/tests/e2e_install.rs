@@ -325,7 +325,7 @@ fn without_the_rights_nothing_is_changed() {
     hub.kubectl(&["create", "clusterrolebinding", "editor", "--clusterrole=editor", "--user=visitor"]).expect("bound");
     let said = run(kubectl_ocm("install", &user).arg("hub"));
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("cannot grant what the hub's operator needs"), "{}", said.stderr);
+    assert!(said.stderr.contains("cannot grant what the operator needs"), "{}", said.stderr);
     assert_eq!(resource_versions(&hub), before);
     // The same as an administrator, who may.
     let said = install(&hub, &["--as=visitor", "--dry-run=client"]);

@@ -80,9 +80,10 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 /// How many processors the clusters of one program keep busy.
 const PROCESSORS: usize = 2;
-/// Programs that wait most of their time, for certificates that end or agents that look again: the lane that begins at the
-/// end takes them first. It goes on with the others, for no program keeps the processors busy all the time.
-const WAITING: [&str; 2] = ["test e2e_expiry", "test e2e_troubleshoot"];
+/// Programs that wait most of their time, for certificates that end, agents that look again, or operators that roll out:
+/// the lane that begins at the end takes them first. It goes on with the others, for no program keeps the processors busy
+/// all the time.
+const WAITING: [&str; 3] = ["test e2e_expiry", "test e2e_troubleshoot", "test e2e_upgrade"];
 /// The longest of the others, the one with most pods first: they begin beside those that wait, so that none is left alone in
 /// the end.
 const LONGEST: [&str; 3] = ["test e2e_policy_engine", "test e2e_join", "test e2e_policy_oci"];

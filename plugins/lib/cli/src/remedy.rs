@@ -90,7 +90,20 @@ fn what_to_type(remedy: &Remedy) -> String {
             format!("to leave that hub for good: kubectl ocm unjoin {name} --context CLUSTER --hub-context HUB")
         }
         Remedy::Detach(name) => format!("on its hub: kubectl ocm detach {name} --context HUB"),
-        Remedy::NameKlusterlet => "say which one is meant: kubectl ocm unjoin CLUSTER, or --klusterlet NAME".to_owned(),
+        Remedy::NameKlusterlet => "say which one is meant: by the name of its cluster, or --klusterlet NAME".to_owned(),
+        Remedy::AllowDowngrade => "to go back all the same, which upstream does not test: --allow-downgrade".to_owned(),
+        Remedy::UpgradeHub(release) => {
+            format!("upgrade the hub first: kubectl ocm upgrade hub --context HUB --bundle-version {release}")
+        }
+        Remedy::RewriteStored { definition, keep } => {
+            let plural = definition.split('.').next().unwrap_or(definition);
+            let versions = keep.iter().map(|version| format!("{version:?}")).collect::<Vec<_>>().join(",");
+            format!(
+                "store its objects anew: kubectl get {definition} -A -o json | kubectl replace -f -; and when all {plural} \
+                 are: kubectl patch crd {definition} --subresource=status --type=merge \
+                 -p '{{\"status\":{{\"storedVersions\":[{versions}]}}}}'"
+            )
+        }
         Remedy::SayWorks => "or say what becomes of their objects: --works=delete or --works=keep".to_owned(),
         Remedy::RunAgain => "the same command goes on where this one has stopped".to_owned(),
     }

@@ -41,6 +41,7 @@ pub mod release;
 pub mod remedy;
 pub mod tls;
 pub mod token;
+pub mod upgrade;
 pub mod workload;
 
 pub use changed::Changed;

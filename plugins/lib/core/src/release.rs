@@ -63,6 +63,19 @@ impl Bundle {
         self.version().map(minor).zip(other.version().map(minor)).is_some_and(|(own, other)| own < other)
     }
 
+    /// How many minor releases lie between it and a later release, 0 for the next one; none where one of them is no release,
+    /// or `later` is not later.
+    pub fn minors_before(&self, later: &Self) -> Option<u64> {
+        // The last of the releases 0.x was followed by 1.0.
+        const LAST_OF_ZERO: u64 = 16;
+        let minor = |version: Version| match version.major {
+            0 => version.minor,
+            major => LAST_OF_ZERO + major + version.minor,
+        };
+        let (own, later) = (self.version().map(minor)?, later.version().map(minor)?);
+        later.checked_sub(own)?.checked_sub(1)
+    }
+
     /// Whether it lacks the fix of CVE-2026-4740, with which a joined cluster can pass for another one.
     pub fn is_vulnerable(&self) -> bool {
         let Some(version) = self.version() else { return false };
@@ -156,6 +169,13 @@ impl Image {
         self.repository.rsplit_once('/').map_or("", |(registry, _)| registry)
     }
 
+    /// The same image of another release: by its tag, no digest.
+    #[must_use]
+    pub fn of_release(mut self, bundle: &Bundle) -> Self {
+        (self.tag, self.digest) = (Some(bundle.tag().to_owned()), None);
+        self
+    }
+
     /// The last part of the repository.
     pub fn name(&self) -> &str {
         self.repository.rsplit_once('/').map_or(self.repository.as_str(), |(_, name)| name)
@@ -217,6 +237,18 @@ mod tests {
         let bundle = |text: &str| Bundle::parse(text).unwrap();
         assert!(bundle("1.2.9").is_before(&bundle("1.10.0")) && bundle("1.3.0-rc.1").is_before(&bundle("1.3.0")));
         assert!(!bundle("1.3.0").is_before(&bundle("1.3.0")) && !bundle("latest").is_before(&bundle("1.3.0")));
+    }
+
+    #[test]
+    fn minor_releases_between_two_are_counted() {
+        let between = |old: &str, new: &str| Bundle::parse(old).unwrap().minors_before(&Bundle::parse(new).unwrap());
+        assert_eq!(between("1.1.0", "1.2.3"), Some(0));
+        assert_eq!(between("1.0.4", "1.3.0"), Some(2));
+        assert_eq!(between("0.16.0", "1.0.0"), Some(0));
+        assert_eq!(between("0.15.0", "1.1.0"), Some(2));
+        for (old, new) in [("1.2.0", "1.2.1"), ("1.3.0", "1.2.0"), ("latest", "1.2.0"), ("1.2.0", "latest")] {
+            assert_eq!(between(old, new), None, "{old} {new}");
+        }
     }
 
     #[test]

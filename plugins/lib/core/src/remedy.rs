@@ -98,6 +98,17 @@ pub enum Remedy {
     NameKlusterlet,
     /// Say what becomes of objects that works have put on the cluster.
     SayWorks,
+    /// Say that an older release is wanted.
+    AllowDowngrade,
+    /// Upgrade the hub to this release first.
+    UpgradeHub(String),
+    /// Store the objects of a definition anew, and note that none is stored in another version any more.
+    RewriteStored {
+        /// Name of the definition.
+        definition: String,
+        /// The versions that may be stored afterwards.
+        keep: Vec<String>,
+    },
     /// The same command goes on where this one has stopped.
     RunAgain,
 }

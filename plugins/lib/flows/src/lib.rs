@@ -20,5 +20,6 @@ pub mod tls;
 pub mod token;
 pub mod troubleshoot;
 pub mod uninstall;
+pub mod upgrade;
 mod watch;
 pub mod workload;

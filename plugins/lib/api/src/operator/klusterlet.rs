@@ -119,6 +119,15 @@ impl Klusterlet {
     pub fn mode(&self) -> KlusterletMode {
         self.spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default()
     }
+
+    /// Names of the Deployments of its agents. Upstream: `manifests/klusterlet/management`.
+    pub fn agents(&self) -> Vec<String> {
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        match self.mode() {
+            KlusterletMode::Singleton | KlusterletMode::SingletonHosted => vec![format!("{name}-agent")],
+            _ => vec![format!("{name}-registration-agent"), format!("{name}-work-agent")],
+        }
+    }
 }
 
 /// Mode of the agent. Upstream: `KlusterletDeployOption`.

@@ -18,7 +18,7 @@ use crate::reconcile;
 use crate::release::Component;
 
 /// The member of the spec that holds the image of a component; the operator's is not there.
-pub(super) const fn image_member(component: Component) -> Option<&'static str> {
+pub(crate) const fn image_member(component: Component) -> Option<&'static str> {
     match component {
         Component::Operator => None,
         Component::Registration => Some("registrationImagePullSpec"),

@@ -8,7 +8,7 @@ use super::{Live, Options};
 use crate::release::Component;
 use crate::{operator, reconcile};
 
-pub(super) fn manifest(options: &Options, live: &Live, images: &Images) -> Manifest {
+pub(crate) fn manifest(options: &Options, live: &Live, images: &Images) -> Manifest {
     // The first run decides; afterwards the live number stands.
     let replicas = if live.nodes == Some(1) { 1 } else { 3 };
     let container = live.operator.as_ref().and_then(operator::container);

@@ -5,7 +5,7 @@ use crate::operator;
 use crate::release::{self, Bundle, Component, Image, REGISTRY};
 
 /// Which image every component gets.
-pub(super) struct Images<'a> {
+pub(crate) struct Images<'a> {
     options: &'a Options,
     live: &'a Live,
     /// The release that runs now.
@@ -13,7 +13,7 @@ pub(super) struct Images<'a> {
 }
 
 impl<'a> Images<'a> {
-    pub(super) fn of(options: &'a Options, live: &'a Live) -> Self {
+    pub(crate) fn of(options: &'a Options, live: &'a Live) -> Self {
         let mut images = Self { options, live, installed: None };
         let order = [Component::Operator, Component::Registration, Component::Work, Component::Placement];
         images.installed =
@@ -22,7 +22,7 @@ impl<'a> Images<'a> {
     }
 
     /// The image that a component has now.
-    fn running(&self, component: Component) -> Option<&'a str> {
+    pub(crate) fn running(&self, component: Component) -> Option<&'a str> {
         let image = match cluster_manager::image_member(component) {
             Some(member) => self.live.cluster_manager.as_ref()?.get("spec")?.get(member)?,
             None => operator::container(self.live.operator.as_ref()?)?.get("image")?,
@@ -37,7 +37,7 @@ impl<'a> Images<'a> {
         planned.or_else(|| (!is_hub).then(Bundle::default))
     }
 
-    pub(super) fn image(&self, component: Component) -> String {
+    pub(crate) fn image(&self, component: Component) -> String {
         match self.options.images.get(&component) {
             Some(typed) => typed.clone(),
             None => self.follow(component, self.running(component)),
@@ -57,10 +57,10 @@ impl<'a> Images<'a> {
         if let Some(registry) = registry {
             image.repository = format!("{registry}/{}", component.image());
         }
-        if let Some(bundle) = bundle {
-            (image.tag, image.digest) = (Some(bundle.tag().to_owned()), None);
+        match bundle {
+            Some(bundle) => image.of_release(bundle).to_string(),
+            None => image.to_string(),
         }
-        image.to_string()
     }
 
     /// The registry of the images that run, where they are laid out as ours.

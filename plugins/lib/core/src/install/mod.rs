@@ -5,12 +5,12 @@
 //! what the cluster holds ─▶ Live ─┴─▶ plan ─▶ Installation
 //! ```
 
-mod cluster_manager;
-mod deployment;
+pub(crate) mod cluster_manager;
+pub(crate) mod deployment;
 mod error;
 pub mod feature_gates;
 pub mod health;
-mod images;
+pub(crate) mod images;
 mod options;
 mod plan;
 mod quantity;

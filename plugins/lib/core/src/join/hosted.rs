@@ -142,7 +142,10 @@ mod tests {
         assert_eq!(binds.len(), 1);
         let names: Vec<&str> =
             binds[0]["resourceNames"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
-        assert!(names.iter().all(|name| *name == "admin" || name.starts_with("open-cluster-management:k-")), "{names:?}");
+        assert!(
+            names.iter().all(|name| *name == "admin" || name.starts_with("open-cluster-management:k-")),
+            "{names:?}"
+        );
         assert!(!names.is_empty());
     }
 

@@ -15,7 +15,7 @@ mod asking;
 pub mod gates;
 pub mod hosted;
 pub mod lease;
-mod plan;
+pub(crate) mod plan;
 pub mod progress;
 mod rbac;
 pub mod state;

@@ -215,7 +215,7 @@ fn image(settings: &Settings, component: Component, live: Option<&str>) -> Strin
 }
 
 /// The operator's Deployment, from the one of the hub's operator: both are the same program.
-fn operator_deployment(settings: &Settings, live: &Live) -> Manifest {
+pub(crate) fn operator_deployment(settings: &Settings, live: &Live) -> Manifest {
     let container = live.operator.as_ref().and_then(operator::container);
     let name = container.and_then(|container| container["name"].as_str()).unwrap_or(operators::KLUSTERLET);
     let picture = image(settings, Component::Operator, container.and_then(|container| container["image"].as_str()));
@@ -545,7 +545,10 @@ mod tests {
         let name = "klusterlet-hosted-c1";
         let klusterlet = body(&made, "Klusterlet", name);
         assert_eq!(klusterlet["spec"]["deployOption"]["mode"], "SingletonHosted");
-        assert_eq!(klusterlet["spec"]["namespace"], "open-cluster-management-agent", "of accounts on the managed cluster");
+        assert_eq!(
+            klusterlet["spec"]["namespace"], "open-cluster-management-agent",
+            "of accounts on the managed cluster"
+        );
         for secret in ["bootstrap-hub-kubeconfig", "external-managed-kubeconfig"] {
             assert_eq!(body(&made, "Secret", secret)["metadata"]["namespace"], name);
         }

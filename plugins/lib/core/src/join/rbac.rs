@@ -57,7 +57,8 @@ const OF_AGENTS: &[&str] =
 /// others than those of this Klusterlet.
 pub(crate) fn hosting_rights(klusterlet: &str, account: Subject) -> (ClusterRole, ClusterRoleBinding) {
     const WRITE: &str = "create delete get list update";
-    let own: Vec<String> = OF_AGENTS.iter().map(|part| format!("open-cluster-management:{klusterlet}-{part}")).collect();
+    let own: Vec<String> =
+        OF_AGENTS.iter().map(|part| format!("open-cluster-management:{klusterlet}-{part}")).collect();
     let roles: Vec<&str> = own.iter().map(String::as_str).chain(["admin"]).collect();
     let rows: [Row<'_>; 10] = [
         ("core", "namespaces serviceaccounts", &[], WRITE),

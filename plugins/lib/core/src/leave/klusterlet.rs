@@ -79,7 +79,7 @@ pub fn choose<'a>(
                 (None, name) => format!("no Klusterlet {:?}", name.unwrap_or_default()),
             };
             let there = told(&all.iter().collect::<Vec<_>>());
-            Err(Failure::refused(format!("{label} has {meant}, but {there}: nothing was deleted"))
+            Err(Failure::refused(format!("{label} has {meant}, but {there}: nothing was changed"))
                 .hint(Remedy::NameKlusterlet))
         }
         several => {

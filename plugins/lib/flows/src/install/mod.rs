@@ -10,9 +10,9 @@ mod carry_out;
 mod cert_manager;
 mod health;
 mod policy_engine;
-mod preflight;
+pub(crate) mod preflight;
 pub(crate) mod probe;
-mod survey;
+pub(crate) mod survey;
 
 pub use baseline::{BaselineInstalled, BaselineRequest, install_baseline, new_baseline};
 pub use carry_out::{InstallError, Installed, Request, install, new_hub};

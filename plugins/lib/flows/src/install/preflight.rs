@@ -35,15 +35,35 @@ pub(super) async fn server_version(cluster: &Cluster) -> Result<Version, Failure
 /// # Errors
 /// A server that is too old, missing rights, or a server that cannot be asked.
 pub(super) async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) -> Result<(), Failure> {
+    may_apply(cluster, plan, PURPOSE, narrator).await?;
+    if Endpoint::parse(&cluster.server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
+        narrator.tell(Event::note(format!(
+            "the hub's address {} only works on this machine: clusters that join have to be told another one",
+            cluster.server
+        )));
+    }
+    Ok(())
+}
+
+/// Checks the server's version, and our rights to apply a plan that installs an operator and grants it its own.
+///
+/// # Errors
+/// A server that is too old, missing rights, or a server that cannot be asked.
+pub(crate) async fn may_apply(
+    cluster: &Cluster,
+    plan: &Plan,
+    purpose: &str,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
     narrator.tell(Event::now("checking the server and your rights"));
     let version = server_version(cluster).await?;
     if version.number < (1, 22) {
         return Err(Failure::refused(format!(
-            "the cluster runs Kubernetes {}; a hub needs 1.22 or newer",
+            "the cluster runs Kubernetes {}; Open Cluster Management needs 1.22 or newer",
             version.text
         )));
     }
-    access::require(cluster, PURPOSE, &access::to_apply(plan)).await?;
+    access::require(cluster, purpose, &access::to_apply(plan)).await?;
     // Nobody can grant what they do not hold, unless they may escalate. Then the server is asked object by object.
     let group = "rbac.authorization.k8s.io";
     let escalate = [Right::new("escalate", group, "clusterroles"), Right::new("bind", group, "clusterroles")];
@@ -52,16 +72,10 @@ pub(super) async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Nar
         for failure in join_all(roles.map(|role| apply::one(cluster, role, DryRun::Server))).await {
             if let Err(failure) = failure {
                 return Err(failure
-                    .context("your user cannot grant what the hub's operator needs; nothing was changed")
-                    .hint("install as cluster-admin, or have the rights to escalate and bind ClusterRoles"));
+                    .context("your user cannot grant what the operator needs; nothing was changed")
+                    .hint("do it as cluster-admin, or have the rights to escalate and bind ClusterRoles"));
             }
         }
-    }
-    if Endpoint::parse(&cluster.server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
-        narrator.tell(Event::note(format!(
-            "the hub's address {} only works on this machine: clusters that join have to be told another one",
-            cluster.server
-        )));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// When the cluster cannot be read, or holds more than one hub.
-pub(super) async fn survey(cluster: &Cluster) -> Result<Live, Failure> {
+pub(crate) async fn survey(cluster: &Cluster) -> Result<Live, Failure> {
     let managers: Api<DynamicObject> =
         Api::all_with(cluster.client.clone(), &ApiResource::erase::<ClusterManager>(&()));
     // As it is, unread: what we do not know of it must not get lost.

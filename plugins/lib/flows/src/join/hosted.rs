@@ -183,7 +183,8 @@ impl Guest<'_> {
         let doing = "waiting for the token of the operator's account";
         let token = until(doing, Instant::now() + TOKEN, PAUSE, narrator, async || {
             let found = secrets.get(&name).await.map_err(explained)?;
-            let token = found.data.and_then(|mut data| data.remove("token")).and_then(|token| String::from_utf8(token.0).ok());
+            let token =
+                found.data.and_then(|mut data| data.remove("token")).and_then(|token| String::from_utf8(token.0).ok());
             Ok(match token.filter(|token| !token.is_empty()) {
                 Some(token) => Check::Ready(token),
                 None => Check::Unwatched("Kubernetes has not made it yet".to_owned()),

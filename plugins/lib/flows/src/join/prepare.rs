@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::names::secrets;
-use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::join::agent::Credential;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
+use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Stage, name};
@@ -47,8 +47,8 @@ pub(super) async fn prepare<'a>(
     let wanted = &request.settings.name;
     let guest = request.guest.as_deref();
     check_name(wanted)?;
-    let label = guest
-        .map_or_else(|| managed.label(), |guest| format!("{}, which {} hosts,", guest.label(), managed.label()));
+    let label =
+        guest.map_or_else(|| managed.label(), |guest| format!("{}, which {} hosts,", guest.label(), managed.label()));
     narrator.tell(Event::now(format!("finding the hub and its CA, and looking at {label}")));
     let (hub, survey) = futures::join!(reach::reach(request, narrator.clone()), survey::survey(managed, guest, wanted));
     let (hub, mut survey) = (hub?, survey?);

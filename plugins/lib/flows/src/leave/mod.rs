@@ -20,6 +20,7 @@ use ocm_kube::wait::{Check, until_triggered};
 
 pub use hub::{Detached, Held, check_rights_to_detach, detach, look, refuse};
 pub use unjoin::{Departure, Seen, UnjoinRequest, Unjoined, Works, see, unjoin};
+pub(crate) use unjoin::{agents_hub, all_known, is_hub_at};
 
 /// How something leaves.
 #[derive(Clone, Copy, Debug)]

@@ -124,6 +124,24 @@ impl Seen {
     }
 }
 
+/// All Klusterlets, each with the name of its cluster.
+///
+/// # Errors
+/// The failure of a request.
+pub(crate) async fn all_known(managed: &Cluster) -> Result<Vec<Known>, Failure> {
+    let mut all = Vec::new();
+    for klusterlet in observe::klusterlets(managed).await? {
+        let mut known = Known { klusterlet, cluster: None };
+        let named = known.klusterlet.spec.cluster_name.clone().filter(|name| !name.is_empty());
+        known.cluster = match named {
+            Some(named) => Some(named),
+            None => observe::identity(managed, known.agents()).await?.cluster,
+        };
+        all.push(known);
+    }
+    Ok(all)
+}
+
 /// The rights on the managed cluster.
 async fn check_rights(managed: &Cluster, known: Option<&Known>, request: &UnjoinRequest) -> Result<(), Failure> {
     let (group, works) = ("operator.open-cluster-management.io", "work.open-cluster-management.io");
@@ -163,16 +181,7 @@ pub async fn see(
     narrator: Arc<dyn Narrator>,
 ) -> Result<Seen, Failure> {
     narrator.tell(Event::now(format!("looking at {}", managed.label())));
-    let mut all = Vec::new();
-    for klusterlet in observe::klusterlets(managed).await? {
-        let mut known = Known { klusterlet, cluster: None };
-        let named = known.klusterlet.spec.cluster_name.clone().filter(|name| !name.is_empty());
-        known.cluster = match named {
-            Some(named) => Some(named),
-            None => observe::identity(managed, known.agents()).await?.cluster,
-        };
-        all.push(known);
-    }
+    let all = all_known(managed).await?;
     let label = managed.label();
     let known = rules::choose(&all, request.cluster.as_deref(), request.klusterlet.as_deref(), &label)?.cloned();
     let others = all.len() - usize::from(known.is_some());
@@ -339,7 +348,10 @@ async fn left_behind(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Fail
 }
 
 /// The hub of an agent: as it was let in, else as it registers.
-async fn agents_hub(managed: &Cluster, known: &Known) -> Result<Option<HubAddress>, Failure> {
+///
+/// # Errors
+/// The failure of a request.
+pub(crate) async fn agents_hub(managed: &Cluster, known: &Known) -> Result<Option<HubAddress>, Failure> {
     let space = known.agents();
     let (identity, bootstrap) = futures::join!(observe::identity(managed, space), observe::bootstrap(managed, space));
     let (identity, bootstrap) = (identity?.hub, bootstrap?.map(|bootstrap| bootstrap.hub));
@@ -354,15 +366,18 @@ async fn agents_hub(managed: &Cluster, known: &Known) -> Result<Option<HubAddres
     })
 }
 
-/// Refuses a hub that is not the agent's: a cluster of that name there is another one.
-async fn is_its_hub(hub: &Cluster, known: &HubAddress, label: &str) -> Result<(), Failure> {
+/// Whether a cluster is the hub at the address that an agent knows.
+///
+/// # Errors
+/// The failure of a request.
+pub(crate) async fn is_hub_at(hub: &Cluster, known: &HubAddress) -> Result<bool, Failure> {
     let wanted = HubAddress {
         server: hub.server.clone(),
         ca: hub.ca.clone().unwrap_or_default(),
         proxy: None,
         uid: address::uid(hub).await,
     };
-    let is_it = match known.likeness(&wanted) {
+    Ok(match known.likeness(&wanted) {
         Likeness::Same => true,
         Likeness::OtherAddress if known.uid.is_some() && wanted.uid.is_some() => true,
         // Several hubs can be behind one authority, but not behind the one that a cluster has made for itself.
@@ -371,8 +386,12 @@ async fn is_its_hub(hub: &Cluster, known: &HubAddress, label: &str) -> Result<()
             !known.ca.is_empty() && known.ca.iter().all(|certificate| own.contains(certificate))
         }
         Likeness::OtherCa | Likeness::OtherHub => false,
-    };
-    if is_it {
+    })
+}
+
+/// Refuses a hub that is not the agent's: a cluster of that name there is another one.
+async fn is_its_hub(hub: &Cluster, known: &HubAddress, label: &str) -> Result<(), Failure> {
+    if is_hub_at(hub, known).await? {
         return Ok(());
     }
     Err(Failure::refused(format!(

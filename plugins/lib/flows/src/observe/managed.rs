@@ -7,7 +7,6 @@ use kube::Api;
 use kube::api::{ListParams, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
-use ocm_api::operator::KlusterletMode;
 use ocm_core::certificate::{self, Certificate};
 use ocm_core::join::hosted;
 use ocm_core::join::lease::{self, LeaseFacts};
@@ -113,13 +112,8 @@ pub async fn klusterlets(managed: &Cluster) -> Result<Vec<Klusterlet>, Failure> 
 
 /// The agents' Deployments that the operator has made so far.
 async fn agents(managed: &Cluster, klusterlet: &Klusterlet, names: &Names) -> Result<Vec<(String, Health)>, Failure> {
-    let object = &names.klusterlet;
-    let wanted = match klusterlet.mode() {
-        KlusterletMode::Singleton | KlusterletMode::SingletonHosted => vec![format!("{object}-agent")],
-        _ => vec![format!("{object}-registration-agent"), format!("{object}-work-agent")],
-    };
     let api = workload::deployments(managed, &names.namespace);
-    let each = wanted.into_iter().map(async |name| {
+    let each = klusterlet.agents().into_iter().map(async |name| {
         let found = api.get_opt(&name).await;
         let found = found.map_err(|error| managed.explain(format_args!("read Deployment {name}"), error))?;
         match found {

@@ -1,0 +1,158 @@
+//! The plan of a hub: its operator, and the images of its ClusterManager.
+
+use ocm_api::{ClusterManager, Manifest, crds};
+use serde_json::{Value, json};
+
+use super::{Part, Parts, Upgrade};
+use crate::install::cluster_manager::image_member;
+use crate::install::images::Images;
+use crate::install::{self, Live, Options, deployment};
+use crate::leave::meta;
+use crate::release::{Bundle, Component, Image};
+use crate::{Failure, Plan, Remedy, Stage};
+
+/// Where the image of the gRPC server is said, if it has one of its own.
+const SERVER_IMAGE: &str = "/spec/serverConfiguration/imagePullSpec";
+
+/// What runs on a hub: its operator, and what its ClusterManager names.
+pub fn parts(live: &Live) -> Parts {
+    let options = Options::default();
+    let images = Images::of(&options, live);
+    let part = |component: Component| {
+        images.running(component).map(|image| Part { name: component.image(), image: image.to_owned() })
+    };
+    let mut parts: Vec<Part> = [Component::Operator, Component::Registration, Component::Work, Component::Placement]
+        .into_iter()
+        .chain([Component::AddonManager])
+        .filter_map(part)
+        .collect();
+    parts.extend(server_image(live).map(|image| Part { name: "the gRPC server", image: image.to_owned() }));
+    Parts(parts)
+}
+
+fn server_image(live: &Live) -> Option<&str> {
+    live.cluster_manager.as_ref()?.pointer(SERVER_IMAGE)?.as_str().filter(|image| !image.is_empty())
+}
+
+/// Plans the upgrade of a hub. Of the ClusterManager it says nothing but images, so all else stays as it is.
+///
+/// # Errors
+/// When there is no hub, or no operator that could carry it out. `label` is how messages name the cluster.
+pub fn plan(live: &Live, bundle: &Bundle, label: &str) -> Result<Upgrade, Failure> {
+    let Some(manager) = &live.cluster_manager else {
+        return Err(Failure::refused(format!("there is no ClusterManager: {label} is no hub")).hint(Remedy::NameHub));
+    };
+    if live.operator.is_none() {
+        return Err(Failure::refused(format!(
+            "the hub's operator, Deployment open-cluster-management/cluster-manager, is not there: nothing was changed ({label})"
+        ))
+        .hint("bring it back: kubectl ocm install hub"));
+    }
+    let options = Options { bundle: Some(bundle.clone()), ..Options::default() };
+    let images = Images::of(&options, live);
+    let name = manager.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let mut spec = json!({});
+    let mut wanted = Vec::new();
+    for component in Component::ALL {
+        if let Some(member) = image_member(component) {
+            let image = images.image(component);
+            spec[member] = Value::from(image.as_str());
+            wanted.push(image);
+        }
+    }
+    if let Some(server) = server_image(live) {
+        let image = Image::parse(server).of_release(bundle).to_string();
+        spec["serverConfiguration"] = json!({ "imagePullSpec": image });
+        wanted.push(image);
+    }
+    let rights = install::operator_rights().into_iter().chain(install::bootstrap_rights());
+    Ok(Upgrade {
+        name: name.to_owned(),
+        before: parts(live),
+        operator: Plan::new([
+            Stage::new("the definition of ClusterManager", vec![crds::cluster_manager_manifest()]),
+            Stage::new("roles", rights.collect()),
+            Stage::new("the operator", vec![deployment::manifest(&options, live, &images)]),
+        ]),
+        resource: Plan::new([Stage::new(
+            "the ClusterManager",
+            vec![Manifest::with::<ClusterManager>(&meta(None, name), json!({ "spec": spec }))],
+        )]),
+        images: wanted,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator;
+
+    fn live() -> Live {
+        Live {
+            cluster_manager: Some(json!({
+                "metadata": {"name": "mine"},
+                "spec": {
+                    "registrationImagePullSpec": "mirror.example/ocm/registration:v1.1.0",
+                    "workImagePullSpec": "mirror.example/ocm/my-work:v1.1.0@sha256:ab",
+                    "nodePlacement": {"nodeSelector": {"pool": "infra"}},
+                    "registrationConfiguration": {"registrationDrivers": [{"authType": "grpc"}]},
+                    "serverConfiguration": {"imagePullSpec": "mirror.example/ocm/grpc:v1.1.0"},
+                },
+            })),
+            operator: Some(json!({"spec": {"replicas": 2, "template": {"spec": {"containers": [
+                {"name": "op", "image": "mirror.example/ocm/registration-operator:v1.1.0",
+                    "args": ["/registration-operator", "hub", "-v=4"]}]}}}})),
+            nodes: None,
+        }
+    }
+
+    #[test]
+    fn nothing_but_images_is_said_of_the_cluster_manager() {
+        let upgrade = plan(&live(), &Bundle::parse("1.2.0").unwrap(), "context \"h\"").unwrap();
+        let manager = upgrade.resource.objects().next().unwrap();
+        assert_eq!(manager.name(), "mine");
+        assert_eq!(
+            manager.body()["spec"],
+            json!({
+                "registrationImagePullSpec": "mirror.example/ocm/registration:v1.2.0",
+                "workImagePullSpec": "mirror.example/ocm/my-work:v1.2.0",
+                "placementImagePullSpec": "mirror.example/ocm/placement:v1.2.0",
+                "addOnManagerImagePullSpec": "mirror.example/ocm/addon-manager:v1.2.0",
+                "serverConfiguration": {"imagePullSpec": "mirror.example/ocm/grpc:v1.2.0"},
+            })
+        );
+        assert_eq!(upgrade.images.len(), 5);
+        let operator = upgrade.operator.objects().find(|object| object.kind() == "Deployment").unwrap().body();
+        assert_eq!(operator["spec"]["replicas"], 2);
+        let container = operator::container(operator).unwrap();
+        assert_eq!(container["image"], "mirror.example/ocm/registration-operator:v1.2.0");
+        assert_eq!(container["args"], json!(["/registration-operator", "hub", "-v=4"]));
+        let whole = upgrade.plan();
+        let kinds: Vec<&str> = whole.objects().map(Manifest::kind).collect();
+        assert_eq!((kinds[0], *kinds.last().unwrap()), ("CustomResourceDefinition", "ClusterManager"));
+        assert!(!kinds.contains(&"Namespace") && !kinds.contains(&"Secret") && !kinds.contains(&"ServiceAccount"));
+    }
+
+    #[test]
+    fn what_runs_is_what_the_operator_and_the_cluster_manager_name() {
+        assert_eq!(parts(&live()).told(), "v1.1.0");
+        assert_eq!(parts(&live()).way_back(&Bundle::default()), None, "work is pinned");
+        assert_eq!(parts(&live()).0.len(), 4);
+    }
+
+    #[test]
+    fn what_is_no_hub_or_has_no_operator_is_refused() {
+        let bundle = Bundle::default();
+        let none = plan(&Live::default(), &bundle, "x").unwrap_err();
+        assert!(none.message.contains("is no hub"), "{none}");
+        let without = plan(&Live { operator: None, ..live() }, &bundle, "x").unwrap_err();
+        assert!(without.message.contains("operator"), "{without}");
+    }
+
+    #[test]
+    fn roles_that_a_hub_does_not_have_can_be_left_out() {
+        let mut upgrade = plan(&live(), &Bundle::default(), "x").unwrap();
+        upgrade.retain(|object| object.kind() != "ClusterRoleBinding" && object.kind() != "ClusterRole");
+        assert_eq!(upgrade.operator.stages.len(), 2);
+    }
+}
