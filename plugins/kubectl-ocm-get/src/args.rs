@@ -7,7 +7,7 @@ use ocm_kube::ClientArgs;
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("get")
-        .about("List managed clusters, certificate requests, registrations, works and add-ons with where they stand")
+        .about("List clusters, requests, registrations, works, add-ons, sets and placements with where they stand")
         .after_help(EXAMPLES)
 }
 
@@ -23,6 +23,9 @@ const EXAMPLES: &str = "Examples:
 
   # What the hub brings to a cluster, and what keeps it from being there
   kubectl ocm get works -c c1 --context hub
+
+  # What placements select, and what keeps them from selecting more
+  kubectl ocm get placements --all-namespaces --context hub
 
   # What each cluster waits for, on a hub with a policy engine
   kubectl ocm get registrations --context hub
@@ -71,6 +74,26 @@ Examples:
   kubectl ocm get addons --context hub
   kubectl ocm get addons -c c1,c2 -o wide --context hub";
 
+const SETS: &str =
+    "CLUSTERS is how many clusters are in a set; NAMESPACES are those that it is bound to, whose placements may
+select from it. EMPTY is what the hub's controller says. SELECTOR: ExclusiveClusterSetLabel are clusters
+that were put into the set, LabelSelector those whose labels it chooses.
+
+Examples:
+  kubectl ocm get clustersets --context hub
+  kubectl ocm get clustersets prod -o wide --context hub
+  kubectl ocm get clustersets --watch --context hub";
+
+const PLACEMENTS: &str =
+    "WHY is what keeps a placement from selecting as many clusters as it is to: no set is bound to its
+namespace, its sets are empty, predicates or taints leave too few clusters. --explain tells that of
+each cluster.
+
+Examples:
+  kubectl ocm get placements --namespace team-a --context hub
+  kubectl ocm get placements --all-namespaces -o wide --context hub
+  kubectl ocm get placements web --namespace team-a --explain --context hub";
+
 /// Arguments of `kubectl ocm get`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GetArgs {
@@ -98,6 +121,29 @@ pub(crate) enum What {
     /// Add-ons of clusters, and what keeps them from being well
     #[command(visible_alias = "addon", aliases = ["managedclusteraddons", "managedclusteraddon", "mca"], after_help = ADDONS)]
     Addons(DeliveryArgs),
+    /// Sets of clusters, and the namespaces whose placements may select from them
+    #[command(visible_alias = "clusterset", aliases = ["managedclustersets", "managedclusterset", "mclset"])]
+    #[command(after_help = SETS)]
+    Clustersets(ListArgs),
+    /// Placements with the clusters that they select, and what keeps them from selecting more
+    #[command(visible_alias = "placement", after_help = PLACEMENTS)]
+    Placements(PlacementArgs),
+}
+
+/// Arguments of `kubectl ocm get placements`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PlacementArgs {
+    /// Those of this namespace (default: the one of the context)
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Those of all namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub(crate) all_namespaces: bool,
+    /// Of one placement: show each cluster of the hub with what keeps it from being selected
+    #[arg(long, conflicts_with_all = ["watch", "all_namespaces", "selector"])]
+    pub(crate) explain: bool,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
 }
 
 /// Arguments of `kubectl ocm get works` and `get addons`.

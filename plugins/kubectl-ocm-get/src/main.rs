@@ -1,10 +1,11 @@
-//! `kubectl ocm get`: managed clusters, certificate requests and registrations, with where they stand.
+//! `kubectl ocm get`: managed clusters and what a hub holds about them, with where it stands.
 
 use std::process::ExitCode;
 
 mod args;
 mod delivery;
 mod run;
+mod selection;
 mod view;
 
 fn main() -> ExitCode {

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use ocm_api::{ManagedClusterAddOn, ManifestWork};
-use ocm_cli::list::{View, follow, show};
+use ocm_cli::list::{ListArgs, View, follow, show};
 use ocm_cli::{Format, Ui};
 use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_flows::cluster_sets::{cluster_sets, watch_cluster_sets};
 use ocm_flows::deliveries::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 use ocm_flows::get::{self, RequestRow};
+use ocm_flows::placements::{WantedPlacements, choices_of, placements, watch_placements};
 use ocm_flows::registrations::{registrations, watch_registrations};
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{CsrArgs, DeliveryArgs, GetArgs, What};
+use crate::args::{CsrArgs, DeliveryArgs, GetArgs, PlacementArgs, What};
 use crate::delivery::{AddOns, Works};
+use crate::selection::{Choices, Placements, Sets};
 use crate::view::{Clusters, Registrations, Requests};
 
 pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -60,6 +63,15 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         }
         What::Works(works) => delivered::<ManifestWork, Works>(&hub, works, &ui).await,
         What::Addons(addons) => delivered::<ManagedClusterAddOn, AddOns>(&hub, addons, &ui).await,
+        What::Clustersets(list) => {
+            let selector = list.selector.clone();
+            if list.watch {
+                let changes = watch_cluster_sets(&hub, list.names.clone(), selector.as_deref());
+                return follow::<Sets>(&ui, &list, changes, |_| true).await;
+            }
+            show::<Sets>(&ui, &list, cluster_sets(&hub, &list.names, selector.as_deref()).await?)
+        }
+        What::Placements(placements) => placed(&hub, placements, &ui).await,
     }
 }
 
@@ -74,4 +86,27 @@ where
         return follow::<V>(ui, &list, watch_deliveries::<K>(hub, wanted), |_| true).await;
     }
     show::<V>(ui, &list, deliveries::<K>(hub, &wanted).await?)
+}
+
+async fn placed(hub: &Cluster, args: PlacementArgs, ui: &Arc<Ui>) -> Result<Exit, Failure> {
+    let PlacementArgs { namespace, all_namespaces, explain, list } = args;
+    let namespace = (!all_namespaces).then(|| namespace.unwrap_or_else(|| hub.namespace.clone()));
+    if explain {
+        let (Some(namespace), [name]) = (&namespace, list.names.as_slice()) else {
+            return Err(Failure::usage("--explain is about one placement")
+                .hint("name it: kubectl ocm get placements NAME --explain --namespace NAMESPACE"));
+        };
+        let rows = choices_of(hub, namespace, name).await?;
+        // The name is that of the placement: there may be a single cluster, and it is a list still.
+        return show::<Choices>(ui, &ListArgs { names: Vec::new(), ..list }, rows);
+    }
+    let wanted = WantedPlacements { namespace, names: list.names.clone(), selector: list.selector.clone() };
+    if list.watch {
+        return follow::<Placements>(ui, &list, watch_placements(hub, wanted), |_| true).await;
+    }
+    let (rows, unread) = placements(hub, &wanted).await?;
+    if let Some(unread) = unread {
+        ui.tell(Event::note(format!("WHY is only what the placement controller says: {unread}")));
+    }
+    show::<Placements>(ui, &list, rows)
 }

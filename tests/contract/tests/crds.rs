@@ -13,6 +13,7 @@ use std::path::Path;
 use kube_core::{ClusterResourceScope, Resource};
 use ocm_api::addon::ManagedClusterAddOn;
 use ocm_api::cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
+use ocm_api::placement::{Placement, PlacementDecision};
 use ocm_api::work::{AppliedManifestWork, ManifestWork};
 use ocm_api::{ClusterManager, HubPolicy, Klusterlet, Registration, RegistrationApproval, crds, schema};
 use serde::Serialize;
@@ -25,6 +26,9 @@ const MANAGED_CLUSTER: &str = "cluster/v1/0000_00_clusters.open-cluster-manageme
 const SET: &str = "cluster/v1beta2/0000_00_clusters.open-cluster-management.io_managedclustersets.crd.yaml";
 const SET_BINDING: &str =
     "cluster/v1beta2/0000_01_clusters.open-cluster-management.io_managedclustersetbindings.crd.yaml";
+const PLACEMENT: &str = "cluster/v1beta1/0000_02_clusters.open-cluster-management.io_placements.crd.yaml";
+const PLACEMENT_DECISION: &str =
+    "cluster/v1beta1/0000_03_clusters.open-cluster-management.io_placementdecisions.crd.yaml";
 const MANIFEST_WORK: &str = "work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml";
 const APPLIED_MANIFEST_WORK: &str = "work/v1/0000_01_work.open-cluster-management.io_appliedmanifestworks.crd.yaml";
 const ADD_ON: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
@@ -270,6 +274,16 @@ fn managed_cluster_set_binding_loses_nothing() {
 }
 
 #[test]
+fn placement_loses_nothing() {
+    assert_faithful::<Placement>(PLACEMENT, 60);
+}
+
+#[test]
+fn placement_decision_loses_nothing() {
+    assert_faithful::<PlacementDecision>(PLACEMENT_DECISION, 7);
+}
+
+#[test]
 fn manifest_work_loses_nothing() {
     assert_faithful::<ManifestWork>(MANIFEST_WORK, 50);
 }
@@ -443,6 +457,11 @@ fn enumerations_know_every_word() {
             ocm_api::cluster::TaintEffect::KNOWN,
             MANAGED_CLUSTER,
             "/properties/spec/properties/taints/items/properties/effect/enum",
+        ),
+        (
+            ocm_api::cluster::TaintEffect::KNOWN,
+            PLACEMENT,
+            "/properties/spec/properties/tolerations/items/properties/effect/enum",
         ),
         (
             ocm_api::cluster::SelectorType::KNOWN,

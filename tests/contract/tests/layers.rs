@@ -204,6 +204,7 @@ const RULES: &[Rule] = &[
         not_itself: &["kube"],
     },
     binary("kubectl-ocm-accept"),
+    binary("kubectl-ocm-clusterset"),
     binary("kubectl-ocm-detach"),
     binary("kubectl-ocm-get"),
     binary("kubectl-ocm-install"),

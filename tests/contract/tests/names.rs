@@ -8,7 +8,7 @@ mod upstream;
 
 use ocm_api::conditions::{
     cluster_manager, klusterlet, managed_cluster, managed_cluster_add_on, managed_cluster_set,
-    managed_cluster_set_binding, manifest_work,
+    managed_cluster_set_binding, manifest_work, placement,
 };
 use ocm_api::names::{annotations, finalizers, labels, signers, taints};
 use ocm_api::operator::KlusterletMode;
@@ -18,7 +18,7 @@ fn names_are_in_upstream_source() {
     use cluster_manager::reasons as cm;
     use klusterlet::reasons as kl;
     use managed_cluster::reasons as mc;
-    let expected: [(&str, &[&str]); 7] = [
+    let expected: [(&str, &[&str]); 9] = [
         (
             "operator/v1/types_clustermanager.go",
             &[
@@ -74,6 +74,11 @@ fn names_are_in_upstream_source() {
                 annotations::AGENT_PREFIX.trim_end_matches('/'),
             ],
         ),
+        (
+            "cluster/v1beta1/types_placement.go",
+            &[placement::SATISFIED, placement::MISCONFIGURED, annotations::SCHEDULING_DISABLED],
+        ),
+        ("cluster/v1beta1/types_placementdecision.go", &[labels::PLACEMENT]),
         (
             "cluster/v1/types.go",
             &[

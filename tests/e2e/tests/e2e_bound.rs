@@ -23,9 +23,15 @@ use serde_json::json;
 const ROLE: &str = "open-cluster-management:bootstrap";
 const FORMER_ROLE: &str = "system:open-cluster-management:bootstrap";
 
-/// The definitions of works and add-ons in upstream's API module.
-const WORKS: &str = "work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml";
-const ADD_ONS: &str = "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml";
+/// The definitions of works, add-ons, sets, and placements in upstream's API module.
+const DEFINITIONS: [&str; 6] = [
+    "work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml",
+    "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
+    "cluster/v1beta2/0000_00_clusters.open-cluster-management.io_managedclustersets.crd.yaml",
+    "cluster/v1beta2/0000_01_clusters.open-cluster-management.io_managedclustersetbindings.crd.yaml",
+    "cluster/v1beta1/0000_02_clusters.open-cluster-management.io_placements.crd.yaml",
+    "cluster/v1beta1/0000_03_clusters.open-cluster-management.io_placementdecisions.crd.yaml",
+];
 
 /// A hub of another tool: its accounts in namespaces of its own, and nothing bound yet.
 struct Foreign {
@@ -210,9 +216,9 @@ fn a_bound_account_is_waited_for_and_a_stranger_is_not_let_in_meanwhile() {
     assert_eq!(hub.approved(), [request].into());
 }
 
-/// Gives a cluster a work and an add-on, both named `web`.
+/// Gives a cluster a work and an add-on, both named `web`, and makes a set and a placement of its name.
 fn deliver_something(hub: &Cluster, cluster: &str) {
-    for file in [WORKS, ADD_ONS] {
+    for file in DEFINITIONS {
         hub.kubectl(&["apply", "--filename", upstream(file).to_str().expect("text")]).expect("it is applied");
     }
     hub.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).expect("they are known");
@@ -223,8 +229,14 @@ fn deliver_something(hub: &Cluster, cluster: &str) {
         "spec": {"workload": {"manifests": [map]}}});
     let add_on = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
         "metadata": metadata, "spec": {}});
+    let set = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSet",
+        "metadata": {"name": cluster}, "spec": {}});
+    let placement = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": cluster, "namespace": "default"}, "spec": {}});
     apply(hub, "work", &work);
     apply(hub, "add-on", &add_on);
+    apply(hub, "set", &set);
+    apply(hub, "placement", &placement);
 }
 
 #[test]
@@ -243,6 +255,10 @@ fn each_right_of_the_documented_role_of_get_is_needed() {
         ("registrations", "registrations", "c1"),
         ("manifestworks", "works", "web"),
         ("managedclusteraddons", "addons", "web"),
+        ("managedclustersets", "clustersets", "c1"),
+        ("managedclustersetbindings", "clustersets", "c1"),
+        ("placements", "placements", "c1"),
+        ("placementdecisions", "placements", "c1"),
     ];
 
     // With all of them everything is told, and nothing is missed.
@@ -261,7 +277,7 @@ fn each_right_of_the_documented_role_of_get_is_needed() {
     let get =
         |user: &str, words: &[&str]| run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(words).args(["--as", user]));
     let users = users_without_one_right(&hub.cluster, "get.yaml");
-    assert_eq!(users.len(), 14, "{users:?}");
+    assert_eq!(users.len(), 21, "{users:?}");
     for (user, missing) in users {
         let (verb, resource) = missing.trim_start_matches("may not ").split_once(' ').expect("a verb and a resource");
         let plural = resource.split('.').next().expect("a resource");

@@ -243,6 +243,30 @@ pub mod managed_cluster_set_binding {
     }
 }
 
+/// Placement. Upstream: `cluster/v1beta1/types_placement.go` and `pkg/placement/controllers/scheduling`.
+pub mod placement {
+    /// As many clusters are selected as are wanted.
+    pub const SATISFIED: &str = "PlacementSatisfied";
+    /// The spec cannot be used.
+    pub const MISCONFIGURED: &str = "PlacementMisconfigured";
+
+    /// Reasons.
+    pub mod reasons {
+        /// PlacementSatisfied True.
+        pub const ALL_DECISIONS_SCHEDULED: &str = "AllDecisionsScheduled";
+        /// PlacementSatisfied False: no set that exists is bound to the namespace.
+        pub const NO_BINDINGS: &str = "NoManagedClusterSetBindings";
+        /// PlacementSatisfied False: of the sets that are named none is bound.
+        pub const NO_INTERSECTION: &str = "NoIntersection";
+        /// PlacementSatisfied False: no cluster is in the sets.
+        pub const ALL_SETS_EMPTY: &str = "AllManagedClusterSetsEmpty";
+        /// PlacementSatisfied False: predicates or taints leave no cluster.
+        pub const NO_CLUSTER_MATCHED: &str = "NoManagedClusterMatched";
+        /// PlacementSatisfied False: fewer clusters than wanted.
+        pub const NOT_ALL_DECISIONS_SCHEDULED: &str = "NotAllDecisionsScheduled";
+    }
+}
+
 /// ManifestWork and each of its manifests. Upstream: `work/v1/types.go`.
 pub mod manifest_work {
     /// Everything has been applied.

@@ -7,8 +7,8 @@
 //! * **Objects of our own**: [`HubPolicy`], which administrators write, [`RegistrationApproval`], by which a person lets a
 //!   cluster join, and [`Registration`], which the policy controller writes.
 //! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
-//!   [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub owns the schema, so unknown fields
-//!   are ignored; write them with patches, never with a replace.
+//!   [`Placement`], [`PlacementDecision`], [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub
+//!   owns the schema, so unknown fields are ignored; write them with patches, never with a replace.
 //! * **Objects of others**: [`cert_manager`].
 //! * **Names**: [`names`] and [`conditions`].
 //! * **One object of a plan**: [`Manifest`].
@@ -31,6 +31,7 @@ mod manifest;
 pub mod names;
 
 pub mod operator;
+pub mod placement;
 pub mod policy;
 pub mod registration;
 #[cfg(feature = "schema")]
@@ -43,6 +44,7 @@ pub use cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub use manifest::{Manifest, redacted};
 pub use operator::{ClusterManager, Klusterlet};
+pub use placement::{Placement, PlacementDecision};
 pub use policy::HubPolicy;
 pub use registration::Registration;
 pub use work::{AppliedManifestWork, ManifestWork};

@@ -183,6 +183,8 @@ pub mod labels {
     pub const ADDON_NAME: &str = "open-cluster-management.io/addon-name";
     /// Set that a ManagedCluster is in. `api:cluster/v1beta2`, `ClusterSetLabel`
     pub const CLUSTER_SET: &str = "cluster.open-cluster-management.io/clusterset";
+    /// Placement that a PlacementDecision belongs to. `api:cluster/v1beta1`, `PlacementLabel`
+    pub const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
     /// Start of the labels of a ManagedCluster that tell the state of its add-ons, before the add-on's name.
     /// `pkg/registration/hub/addon`
     pub const FEATURE_ADDON_PREFIX: &str = "feature.open-cluster-management.io/addon-";
@@ -210,6 +212,9 @@ pub mod annotations {
     pub const EVICTION: &str = "operator.open-cluster-management.io/managed-resources-eviction-timestamp";
     /// Where to pull images for a managed cluster from. `api:cluster/v1`, `ClusterImageRegistriesAnnotationKey`
     pub const IMAGE_REGISTRIES: &str = "open-cluster-management.io/image-registries";
+    /// Has the placement controller leave a Placement alone, with the value `true`. `api:cluster/v1beta1`,
+    /// `PlacementDisableAnnotation`
+    pub const SCHEDULING_DISABLED: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
     /// Cluster on which a hosted add-on runs. `api:addon/v1alpha1`, `HostingClusterNameAnnotationKey`
     pub const ADDON_HOSTING_CLUSTER: &str = "addon.open-cluster-management.io/hosting-cluster-name";
 }

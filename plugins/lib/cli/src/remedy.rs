@@ -105,6 +105,10 @@ fn what_to_type(remedy: &Remedy) -> String {
             )
         }
         Remedy::SayWorks => "or say what becomes of their objects: --works=delete or --works=keep".to_owned(),
+        Remedy::CreateNamespace => "if it is to be made, too: --create-namespace".to_owned(),
+        Remedy::EmptySet(name) => format!(
+            "kubectl ocm clusterset unset {name} and kubectl ocm clusterset unbind {name} take them away; --force does both first"
+        ),
         Remedy::RunAgain => "the same command goes on where this one has stopped".to_owned(),
     }
 }

@@ -10,7 +10,7 @@ pub fn status<'a>(all: &'a [Condition], kind: &str) -> Option<&'a str> {
     find(all, kind).map(|condition| condition.status.as_str())
 }
 
-fn find<'a>(all: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+pub(crate) fn find<'a>(all: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     all.iter().find(|condition| condition.type_ == kind)
 }
 
@@ -18,7 +18,7 @@ fn is_true(all: &[Condition], kind: &str) -> bool {
     status(all, kind) == Some(conditions::TRUE)
 }
 
-fn told(condition: &Condition) -> String {
+pub(crate) fn told(condition: &Condition) -> String {
     match condition.message.trim() {
         "" => condition.reason.clone(),
         message => format!("{}: {message}", condition.reason),
@@ -35,7 +35,7 @@ fn object(meta: &ManifestResourceMeta) -> String {
 }
 
 /// Why something that is being deleted is still there.
-fn leaving(metadata: &ObjectMeta) -> Option<String> {
+pub(crate) fn leaving(metadata: &ObjectMeta) -> Option<String> {
     metadata.deletion_timestamp.as_ref()?;
     let finalizers = metadata.finalizers.iter().flatten().cloned().collect::<Vec<_>>();
     Some(format!("is being deleted: waits for {}", finalizers.join(", ")))

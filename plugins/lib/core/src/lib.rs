@@ -12,6 +12,7 @@ pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;
 mod changed;
+pub mod cluster_sets;
 pub mod csr;
 pub mod delivery;
 mod dry_run;

@@ -109,6 +109,10 @@ pub enum Remedy {
         /// The versions that may be stored afterwards.
         keep: Vec<String>,
     },
+    /// Make the namespace, too.
+    CreateNamespace,
+    /// Take clusters and bindings away from the set of this name, or let the command do it.
+    EmptySet(String),
     /// The same command goes on where this one has stopped.
     RunAgain,
 }

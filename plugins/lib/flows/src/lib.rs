@@ -2,6 +2,7 @@
 //! render what comes back.
 
 pub mod accept;
+pub mod cluster_sets;
 pub mod deliveries;
 pub mod explanation;
 pub mod fix;
@@ -13,6 +14,7 @@ pub mod join;
 pub mod leave;
 pub mod objects;
 pub mod observe;
+pub mod placements;
 pub mod policies;
 pub mod registrations;
 pub mod registry;

@@ -22,7 +22,20 @@ pub(crate) fn changes<K, T, G: Clone>(
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let api: Api<K> = Api::all(hub.client.clone());
+    changes_in(hub, Api::all(hub.client.clone()), config, now, gone)
+}
+
+/// The same of what this API reaches, which may be one namespace.
+pub(crate) fn changes_in<K, T, G: Clone>(
+    hub: &Cluster,
+    api: Api<K>,
+    config: watcher::Config,
+    now: fn(K) -> T,
+    gone: fn(&K) -> G,
+) -> impl Stream<Item = Result<Changed<T, G>, Failure>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
     let label = hub.label();
     let mut known = Known::new(gone);
     watcher(api, config).default_backoff().flat_map(move |event| {

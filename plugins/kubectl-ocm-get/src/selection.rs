@@ -1,0 +1,194 @@
+//! Columns of sets, placements, and what a placement makes of each cluster.
+
+use jiff::Timestamp;
+use ocm_api::conditions::{managed_cluster_set, placement as conditions};
+use ocm_cli::list::{NONE, View, age};
+use ocm_core::cluster_sets::{Choice, Selection};
+use ocm_core::delivery::status;
+use ocm_core::leave::some;
+use ocm_flows::cluster_sets::SetRow;
+use ocm_flows::placements::PlacementRow;
+use serde_json::{Value, json};
+
+fn names(all: &[String]) -> String {
+    if all.is_empty() { NONE.to_owned() } else { some(all) }
+}
+
+/// The object with what we made of it.
+fn with(mut object: Value, standing: Value) -> Value {
+    if let Some(members) = object.as_object_mut() {
+        members.insert("standing".to_owned(), standing);
+    }
+    object
+}
+
+/// Sets of clusters.
+pub(crate) struct Sets;
+
+impl View for Sets {
+    type Row = SetRow;
+
+    const HEADINGS: &'static [&'static str] =
+        &["NAME", "CLUSTERS", "EMPTY", "SELECTOR", "AGE", "NAMESPACES", "MEMBERS"];
+    const NARROW: usize = 6;
+    const NOTHING: &'static str = "the hub has no sets of clusters";
+    const COLUMNS: &'static [&'static str] = &["name", "clusters", "empty", "selector", "age"];
+
+    fn cells(row: &SetRow, now: Timestamp) -> Vec<String> {
+        let all = row.object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let selector = row.object.spec.cluster_selector.clone().unwrap_or_default();
+        vec![
+            row.name().to_owned(),
+            row.clusters.len().to_string(),
+            status(all, managed_cluster_set::EMPTY).unwrap_or(NONE).to_owned(),
+            selector.selector_type.to_string(),
+            age(now, row.created()),
+            names(&row.namespaces),
+            names(&row.clusters),
+        ]
+    }
+
+    fn reference(row: &SetRow) -> String {
+        format!("managedclusterset.cluster.open-cluster-management.io/{}", row.name())
+    }
+
+    fn document(row: &SetRow) -> Value {
+        with(Self::object(row), json!({"clusters": row.clusters, "namespaces": row.namespaces}))
+    }
+
+    fn object(row: &SetRow) -> Value {
+        serde_json::to_value(&row.object).unwrap_or_default()
+    }
+
+    fn created(row: &SetRow) -> Option<Timestamp> {
+        row.created()
+    }
+
+    fn column(row: &SetRow, name: &str) -> Option<Value> {
+        match name {
+            "clusters" => Some(json!(row.clusters.len())),
+            "age" => row.created().map(|created| json!(-created.as_second())),
+            "name" => Some(json!(row.name())),
+            other => {
+                let index = Self::HEADINGS.iter().position(|heading| heading.eq_ignore_ascii_case(other))?;
+                Self::cells(row, Timestamp::UNIX_EPOCH).into_iter().nth(index).map(Value::String)
+            }
+        }
+    }
+}
+
+/// Placements.
+pub(crate) struct Placements;
+
+impl View for Placements {
+    type Row = PlacementRow;
+
+    // The sentence is long, so it comes last.
+    const HEADINGS: &'static [&'static str] = &[
+        "NAMESPACE",
+        "NAME",
+        "SATISFIED",
+        "SELECTED",
+        "AGE",
+        "WHY",
+        "REASON",
+        "MISCONFIGURED",
+        "SETS",
+        "GROUPS",
+        "CLUSTERS",
+    ];
+    const NARROW: usize = 6;
+    const NOTHING: &'static str = "there are no such placements; --all-namespaces shows those of all namespaces";
+    const COLUMNS: &'static [&'static str] = &["namespace", "name", "satisfied", "selected", "age", "reason"];
+
+    fn cells(row: &PlacementRow, now: Timestamp) -> Vec<String> {
+        let Selection { placement, clusters } = &row.selection;
+        let all = placement.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let reason = all.iter().find(|condition| condition.type_ == conditions::SATISFIED);
+        let groups: Vec<String> =
+            row.selection.groups().iter().map(|(name, count)| format!("{name} ({count})")).collect();
+        let clusters: Vec<String> = clusters.iter().cloned().collect();
+        vec![
+            row.selection.namespace().to_owned(),
+            row.name().to_owned(),
+            status(all, conditions::SATISFIED).unwrap_or(NONE).to_owned(),
+            selected(row),
+            age(now, row.created()),
+            row.why.clone().unwrap_or_default(),
+            reason.map_or(NONE, |condition| &condition.reason).to_owned(),
+            status(all, conditions::MISCONFIGURED).unwrap_or(NONE).to_owned(),
+            names(&placement.spec.cluster_sets),
+            names(&groups),
+            names(&clusters),
+        ]
+    }
+
+    fn reference(row: &PlacementRow) -> String {
+        format!("placement.cluster.open-cluster-management.io/{}", row.name())
+    }
+
+    fn document(row: &PlacementRow) -> Value {
+        let mut standing = json!({"clusters": row.selection.clusters});
+        if let Some(why) = &row.why {
+            standing["why"] = json!(why);
+        }
+        with(Self::object(row), standing)
+    }
+
+    fn object(row: &PlacementRow) -> Value {
+        serde_json::to_value(&row.selection.placement).unwrap_or_default()
+    }
+
+    fn created(row: &PlacementRow) -> Option<Timestamp> {
+        row.created()
+    }
+}
+
+/// How many clusters are selected, of how many that are wanted.
+fn selected(row: &PlacementRow) -> String {
+    let placement = &row.selection.placement;
+    let selected = placement.status.as_ref().and_then(|status| status.number_of_selected_clusters).unwrap_or_default();
+    match placement.spec.number_of_clusters {
+        Some(wanted) => format!("{selected}/{wanted}"),
+        None => selected.to_string(),
+    }
+}
+
+/// What a placement makes of each cluster.
+pub(crate) struct Choices;
+
+impl View for Choices {
+    type Row = Choice;
+
+    const HEADINGS: &'static [&'static str] = &["CLUSTER", "SELECTED", "WHY", "SETS"];
+    const NARROW: usize = 3;
+    const NOTHING: &'static str = "the hub has no managed clusters";
+    const COLUMNS: &'static [&'static str] = &["cluster", "selected", "why"];
+
+    fn cells(row: &Choice, _: Timestamp) -> Vec<String> {
+        let why = row.standing.why();
+        let selected = if why.is_none() { "True" } else { "False" };
+        vec![row.cluster.clone(), selected.to_owned(), why.unwrap_or_default(), names(&row.sets)]
+    }
+
+    fn reference(row: &Choice) -> String {
+        format!("managedcluster.cluster.open-cluster-management.io/{}", row.cluster)
+    }
+
+    fn document(row: &Choice) -> Value {
+        Self::object(row)
+    }
+
+    fn object(row: &Choice) -> Value {
+        let why = row.standing.why();
+        let mut object = json!({"cluster": row.cluster, "selected": why.is_none(), "clusterSets": row.sets});
+        if let Some(why) = why {
+            object["why"] = json!(why);
+        }
+        object
+    }
+
+    fn created(_: &Choice) -> Option<Timestamp> {
+        None
+    }
+}
