@@ -1,12 +1,11 @@
 //! From arguments to the flow.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
 use ocm_core::plan::Mode;
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator};
 use ocm_flows::leave::{self, Held, Leaving};
 use ocm_kube::{Cluster, connect};
 
@@ -16,8 +15,8 @@ use crate::view::{self, Told};
 pub(crate) async fn run(args: DetachArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let DetachArgs { names, force, purge, timeout, concurrency, removal, client } = args;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
-    let names = checked(names)?;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let names = options::cluster_names(names)?;
+    let timeout = options::timeout(&timeout)?;
     let leaving = Leaving { force, purge, dry_run: DryRun::from(dry_run), timeout };
     let view = PlanView::of(ui.clone(), Mode::Apply(leaving.dry_run), output);
     let hub = connect(&client.connection()?, ui.clone()).await?;
@@ -45,17 +44,6 @@ pub(crate) async fn run(args: DetachArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         .collect()
         .await;
     view::finish(&view, &ui, &hub, told)
-}
-
-/// Each name once, in the order of the user's, if all can be names of clusters.
-fn checked(mut names: Vec<String>) -> Result<Vec<String>, Failure> {
-    let mut seen = BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    match names.iter().find(|name| !ocm_core::name::is_cluster_name(name)) {
-        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a managed cluster"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most")),
-        None => Ok(names),
-    }
 }
 
 async fn look(hub: &Cluster, names: &[String], at_once: usize, ui: &Arc<Ui>) -> Result<Vec<Held>, Failure> {

@@ -67,15 +67,6 @@ pub(crate) fn finish(view: &PlanView, ui: &Ui, hub: &Cluster, all: Vec<Told<'_>>
             some(&agents)
         )));
     }
-    match (failed.len(), total) {
-        (0, _) => Ok(Exit::Ok),
-        (1, 1) => Err(failed.remove(0).1),
-        (many, total) => {
-            let (_, first) = &failed[0];
-            let whole = Failure::new(first.reason, format!("{many} of {total} clusters are not detached"));
-            let hints = first.hints.clone();
-            let whole = failed.iter().fold(whole, |whole, (name, failure)| whole.because(format!("{name}: {failure}")));
-            Err(hints.into_iter().fold(whole, Failure::hint))
-        }
-    }
+    let sentence = |failed: usize| format!("{failed} of {total} clusters are not detached");
+    Failure::of_several(total, failed, sentence).map_or(Ok(Exit::Ok), Err)
 }

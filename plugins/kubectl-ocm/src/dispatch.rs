@@ -16,6 +16,8 @@ const VERBS: &[(&str, &str)] = &[
     ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
     ("get", "List clusters, requests, registrations, works, add-ons, sets and placements with where they stand"),
     ("clusterset", "Make sets of clusters, put clusters into them, and bind them to namespaces"),
+    ("work", "Bring objects to clusters, see what became of them, and take them away"),
+    ("addon", "Enable add-ons on clusters, and disable them"),
     ("troubleshoot", "Say why a cluster is not joined, and what to type next"),
     ("tls-check", "Check the certificates of hubs and managed clusters, and tell when they expire"),
     ("upgrade", "Bring hubs and managed clusters to a newer release"),

@@ -204,6 +204,7 @@ const RULES: &[Rule] = &[
         not_itself: &["kube"],
     },
     binary("kubectl-ocm-accept"),
+    binary("kubectl-ocm-addon"),
     binary("kubectl-ocm-clusterset"),
     binary("kubectl-ocm-detach"),
     binary("kubectl-ocm-get"),
@@ -215,6 +216,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-uninstall"),
     binary("kubectl-ocm-unjoin"),
     binary("kubectl-ocm-upgrade"),
+    binary("kubectl-ocm-work"),
     Rule {
         name: "kubectl-ocm-policy",
         layer: Layer::Binary,

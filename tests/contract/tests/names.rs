@@ -18,7 +18,7 @@ fn names_are_in_upstream_source() {
     use cluster_manager::reasons as cm;
     use klusterlet::reasons as kl;
     use managed_cluster::reasons as mc;
-    let expected: [(&str, &[&str]); 9] = [
+    let expected: &[(&str, &[&str])] = &[
         (
             "operator/v1/types_clustermanager.go",
             &[
@@ -98,6 +98,8 @@ fn names_are_in_upstream_source() {
                 taints::UNREACHABLE,
             ],
         ),
+        ("cluster/v1beta1/types_placementdecision.go", &[labels::PLACEMENT]),
+        ("work/v1alpha1/types_manifestworkreplicaset.go", &[labels::WORK_REPLICA_SET]),
         ("cluster/v1beta2/types_managedclusterset.go", &[labels::CLUSTER_SET, managed_cluster_set::EMPTY]),
         ("cluster/v1beta2/types_managedclustersetbinding.go", &[managed_cluster_set_binding::BOUND]),
         (

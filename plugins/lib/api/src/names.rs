@@ -188,6 +188,9 @@ pub mod labels {
     /// Start of the labels of a ManagedCluster that tell the state of its add-ons, before the add-on's name.
     /// `pkg/registration/hub/addon`
     pub const FEATURE_ADDON_PREFIX: &str = "feature.open-cluster-management.io/addon-";
+    /// ManifestWorkReplicaSet that keeps a ManifestWork, as `namespace.name`. `api:work/v1alpha1`,
+    /// `ManifestWorkReplicaSetControllerNameLabelKey`
+    pub const WORK_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
     /// Adds a ClusterRole to what the work agent may do, with the value `true`.
     /// `manifests/klusterlet/managed`
     pub const AGGREGATE_TO_WORK: &str = "open-cluster-management.io/aggregate-to-work";

@@ -53,6 +53,20 @@ text_enum! {
     } default Foreground
 }
 
+text_enum! {
+    /// How the agent brings an object to what the work says. Upstream: `UpdateStrategyType`.
+    UpdateStrategyType {
+        /// It is updated.
+        Update = "Update",
+        /// It is created, and then left as it is.
+        CreateOnly = "CreateOnly",
+        /// It is applied server-side, so that others may own some of its fields.
+        ServerSideApply = "ServerSideApply",
+        /// It is only looked at.
+        ReadOnly = "ReadOnly",
+    } default Update
+}
+
 /// What becomes of the objects of a work. Upstream: `DeleteOption`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

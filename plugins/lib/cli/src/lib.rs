@@ -2,6 +2,7 @@
 //! and signals. stdout is data, stderr is narration.
 
 mod entry;
+pub mod files;
 pub mod findings;
 pub mod list;
 pub mod options;
@@ -15,7 +16,7 @@ mod troubleshoot;
 mod ui;
 
 pub use entry::{Described, Stop, VERSION, run_main, serve_main};
-pub use output::{DryRunArg, Format, OutputArgs, document, object_list};
+pub use output::{DryRunArg, Format, OutputArgs, document, object_list, without_nulls};
 pub use plan_args::PlanArgs;
 pub use plan_view::{PlanView, applied_document};
 pub use remedy::words;

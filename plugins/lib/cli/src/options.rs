@@ -1,11 +1,52 @@
 //! Options that several commands take, from text to value.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
-use ocm_core::Failure;
 use ocm_core::gates::{Gate, GateError, parse};
 use ocm_core::operator::{PullCredentials, PullCredentialsError};
 use ocm_core::release::{Bundle, DEFAULT, NotARelease};
+use ocm_core::work::is_object_name;
+use ocm_core::{Failure, duration, name};
+
+/// `--timeout`.
+///
+/// # Errors
+/// A usage failure for what is no duration.
+pub fn timeout(text: &str) -> Result<Duration, Failure> {
+    duration::parse(text).map_err(|error| Failure::usage(format!("--timeout: {error}")))
+}
+
+/// Names of managed clusters, each once and in the order of the user's.
+///
+/// # Errors
+/// A usage failure for what cannot be one.
+pub fn cluster_names(names: Vec<String>) -> Result<Vec<String>, Failure> {
+    match names.iter().find(|name| !name::is_cluster_name(name)) {
+        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a managed cluster"))
+            .hint("names are lower-case letters, digits and '-', 63 characters at most")),
+        None => Ok(once(names)),
+    }
+}
+
+/// The same of other objects: `what` is `a work`, or `an add-on`.
+///
+/// # Errors
+/// A usage failure for what cannot be one.
+pub fn object_names(names: Vec<String>, what: &str) -> Result<Vec<String>, Failure> {
+    match names.iter().find(|name| !is_object_name(name)) {
+        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of {what}"))
+            .hint("names are lower-case letters, digits, '-' and '.', 253 characters at most")),
+        None => Ok(once(names)),
+    }
+}
+
+fn once(mut names: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
 
 /// `--bundle-version`.
 ///

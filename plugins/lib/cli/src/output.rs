@@ -125,6 +125,14 @@ fn in_yaml(c: char) -> String {
     }
 }
 
+/// An object without the members that are null: what is not known is not there.
+pub fn without_nulls(mut object: Value) -> Value {
+    if let Some(members) = object.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
 /// A Kubernetes `List` of objects, as `kubectl get -o json` prints several.
 pub fn object_list(items: Vec<Value>) -> Value {
     json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items })

@@ -17,6 +17,7 @@ pub struct PlanView {
     format: Format,
     mode: Mode,
     show_secrets: bool,
+    namespaces: bool,
     objects: RefCell<Vec<Value>>,
     changed: RefCell<bool>,
 }
@@ -32,7 +33,15 @@ impl PlanView {
 
     /// A view of a plan that is only carried out, or tried.
     pub fn of(ui: Arc<Ui>, mode: Mode, format: Format) -> Self {
-        Self { ui, format, mode, show_secrets: false, objects: RefCell::default(), changed: RefCell::default() }
+        let (objects, changed) = (RefCell::default(), RefCell::default());
+        Self { ui, format, mode, show_secrets: false, namespaces: false, objects, changed }
+    }
+
+    /// The same, for objects that differ in their namespaces alone: these are told in every table.
+    #[must_use]
+    pub fn with_namespaces(mut self) -> Self {
+        self.namespaces = true;
+        self
     }
 
     /// What is done with the plan.
@@ -61,8 +70,8 @@ impl PlanView {
             _ if self.mode == Mode::Diff => {}
             Format::Name | Format::Table | Format::Wide if *outcome == Outcome::Absent => {}
             Format::Name => self.ui.line(&reference),
-            Format::Table => self.ui.line(&format!("{reference} {word}{remark}")),
-            Format::Wide => {
+            Format::Table if !self.namespaces => self.ui.line(&format!("{reference} {word}{remark}")),
+            Format::Table | Format::Wide => {
                 let namespace = manifest.namespace().map(|name| format!(" -n {name}")).unwrap_or_default();
                 self.ui.line(&format!("{reference}{namespace} {word}{remark}"));
             }
@@ -164,9 +173,7 @@ fn diff(applied: &Applied) -> Result<Option<String>, Failure> {
     };
     let before = before.as_ref().unwrap_or(&Value::Null);
     let (old, mut new) = (plain(before), plain(after));
-    if manifest.is_secret() {
-        mark_changed(before, after, &mut new, "data");
-    }
+    mark_secrets(before, after, &mut new);
     mark_changed(before, after, &mut new, "binaryData");
     let (old, new) = (yaml(&old)?, yaml(&new)?);
     let name = match manifest.namespace() {
@@ -193,6 +200,24 @@ fn plain(object: &Value) -> Value {
         }
     }
     object
+}
+
+/// Says of each value of a Secret whether it differs, also of Secrets inside other objects such as a ManifestWork.
+fn mark_secrets(before: &Value, after: &Value, shown: &mut Value) {
+    match shown {
+        Value::Object(members) if members.get("kind").is_some_and(|kind| kind == "Secret") => {
+            mark_changed(before, after, shown, "data");
+            mark_changed(before, after, shown, "stringData");
+        }
+        Value::Object(members) => {
+            members.iter_mut().for_each(|(key, shown)| mark_secrets(&before[key], &after[key], shown));
+        }
+        Value::Array(items) => {
+            let each = items.iter_mut().enumerate();
+            each.for_each(|(index, shown)| mark_secrets(&before[index], &after[index], shown));
+        }
+        _ => {}
+    }
 }
 
 /// Says of each value that is shown by its length whether it differs: lengths alone may be equal.
@@ -234,6 +259,25 @@ mod tests {
         assert!(text.contains("changed") && !text.contains("b2xk") && !text.contains("bmV3"), "{text}");
         let text = diff(&applied(None, "bmV3")).unwrap().unwrap();
         assert!(text.contains("+kind: Secret") && !text.contains("bmV3"), "{text}");
+    }
+
+    #[test]
+    fn a_diff_says_that_a_secret_in_a_work_changes() {
+        let work = |value: &str| {
+            let inner = json!({"kind": "Secret", "apiVersion": "v1", "stringData": {"token": value, "same": "AAAA"}});
+            let mut manifest = Manifest::of(&ConfigMap::default());
+            manifest.body_mut()["spec"] = json!({"workload": {"manifests": [inner]}});
+            manifest
+        };
+        let change = Applied {
+            manifest: work("BBBB"),
+            outcome: Outcome::Configured,
+            before: Some(work("CCCC").body().clone()),
+            after: work("BBBB").body().clone(),
+        };
+        let text = diff(&change).unwrap().unwrap();
+        assert_eq!(text.matches("changed").count(), 1, "{text}");
+        assert!(!text.contains("AAAA") && !text.contains("BBBB") && !text.contains("CCCC"), "{text}");
     }
 
     #[test]

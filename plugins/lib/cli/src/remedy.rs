@@ -110,6 +110,12 @@ fn what_to_type(remedy: &Remedy) -> String {
             "kubectl ocm clusterset unset {name} and kubectl ocm clusterset unbind {name} take them away; --force does both first"
         ),
         Remedy::RunAgain => "the same command goes on where this one has stopped".to_owned(),
+        Remedy::Overwrite => "if it may be replaced: --overwrite".to_owned(),
+        Remedy::ExplainWork(name) => format!("see what became of each object: kubectl ocm work status {name}"),
+        Remedy::SeeAddOns => "see what each waits for: kubectl ocm get addons".to_owned(),
+        Remedy::WithoutDefinition => {
+            "if whatever installs it needs no ClusterManagementAddOn: --without-definition".to_owned()
+        }
     }
 }
 

@@ -28,9 +28,14 @@ pub(crate) fn told(condition: &Condition) -> String {
 /// `Deployment default/web`, for people.
 fn object(meta: &ManifestResourceMeta) -> String {
     let kind = if meta.kind.is_empty() { &meta.resource } else { &meta.kind };
-    match meta.namespace.as_str() {
-        "" => format!("{kind} {}", meta.name),
-        namespace => format!("{kind} {namespace}/{}", meta.name),
+    object_named(kind, &meta.namespace, &meta.name)
+}
+
+/// The same of any object; the namespace is empty where there is none.
+pub(crate) fn object_named(kind: &str, namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
     }
 }
 
@@ -49,6 +54,15 @@ pub fn work(work: &ManifestWork) -> Option<String> {
     let Some(status) = work.status.as_ref().filter(|status| !status.conditions.is_empty()) else {
         return Some("no agent has looked at it yet".to_owned());
     };
+    // What the agent has said last is about what the work was then.
+    let generation = work.metadata.generation.unwrap_or_default();
+    let is_older = |kind: &&str| {
+        let seen = find(&status.conditions, kind).and_then(|condition| condition.observed_generation);
+        seen.is_some_and(|seen| seen < generation)
+    };
+    if [manifest_work::APPLIED, manifest_work::AVAILABLE].iter().any(is_older) {
+        return Some("the agent has not looked at its latest content yet".to_owned());
+    }
     let manifests = status.resource_status.iter().flat_map(|all| &all.manifests).collect::<Vec<_>>();
     [manifest_work::APPLIED, manifest_work::AVAILABLE].into_iter().find_map(|kind| {
         if is_true(&status.conditions, kind) {
@@ -139,6 +153,12 @@ mod tests {
         let missing = json!([condition("Applied", "True", "A"), condition("Available", "False", "B")]);
         let gone = a_work(missing, json!([manifest("a", "True", "False"), manifest("b", "True", "True")]));
         assert_eq!(work(&gone).unwrap(), "ConfigMap default/a: B: m");
+        let mut changed = well.clone();
+        changed.metadata.generation = Some(2);
+        changed.status.as_mut().unwrap().conditions[0].observed_generation = Some(1);
+        assert_eq!(work(&changed).unwrap(), "the agent has not looked at its latest content yet");
+        changed.status.as_mut().unwrap().conditions[0].observed_generation = Some(2);
+        assert_eq!(work(&changed), None);
         let mut leaving = well;
         leaving.metadata = serde_json::from_value(json!({"name": "w", "deletionTimestamp": "2026-01-01T00:00:00Z",
             "finalizers": ["f"]}))

@@ -168,6 +168,23 @@ impl Failure {
         self
     }
 
+    /// What failures of several things come to, each with the name of what failed; none where there are none. A single failure
+    /// of a single thing is told as it is; else `sentence` says how many there are.
+    pub fn of_several(
+        total: usize,
+        mut failed: Vec<(String, Self)>,
+        sentence: impl FnOnce(usize) -> String,
+    ) -> Option<Self> {
+        let (_, first) = failed.first()?;
+        if total == 1 {
+            return failed.pop().map(|(_, only)| only);
+        }
+        let whole = Self::new(first.reason, sentence(failed.len()));
+        let hints = first.hints.clone();
+        let whole = failed.iter().fold(whole, |whole, (name, failure)| whole.because(format!("{name}: {failure}")));
+        Some(hints.into_iter().fold(whole, Self::hint))
+    }
+
     /// The exit code of a command that ends with this failure.
     pub const fn exit(&self) -> Exit {
         self.reason.exit()
@@ -192,6 +209,19 @@ mod tests {
         let failure = Failure::new(Reason::Forbidden, "inner").because("root").context("outer");
         assert_eq!(failure.to_string(), "outer: inner: root");
         assert_eq!(failure.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn several_failures_are_one_that_names_each() {
+        let one = || ("a".to_owned(), Failure::refused("no").hint("try"));
+        let told = |failed: usize| format!("{failed} of 2 failed");
+        assert_eq!(Failure::of_several(2, Vec::new(), told), None);
+        assert_eq!(Failure::of_several(1, vec![one()], told).unwrap().message, "no");
+        let both = Failure::of_several(2, vec![one()], told).unwrap();
+        assert_eq!(
+            (both.to_string().as_str(), both.reason, both.hints.len()),
+            ("1 of 2 failed: a: no", Reason::Refused, 1)
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod accept;
+pub mod addon;
 pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;
@@ -43,6 +44,7 @@ pub mod remedy;
 pub mod tls;
 pub mod token;
 pub mod upgrade;
+pub mod work;
 pub mod workload;
 
 pub use changed::Changed;

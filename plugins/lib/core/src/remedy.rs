@@ -115,6 +115,14 @@ pub enum Remedy {
     EmptySet(String),
     /// The same command goes on where this one has stopped.
     RunAgain,
+    /// Replace works that others have written.
+    Overwrite,
+    /// See what became of each object of the work of this name.
+    ExplainWork(String),
+    /// See what keeps add-ons from being well.
+    SeeAddOns,
+    /// Enable an add-on that nothing on the hub defines.
+    WithoutDefinition,
 }
 
 /// What to do next.

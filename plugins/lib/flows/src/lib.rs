@@ -2,6 +2,7 @@
 //! render what comes back.
 
 pub mod accept;
+pub mod addons;
 pub mod cluster_sets;
 pub mod deliveries;
 pub mod explanation;
@@ -25,3 +26,4 @@ pub mod uninstall;
 pub mod upgrade;
 mod watch;
 pub mod workload;
+pub mod works;

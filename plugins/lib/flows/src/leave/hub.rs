@@ -145,7 +145,8 @@ pub async fn look(hub: &Cluster, name: &str) -> Result<Held, Failure> {
     })
 }
 
-async fn last_heard(hub: &Cluster, name: &str) -> Result<Option<Timestamp>, Failure> {
+/// When the agent of a cluster has renewed its lease last.
+pub(crate) async fn last_heard(hub: &Cluster, name: &str) -> Result<Option<Timestamp>, Failure> {
     let leases: Api<Lease> = Api::namespaced(hub.client.clone(), name);
     let found = leases.get_opt(names::MANAGED_CLUSTER_LEASE).await;
     let found = found.map_err(|error| hub.explain("read the lease of the agent", error))?;

@@ -18,6 +18,7 @@ use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
 
+pub(crate) use hub::last_heard;
 pub use hub::{Detached, Held, check_rights_to_detach, detach, look, refuse};
 pub use unjoin::{Departure, Seen, UnjoinRequest, Unjoined, Works, see, unjoin};
 pub(crate) use unjoin::{agents_hub, all_known, is_hub_at};

@@ -72,7 +72,7 @@ pub struct DeliveryRow<K> {
 }
 
 impl<K: Delivery> DeliveryRow<K> {
-    fn of(object: K) -> Self {
+    pub(super) fn of(object: K) -> Self {
         let why = object.why();
         Self { object, why }
     }

@@ -1,0 +1,118 @@
+//! From arguments to the flows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ocm_api::addon::AddOnConfig;
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
+use ocm_core::addon::{AddOnOptions, parse_config};
+use ocm_core::leave::hub::Kind;
+use ocm_core::plan::Mode;
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, name};
+use ocm_flows::addons::{self, EnableRequest};
+use ocm_flows::deliveries::{self, Removing, check_rights_to_remove, remove_all};
+use ocm_kube::{Connection, connect};
+
+use crate::args::{AddOnArgs, DisableArgs, EnableArgs, Verb};
+use crate::view;
+
+pub(crate) async fn run(args: AddOnArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let AddOnArgs { verb, client } = args;
+    let connection = client.connection()?;
+    match verb {
+        Verb::Enable(args) => enable(*args, &connection, ui).await,
+        Verb::Disable(args) => disable(args, &connection, ui).await,
+    }
+}
+
+async fn enable(args: EnableArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let EnableArgs {
+        names,
+        clusters,
+        namespace,
+        configs,
+        labels,
+        without_definition,
+        wait,
+        timeout,
+        concurrency,
+        plan,
+        output: OutputArgs { output },
+    } = args;
+    let timeout = options::timeout(&timeout)?;
+    let view = PlanView::new(ui.clone(), &plan, output)?.with_namespaces();
+    if let Some(bad) = namespace.as_ref().filter(|name| !name::is_cluster_name(name)) {
+        return Err(Failure::usage(format!("--namespace: {bad:?} cannot be the name of a namespace")));
+    }
+    let request = EnableRequest {
+        names: options::object_names(names, "an add-on")?,
+        clusters: options::cluster_names(clusters)?,
+        options: AddOnOptions { namespace, labels: pairs(&labels)?, configs: parsed_configs(&configs)? },
+        without_definition,
+        mode: view.mode(),
+        wait: wait.then_some(timeout),
+        at_once: usize::from(concurrency),
+    };
+    if view.mode() == Mode::Render {
+        return view.manifests(&request.plan());
+    }
+    let hub = connect(connection, ui.clone()).await?;
+    let enabled = addons::enable(&hub, &request, &*ui, &|applied| view.row(applied)).await?;
+    view::enabled(&view, &ui, enabled)
+}
+
+async fn disable(args: DisableArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let DisableArgs { names, clusters, force, timeout, concurrency, removal } = args;
+    let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
+    let (names, clusters) = (options::object_names(names, "an add-on")?, options::cluster_names(clusters)?);
+    let removing = Removing { force, dry_run: DryRun::from(dry_run), timeout: options::timeout(&timeout)? };
+    let view = PlanView::of(ui.clone(), Mode::Apply(removing.dry_run), output).with_namespaces();
+    let hub = connect(connection, ui.clone()).await?;
+    if removing.dry_run == DryRun::No {
+        ui.tell(Event::now("checking your rights"));
+        check_rights_to_remove(&hub, Kind::AddOn, &names, &clusters, force).await?;
+    }
+    ui.tell(Event::now(format!("looking at add-ons ({})", hub.label())));
+    let at_once = usize::from(concurrency);
+    let all = deliveries::look(&hub, Kind::AddOn, &names, &clusters, at_once).await?;
+    for (name, definition) in addons::definitions(&hub, &names).await? {
+        if let Some(definition) = definition {
+            addons::tell_of_placements(&name, &definition, "adds it again where these select a cluster", &*ui);
+        }
+    }
+    deliveries::refuse(&all, force, &*ui)?;
+    let is_there = all.iter().any(|of_cluster| !of_cluster.remaining.is_empty());
+    if is_there && removing.dry_run == DryRun::No && !yes && !ui.confirm(&view::question(&hub, &all)).await? {
+        return Err(Failure::refused("nothing was deleted"));
+    }
+    let each = |applied: &ocm_core::Applied| view.row(applied);
+    let answers = remove_all(&hub, &all, removing, at_once, &*ui, &each).await;
+    view::disabled(&view, &ui, &names, &all, answers)
+}
+
+fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(Failure::usage(format!("--labels {text:?} is not KEY=VALUE"))),
+    };
+    texts.iter().map(pair).collect()
+}
+
+/// At most one of a kind: the add-on could take only one.
+fn parsed_configs(texts: &[String]) -> Result<Vec<AddOnConfig>, Failure> {
+    let mut configs: Vec<AddOnConfig> = Vec::new();
+    for text in texts {
+        let config = parse_config(text).ok_or_else(|| {
+            Failure::usage(format!("--config {text:?} is not RESOURCE.GROUP/NAMESPACE/NAME"))
+                .hint("such as addondeploymentconfigs.addon.open-cluster-management.io/default/proxied")
+        })?;
+        if configs.iter().any(|other| (&other.group, &other.resource) == (&config.group, &config.resource)) {
+            return Err(Failure::usage(format!(
+                "--config names {} twice: an add-on takes one of a kind",
+                config.resource
+            )));
+        }
+        configs.push(config);
+    }
+    Ok(configs)
+}

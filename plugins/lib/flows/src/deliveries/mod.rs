@@ -1,0 +1,13 @@
+//! What a hub brings to managed clusters, works and add-ons: lists, the clusters that are meant, sending, waiting, deleting.
+
+mod list;
+mod removal;
+mod send;
+mod targets;
+mod there;
+
+pub use list::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
+pub use removal::{Removing, ToDelete, check_rights_to_remove, look, refuse, remove_all};
+pub(crate) use send::{look_first, send};
+pub use targets::{Targets, clusters_of, require_accepted};
+pub use there::{Waited, until_there};

@@ -1,0 +1,84 @@
+//! The clusters that something is meant for.
+
+use ocm_api::ManagedCluster;
+use ocm_core::work::decided;
+use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
+use ocm_kube::Cluster;
+
+use crate::get::unknown_name;
+use crate::objects::{Sought, objects};
+use crate::registry;
+
+/// API of placements and their decisions.
+const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
+
+/// Which clusters are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Targets {
+    /// These.
+    Clusters(Vec<String>),
+    /// Those that a placement has decided for.
+    Placement {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// The names of the clusters. Those of a placement are the decisions of this moment, and are told.
+///
+/// # Errors
+/// [`Reason::NotFound`] for a placement that is not there; a refusal of one that has decided for no cluster; the failure of
+/// a request.
+pub async fn clusters_of(hub: &Cluster, targets: &Targets, narrator: &dyn Narrator) -> Result<Vec<String>, Failure> {
+    let (namespace, name) = match targets {
+        Targets::Clusters(names) => return Ok(names.clone()),
+        Targets::Placement { namespace, name } => (namespace, name),
+    };
+    narrator.tell(Event::now(format!("reading the decisions of placement {namespace}/{name}")));
+    let sought = |resource: &str, name: Option<&String>| Sought {
+        api_version: PLACEMENTS.to_owned(),
+        resource: resource.to_owned(),
+        namespace: Some(namespace.clone()),
+        name: name.cloned(),
+    };
+    let (placements, decisions) = (sought("placements", Some(name)), sought("placementdecisions", None));
+    let (placement, decisions) = futures::join!(objects(hub, &placements), objects(hub, &decisions));
+    if placement?.is_empty() {
+        return Err(Failure::new(Reason::NotFound, format!("the hub has no placement {namespace}/{name}"))
+            .hint("see which there are: kubectl get placements -A"));
+    }
+    let clusters = decided(&decisions?, name);
+    if clusters.is_empty() {
+        return Err(Failure::refused(format!("placement {namespace}/{name} selects no cluster: nothing was changed"))
+            .hint(format!("see why: kubectl describe placement {name} -n {namespace}")));
+    }
+    narrator.tell(Event::note(format!(
+        "placement {namespace}/{name} selects {} now; what it decides later changes nothing here",
+        ocm_core::leave::some(&clusters)
+    )));
+    Ok(clusters)
+}
+
+/// Makes sure that there are such clusters, that the hub has let them in, and that they are not leaving.
+///
+/// # Errors
+/// [`Reason::NotFound`], or a refusal that names the first that is not; the failure of a request.
+pub async fn require_accepted(hub: &Cluster, names: &[String]) -> Result<(), Failure> {
+    let found = registry::some_clusters(hub, names).await?;
+    for name in names {
+        let of_name = |cluster: &&ManagedCluster| cluster.metadata.name.as_ref() == Some(name);
+        let Some(cluster) = found.iter().find(of_name) else {
+            return Err(unknown_name::<ManagedCluster>(hub, "managed cluster", name).await);
+        };
+        if cluster.metadata.deletion_timestamp.is_some() {
+            return Err(Failure::refused(format!("cluster {name:?} is leaving the hub: nothing was changed")));
+        }
+        if cluster.spec.hub_accepts_client != Some(true) {
+            return Err(Failure::refused(format!("the hub has not accepted cluster {name:?}: nothing was changed"))
+                .hint(Remedy::Accept(name.clone())));
+        }
+    }
+    Ok(())
+}
