@@ -283,6 +283,7 @@ fn an_agent_follows_its_hub_and_reports_again() {
 }
 
 #[test]
+#[ignore = "it takes five minutes: cargo soak --parts fleet"]
 fn a_fleet_stops_at_the_first_stage_that_does_not_get_there_and_goes_on_from_it() {
     let _alone = alone();
     let clusters = ["fleet-a", "fleet-b"].map(|name| Cluster::start(&Spec::node(name)).expect("a cluster"));

@@ -86,7 +86,7 @@ const PROCESSORS: usize = 2;
 const WAITING: [&str; 3] = ["test e2e_expiry", "test e2e_troubleshoot", "test e2e_upgrade"];
 /// The longest of the others, the one with most pods first: they begin beside those that wait, so that none is left alone in
 /// the end.
-const LONGEST: [&str; 3] = ["test e2e_policy_engine", "test e2e_join", "test e2e_policy_oci"];
+const LONGEST: [&str; 4] = ["test e2e_policy_engine", "test e2e_leave", "test e2e_join", "test e2e_policy_oci"];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 

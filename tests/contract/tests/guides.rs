@@ -1,0 +1,190 @@
+//! `docs/migrating.md` leaves out no command and no flag of clusteradm; it and `docs/seeds.md` name only commands, flags and
+//! tests that there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use cli_tests::root;
+
+const MIGRATING: &str = "docs/migrating.md";
+const PROCEDURES: &str = "docs/seeds.md";
+
+/// The commands of clusteradm 1.3.1 and their flags. Upstream: `pkg/cmd` of open-cluster-management-io/clusteradm. Flags of
+/// its logging library stand as `--v`, `config` for the tree that is kubectl's own, and what Helm takes as Helm has it.
+const CLUSTERADM: &[(&str, &str)] = &[
+    ("", "kubeconfig context dry-run timeout match-server-version v"),
+    ("config", ""),
+    ("options", ""),
+    ("plugin list", ""),
+    ("completion", ""),
+    ("version", ""),
+    (
+        "init",
+        "feature-gates force wait output output-file output-join-command-file use-bootstrap-token image-registry \
+         image-pull-credential-file bundle-version bundle-version-overrides cluster-manager-values-file create-namespace \
+         enable-sync-labels resource-qos-class resource-limits resource-requests registration-drivers hub-cluster-arn \
+         aws-resource-tags auto-approved-csr-identities auto-approved-arn-patterns auto-approved-grpc-identities \
+         grpc-endpoint-type grpc-server singleton singleton-name values set set-string set-file set-json set-literal",
+    ),
+    (
+        "join",
+        "hub-token hub-apiserver cluster-name ca-file force-internal-endpoint-lookup \
+         force-internal-endpoint-lookup-managed proxy-url proxy-ca-file mode managed-cluster-kubeconfig singleton wait \
+         feature-gates image-registry image-pull-credential-file bundle-version bundle-version-overrides \
+         resource-qos-class resource-limits resource-requests enable-sync-labels output-file create-namespace \
+         client-cert-expiration-seconds registration-auth grpc-server grpc-ca-file hub-cluster-arn managed-cluster-arn \
+         klusterlet-annotation klusterlet-values-file addon-kubeclient-registration-auth addon-token-expiration-seconds \
+         capi-import capi-cluster-name capi-kubeconfig",
+    ),
+    ("accept", "cluster clusters wait skip-approve-check requesters"),
+    ("unjoin", "cluster-name purge-operator output-file"),
+    ("clean", "name purge-operator output-file"),
+    (
+        "upgrade clustermanager",
+        "image-registry bundle-version bundle-version-overrides wait cluster-manager-values-file",
+    ),
+    ("upgrade klusterlet", "image-registry bundle-version bundle-version-overrides wait klusterlet-values-file"),
+    ("get token", "use-bootstrap-token output output-file"),
+    ("get clusters", "clusterset output"),
+    ("get clustersets", "output"),
+    ("get addon", "cluster clusters output"),
+    ("get works", "cluster clusters output"),
+    ("get placements", "namespace output"),
+    ("get hub-info", ""),
+    ("get klusterlet-info", ""),
+    ("create clusterset", ""),
+    ("create placement", "namespace clustersets label-selectors prioritizers count overwrite"),
+    ("create work", "filename recursive cluster clusters placement overwrite replicaset"),
+    ("create sampleapp", "output-file"),
+    ("delete clusterset", ""),
+    ("delete work", "cluster clusters force"),
+    ("delete token", ""),
+    ("clusterset bind", "namespace"),
+    ("clusterset unbind", "namespace"),
+    ("clusterset set", "clusters namespaces"),
+    ("addon create", "version filename recursive overwrite hub-registration cluster-role-bind labels placement-ref"),
+    ("addon enable", "names cluster clusters namespace annotate labels config-file output-file"),
+    ("addon disable", "names cluster clusters output-file"),
+    ("install hub-addon", "names namespace create-namespace bundle-version bundle-version-overrides output-file"),
+    ("uninstall hub-addon", "names namespace"),
+    (
+        "proxy health",
+        "cluster clusters in-cluster-proxy-cert-lookup proxy-ca-cert proxy-cert proxy-key proxy-server-host \
+         proxy-server-port",
+    ),
+    ("proxy kubectl", "cluster sa args interactive-mode"),
+];
+
+/// The rows of the tables of a page that name something in their cell of this number, without the marks of code.
+fn rows<const CELLS: usize>(page: &str) -> Vec<[String; CELLS]> {
+    let text = fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+    let row = |line: &str| {
+        let cells: Vec<String> =
+            line.strip_prefix("| ")?.split('|').map(|cell| cell.trim().trim_matches('`').to_owned()).collect();
+        let (last, cells) = cells.split_last()?;
+        last.is_empty().then_some(())?;
+        <[String; CELLS]>::try_from(cells.to_vec()).ok()
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// What was typed, what is typed, the word between them, and the remark.
+fn replaced() -> Vec<[String; 4]> {
+    rows::<4>(MIGRATING).into_iter().filter(|[old, ..]| old != "clusteradm").collect()
+}
+
+#[test]
+fn every_command_and_every_flag_of_clusteradm_has_one_row() {
+    let of = |(command, flags): &(&str, &str)| {
+        let whole = (!command.is_empty()).then(|| (*command).to_owned());
+        let flags: Vec<String> =
+            flags.split_whitespace().map(|flag| format!("{command} --{flag}").trim().to_owned()).collect();
+        whole.into_iter().chain(flags)
+    };
+    let known: BTreeSet<String> = CLUSTERADM.iter().flat_map(of).collect();
+    let mut times: BTreeMap<String, usize> = known.into_iter().map(|old| (old, 0)).collect();
+    for [old, ..] in replaced() {
+        *times.get_mut(&old).unwrap_or_else(|| panic!("clusteradm has no `{old}`")) += 1;
+    }
+    times.retain(|_, count| *count != 1);
+    assert!(times.is_empty(), "not in one row of {MIGRATING}: {times:?}");
+}
+
+#[test]
+fn every_row_says_what_became_of_it() {
+    for [old, new, word, remark] in replaced() {
+        let right = match word.as_str() {
+            // The same flag of a command that may be called otherwise.
+            "same" => old.rsplit(' ').next() == new.rsplit(' ').next(),
+            "renamed" => !new.is_empty() && old != new,
+            "differs" => !new.is_empty() && !remark.is_empty(),
+            "not yet" => new.is_empty(),
+            "dropped" => new.is_empty() && !remark.is_empty(),
+            _ => false,
+        };
+        assert!(right, "`{old}`: {word:?} with {new:?} and {remark:?}");
+    }
+}
+
+/// The help of a command, from its page.
+fn help(command: &str) -> String {
+    let verb = command.split(' ').next().unwrap_or_default();
+    let page = root().join(format!("docs/commands/{verb}.md"));
+    let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+    // The page of `version` needs none: it has no flag but that for the format.
+    if !text.contains("<!-- help: ") {
+        assert_eq!(command, verb, "there is no command `{command}`");
+        return text;
+    }
+    let begin = format!("<!-- help: {command} -->");
+    let (_, help) = text.split_once(&begin).unwrap_or_else(|| panic!("there is no command `{command}`"));
+    help.split("<!-- end help -->").next().unwrap_or_default().to_owned()
+}
+
+/// Whether a help has a line for a flag.
+fn has(help: &str, flag: &str) -> bool {
+    let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+    help.lines().map(str::trim_start).any(|line| {
+        // Behind the short form, if there is one.
+        let line = line.split_once(", ").filter(|(short, _)| short.len() == 2).map_or(line, |(_, long)| long);
+        line.strip_prefix(flag).is_some_and(is_end)
+    })
+}
+
+/// The help of the command that is typed, of which the flag is checked.
+fn typed(old: &str, typed: &str) -> String {
+    let (command, flag) = typed.split_once(" --").map_or((typed, None), |(command, flag)| (command, Some(flag)));
+    let help = help(command);
+    assert!(flag.is_none_or(|flag| has(&help, &format!("--{flag}"))), "{old}: there is no `{typed}`");
+    help
+}
+
+#[test]
+fn what_is_typed_instead_is_there() {
+    for [old, new, _, remark] in replaced().into_iter().filter(|[_, new, ..]| !new.is_empty()) {
+        let help = typed(&old, &new);
+        // Flags of the remark are those of the same command.
+        for word in remark.split('`').skip(1).step_by(2).filter(|word| word.starts_with("--")) {
+            let word = word.split([' ', '=']).next().unwrap_or_default();
+            assert!(has(&help, word), "{old}: `{new}` has no `{word}`");
+        }
+    }
+}
+
+#[test]
+fn every_procedure_names_a_command_and_a_test_that_are_there() {
+    let rows: Vec<[String; 3]> =
+        rows::<3>(PROCEDURES).into_iter().filter(|[section, ..]| section != "Section").collect();
+    assert!(rows.len() > 40, "{PROCEDURES} has {} rows", rows.len());
+    for [section, command, test] in rows {
+        if !command.is_empty() {
+            typed(&section, &command);
+        }
+        if let Some((program, name)) = test.split_once("::") {
+            let file = root().join(format!("tests/e2e/tests/{program}.rs"));
+            let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            assert!(text.contains(&format!("#[test]\nfn {name}() ")), "{section}: there is no test {test}");
+        }
+        assert!(!command.is_empty() || test.is_empty(), "{section}: {test} is of no command");
+    }
+}
