@@ -183,7 +183,7 @@ fn every_procedure_names_a_command_and_a_test_that_are_there() {
         if let Some((program, name)) = test.split_once("::") {
             let file = root().join(format!("tests/e2e/tests/{program}.rs"));
             let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            assert!(text.contains(&format!("]\nfn {name}() {{")), "{section}: there is no test {test}");
+            assert!(text.contains(&format!("#[test]\nfn {name}() {{")), "{section}: there is no test {test}");
         }
         assert!(!command.is_empty() || test.is_empty(), "{section}: {test} is of no command");
     }

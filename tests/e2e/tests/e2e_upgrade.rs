@@ -117,7 +117,6 @@ fn killed(kubeconfig: &Path, what: &str, flags: &[&str]) {
 }
 
 #[test]
-#[ignore = "it takes two minutes: cargo soak --parts upgrades"]
 fn a_hub_goes_to_the_next_release_and_back_and_keeps_its_settings() {
     let hub = Cluster::start(&Spec::node("upgraded")).expect("a cluster");
     let (old, new) = (release(earlier_bundle()), release(bundle()));
@@ -284,7 +283,6 @@ fn an_agent_follows_its_hub_and_reports_again() {
 }
 
 #[test]
-#[ignore = "it takes five minutes: cargo soak --parts upgrades"]
 fn a_fleet_stops_at_the_first_stage_that_does_not_get_there_and_goes_on_from_it() {
     let _alone = alone();
     let clusters = ["fleet-a", "fleet-b"].map(|name| Cluster::start(&Spec::node(name)).expect("a cluster"));

@@ -10,7 +10,7 @@ use crate::places::target;
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// What is run
-    #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',', default_values_t = [Part::Storm, Part::Faults, Part::Upgrades])]
+    #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',', default_values_t = [Part::Storm, Part::Faults])]
     pub parts: Vec<Part>,
     /// How many clusters come at once; several numbers are measured one after the other
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000],
@@ -28,8 +28,6 @@ pub enum Part {
     Storm,
     /// Every fault that troubleshoot has to find, made for real, but those of `cargo verify`
     Faults,
-    /// The upgrade of a hub to the next release and back, and of several clusters in stages
-    Upgrades,
 }
 
 /// Runs the parts. They print tables and write nothing.
@@ -44,9 +42,6 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     }
     if parts.contains(&Part::Faults) {
         wrong.extend(faults().err());
-    }
-    if parts.contains(&Part::Upgrades) {
-        wrong.extend(upgrades().err());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
@@ -70,13 +65,6 @@ fn faults() -> Result<(), String> {
     // Nothing is measured: what the tests are built with will do.
     command.args(["bench", "--quiet", "--profile", "dev", "--package", "bench", "--bench", "faults"]);
     end(command, "the matrix of faults")
-}
-
-/// Runs the stories of upgrades that take too long for `cargo verify`.
-fn upgrades() -> Result<(), String> {
-    let mut command = cli_tests::cargo();
-    command.args(["test", "--package", "e2e-tests", "--test", "e2e_upgrade", "--", "--ignored"]);
-    end(command, "the upgrades")
 }
 
 fn end(mut command: Command, what: &str) -> Result<(), String> {
