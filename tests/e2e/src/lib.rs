@@ -195,7 +195,7 @@ pub fn resource_versions(cluster: &Cluster) -> BTreeMap<String, String> {
                 || name.contains("cluster-manager")
             {
                 let version = match text("/kind").as_str() {
-                    "Deployment" => without_status(object),
+                    "ClusterManager" | "Deployment" | "Klusterlet" => without_status(object),
                     _ => text("/metadata/resourceVersion"),
                 };
                 found.insert(format!("{} {namespace}/{name}", text("/kind")), version);
@@ -224,19 +224,19 @@ pub fn settled(cluster: &Cluster) -> BTreeMap<String, String> {
     }
 }
 
-/// A Deployment as far as anybody but its controller writes it. On a busy machine a pod may miss a probe at any time, and
-/// the status that tells so raises the resource version.
-fn without_status(deployment: &Value) -> String {
-    let mut deployment = deployment.clone();
-    deployment["status"].take();
-    let metadata = &mut deployment["metadata"];
+/// An object as far as anybody but its controller writes it. On a busy machine a pod may miss a probe at any time, and
+/// the status that tells so raises the resource version of its Deployment and of what the Deployment belongs to.
+fn without_status(object: &Value) -> String {
+    let mut object = object.clone();
+    object["status"].take();
+    let metadata = &mut object["metadata"];
     metadata["resourceVersion"].take();
     if let Some(fields) = metadata["managedFields"].as_array_mut() {
         fields.retain(|fields| fields["subresource"] != "status");
     }
     let mut hash = DefaultHasher::new();
-    deployment.to_string().hash(&mut hash);
-    format!("generation {}, {:016x}", deployment["metadata"]["generation"], hash.finish())
+    object.to_string().hash(&mut hash);
+    format!("generation {}, {:016x}", object["metadata"]["generation"], hash.finish())
 }
 
 /// An object as JSON.
