@@ -1,13 +1,16 @@
 //! The command line of `kubectl ocm get`.
 
 use clap::{Args, Subcommand};
-use ocm_cli::list::ListArgs;
+use ocm_cli::OutputArgs;
+use ocm_cli::list::{ListArgs, ListOutputArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("get")
-        .about("List clusters, requests, registrations, works, add-ons, sets and placements with where they stand")
+        .about(
+            "List what a hub knows of clusters with where it stands, and say what runs on a hub or a managed cluster",
+        )
         .after_help(EXAMPLES)
 }
 
@@ -29,6 +32,14 @@ const EXAMPLES: &str = "Examples:
 
   # What each cluster waits for, on a hub with a policy engine
   kubectl ocm get registrations --context hub
+
+  # What runs on a hub or a managed cluster, and what is missing of it
+  kubectl ocm get hub-info --context hub
+  kubectl ocm get klusterlet-info --context c1
+
+  # For scripts: kubectl's templates, and columns of your choice
+  kubectl ocm get clusters -o jsonpath='{.items[*].metadata.name}' --context hub
+  kubectl ocm get clusters -o custom-columns=NAME:.metadata.name,PHASE:.standing.phase
 
 Exit codes: 0 ok, 1 the hub failed or does not know a name, 2 usage, 130 interrupted.";
 
@@ -94,6 +105,33 @@ Examples:
   kubectl ocm get placements --all-namespaces -o wide --context hub
   kubectl ocm get placements web --namespace team-a --explain --context hub";
 
+const TOKENS: &str =
+    "The same as kubectl ocm token list: bootstrap tokens with which clusters can register, never their secrets.
+
+Examples:
+  kubectl ocm get tokens --context hub
+  kubectl ocm get tokens -o wide --context hub";
+
+const HUB_INFO: &str =
+    "READY is how many pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec,
+AllAlpha, or Unknown: set in the spec and not known here. STORED are the versions in which objects of a
+definition may be stored. MISSING is what keeps the hub from being as its ClusterManager asks for; whether
+its webhooks answer is what troubleshoot finds out.
+
+Examples:
+  kubectl ocm get hub-info --context hub
+  kubectl ocm get hub-info -o jsonpath='{.release}' --context hub";
+
+const KLUSTERLET_INFO: &str =
+    "Shown are all Klusterlets of the cluster, those of clusters that it hosts among them. READY is how many
+pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec, AllAlpha, or
+Unknown: set in the spec and not known here. STORED are the versions in which objects of a definition may
+be stored. MISSING is what keeps the agents from running as the Klusterlet asks for.
+
+Examples:
+  kubectl ocm get klusterlet-info --context c1
+  kubectl ocm get klusterlet-info -o yaml --context c1";
+
 /// Arguments of `kubectl ocm get`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GetArgs {
@@ -128,6 +166,32 @@ pub(crate) enum What {
     /// Placements with the clusters that they select, and what keeps them from selecting more
     #[command(visible_alias = "placement", after_help = PLACEMENTS)]
     Placements(PlacementArgs),
+    /// Bootstrap tokens with which clusters can register; never their secrets
+    #[command(visible_alias = "token", after_help = TOKENS)]
+    Tokens(TokensArgs),
+    /// What runs on a hub: release, images, Deployments, conditions, feature gates, definitions
+    #[command(after_help = HUB_INFO)]
+    HubInfo(InfoArgs),
+    /// What runs on a managed cluster: release, images, Deployments, conditions, feature gates, definitions
+    #[command(after_help = KLUSTERLET_INFO)]
+    KlusterletInfo(InfoArgs),
+}
+
+/// Arguments of `kubectl ocm get tokens`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TokensArgs {
+    /// Leave the headings out
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `kubectl ocm get hub-info` and `get klusterlet-info`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    pub(crate) output: ListOutputArgs,
 }
 
 /// Arguments of `kubectl ocm get placements`.
@@ -140,7 +204,7 @@ pub(crate) struct PlacementArgs {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub(crate) all_namespaces: bool,
     /// Of one placement: show each cluster of the hub with what keeps it from being selected
-    #[arg(long, conflicts_with_all = ["watch", "all_namespaces", "selector"])]
+    #[arg(long, conflicts_with_all = ["watch", "all_namespaces", "selector", "show_labels"])]
     pub(crate) explain: bool,
     #[command(flatten)]
     pub(crate) list: ListArgs,
@@ -150,8 +214,12 @@ pub(crate) struct PlacementArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DeliveryArgs {
     /// Only those of these clusters (repeatable, or with commas)
-    #[arg(short = 'c', long, value_name = "CLUSTER", value_delimiter = ',')]
+    // A cluster's works and add-ons are in the namespace of its name, so kubectl's flags say the same.
+    #[arg(short = 'c', long, short_alias = 'n', alias = "namespace", value_name = "CLUSTER", value_delimiter = ',')]
     pub(crate) clusters: Vec<String>,
+    /// Those of all clusters (default)
+    #[arg(short = 'A', long, conflicts_with = "clusters")]
+    pub(crate) all_namespaces: bool,
     #[command(flatten)]
     pub(crate) list: ListArgs,
 }

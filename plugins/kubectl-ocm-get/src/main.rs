@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod args;
 mod delivery;
+mod info;
 mod run;
 mod selection;
 mod view;

@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use ocm_api::{ManagedClusterAddOn, ManifestWork};
-use ocm_cli::list::{ListArgs, View, follow, show};
-use ocm_cli::{Format, Ui};
+use ocm_cli::list::{ListArgs, ListFormat, ListOutputArgs, View, follow, show};
+use ocm_cli::{Format, OutputArgs, Ui};
 use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::cluster_sets::{cluster_sets, watch_cluster_sets};
 use ocm_flows::deliveries::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 use ocm_flows::get::{self, RequestRow};
+use ocm_flows::info::{hubs, klusterlets};
 use ocm_flows::placements::{WantedPlacements, choices_of, placements, watch_placements};
 use ocm_flows::registrations::{registrations, watch_registrations};
+use ocm_flows::token;
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{CsrArgs, DeliveryArgs, GetArgs, PlacementArgs, What};
+use crate::args::{CsrArgs, DeliveryArgs, GetArgs, InfoArgs, PlacementArgs, TokensArgs, What};
 use crate::delivery::{AddOns, Works};
+use crate::info;
 use crate::selection::{Choices, Placements, Sets};
 use crate::view::{Clusters, Registrations, Requests};
 
@@ -24,7 +27,7 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     match what {
         What::Clusters(list) => {
             let selector = list.selector.clone();
-            let with_names = !matches!(list.output.output, Format::Table | Format::Name);
+            let with_names = !matches!(list.output.output, ListFormat::As(Format::Table | Format::Name));
             if list.watch {
                 let changes = get::watch_clusters(&hub, &list.names, selector.as_deref(), with_names);
                 return follow::<Clusters>(&ui, &list, changes, |_| true).await;
@@ -72,6 +75,18 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             show::<Sets>(&ui, &list, cluster_sets(&hub, &list.names, selector.as_deref()).await?)
         }
         What::Placements(placements) => placed(&hub, placements, &ui).await,
+        What::Tokens(TokensArgs { no_headers, output: OutputArgs { output } }) => {
+            ocm_cli::tokens(&ui, &token::list(&hub).await?, output, no_headers)
+        }
+        What::HubInfo(InfoArgs { output: ListOutputArgs { output } }) => {
+            info::show(&ui, &hubs(&hub).await?, &output, "there is no ClusterManager: this cluster is no hub")
+        }
+        What::KlusterletInfo(InfoArgs { output: ListOutputArgs { output } }) => info::show(
+            &ui,
+            &klusterlets(&hub).await?,
+            &output,
+            "there is no Klusterlet: this cluster has not joined a hub",
+        ),
     }
 }
 
@@ -80,7 +95,8 @@ where
     K: Delivery,
     V: View<Row = DeliveryRow<K>>,
 {
-    let DeliveryArgs { clusters, list } = args;
+    // Those of all clusters are the default.
+    let DeliveryArgs { clusters, all_namespaces: _, list } = args;
     let wanted = Wanted { clusters, names: list.names.clone(), selector: list.selector.clone() };
     if list.watch {
         return follow::<V>(ui, &list, watch_deliveries::<K>(hub, wanted), |_| true).await;

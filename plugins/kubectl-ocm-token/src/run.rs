@@ -28,7 +28,7 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         }
         Verb::List(ListArgs { no_headers, output }) => {
             let hub = connect(&connection, ui.clone()).await?;
-            view::list(&ui, &token::list(&hub).await?, output.output, no_headers)
+            ocm_cli::tokens(&ui, &token::list(&hub).await?, output.output, no_headers)
         }
         Verb::Revoke(args) => revoke(args, connect(&connection, ui.clone()).await?, ui).await,
     }

@@ -4,9 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use ocm_cli::{Format, Table, Ui, document};
+use ocm_cli::{Format, Ui, document};
 use ocm_core::duration::human;
-use ocm_core::token::Kept;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate};
 use ocm_flows::hub::AddressOptions;
 use ocm_flows::token::{Minted, Revoked};
@@ -101,59 +100,6 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         let _ = std::fs::remove_file(&temporary);
     }
     done.map_err(failed)
-}
-
-/// Bootstrap tokens, without their secrets.
-pub(crate) fn list(ui: &Ui, tokens: &[Kept], format: Format, no_headers: bool) -> Result<Exit, Failure> {
-    match format {
-        Format::Json | Format::Yaml => {
-            let items: Vec<Value> = tokens.iter().map(row).collect();
-            ui.out(&document(format, &json!({ "tokens": items }))?);
-        }
-        Format::Name => tokens.iter().for_each(|token| ui.line(&format!("bootstrap-token/{}", token.id))),
-        Format::Table | Format::Wide => {
-            if tokens.is_empty() {
-                ui.tell(Event::note("there are no bootstrap tokens for clusters"));
-            } else {
-                let wide = format == Format::Wide;
-                let headings = ["ID", "EXPIRES", "STATE", "DESCRIPTION", "MADE BY", "GROUPS"];
-                let columns = if wide { headings.len() } else { 4 };
-                let mut table = Table::new(&headings[..columns]);
-                for token in tokens {
-                    let cells = [
-                        token.id.clone(),
-                        token.expires.map_or("never".to_owned(), |expires| expires.to_string()),
-                        match (&token.unusable, token.expires) {
-                            (Some(why), _) => why.clone(),
-                            (None, Some(expires)) => format!("good for {}", left(expires)),
-                            (None, None) => "good".to_owned(),
-                        },
-                        token.description.clone(),
-                        if token.ours { "kubectl ocm" } else { "others" }.to_owned(),
-                        token.groups.join(","),
-                    ];
-                    table.row(&cells[..columns]);
-                }
-                let text = table.render();
-                let skip = if no_headers { text.find('\n').map_or(0, |end| end + 1) } else { 0 };
-                ui.out(&text[skip..]);
-            }
-            ui.tell(Event::note("tokens of the service account cannot be listed: they end by themselves, or all at once with kubectl ocm token revoke --service-account"));
-        }
-    }
-    Ok(Exit::Ok)
-}
-
-fn row(token: &Kept) -> Value {
-    json!({
-        "id": token.id,
-        "expires": token.expires.map(|time| time.to_string()),
-        "description": token.description,
-        "groups": token.groups,
-        "ours": token.ours,
-        "usable": token.unusable.is_none(),
-        "reason": token.unusable,
-    })
 }
 
 /// The public part of what may be a whole token.

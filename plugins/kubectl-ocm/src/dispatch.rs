@@ -1,20 +1,21 @@
 //! From words to a binary.
 
+use std::env::ArgsOs;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::nearest::nearest;
 use crate::output::{FAILED, SUITE, USAGE, fail, show};
-use crate::{siblings, version};
+use crate::{completion, siblings, version};
 
 /// The verbs of the suite in the order in which a cluster lives, with one line for each.
-const VERBS: &[(&str, &str)] = &[
+pub(crate) const VERBS: &[(&str, &str)] = &[
     ("install", "Install Open Cluster Management on a hub"),
     ("token", "Create, show, list and revoke the tokens that clusters join with"),
     ("join", "Register a cluster to a hub"),
     ("accept", "Accept clusters that want to join, after verifying their certificate requests"),
-    ("get", "List clusters, requests, registrations, works, add-ons, sets and placements with where they stand"),
+    ("get", "List what a hub knows of clusters with where it stands, and say what runs on a hub or a managed cluster"),
     ("clusterset", "Make sets of clusters, put clusters into them, and bind them to namespaces"),
     ("work", "Bring objects to clusters, see what became of them, and take them away"),
     ("addon", "Enable add-ons on clusters, and disable them"),
@@ -27,7 +28,17 @@ const VERBS: &[(&str, &str)] = &[
     ("policy", "Write, build, test, run and measure policies"),
 ];
 
-pub(crate) fn main(mut arguments: Vec<OsString>) -> ExitCode {
+/// Runs what the arguments ask for; the first is the name of this program.
+pub(crate) fn main(mut arguments: ArgsOs) -> ExitCode {
+    let program = arguments.next().unwrap_or_default();
+    let words: Vec<OsString> = arguments.collect();
+    match completion::called_by_kubectl(&program, &words) {
+        Some(words) => completion::answer(&words),
+        None => run(words),
+    }
+}
+
+fn run(mut arguments: Vec<OsString>) -> ExitCode {
     if arguments.is_empty() {
         return show(&help());
     }
@@ -39,12 +50,15 @@ pub(crate) fn main(mut arguments: Vec<OsString>) -> ExitCode {
         "-h" | "--help" => show(&help()),
         "help" => match arguments.first() {
             None => show(&help()),
+            Some(verb) if verb == "completion" => completion::main(&["--help".into()]),
             Some(verb) => match verb.to_str().and_then(siblings::find) {
                 Some(binary) => become_it(&binary, &["--help".into()]),
                 None => unknown(&verb.to_string_lossy()),
             },
         },
         "version" | "--version" | "-V" => version::main(&arguments),
+        "completion" => completion::main(&arguments),
+        completion::WORD => completion::answer(&arguments),
         flag if flag.starts_with('-') => fail(
             USAGE,
             &format!("the flag {flag} stands before the verb"),
@@ -59,13 +73,14 @@ pub(crate) fn main(mut arguments: Vec<OsString>) -> ExitCode {
 
 fn help() -> String {
     let found = siblings::all();
-    let width = found.keys().map(String::len).max().unwrap_or_default().max(9);
+    let width = found.keys().map(String::len).max().unwrap_or_default().max("completion".len());
     let mut text =
         "Register Kubernetes clusters to an Open Cluster Management hub\n\nUsage: kubectl ocm VERB [FLAGS]\n\nVerbs:\n"
             .to_owned();
     for (verb, about) in VERBS.iter().filter(|(verb, _)| found.contains_key(*verb)) {
         text += &format!("  {verb:width$}  {about}\n");
     }
+    text += &format!("  {:width$}  {}\n", "completion", completion::ABOUT);
     text += &format!("  {:width$}  Show the version of every binary\n", "version");
     for (verb, binaries) in found.iter().filter(|(verb, _)| !VERBS.iter().any(|(known, _)| known == verb)) {
         let shown = binaries.first().map(|(path, _)| path.display().to_string()).unwrap_or_default();
@@ -84,7 +99,7 @@ fn help() -> String {
 
 fn unknown(verb: &str) -> ExitCode {
     let found = siblings::all();
-    let known = found.keys().map(String::as_str).chain(["version", "help"]);
+    let known = found.keys().map(String::as_str).chain(["completion", "version", "help"]);
     let hint = match nearest(verb, known) {
         Some(near) => format!("did you mean: kubectl ocm {near}"),
         None => "kubectl ocm --help lists the verbs".to_owned(),
@@ -94,14 +109,14 @@ fn unknown(verb: &str) -> ExitCode {
 
 /// Replaces this process by the binary, so that signals, terminal and exit code are its own.
 #[cfg(unix)]
-fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
+pub(crate) fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
     use std::os::unix::process::CommandExt;
     let error = Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).exec();
     fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again")
 }
 
 #[cfg(not(unix))]
-fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
+pub(crate) fn become_it(binary: &Path, arguments: &[OsString]) -> ExitCode {
     match Command::new(binary).args(arguments).env(SUITE, env!("CARGO_PKG_VERSION")).status() {
         Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)),
         Err(error) => fail(FAILED, &format!("cannot run {}: {error}", binary.display()), "install kubectl-ocm again"),

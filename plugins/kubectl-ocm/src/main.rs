@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+mod completion;
 mod dispatch;
 mod output;
 mod siblings;
@@ -12,5 +13,5 @@ mod version;
 mod nearest;
 
 fn main() -> ExitCode {
-    dispatch::main(std::env::args_os().skip(1).collect())
+    dispatch::main(std::env::args_os())
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cli_tests::server::{Asked, Reply, Server};
-use cli_tests::{Cli, kubeconfig};
+use cli_tests::{Cli, check, kubeconfig};
 use serde_json::{Value, json};
 
 const PATH: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
@@ -285,5 +285,202 @@ fn without_a_policy_engine_it_is_said_what_to_type() {
         assert_eq!((run.exit, run.stdout.lines().count() < 2), (1, true), "{run}");
         assert!(run.stderr.contains("error: the policy engine is not installed on this cluster"), "{run}");
         assert!(run.stderr.contains("kubectl ocm install policy-engine"), "{run}");
+    }
+}
+
+/// Two clusters: one with labels, one without.
+fn hub_with_labels() -> Server {
+    Server::start(|_, asked| {
+        let mut labelled = cluster("c1", "1", true);
+        labelled["metadata"]["labels"] = json!({ "env": "prod", "app.kubernetes.io/name": "web" });
+        labelled["metadata"]["annotations"] = json!({ "note": "red\u{1b}[31m" });
+        match asked.line.strip_prefix("GET ").and_then(|line| line.strip_prefix(PATH)) {
+            Some("/c1") => Reply::Json(200, labelled.to_string()),
+            Some(rest) if !rest.starts_with('/') => list(&[labelled, cluster("c2", "2", false)]),
+            _ => status(404, "NotFound"),
+        }
+    })
+}
+
+#[test]
+fn templates_and_columns_are_those_of_kubectl() {
+    let server = hub_with_labels();
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let get = |words: &[&str]| {
+        let run = cli.run([&["get", "clusters"], words].concat());
+        assert_eq!(run.exit, 0, "{words:?}: {run}");
+        run.stdout
+    };
+    assert_eq!(get(&["-o", "jsonpath={.items[*].metadata.name}"]), "c1 c2");
+    assert_eq!(get(&["c1", "-o", r"jsonpath={.metadata.labels.app\.kubernetes\.io/name}"]), "web");
+    let range = r#"jsonpath={range .items[*]}{.metadata.name}{"\t"}{.standing.phase}{"\n"}{end}"#;
+    assert_eq!(get(&["-o", range]), "c1\tAccepted\nc2\tPending\n");
+    assert_eq!(get(&["-o", "jsonpath={.items[?(@.metadata.labels.env==\"prod\")].metadata.name}"]), "c1");
+    assert_eq!(get(&["-o", "jsonpath={.items[*].metadata.nothing}"]), "");
+    assert_eq!(get(&["-o", "jsonpath={.items[0].metadata.annotations.note}"]), "red\\u{1b}[31m");
+    let columns = "custom-columns=NAME:.metadata.name,ENV:metadata.labels.env,OK:{.spec.hubAcceptsClient}";
+    assert_eq!(get(&["-o", columns]), "NAME   ENV      OK\nc1     prod     true\nc2     <none>   false\n");
+    assert_eq!(get(&["-o", "custom-columns=NAME:.metadata.name", "--no-headers"]), "c1\nc2\n");
+    assert_eq!(get(&["-o", "name", "--sort-by", "{.metadata.labels['env']}"]).lines().count(), 2);
+}
+
+#[test]
+fn labels_are_the_last_column() {
+    let server = hub_with_labels();
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    let run = cli.run(["get", "clusters", "--show-labels"]);
+    let last: Vec<&str> = run.stdout.lines().filter_map(|line| line.split_whitespace().next_back()).collect();
+    assert_eq!(last, ["LABELS", "app.kubernetes.io/name=web,env=prod", "<none>"], "{run}");
+    assert!(!cli.run(["get", "clusters"]).stdout.contains("LABELS"));
+}
+
+#[test]
+fn a_bad_template_says_where_before_anybody_is_asked() {
+    let server = hub_with_labels();
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for (output, why) in [
+        ("jsonpath={.items[*]", "character 11: } is missing"),
+        ("jsonpath={range .items[*]}", "character 1: {range} has no {end}"),
+        ("jsonpath=.metadata.name", "the template has no path in braces"),
+        ("custom-columns=NAME", "character 1: a column is HEADING:PATH"),
+        ("custom-columns=NAME:.a,", "character 9: a column is HEADING:PATH"),
+    ] {
+        let run = cli.run(["get", "clusters", "-o", output]);
+        assert_eq!((run.exit, run.stdout.as_str()), (2, ""), "{run}");
+        assert!(run.stderr.contains(why), "{output}: {run}");
+    }
+    assert_eq!(server.lines(), [""; 0]);
+}
+
+#[test]
+fn works_of_all_clusters_and_of_one_are_asked_for_as_with_kubectl() {
+    let server = Server::start(|_, _| {
+        let list = json!({ "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWorkList",
+            "metadata": { "resourceVersion": "1" }, "items": [] });
+        Reply::Json(200, list.to_string())
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    assert_eq!(cli.run(["get", "works", "-A"]).exit, 0);
+    assert_eq!(cli.run(["get", "works", "-n", "c1"]).exit, 0);
+    let lines = server.lines();
+    for path in ["/v1/manifestworks", "/v1/namespaces/c1/manifestworks"] {
+        assert!(lines.iter().any(|line| line.contains(path)), "{path}: {lines:?}");
+    }
+    assert_eq!(cli.run(["get", "works", "-A", "-c", "c1"]).exit, 2);
+}
+
+/// A cluster that serves one ClusterManager, its Deployments, and one definition.
+fn hub_with_manager() -> Server {
+    const APPS: &str = "/apis/apps/v1/namespaces/open-cluster-management";
+    const DEFINITION: &str = "managedclusters.cluster.open-cluster-management.io";
+    let deployment = |namespace: &str, name: &str, image: &str, ready: i32| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": name, "namespace": namespace, "generation": 1 },
+            "spec": { "replicas": 1, "selector": { "matchLabels": { "app": name } },
+                "template": { "spec": { "containers": [{ "name": "x", "image": image, "args": ["/registration-operator", "hub"] }] } } },
+            "status": { "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": ready,
+                "availableReplicas": ready },
+        })
+    };
+    let condition = |kind: &str, status: &str| {
+        json!({ "type": kind, "status": status, "reason": "AsExpected", "message": "all is well",
+            "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    let manager = json!({
+        "apiVersion": "operator.open-cluster-management.io/v1", "kind": "ClusterManager",
+        "metadata": { "name": "cluster-manager", "generation": 1 },
+        "spec": {
+            "registrationImagePullSpec": "r/registration:v1.2.0", "workImagePullSpec": "r/work:v1.2.0",
+            "placementImagePullSpec": "r/placement:v1.2.0", "addOnManagerImagePullSpec": "r/addon-manager:v1.2.0",
+            "registrationConfiguration": {
+                "featureGates": [{ "feature": "ManagedClusterAutoApproval", "mode": "Enable" }],
+                "registrationDrivers": [{ "authType": "csr" }, { "authType": "grpc" }],
+            },
+        },
+        "status": { "observedGeneration": 1, "conditions": [condition("Applied", "True"),
+            condition("Progressing", "False"), condition("HubRegistrationDegraded", "False"),
+            condition("HubPlacementDegraded", "False")] },
+    });
+    let operator = deployment("open-cluster-management", "cluster-manager", "r/registration-operator:v1.2.0", 1);
+    let controller =
+        deployment("open-cluster-management-hub", "cluster-manager-placement-controller", "r/placement:v1.2.0", 0);
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": DEFINITION },
+        "spec": { "versions": [{ "name": "v1", "served": true, "storage": true }] },
+        "status": { "storedVersions": ["v1"] },
+    });
+    Server::start(move |_, asked| {
+        let path = asked.line.strip_prefix("GET ").unwrap_or_default();
+        let list = |version: &str, kind: &str, items: &[&Value]| {
+            let list =
+                json!({ "apiVersion": version, "kind": kind, "metadata": { "resourceVersion": "1" }, "items": items });
+            Reply::Json(200, list.to_string())
+        };
+        match path.split('?').next().unwrap_or_default() {
+            "/apis/operator.open-cluster-management.io/v1/clustermanagers" => {
+                list("operator.open-cluster-management.io/v1", "ClusterManagerList", &[&manager])
+            }
+            path if path == format!("{APPS}/deployments/cluster-manager") => Reply::Json(200, operator.to_string()),
+            path if path == format!("{APPS}-hub/deployments") => list("apps/v1", "DeploymentList", &[&controller]),
+            "/api/v1/namespaces/open-cluster-management-hub/pods" => list("v1", "PodList", &[]),
+            path if path.ends_with(DEFINITION) => Reply::Json(200, definition.to_string()),
+            _ => status(404, "NotFound"),
+        }
+    })
+}
+
+#[test]
+fn a_hub_is_shown_with_what_runs_there_and_what_is_missing() {
+    let server = hub_with_manager();
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    check!("get-hub-info", cli, cli.run(["get", "hub-info"]));
+    check!("get-hub-info-wide", cli, cli.run(["get", "hub-info", "-o", "wide"]));
+    let run = cli.run(["get", "hub-info", "-o", "json"]);
+    let info: Value = serde_json::from_str(&run.stdout).expect("one object");
+    assert_eq!((&info["release"], &info["registrationDrivers"]), (&json!("v1.2.0"), &json!(["csr", "grpc"])), "{run}");
+    let deployment = &info["deployments"][1];
+    assert_eq!((&deployment["ready"], &deployment["wanted"]), (&json!(0), &json!(1)), "{run}");
+    let gates = info["featureGates"].as_array().expect("a list");
+    let approval = gates.iter().find(|gate| gate["name"] == "ManagedClusterAutoApproval").expect("a known gate");
+    assert_eq!((&approval["enabled"], &approval["source"]), (&json!(true), &json!("Spec")), "{run}");
+    assert_eq!(info["definitions"][0]["stored"], json!(["v1"]), "{run}");
+    assert_eq!(info["missing"].as_array().map(Vec::len), Some(1), "{run}");
+    assert!(server.lines().iter().all(|line| line.starts_with("GET ")), "it only reads: {:#?}", server.lines());
+    assert_eq!(cli.run(["get", "hub-info", "-o", "jsonpath={.images.work}"]).stdout, "r/work:v1.2.0");
+    let run = cli.run(["get", "hub-info", "-o", "custom-columns=NAME:.name,RELEASE:.release"]);
+    assert_eq!(run.stdout, "NAME              RELEASE\ncluster-manager   v1.2.0\n", "{run}");
+    let run = cli.run(["get", "hub-info", "-o", "name"]);
+    assert_eq!(run.stdout, "clustermanager.operator.open-cluster-management.io/cluster-manager\n", "{run}");
+}
+
+#[test]
+fn what_is_neither_hub_nor_managed_cluster_is_told_as_such() {
+    let server = Server::start(|_, _| Reply::Json(404, "404 page not found\n".to_owned()));
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for (what, why) in [("hub-info", "there is no ClusterManager"), ("klusterlet-info", "there is no Klusterlet")] {
+        let run = cli.run(["get", what]);
+        assert_eq!((run.exit, run.stdout.as_str()), (0, ""), "{run}");
+        assert!(run.stderr.contains(why), "{run}");
+    }
+}
+
+#[test]
+fn tokens_are_those_of_token_list() {
+    let server = Server::start(|_, _| {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+            "metadata": { "name": "bootstrap-token-abc123", "namespace": "kube-system",
+                "labels": { "app.kubernetes.io/managed-by": "kubectl-ocm" } },
+            "data": { "token-id": "YWJjMTIz", "usage-bootstrap-authentication": "dHJ1ZQ==" },
+        });
+        let list = json!({ "apiVersion": "v1", "kind": "SecretList", "metadata": { "resourceVersion": "1" }, "items": [secret] });
+        Reply::Json(200, list.to_string())
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for output in ["table", "wide", "json", "yaml", "name"] {
+        let tokens = cli.run(["get", "tokens", "-o", output]);
+        assert_eq!(tokens, cli.run(["token", "list", "-o", output]));
+        assert!(tokens.exit == 0 && tokens.stdout.contains("abc123"), "{tokens}");
     }
 }

@@ -227,6 +227,32 @@ fn from_nothing_to_available_with_the_documented_rights() {
     let said = run(kubectl_ocm("get", &viewer).args(["clusters"]));
     ok(&said);
     assert_eq!(said.stdout.lines().filter(|line| line.contains("Available")).count(), 2, "{}", said.stdout);
+    let phases = r#"jsonpath={range .items[*]}{.metadata.name}={.standing.phase}{"\n"}{end}"#;
+    let said = run(kubectl_ocm("get", &viewer).args(["clusters", "-o", phases]));
+    ok(&said);
+    assert_eq!(said.stdout, "one=Available\ntwo=Available\n");
+
+    // What runs on each of the three, and that nothing of it is missing.
+    for (cluster, what, deployments, driver) in
+        [(hub, "hub-info", 6, "csr"), (one, "klusterlet-info", 3, "csr"), (two, "klusterlet-info", 2, "csr")]
+    {
+        let viewer = user_with(cluster, "info-viewer", &["get-info.yaml"]);
+        ok(&run(kubectl_ocm("get", &viewer).arg(what)));
+        let said = run(kubectl_ocm("get", &viewer).args([what, "-o", "json"]));
+        ok(&said);
+        let info: Value = serde_json::from_str(&said.stdout).expect("get -o json prints JSON");
+        assert_eq!(info["missing"], serde_json::json!([]), "{}", said.stdout);
+        let running = info["deployments"].as_array().expect("a list");
+        assert!(running.len() >= deployments, "{}", said.stdout);
+        assert!(running.iter().all(|one| one["ready"] == one["wanted"]), "{}", said.stdout);
+        assert_eq!(info["registrationDrivers"], serde_json::json!([driver]), "{}", said.stdout);
+        assert!(info["release"].as_str().is_some_and(|release| release.ends_with(bundle())), "{}", said.stdout);
+        let definitions = info["definitions"].as_array().expect("a list");
+        let is_stored = |one: &Value| one["stored"].as_array().is_some_and(|stored| stored.contains(&one["storage"]));
+        assert!(!definitions.is_empty() && definitions.iter().all(is_stored), "{}", said.stdout);
+    }
+    let lister = user_with(hub, "token-lister", &["get-tokens.yaml"]);
+    ok(&run(kubectl_ocm("get", &lister).args(["tokens", "-o", "json"])));
     let log = webhook.log.lock().expect("nobody failed");
     let wrong: Vec<String> =
         log.iter().filter(|line| line["refused"] == true || line["verdict"] == "error").map(Value::to_string).collect();

@@ -99,7 +99,26 @@ impl Krew<'_> {
             }
             println!("$ kubectl ocm {verb} --help: ok");
         }
-        Ok(())
+        self.completes()
+    }
+
+    /// kubectl's own completion finds the words, by a link as the caveats of the package tell people to make it.
+    fn completes(&self) -> Result<(), String> {
+        let link = self.root.join("bin").join(package::COMPLETER);
+        std::os::unix::fs::symlink("kubectl-ocm", &link).map_err(|error| format!("{}: {error}", link.display()))?;
+        for (words, expected) in [
+            (&["tok"][..], "token\t"),
+            (&["get", "clus"][..], "clusters\t"),
+            (&["get", "clusters", "--wat"][..], "--watch\t"),
+        ] {
+            let mut command = Command::new(self.kubectl);
+            let answer = run(command.args(["__complete", "ocm"]).args(words).env("PATH", self.path()))?;
+            if !answer.lines().any(|line| line.starts_with(expected)) {
+                return Err(format!("kubectl does not complete {}: {answer}", words.join(" ")));
+            }
+            println!("$ kubectl __complete ocm {}: ok", words.join(" "));
+        }
+        fs::remove_file(&link).map_err(|error| format!("{}: {error}", link.display()))
     }
 }
 

@@ -12,6 +12,8 @@ use crate::krew;
 use crate::places::target;
 
 const TEMPLATE: &str = include_str!("../../../krew/ocm.yaml");
+/// What kubectl's completion asks about the words behind `kubectl ocm`.
+pub const COMPLETER: &str = "kubectl_complete-ocm";
 /// The operating systems and architectures that krew knows, by their names in Rust and in krew.
 const SYSTEMS: [(&str, &str); 3] = [("linux", "linux"), ("macos", "darwin"), ("windows", "windows")];
 const ARCHITECTURES: [(&str, &str); 4] =
@@ -79,10 +81,13 @@ pub fn archive(binaries: &Path, folder: &Path, level: Compression) -> Result<Pat
         .ok_or_else(|| format!("krew does not know the platform {system} on {architecture}"))?;
     let licence = cli_tests::root().join("LICENSE");
     let mut files = vec![("LICENSE".to_owned(), licence, 0o644)];
+    let file_name = |name: &str| format!("{name}{}", std::env::consts::EXE_SUFFIX);
     for name in cli_tests::binaries() {
-        let name = format!("{}{}", cli_tests::file_name(&name), std::env::consts::EXE_SUFFIX);
+        let name = file_name(&cli_tests::file_name(&name));
         files.push((name.clone(), binaries.join(&name), 0o755));
     }
+    // The dispatcher once more: by this name it answers what kubectl's completion asks. krew takes no links.
+    files.push((file_name(COMPLETER), binaries.join(file_name("kubectl-ocm")), 0o755));
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let file = folder.join(archive_name(system, architecture));
     let failed = |error: std::io::Error| format!("packing {}: {error}", file.display());

@@ -11,7 +11,7 @@ use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Id, Parser
 use ocm_core::{Event, Exit, Failure, Narrator, Reason};
 use tokio::runtime::Builder;
 
-use crate::{Ui, UiArgs};
+use crate::{Ui, UiArgs, complete};
 
 /// The version of the suite: all binaries are built and shipped together.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -109,6 +109,10 @@ where
     let shown = name.replacen("kubectl-ocm-", "kubectl ocm ", 1).replace('_', "-");
     let command =
         Described::<Whole<A>>::augment_args(about).name(name).bin_name(shown).display_name(name).version(VERSION);
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == complete::WORD) {
+        return complete::main(command, words);
+    }
     let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return usage(&error),

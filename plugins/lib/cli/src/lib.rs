@@ -1,9 +1,11 @@
 //! The face of every command: what goes to stdout and what to stderr, formats, tables, questions, errors, exit codes
 //! and signals. stdout is data, stderr is narration.
 
+mod complete;
 mod entry;
 pub mod files;
 pub mod findings;
+mod jsonpath;
 pub mod list;
 pub mod options;
 mod output;
@@ -12,6 +14,7 @@ mod plan_view;
 mod remedy;
 mod removal_args;
 mod table;
+mod tokens;
 mod troubleshoot;
 mod ui;
 
@@ -22,5 +25,6 @@ pub use plan_view::{PlanView, applied_document};
 pub use remedy::words;
 pub use removal_args::RemovalArgs;
 pub use table::{Table, clean};
+pub use tokens::tokens;
 pub use troubleshoot::{Found, Troubleshoot};
 pub use ui::{Ui, UiArgs};

@@ -95,7 +95,7 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// JSON in which every character can be seen. What cannot is within strings: all else of JSON is plain.
-fn escaped(json: &str, escape: fn(char) -> String) -> String {
+pub(crate) fn escaped(json: &str, escape: fn(char) -> String) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if is_shown(c) { text.push(c) } else { text += &escape(c) }
@@ -113,7 +113,7 @@ fn is_shown(c: char) -> bool {
     clean(text) == text
 }
 
-fn in_json(c: char) -> String {
+pub(crate) fn in_json(c: char) -> String {
     let mut units = [0; 2];
     c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }

@@ -1,5 +1,8 @@
 //! Feature gates of hubs and klusterlets: what there is, and how they are read.
 
+use serde_json::Value;
+
+use crate::install::feature_gates::ALL_ALPHA;
 use crate::nearest;
 
 /// The part of a ClusterManager or a Klusterlet in which a gate is set.
@@ -79,5 +82,92 @@ pub fn parse(text: &str, gates: &'static [Gate]) -> Result<(&'static Gate, bool)
     match gates.iter().find(|gate| gate.name == name) {
         Some(gate) => Ok((gate, on)),
         None => Err(GateError::Unknown { name: name.to_owned(), near: near(), known: names().collect() }),
+    }
+}
+
+/// How a gate stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Its name.
+    pub name: String,
+    /// Where it is set, or would be.
+    pub part: Part,
+    /// Whether it is on.
+    pub on: bool,
+    /// Who says so.
+    pub source: Source,
+}
+
+/// Who says how a gate stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody: it is the release's default, as far as it is known here.
+    Default,
+    /// The spec.
+    Spec,
+    /// The spec, by `AllAlpha`, which sets the alpha gates that it does not name. Gates that are off by default are alpha.
+    AllAlpha,
+    /// The spec, about a gate that is not known here: the operator may drop it.
+    Unknown,
+}
+
+/// How the gates stand by the `spec` of a ClusterManager or a Klusterlet: each of `gates`, and those that only the spec has.
+pub fn states(spec: &Value, gates: &[Gate]) -> Vec<State> {
+    let known = gates.iter().map(|gate| {
+        let says = |wanted: &str| set(spec, gate.part).rfind(|(name, _)| *name == wanted).map(|(_, on)| on);
+        let all_alpha = || says(ALL_ALPHA).filter(|_| !gate.default).map(|on| (on, Source::AllAlpha));
+        let own = says(gate.name).map(|on| (on, Source::Spec));
+        let (on, source) = own.or_else(all_alpha).unwrap_or((gate.default, Source::Default));
+        State { name: gate.name.to_owned(), part: gate.part, on, source }
+    });
+    let others = Part::ALL.into_iter().flat_map(|part| {
+        let is_known = move |name: &str| gates.iter().any(|gate| gate.part == part && gate.name == name);
+        let other = move |name: &str| name != ALL_ALPHA && !is_known(name);
+        let others = set(spec, part).filter(move |(name, _)| other(name));
+        others.map(move |(name, on)| State { name: name.to_owned(), part, on, source: Source::Unknown })
+    });
+    known.chain(others).collect()
+}
+
+/// The gates that a part of a spec sets. Without a mode a gate is off: the API server fills in `Disable`.
+fn set(spec: &Value, part: Part) -> impl DoubleEndedIterator<Item = (&str, bool)> {
+    let all = spec[part.member()]["featureGates"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().filter_map(|gate| Some((gate["feature"].as_str()?, gate["mode"] == "Enable")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_gate_stands_as_the_spec_says_or_else_by_default() {
+        let gates =
+            [gate("A", Part::Registration, true), gate("B", Part::Registration, false), gate("C", Part::Work, true)];
+        let spec = json!({
+            "registrationConfiguration": { "featureGates": [
+                { "feature": "B", "mode": "Enable" }, { "feature": "New", "mode": "Enable" },
+            ] },
+            "workConfiguration": { "featureGates": [{ "feature": "C" }, { "feature": "B", "mode": "Enable" }] },
+        });
+        let states: Vec<_> =
+            states(&spec, &gates).into_iter().map(|one| (one.name, one.part, one.on, one.source)).collect();
+        let state = |name: &str, part, on, source| (name.to_owned(), part, on, source);
+        assert_eq!(
+            states,
+            [
+                state("A", Part::Registration, true, Source::Default),
+                state("B", Part::Registration, true, Source::Spec),
+                state("C", Part::Work, false, Source::Spec),
+                state("New", Part::Registration, true, Source::Unknown),
+                // It is none of this part.
+                state("B", Part::Work, true, Source::Unknown),
+            ]
+        );
+        let all =
+            json!({ "registrationConfiguration": { "featureGates": [{ "feature": "AllAlpha", "mode": "Enable" }] } });
+        let sources: Vec<_> = super::states(&all, &gates).into_iter().map(|one| (one.on, one.source)).collect();
+        assert_eq!(sources, [(true, Source::Default), (true, Source::AllAlpha), (true, Source::Default)]);
     }
 }

@@ -23,6 +23,7 @@ pub mod explanation;
 pub mod failure;
 pub mod gates;
 pub mod hub_policy;
+pub mod info;
 pub mod install;
 pub mod join;
 pub mod key;

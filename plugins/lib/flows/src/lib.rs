@@ -10,6 +10,7 @@ pub mod fix;
 pub mod get;
 pub mod hub;
 pub mod in_cluster;
+pub mod info;
 pub mod install;
 pub mod join;
 pub mod leave;

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use crate::OutputArgs;
+use super::ListFormat;
+use super::format::ListFormatParser;
 
 /// What every list takes.
 #[derive(Args, Clone, Debug)]
@@ -19,6 +20,9 @@ pub struct ListArgs {
     /// Go on and show what changes
     #[arg(short, long)]
     pub watch: bool,
+    /// Show labels as the last column of tables
+    #[arg(long)]
+    pub show_labels: bool,
     /// Leave the headings out
     #[arg(long)]
     pub no_headers: bool,
@@ -27,5 +31,14 @@ pub struct ListArgs {
     pub show_managed_fields: bool,
     /// Format of stdout.
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: ListOutputArgs,
+}
+
+/// How a list is printed.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct ListOutputArgs {
+    /// Format of stdout
+    #[arg(short, long, default_value = "table", value_parser = ListFormatParser, value_name = "FORMAT")]
+    pub output: ListFormat,
 }

@@ -8,7 +8,8 @@ use ocm_core::{Changed, Event, Exit, Failure, Narrator};
 use serde_json::Value;
 
 use super::sort::sort_by;
-use super::{ListArgs, View};
+use super::{ListArgs, ListFormat, NONE, View};
+use crate::jsonpath::Column;
 use crate::{Format, Table, Ui, document, object_list};
 
 /// Shows a list once.
@@ -19,32 +20,67 @@ pub fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T::Row>) -> Result<
     if let Some(field) = &list.sort_by {
         sort_by::<T>(&mut rows, field)?;
     }
-    let format = list.output.output;
-    match format {
-        Format::Json | Format::Yaml => {
-            // One name asks for one object, as with kubectl.
-            let mut documents: Vec<_> = rows.iter().map(|row| shown::<T>(row, list.show_managed_fields)).collect();
-            let value = match (list.names.as_slice(), documents.len()) {
-                ([_], 1) => documents.remove(0),
-                _ => object_list(documents),
-            };
-            ui.out(&document(format, &value)?);
+    match &list.output.output {
+        ListFormat::As(format @ (Format::Json | Format::Yaml)) => ui.out(&document(*format, &whole::<T>(list, &rows))?),
+        ListFormat::As(Format::Name) => rows.iter().for_each(|row| ui.line(&T::reference(row))),
+        ListFormat::JsonPath(template) => ui.out(&template.render(&whole::<T>(list, &rows))),
+        ListFormat::Columns(columns) => {
+            let headings: Vec<&str> = columns.iter().map(|column| column.heading.as_str()).collect();
+            table(ui, list, &headings, rows.iter().map(|row| chosen::<T>(list, columns, row)));
         }
-        Format::Name => rows.iter().for_each(|row| ui.line(&T::reference(row))),
-        Format::Table | Format::Wide if rows.is_empty() => ui.tell(Event::note(T::NOTHING)),
-        Format::Table | Format::Wide => {
+        ListFormat::As(Format::Table | Format::Wide) if rows.is_empty() => ui.tell(Event::note(T::NOTHING)),
+        ListFormat::As(format) => {
             let now = Timestamp::now();
-            let columns = columns::<T>(format);
-            let mut table = Table::new(&T::HEADINGS[..columns]);
-            for row in &rows {
-                table.row(&T::cells(row, now)[..columns]);
-            }
-            let text = table.render();
-            let skip = if list.no_headers { text.find('\n').map_or(0, |end| end + 1) } else { 0 };
-            ui.out(&text[skip..]);
+            table(ui, list, &headings::<T>(*format, list), rows.iter().map(|row| cells::<T>(*format, list, row, now)));
         }
     }
     Ok(Exit::Ok)
+}
+
+/// One name asks for one object, as with kubectl; else it is a list.
+fn whole<T: View>(list: &ListArgs, rows: &[T::Row]) -> Value {
+    let mut documents: Vec<_> = rows.iter().map(|row| shown::<T>(row, list.show_managed_fields)).collect();
+    match (list.names.as_slice(), documents.len()) {
+        ([_], 1) => documents.remove(0),
+        _ => object_list(documents),
+    }
+}
+
+fn table(ui: &Ui, list: &ListArgs, headings: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    let mut table = Table::new(headings);
+    rows.for_each(|cells| table.row(cells));
+    let text = table.render();
+    let skip = if list.no_headers { text.find('\n').map_or(0, |end| end + 1) } else { 0 };
+    ui.out(&text[skip..]);
+}
+
+/// The cells of the user's columns.
+fn chosen<T: View>(list: &ListArgs, columns: &[Column], row: &T::Row) -> Vec<String> {
+    let document = shown::<T>(row, list.show_managed_fields);
+    columns.iter().map(|column| column.cell(&document)).collect()
+}
+
+const LABELS: &str = "LABELS";
+
+fn headings<T: View>(format: Format, list: &ListArgs) -> Vec<&'static str> {
+    T::HEADINGS[..columns::<T>(format)].iter().copied().chain(list.show_labels.then_some(LABELS)).collect()
+}
+
+fn cells<T: View>(format: Format, list: &ListArgs, row: &T::Row, now: Timestamp) -> Vec<String> {
+    let mut cells = T::cells(row, now);
+    cells.truncate(columns::<T>(format));
+    if list.show_labels {
+        cells.push(labels(&T::object(row)));
+    }
+    cells
+}
+
+/// Labels as kubectl shows them.
+fn labels(object: &Value) -> String {
+    let labels = object["metadata"]["labels"].as_object().filter(|labels| !labels.is_empty());
+    let Some(labels) = labels else { return NONE.to_owned() };
+    let pair = |(name, value): (&String, &Value)| format!("{name}={}", value.as_str().unwrap_or_default());
+    labels.iter().map(pair).collect::<Vec<_>>().join(",")
 }
 
 /// Shows every change as it comes. Ends when nobody reads, when the hub refuses, or with Ctrl-C.
@@ -57,12 +93,15 @@ pub async fn follow<T: View>(
     changes: impl Stream<Item = Result<Changed<T::Row>, Failure>>,
     wanted: impl Fn(&T::Row) -> bool,
 ) -> Result<Exit, Failure> {
-    let format = list.output.output;
-    let columns = columns::<T>(format);
     // Later rows cannot move the columns of earlier ones: these widths hold most names, and longer cells push.
     let aligned = |cells: &[String]| cells.iter().map(|cell| format!("{cell:<14}")).collect::<Vec<_>>().join("  ");
-    if format.is_human() && !list.no_headers {
-        let headings: Vec<String> = T::HEADINGS[..columns].iter().map(|heading| (*heading).to_owned()).collect();
+    let headings: Vec<&str> = match &list.output.output {
+        ListFormat::As(format) if format.is_human() => headings::<T>(*format, list),
+        ListFormat::Columns(columns) => columns.iter().map(|column| column.heading.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    if !headings.is_empty() && !list.no_headers {
+        let headings: Vec<String> = headings.into_iter().map(str::to_owned).collect();
         ui.line(aligned(&headings).trim_end());
     }
     let mut changes = pin!(changes);
@@ -83,17 +122,21 @@ pub async fn follow<T: View>(
         if !wanted(&row) {
             continue;
         }
-        match format {
-            Format::Json | Format::Yaml => {
-                let text = document(format, &shown::<T>(&row, list.show_managed_fields))?;
-                ui.out(&if format == Format::Yaml { format!("---\n{text}") } else { text });
+        let line = |cells: &[String]| {
+            let gone = if gone { "  (removed)" } else { "" };
+            ui.line(&format!("{}{gone}", aligned(cells).trim_end()));
+        };
+        match &list.output.output {
+            ListFormat::As(format @ (Format::Json | Format::Yaml)) => {
+                let text = document(*format, &shown::<T>(&row, list.show_managed_fields))?;
+                ui.out(&if *format == Format::Yaml { format!("---\n{text}") } else { text });
             }
-            Format::Name => ui.line(&T::reference(&row)),
-            Format::Table | Format::Wide => {
-                let cells = T::cells(&row, Timestamp::now());
-                let gone = if gone { "  (removed)" } else { "" };
-                ui.line(&format!("{}{gone}", aligned(&cells[..columns]).trim_end()));
+            ListFormat::As(Format::Name) => ui.line(&T::reference(&row)),
+            ListFormat::As(format) => line(&cells::<T>(*format, list, &row, Timestamp::now())),
+            ListFormat::JsonPath(template) => {
+                ui.out(&template.render(&shown::<T>(&row, list.show_managed_fields)));
             }
+            ListFormat::Columns(columns) => line(&chosen::<T>(list, columns, &row)),
         }
         if ui.is_stdout_gone() {
             break;
@@ -113,4 +156,19 @@ fn shown<T: View>(row: &T::Row, with_managed_fields: bool) -> Value {
 
 fn columns<T: View>(format: Format) -> usize {
     if format == Format::Wide { T::HEADINGS.len() } else { T::NARROW }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_stand_as_with_kubectl() {
+        assert_eq!(labels(&json!({ "metadata": { "labels": { "b": "2", "a": "1" } } })), "a=1,b=2");
+        for object in [json!({}), json!({ "metadata": { "labels": {} } }), json!({ "metadata": {} })] {
+            assert_eq!(labels(&object), NONE);
+        }
+    }
 }

@@ -6,16 +6,18 @@ use ocm_core::Failure;
 use serde_json::Value;
 
 use super::View;
+use crate::jsonpath::Path;
 
 /// Sorts rows by a column or a path. Rows without a value come first.
 ///
 /// # Errors
 /// A usage failure for a word that is neither.
 pub(super) fn sort_by<T: View>(rows: &mut [T::Row], field: &str) -> Result<(), Failure> {
-    let path = field.trim_start_matches('{').trim_end_matches('}');
-    if let Some(path) = path.strip_prefix('.') {
-        let pointer = format!("/{}", path.replace('.', "/"));
-        rows.sort_by_cached_key(|row| Key(T::object(row).pointer(&pointer).cloned().unwrap_or(Value::Null)));
+    if field.starts_with(['.', '{', '$']) {
+        let path = field.parse::<Path>();
+        let path = path.map_err(|error| Failure::usage(format!("--sort-by {field:?}: {error}")))?;
+        let key = |row: &T::Row| path.find(&T::object(row)).first().map_or(Value::Null, |value| (*value).clone());
+        rows.sort_by_cached_key(|row| Key(key(row)));
         return Ok(());
     }
     let name = field.to_ascii_lowercase();
@@ -110,6 +112,8 @@ mod tests {
         let mut rows = [json!({"a": {"b": "y"}}), json!({"a": {"b": "x"}})];
         sort_by::<Rows>(&mut rows, "{.a.b}").unwrap();
         assert_eq!(rows[0]["a"]["b"], "x");
+        let failure = sort_by::<Rows>(&mut rows, "{.a[}").unwrap_err();
+        assert!(failure.message.contains("character 5"), "{}", failure.message);
         let failure = sort_by::<Rows>(&mut rows, "size").unwrap_err();
         assert!(format!("{:?}", failure.hints).contains("columns are n"));
     }

@@ -15,6 +15,10 @@ pub struct Running {
     pub health: Health,
     /// The images of its containers.
     pub images: Vec<String>,
+    /// How many pods are wanted.
+    pub wanted: i32,
+    /// How many of its pods are ready.
+    pub ready: i32,
 }
 
 /// The first Deployment that the operator has applied and whose image is not one of these: the operator has not come to it
@@ -88,7 +92,13 @@ mod tests {
     }
 
     fn running(name: &str, image: &str, health: Health) -> Running {
-        Running { name: name.to_owned(), health, images: vec!["side:1".to_owned(), image.to_owned()] }
+        Running {
+            name: name.to_owned(),
+            health,
+            images: vec!["side:1".to_owned(), image.to_owned()],
+            wanted: 1,
+            ready: 1,
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::workload::{self, Deployment};
 
 /// A definition by its name alone.
-fn definition(name: &str) -> Manifest {
+pub(crate) fn definition(name: &str) -> Manifest {
     let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
     Manifest::with::<CustomResourceDefinition>(&metadata, Value::Null)
 }
@@ -38,7 +38,7 @@ pub(super) async fn stored_versions(
 }
 
 /// All objects of a kind as they are; none where the kind is not served.
-async fn all_of(cluster: &Cluster, resource: ApiResource) -> Result<Vec<Value>, Failure> {
+pub(crate) async fn all_of(cluster: &Cluster, resource: ApiResource) -> Result<Vec<Value>, Failure> {
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
     match api.list(&ListParams::default()).await {
         Ok(list) => list.items.iter().map(value).collect(),
@@ -75,7 +75,7 @@ pub(super) fn value<T: serde::Serialize>(object: &T) -> Result<Value, Failure> {
 ///
 /// # Errors
 /// The failure of the request.
-pub(super) async fn operator(cluster: &Cluster, name: &str) -> Result<Option<Value>, Failure> {
+pub(crate) async fn operator(cluster: &Cluster, name: &str) -> Result<Option<Value>, Failure> {
     let resource = ApiResource::erase::<k8s_openapi::api::apps::v1::Deployment>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), namespaces::OPERATOR, &resource);
     let found = api.get_opt(name).await;
@@ -101,7 +101,7 @@ pub(super) async fn parts_of_hub(hub: &Cluster) -> Result<Option<Parts>, Failure
 ///
 /// # Errors
 /// The failure of a request.
-pub(super) async fn running(
+pub(crate) async fn running(
     cluster: &Cluster,
     namespace: &str,
     names: Option<&[String]>,
@@ -121,6 +121,8 @@ pub(super) async fn running(
             name: deployment.metadata.name.clone().unwrap_or_default(),
             health: workload::of(cluster, deployment).await?,
             images: containers.iter().filter_map(|container| container.image.clone()).collect(),
+            wanted: deployment.spec.replicas.unwrap_or(1),
+            ready: deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default(),
         })
     });
     try_join_all(each).await

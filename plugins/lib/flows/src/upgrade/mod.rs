@@ -10,7 +10,7 @@ mod apply;
 mod fleet;
 mod hub;
 mod klusterlet;
-mod look;
+pub(crate) mod look;
 
 pub use fleet::{Fleet, Member, Outcome, Row, upgrade_fleet};
 pub use hub::{HubRequest, HubUpgraded, upgrade_hub};

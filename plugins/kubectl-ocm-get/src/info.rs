@@ -1,0 +1,224 @@
+//! What runs on a hub or a managed cluster: tables for people, the whole for programs.
+
+use ocm_cli::list::ListFormat;
+use ocm_cli::{Format, Table, Ui, document, object_list, without_nulls};
+use ocm_core::gates::{Part, Source, State};
+use ocm_core::info::{Definition, Info};
+use ocm_core::upgrade::rollout::Running;
+use ocm_core::{Event, Exit, Failure, Narrator};
+use serde_json::{Map, Value, json};
+
+/// Shows what runs. `nothing` is said where there is none of it.
+pub(crate) fn show(ui: &Ui, all: &[Info], format: &ListFormat, nothing: &str) -> Result<Exit, Failure> {
+    match format {
+        ListFormat::As(format @ (Format::Json | Format::Yaml)) => ui.out(&document(*format, &every(all))?),
+        ListFormat::JsonPath(template) => ui.out(&template.render(&every(all))),
+        ListFormat::As(Format::Name) => all.iter().for_each(|info| ui.line(&reference(info))),
+        _ if all.is_empty() => ui.tell(Event::note(nothing)),
+        ListFormat::Columns(columns) => {
+            let headings: Vec<&str> = columns.iter().map(|column| column.heading.as_str()).collect();
+            let rows = all.iter().map(whole);
+            ui.out(&table(&headings, rows.map(|row| columns.iter().map(|column| column.cell(&row)).collect())));
+        }
+        ListFormat::As(format) => {
+            let texts: Vec<String> = all.iter().map(|info| people(info, *format == Format::Wide)).collect();
+            ui.out(&texts.join("\n"));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// The one that there is, or a list.
+fn every(all: &[Info]) -> Value {
+    match all {
+        [one] => whole(one),
+        several => object_list(several.iter().map(whole).collect()),
+    }
+}
+
+fn reference(info: &Info) -> String {
+    format!("{}.operator.open-cluster-management.io/{}", info.kind.to_ascii_lowercase(), info.name())
+}
+
+/// Everything that was found out; the object itself stands in `object`.
+fn whole(info: &Info) -> Value {
+    let images: Map<String, Value> =
+        info.parts.0.iter().map(|part| (part.name.to_owned(), json!(part.image))).collect();
+    let deployments: Vec<Value> = info.deployments.iter().map(|(namespace, one)| deployment(namespace, one)).collect();
+    let gates: Vec<Value> = info.gates.iter().map(gate).collect();
+    let definitions: Vec<Value> = info.definitions.iter().map(definition).collect();
+    let mut object = info.object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    without_nulls(json!({
+        "kind": info.kind,
+        "name": info.name(),
+        "mode": info.mode(),
+        "release": info.parts.release().map(|release| release.to_string()),
+        "images": images,
+        "deployments": deployments,
+        "conditions": info.conditions,
+        "featureGates": gates,
+        "registrationDrivers": info.drivers,
+        "definitions": definitions,
+        "missing": info.missing,
+        "object": object,
+    }))
+}
+
+fn deployment(namespace: &str, one: &Running) -> Value {
+    without_nulls(json!({
+        "namespace": namespace, "name": one.name, "ready": one.ready, "wanted": one.wanted, "images": one.images,
+        "because": one.health.because(),
+    }))
+}
+
+fn gate(state: &State) -> Value {
+    json!({
+        "name": state.name, "part": state.part.member(), "enabled": state.on, "source": source(state.source),
+    })
+}
+
+fn definition(definition: &Definition) -> Value {
+    let Definition { name, served, storage, stored } = definition;
+    json!({ "name": name, "served": served, "storage": storage, "stored": stored })
+}
+
+fn source(source: Source) -> &'static str {
+    match source {
+        Source::Default => "Default",
+        Source::Spec => "Spec",
+        Source::AllAlpha => "AllAlpha",
+        Source::Unknown => "Unknown",
+    }
+}
+
+fn part(part: Part) -> &'static str {
+    match part {
+        Part::Registration => "Registration",
+        Part::Work => "Work",
+        Part::Placement => "Placement",
+        Part::AddOnManager => "AddOnManager",
+    }
+}
+
+/// Tables, one below the other; the first row says what it is.
+fn people(info: &Info, wide: bool) -> String {
+    let heading = info.kind.to_ascii_uppercase();
+    let mut tables = vec![table(
+        &[heading.as_str(), "MODE", "RELEASE", "REGISTRATION"],
+        [vec![info.name().to_owned(), info.mode().to_owned(), info.parts.told(), info.drivers.join(",")]],
+    )];
+    if wide {
+        let images = info.parts.0.iter().map(|part| vec![part.name.to_owned(), part.image.clone()]);
+        tables.push(table(&["PART", "IMAGE"], images));
+    }
+    tables.push(table(
+        &["DEPLOYMENT", "READY", "IMAGES", "WHY"],
+        info.deployments.iter().map(|(namespace, one)| {
+            vec![
+                format!("{namespace}/{}", one.name),
+                format!("{}/{}", one.ready, one.wanted),
+                one.images.join(","),
+                one.health.because().unwrap_or_default().to_owned(),
+            ]
+        }),
+    ));
+    tables.push(table(
+        &["CONDITION", "STATUS", "REASON", "MESSAGE"],
+        info.conditions
+            .iter()
+            .map(|one| vec![one.type_.clone(), one.status.clone(), one.reason.clone(), one.message.clone()]),
+    ));
+    tables.push(table(
+        &["FEATURE GATE", "PART", "ENABLED", "SOURCE"],
+        info.gates.iter().map(|state| {
+            let on = if state.on { "True" } else { "False" };
+            vec![state.name.clone(), part(state.part).to_owned(), on.to_owned(), source(state.source).to_owned()]
+        }),
+    ));
+    tables.push(table(
+        &["DEFINITION", "SERVED", "STORAGE", "STORED"],
+        info.definitions
+            .iter()
+            .map(|one| vec![one.name.clone(), one.served.join(","), one.storage.clone(), one.stored.join(",")]),
+    ));
+    tables.push(table(&["MISSING"], info.missing.iter().map(|what| vec![what.clone()])));
+    tables.retain(|table| !table.is_empty());
+    tables.join("\n")
+}
+
+/// A table; nothing where it has no rows.
+fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut rows = rows.into_iter().peekable();
+    if rows.peek().is_none() {
+        return String::new();
+    }
+    let mut table = Table::new(headings);
+    rows.for_each(|row| table.row(row));
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::upgrade::Parts;
+    use ocm_core::workload::Health;
+
+    use super::*;
+
+    fn info() -> Info {
+        let because = Health::NotYet { because: "0 of 1 pods are ready".to_owned() };
+        let running = Running {
+            name: "cluster-manager".to_owned(),
+            health: because,
+            images: vec!["r/o:v1.2.0".to_owned()],
+            wanted: 1,
+            ready: 0,
+        };
+        Info {
+            kind: "ClusterManager",
+            object: json!({ "metadata": { "name": "cm", "managedFields": [] } }),
+            parts: Parts::default(),
+            deployments: vec![("open-cluster-management".to_owned(), running)],
+            conditions: Vec::new(),
+            gates: vec![State { name: "A".to_owned(), part: Part::Work, on: true, source: Source::Spec }],
+            drivers: vec!["csr".to_owned(), "grpc".to_owned()],
+            definitions: vec![Definition {
+                name: "x".to_owned(),
+                served: vec!["v1".to_owned()],
+                storage: "v1".to_owned(),
+                stored: vec!["v1".to_owned()],
+            }],
+            missing: vec!["something".to_owned()],
+        }
+    }
+
+    #[test]
+    fn people_see_tables_and_none_that_is_empty() {
+        let text = people(&info(), false);
+        for part in [
+            "CLUSTERMANAGER   MODE",
+            "cm               Default",
+            "0/1     r/o:v1.2.0   0 of 1 pods are ready",
+            "csr,grpc",
+        ] {
+            assert!(text.contains(part), "{part}:\n{text}");
+        }
+        assert!(text.ends_with("MISSING\nsomething\n"), "{text}");
+        assert!(!text.contains("CONDITION") && !text.contains("PART   IMAGE"), "{text}");
+    }
+
+    #[test]
+    fn programs_see_all_of_it() {
+        let whole = whole(&info());
+        assert_eq!(whole["deployments"][0]["ready"], 0);
+        assert_eq!(
+            whole["featureGates"][0],
+            json!({ "name": "A", "part": "workConfiguration", "enabled": true, "source": "Spec" })
+        );
+        assert_eq!(whole["object"]["metadata"], json!({ "name": "cm" }));
+        assert_eq!(whole.get("release"), None);
+        assert_eq!(reference(&info()), "clustermanager.operator.open-cluster-management.io/cm");
+    }
+}
