@@ -1,5 +1,7 @@
 //! The command line of `kubectl ocm addon`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use ocm_cli::{OutputArgs, PlanArgs, RemovalArgs};
 use ocm_kube::ClientArgs;
@@ -7,9 +9,9 @@ use ocm_kube::ClientArgs;
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-addon")
-        .about("Enable add-ons on clusters, and disable them")
+        .about("Create add-ons, enable them on clusters, see which configuration takes effect, and disable them")
         .long_about(
-            "Enable add-ons on clusters, and disable them.\n\n\
+            "Create add-ons, enable them on clusters, see which configuration takes effect, and disable them.\n\n\
              An add-on of a cluster is a ManagedClusterAddOn in the cluster's namespace on the hub; what it is, its \
              ClusterManagementAddOn says. kubectl ocm get addons shows where each stands.",
         )
@@ -17,18 +19,47 @@ pub(crate) fn about() -> clap::Command {
 }
 
 const EXAMPLES: &str = "Examples:
+  # Make an add-on of what stands in a file
+  kubectl ocm addon create hello -f agent.yaml --context hub
+
   # Enable an add-on on two clusters, and wait until it is well there
   kubectl ocm addon enable hello --clusters c1,c2 --wait --context hub
 
   # Where each stands
   kubectl ocm get addons --context hub
 
+  # Which configuration takes effect, and how far a change has come
+  kubectl ocm addon status hello --context hub
+
   # Disable it, and wait until it is gone
   kubectl ocm addon disable hello --clusters c1 --context hub
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: nothing defines the
-add-on, an agent is not there to clean up, or the answer was no, 124 it was not there, or not
+add-on, it is somebody else's, an agent is not there to clean up, or the answer was no; or a configuration is not in
+effect, 124 it was not there, or not
 gone, in time, 130 interrupted.";
+
+const CREATE: &str = "Examples:
+  # See what would be created, and create nothing
+  kubectl ocm addon create hello -f manifests/ -R --render --context hub
+
+  # Installed by the hub on all clusters that a placement selects
+  kubectl ocm addon create hello -f agent.yaml --placement default/all --context hub
+
+  # Its agents may read what a ClusterRole of the hub lets them, in the namespace of their cluster
+  kubectl ocm addon create hello -f agent.yaml --hub-registration --cluster-role-bind view --context hub
+
+  # The next version of it
+  kubectl ocm addon create hello -f agent.yaml --version 0.0.2 --context hub";
+
+const STATUS: &str = "OBJECT takes effect of each kind of configuration; FROM is where it is said: default is the ClusterManagementAddOn,
+placement its install strategy, cluster the ManagedClusterAddOn. What is said closer to the cluster
+replaces the others. APPLIED is whether what the hub wants is what was applied last.
+
+Examples:
+  kubectl ocm addon status hello --context hub
+  kubectl ocm addon status hello -c c1 -o wide --context hub
+  kubectl ocm addon status hello -o json --context hub | jq '.configurations[] | select(.why)'";
 
 const ENABLE: &str = "Examples:
   # See what would change, and change nothing
@@ -57,18 +88,83 @@ pub(crate) struct AddOnArgs {
 /// What is done.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum Verb {
+    /// Create an add-on on the hub: a ClusterManagementAddOn, and an AddOnTemplate of objects in files
+    ///
+    /// The command line and the files are the whole add-on: run it again with others, and what is not given is taken back.
+    /// Templates of other versions stay. Where nothing differs, nothing is changed. What somebody else has written is refused
+    /// without --overwrite, unless it says the same.
+    #[command(after_help = CREATE)]
+    Create(Box<CreateArgs>),
     /// Enable add-ons on clusters, or change what was said of them
     ///
     /// What is not given stays as it is, and so does what somebody else has set. An add-on without ClusterManagementAddOn is
     /// refused without --without-definition, and so is a configuration of a kind that it does not take.
     #[command(after_help = ENABLE)]
     Enable(Box<EnableArgs>),
+    /// Say which configuration of an add-on takes effect on each cluster, and how far a change of it has come
+    #[command(after_help = STATUS)]
+    Status(StatusArgs),
     /// Disable add-ons on clusters, and wait until what they put there is gone
     ///
     /// Some add-ons have jobs run on the cluster before they go. A cluster whose agent is not there for that is refused without
     /// --force.
     #[command(after_help = DISABLE)]
     Disable(DisableArgs),
+}
+
+/// Arguments of `kubectl ocm addon create`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CreateArgs {
+    /// Name of the add-on
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// File of objects that are put on clusters, YAML or JSON; a directory of such files; - for stdin (repeatable)
+    #[arg(short, long = "filename", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Read directories within directories, too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// Version of the template
+    #[arg(long, value_name = "VERSION", default_value = "0.0.1")]
+    pub(crate) version: String,
+    /// Have the hub install it on the clusters that a placement selects (default: people enable it)
+    #[arg(long, visible_alias = "placement-ref", value_name = "NAMESPACE/NAME")]
+    pub(crate) placement: Option<String>,
+    /// Give its agents a kubeconfig for the hub
+    #[arg(long)]
+    pub(crate) hub_registration: bool,
+    /// ClusterRole on the hub that its agents hold in the namespace of their cluster
+    #[arg(long, value_name = "NAME", requires = "hub_registration")]
+    pub(crate) cluster_role_bind: Option<String>,
+    /// Labels of both objects (repeatable, or with commas)
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    pub(crate) labels: Vec<String>,
+    /// Replace objects of these names that somebody else has written
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Wait until the hub uses the template
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long --wait waits, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    pub(crate) timeout: String,
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Arguments of `kubectl ocm addon status`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StatusArgs {
+    /// Name of the add-on
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Only on these clusters (repeatable, or with commas)
+    #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',')]
+    pub(crate) clusters: Vec<String>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Arguments of `kubectl ocm addon enable`.
@@ -91,6 +187,9 @@ pub(crate) struct EnableArgs {
     /// Labels of the ManagedClusterAddOns (repeatable, or with commas)
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
     pub(crate) labels: Vec<String>,
+    /// Annotations of the ManagedClusterAddOns (repeatable)
+    #[arg(long = "annotate", value_name = "KEY=VALUE")]
+    pub(crate) annotations: Vec<String>,
     /// Enable it although the hub has no ClusterManagementAddOn of that name
     #[arg(long)]
     pub(crate) without_definition: bool,

@@ -1,7 +1,8 @@
-//! `kubectl ocm addon`: enables add-ons on clusters, and disables them.
+//! `kubectl ocm addon`: creates add-ons, enables them on clusters, says which configuration takes effect, and disables them.
 
 mod args;
 mod run;
+mod status;
 mod view;
 
 fn main() -> std::process::ExitCode {

@@ -4,25 +4,93 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ocm_api::addon::AddOnConfig;
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
-use ocm_core::addon::{AddOnOptions, parse_config};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, contents, options};
+use ocm_core::addon::{AddOnOptions, DefinitionOptions, definition_plan, parse_config, template_name};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
+use ocm_core::work::is_object_name;
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, name};
-use ocm_flows::addons::{self, EnableRequest};
+use ocm_flows::addons::{self, DefineRequest, EnableRequest};
 use ocm_flows::deliveries::{self, Removing, check_rights_to_remove, remove_all};
 use ocm_kube::{Connection, connect};
 
-use crate::args::{AddOnArgs, DisableArgs, EnableArgs, Verb};
-use crate::view;
+use crate::args::{AddOnArgs, CreateArgs, DisableArgs, EnableArgs, StatusArgs, Verb};
+use crate::{status, view};
 
 pub(crate) async fn run(args: AddOnArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let AddOnArgs { verb, client } = args;
     let connection = client.connection()?;
     match verb {
+        Verb::Create(args) => create(*args, &connection, ui).await,
+        Verb::Status(args) => status(args, &connection, ui).await,
         Verb::Enable(args) => enable(*args, &connection, ui).await,
         Verb::Disable(args) => disable(args, &connection, ui).await,
     }
+}
+
+async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let CreateArgs {
+        name,
+        files,
+        recursive,
+        version,
+        placement,
+        hub_registration,
+        cluster_role_bind,
+        labels,
+        overwrite,
+        wait,
+        timeout,
+        plan: plan_args,
+        output: OutputArgs { output },
+    } = args;
+    let name = options::object_names(vec![name], "an add-on")?.remove(0);
+    let template = template_name(&name, &version);
+    if !is_object_name(&template) {
+        return Err(Failure::usage(format!("--version {version:?}: {template:?} cannot be the name of a template"))
+            .hint("versions are lower-case letters, digits, '-' and '.'"));
+    }
+    let timeout = options::timeout(&timeout)?;
+    let view = PlanView::new(ui.clone(), &plan_args, output)?;
+    let placement = placement.map(|text| place(&text)).transpose()?;
+    let content = contents::read(&files, recursive)?;
+    for object in content.without_namespace() {
+        ui.tell(Event::warning(format!("{object} names no namespace: agents cannot apply it; set metadata.namespace")));
+    }
+    let options = DefinitionOptions {
+        name: name.clone(),
+        version,
+        placement: placement.clone(),
+        hub_registration,
+        cluster_role: cluster_role_bind.clone(),
+        labels: pairs("--labels", &labels)?,
+    };
+    let plan = definition_plan(&options, &content);
+    if view.mode() == Mode::Render {
+        return view.manifests(&plan);
+    }
+    let hub = connect(connection, ui.clone()).await?;
+    let request = DefineRequest {
+        name,
+        template,
+        plan,
+        placement,
+        cluster_role: cluster_role_bind,
+        overwrite,
+        mode: view.mode(),
+        wait: wait.then_some(timeout),
+    };
+    let applied = addons::define(&hub, &request, &*ui, &|applied| view.row(applied)).await?;
+    view::defined(&view, &ui, &request, &applied)
+}
+
+async fn status(args: StatusArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let StatusArgs { name, clusters, output: OutputArgs { output } } = args;
+    let name = options::object_names(vec![name], "an add-on")?.remove(0);
+    let clusters = options::cluster_names(clusters)?;
+    let hub = connect(connection, ui.clone()).await?;
+    let status = addons::status(&hub, &name, &clusters).await?;
+    status::show(&ui, output, &status)
 }
 
 async fn enable(args: EnableArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -32,6 +100,7 @@ async fn enable(args: EnableArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         namespace,
         configs,
         labels,
+        annotations,
         without_definition,
         wait,
         timeout,
@@ -47,7 +116,12 @@ async fn enable(args: EnableArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     let request = EnableRequest {
         names: options::object_names(names, "an add-on")?,
         clusters: options::cluster_names(clusters)?,
-        options: AddOnOptions { namespace, labels: pairs(&labels)?, configs: parsed_configs(&configs)? },
+        options: AddOnOptions {
+            namespace,
+            labels: pairs("--labels", &labels)?,
+            annotations: pairs("--annotate", &annotations)?,
+            configs: parsed_configs(&configs)?,
+        },
         without_definition,
         mode: view.mode(),
         wait: wait.then_some(timeout),
@@ -90,10 +164,18 @@ async fn disable(args: DisableArgs, connection: &Connection, ui: Arc<Ui>) -> Res
     view::disabled(&view, &ui, &names, &all, answers)
 }
 
-fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+fn place(text: &str) -> Result<(String, String), Failure> {
+    let parts =
+        text.split_once('/').filter(|(namespace, name)| name::is_cluster_name(namespace) && is_object_name(name));
+    let (namespace, name) =
+        parts.ok_or_else(|| Failure::usage(format!("--placement {text:?} is not NAMESPACE/NAME")))?;
+    Ok((namespace.to_owned(), name.to_owned()))
+}
+
+fn pairs(flag: &str, texts: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let pair = |text: &String| match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(Failure::usage(format!("--labels {text:?} is not KEY=VALUE"))),
+        _ => Err(Failure::usage(format!("{flag} {text:?} is not KEY=VALUE"))),
     };
     texts.iter().map(pair).collect()
 }

@@ -5,12 +5,28 @@ use ocm_api::conditions::managed_cluster_add_on::AVAILABLE;
 use ocm_cli::list::NONE;
 use ocm_cli::{PlanView, Table, Ui, without_nulls};
 use ocm_core::leave::some;
-use ocm_core::plan::Mode;
+use ocm_core::plan::{Applied, Mode, Outcome};
 use ocm_core::{Event, Exit, Failure, Narrator, Remedy, delivery};
-use ocm_flows::addons::AddOnsEnabled;
+use ocm_flows::addons::{AddOnsEnabled, DefineRequest};
 use ocm_flows::deliveries::{DeliveryRow, ToDelete};
 use ocm_kube::Cluster;
 use serde_json::{Map, Value, json};
+
+/// What creating an add-on came to.
+pub(crate) fn defined(view: &PlanView, ui: &Ui, request: &DefineRequest, applied: &[Applied]) -> Result<Exit, Failure> {
+    if view.mode() == Mode::Diff {
+        return view.diff(applied);
+    }
+    let DefineRequest { name, template, placement, .. } = request;
+    let mut members = Map::new();
+    members.insert("name".to_owned(), json!(name));
+    members.insert("template".to_owned(), json!(template));
+    view.document(members)?;
+    if view.mode().changes() && placement.is_none() && applied.iter().any(|one| one.outcome == Outcome::Created) {
+        ui.tell(Event::note(format!("to have it on clusters: kubectl ocm addon enable {name} --clusters CLUSTER")));
+    }
+    Ok(Exit::Ok)
+}
 
 /// What enabling add-ons came to.
 pub(crate) fn enabled(view: &PlanView, ui: &Ui, enabled: AddOnsEnabled) -> Result<Exit, Failure> {

@@ -42,6 +42,9 @@ const CREATE: &str = "Examples:
   # To all clusters that a placement selects now
   kubectl ocm work create web -f web.yaml --placement default/all --context hub
 
+  # To all clusters that a placement selects, now and later
+  kubectl ocm work create web -f web.yaml --placement default/all --replicaset --context hub
+
   # From a generator, with rights of a ServiceAccount of the cluster
   kustomize build . | kubectl ocm work create web -f - --clusters c1 --executor default/deployer --context hub
 
@@ -115,9 +118,13 @@ pub(crate) struct CreateArgs {
     /// The clusters (repeatable, or with commas)
     #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', required_unless_present = "placement")]
     pub(crate) clusters: Vec<String>,
-    /// The clusters that a placement selects now; what it decides later changes nothing
+    /// The clusters that a placement selects now; what it decides later changes nothing without --replicaset
     #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "clusters")]
     pub(crate) placement: Option<String>,
+    /// Create a ManifestWorkReplicaSet in the namespace of the placement instead: the hub then makes a work for each cluster that
+    /// the placement selects, and follows its decisions
+    #[arg(long, requires = "placement", conflicts_with_all = ["clusters", "wait"])]
+    pub(crate) replicaset: bool,
     /// How agents bring objects to what the work says (default: Update)
     #[arg(long, value_enum, value_name = "HOW", ignore_case = true)]
     pub(crate) update_strategy: Option<StrategyArg>,

@@ -1,7 +1,6 @@
 //! `kubectl ocm work`: brings objects to clusters, says what became of them, and takes them away.
 
 mod args;
-mod files;
 mod run;
 mod view;
 

@@ -5,18 +5,22 @@ use std::sync::Arc;
 
 use ocm_api::ManifestWork;
 use ocm_api::work::UpdateStrategyType;
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, contents, options};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
-use ocm_core::work::{Executor, WorkOptions, is_object_name, plan, spec, unsure_resources};
+use ocm_core::work::{
+    Executor, WorkOptions, is_object_name, is_replica_set_name, plan, replica_set_plan, spec, unsure_resources,
+};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, name};
 use ocm_flows::deliveries::{self, Removing, Targets, Wanted, check_rights_to_remove, clusters_of, remove_all};
 use ocm_flows::registry::some_clusters;
+use ocm_flows::replica_sets::{self, ReplicaSetRequest};
 use ocm_flows::works::{self, CreateRequest};
 use ocm_kube::{Connection, connect};
+use serde_json::Value;
 
 use crate::args::{CreateArgs, DeleteArgs, StatusArgs, StrategyArg, Verb, WorkArgs};
-use crate::{files, view};
+use crate::view;
 
 pub(crate) async fn run(args: WorkArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let WorkArgs { verb, client } = args;
@@ -35,6 +39,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         recursive,
         clusters,
         placement,
+        replicaset,
         update_strategy,
         force_conflicts,
         orphan,
@@ -64,7 +69,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         }
         None => Targets::Clusters(options::cluster_names(clusters)?),
     };
-    let content = files::read(&paths, recursive)?;
+    let content = contents::read(&paths, recursive)?;
     for object in content.without_namespace() {
         ui.tell(Event::warning(format!("{object} names no namespace: agents cannot apply it; set metadata.namespace")));
     }
@@ -73,6 +78,10 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         ui.tell(Event::note(format!("--update-strategy is set for {resource}: {how}")));
     }
     let spec = spec(&content, &options);
+    if let (true, Targets::Placement { namespace, name: placement }) = (replicaset, &targets) {
+        let request = replica_set(&names[0], namespace, placement, &spec, (overwrite, view.mode()))?;
+        return create_replica_set(&request, connection, &view, ui).await;
+    }
     // What is only printed needs no hub, unless that has to tell the clusters.
     if let (Mode::Render, Targets::Clusters(clusters)) = (view.mode(), &targets) {
         return view.manifests(&plan(&names[0], clusters, &spec));
@@ -91,6 +100,35 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     }
     let created = works::create(&hub, &request, &*ui, &|applied| view.row(applied)).await?;
     view::created(&view, &ui, &names[0], created)
+}
+
+fn replica_set(
+    name: &str,
+    namespace: &str,
+    placement: &str,
+    spec: &Value,
+    (overwrite, mode): (bool, Mode),
+) -> Result<ReplicaSetRequest, Failure> {
+    if !is_replica_set_name(namespace, name) {
+        let sentence = format!("{namespace}.{name} is longer than 63 characters, and the hub writes it into a label");
+        return Err(Failure::usage(sentence).hint("take a shorter name"));
+    }
+    let plan = replica_set_plan(namespace, name, placement, spec);
+    Ok(ReplicaSetRequest { plan, namespace: namespace.to_owned(), placement: placement.to_owned(), overwrite, mode })
+}
+
+async fn create_replica_set(
+    request: &ReplicaSetRequest,
+    connection: &Connection,
+    view: &PlanView,
+    ui: Arc<Ui>,
+) -> Result<Exit, Failure> {
+    if view.mode() == Mode::Render {
+        return view.manifests(&request.plan);
+    }
+    let hub = connect(connection, ui.clone()).await?;
+    let applied = replica_sets::create(&hub, request, &*ui, &|applied| view.row(applied)).await?;
+    view::replica_set(view, &ui, request, &applied)
 }
 
 async fn status(args: StatusArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {

@@ -10,6 +10,7 @@ use ocm_core::plan::{Applied, Mode};
 use ocm_core::work::{ObjectStanding, objects};
 use ocm_core::{Event, Exit, Failure, Narrator, Remedy, delivery};
 use ocm_flows::deliveries::{DeliveryRow, ToDelete};
+use ocm_flows::replica_sets::ReplicaSetRequest;
 use ocm_flows::works::WorksCreated;
 use ocm_kube::Cluster;
 use serde_json::{Map, Value, json};
@@ -69,6 +70,27 @@ pub(crate) fn created(view: &PlanView, ui: &Ui, name: &str, created: WorksCreate
             Ok(exit)
         }
     }
+}
+
+/// What creating a set of works came to.
+pub(crate) fn replica_set(
+    view: &PlanView,
+    ui: &Ui,
+    request: &ReplicaSetRequest,
+    applied: &[Applied],
+) -> Result<Exit, Failure> {
+    if view.mode() == Mode::Diff {
+        return view.diff(applied);
+    }
+    let name = applied.first().map(|one| one.manifest.name()).unwrap_or_default();
+    let mut members = Map::new();
+    members.insert("name".to_owned(), json!(name));
+    members.insert("placement".to_owned(), json!(format!("{}/{}", request.namespace, request.placement)));
+    view.document(members)?;
+    if view.mode().changes() && applied.iter().any(|one| one.outcome.is_change()) {
+        ui.tell(Event::note(format!("what becomes of it on each cluster tells kubectl ocm work status {name}")));
+    }
+    Ok(Exit::Ok)
 }
 
 /// One line for each cluster.

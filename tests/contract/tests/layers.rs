@@ -210,6 +210,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-get"),
     binary("kubectl-ocm-install"),
     binary("kubectl-ocm-join"),
+    binary("kubectl-ocm-placement"),
     binary("kubectl-ocm-token"),
     binary("kubectl-ocm-troubleshoot"),
     binary("kubectl-ocm-tls-check"),

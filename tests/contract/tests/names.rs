@@ -115,6 +115,7 @@ fn names_are_in_upstream_source() {
                 finalizers::APPLIED_MANIFEST_WORK,
             ],
         ),
+        ("addon/v1alpha1/types_clustermanagementaddon.go", &[annotations::ADDON_LIFECYCLE, annotations::ADDON_MANAGER]),
         (
             "addon/v1alpha1/types_managedclusteraddon.go",
             &[

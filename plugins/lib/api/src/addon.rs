@@ -15,6 +15,20 @@ api_object! {
     scope NamespaceResourceScope
 }
 
+api_object! {
+    /// What defines an add-on on the hub: the configurations that it takes, and by which placements it is installed. Upstream:
+    /// `addon/v1alpha1.ClusterManagementAddOn`.
+    ClusterManagementAddOn { spec: Value, status: Value }
+    group "addon.open-cluster-management.io", version "v1alpha1", plural "clustermanagementaddons",
+    scope ClusterResourceScope
+}
+
+api_object! {
+    /// What is put on clusters that have an add-on; it has no status. Upstream: `addon/v1alpha1.AddOnTemplate`.
+    AddOnTemplate { spec: Value, status: Value }
+    group "addon.open-cluster-management.io", version "v1alpha1", plural "addontemplates", scope ClusterResourceScope
+}
+
 /// How the add-on is installed. Upstream: `ManagedClusterAddOnSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,8 +7,9 @@
 //! * **Objects of our own**: [`HubPolicy`], which administrators write, [`RegistrationApproval`], by which a person lets a
 //!   cluster join, and [`Registration`], which the policy controller writes.
 //! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
-//!   [`Placement`], [`PlacementDecision`], [`ManifestWork`], [`AppliedManifestWork`], [`ManagedClusterAddOn`]. Their hub
-//!   owns the schema, so unknown fields are ignored; write them with patches, never with a replace.
+//!   [`Placement`], [`PlacementDecision`], [`ManifestWork`], [`AppliedManifestWork`], [`ManifestWorkReplicaSet`],
+//!   [`ManagedClusterAddOn`], [`ClusterManagementAddOn`], [`AddOnTemplate`]. Their hub owns the schema, so unknown fields are
+//!   ignored; write them with patches, never with a replace.
 //! * **Objects of others**: [`cert_manager`].
 //! * **Names**: [`names`] and [`conditions`].
 //! * **One object of a plan**: [`Manifest`].
@@ -38,7 +39,7 @@ pub mod registration;
 pub mod schema;
 pub mod work;
 
-pub use addon::ManagedClusterAddOn;
+pub use addon::{AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn};
 pub use approval::RegistrationApproval;
 pub use cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -47,4 +48,4 @@ pub use operator::{ClusterManager, Klusterlet};
 pub use placement::{Placement, PlacementDecision};
 pub use policy::HubPolicy;
 pub use registration::Registration;
-pub use work::{AppliedManifestWork, ManifestWork};
+pub use work::{AppliedManifestWork, ManifestWork, ManifestWorkReplicaSet};

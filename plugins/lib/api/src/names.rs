@@ -218,6 +218,12 @@ pub mod annotations {
     /// Has the placement controller leave a Placement alone, with the value `true`. `api:cluster/v1beta1`,
     /// `PlacementDisableAnnotation`
     pub const SCHEDULING_DISABLED: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
+    /// Who installs an add-on and rolls out changes of its configuration. `api:addon/v1alpha1`,
+    /// `AddonLifecycleAnnotationKey`
+    pub const ADDON_LIFECYCLE: &str = "addon.open-cluster-management.io/lifecycle";
+    /// Value of [`ADDON_LIFECYCLE`]: the hub's add-on manager does. `api:addon/v1alpha1`,
+    /// `AddonLifecycleAddonManagerAnnotationValue`
+    pub const ADDON_MANAGER: &str = "addon-manager";
     /// Cluster on which a hosted add-on runs. `api:addon/v1alpha1`, `HostingClusterNameAnnotationKey`
     pub const ADDON_HOSTING_CLUSTER: &str = "addon.open-cluster-management.io/hosting-cluster-name";
 }

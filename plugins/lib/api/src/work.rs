@@ -14,6 +14,14 @@ api_object! {
     group "work.open-cluster-management.io", version "v1", plural "manifestworks", scope NamespaceResourceScope
 }
 
+api_object! {
+    /// A ManifestWork for each cluster that placements of its namespace select; the hub follows their decisions. Upstream:
+    /// `work/v1alpha1.ManifestWorkReplicaSet`.
+    ManifestWorkReplicaSet { spec: Value, status: Value }
+    group "work.open-cluster-management.io", version "v1alpha1", plural "manifestworkreplicasets",
+    scope NamespaceResourceScope
+}
+
 /// What to apply and how. Upstream: `ManifestWorkSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,6 +2,7 @@
 //! and signals. stdout is data, stderr is narration.
 
 mod complete;
+pub mod contents;
 mod entry;
 pub mod files;
 pub mod findings;

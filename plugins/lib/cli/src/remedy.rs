@@ -106,13 +106,20 @@ fn what_to_type(remedy: &Remedy) -> String {
         }
         Remedy::SayWorks => "or say what becomes of their objects: --works=delete or --works=keep".to_owned(),
         Remedy::CreateNamespace => "if it is to be made, too: --create-namespace".to_owned(),
+        Remedy::BindSet { set, namespace } => {
+            format!("let its placements use it: kubectl ocm clusterset bind {set} --namespace {namespace}")
+        }
         Remedy::EmptySet(name) => format!(
             "kubectl ocm clusterset unset {name} and kubectl ocm clusterset unbind {name} take them away; --force does both first"
         ),
         Remedy::RunAgain => "the same command goes on where this one has stopped".to_owned(),
         Remedy::Overwrite => "if it may be replaced: --overwrite".to_owned(),
         Remedy::ExplainWork(name) => format!("see what became of each object: kubectl ocm work status {name}"),
+        Remedy::ExplainPlacement { namespace, name } => {
+            format!("see what it makes of each cluster: kubectl ocm get placements {name} -n {namespace} --explain")
+        }
         Remedy::SeeAddOns => "see what each waits for: kubectl ocm get addons".to_owned(),
+        Remedy::EnableGate(gate) => format!("turn it on: kubectl ocm install hub --feature-gates {gate}=true"),
         Remedy::WithoutDefinition => {
             "if whatever installs it needs no ClusterManagementAddOn: --without-definition".to_owned()
         }

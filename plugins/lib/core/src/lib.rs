@@ -34,6 +34,7 @@ mod nearest;
 pub mod operator;
 pub mod phase;
 pub mod pin;
+pub mod placement;
 pub mod plan;
 pub mod policy_engine;
 pub mod probe_job;
@@ -47,6 +48,7 @@ pub mod token;
 pub mod upgrade;
 pub mod work;
 pub mod workload;
+pub mod written;
 
 pub use changed::Changed;
 pub use dry_run::DryRun;

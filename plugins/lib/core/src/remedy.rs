@@ -111,16 +111,32 @@ pub enum Remedy {
     },
     /// Make the namespace, too.
     CreateNamespace,
+    /// Bind a set of clusters to a namespace.
+    BindSet {
+        /// Name of the set.
+        set: String,
+        /// The namespace.
+        namespace: String,
+    },
     /// Take clusters and bindings away from the set of this name, or let the command do it.
     EmptySet(String),
     /// The same command goes on where this one has stopped.
     RunAgain,
-    /// Replace works that others have written.
+    /// Replace what others have written.
     Overwrite,
     /// See what became of each object of the work of this name.
     ExplainWork(String),
+    /// See what a placement makes of each cluster.
+    ExplainPlacement {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// See what keeps add-ons from being well.
     SeeAddOns,
+    /// Turn the feature gate of this name on, on the hub.
+    EnableGate(&'static str),
     /// Enable an add-on that nothing on the hub defines.
     WithoutDefinition,
 }

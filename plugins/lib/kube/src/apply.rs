@@ -7,9 +7,10 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use ocm_api::Manifest;
 use ocm_core::plan::{Applied, Outcome, without_bookkeeping};
-use ocm_core::reconcile::{Reconciled, is_applied, reconcile};
+use ocm_core::reconcile::{Reconciled, is_applied, reconcile, taken_over};
+use ocm_core::written::replacement;
 use ocm_core::{DryRun, Event, Failure, Narrator, Plan, Reason};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Cluster;
 use crate::triggers::{Triggers, named};
@@ -96,6 +97,34 @@ pub async fn pinned(
         Tried::Applied(applied) => Ok(*applied),
         Tried::Changed(_) => Ok(kept(before)),
     }
+}
+
+/// Applies an object of which others have written the spec, so that its spec is the planned one and nothing else. First the
+/// spec becomes ours as it is, and then one apply changes it: at no time it is anything between the two.
+///
+/// # Errors
+/// The failure of a request, naming the object. [`Reason::Conflict`] if it is not any more what was looked at.
+pub async fn over(cluster: &Cluster, manifest: &Manifest, live: Value, dry_run: DryRun) -> Result<Applied, Failure> {
+    let patch = match dry_run {
+        DryRun::Client => {
+            let (manifest, after) = (manifest.clone(), manifest.body().clone());
+            return Ok(Applied { manifest, outcome: Outcome::Configured, before: Some(live), after });
+        }
+        DryRun::Server => replacement(manifest, &live),
+        DryRun::No => json!({"metadata": {
+            "resourceVersion": live["metadata"]["resourceVersion"],
+            "managedFields": taken_over(&live, manifest.api_version()),
+        }}),
+    };
+    let dry = dry_run == DryRun::Server;
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), dry_run: dry, ..PatchParams::default() };
+    let sent = api(cluster, manifest).patch(manifest.name(), &params, &Patch::Merge(patch)).await;
+    let after = sent.map_err(|error| cluster.explain(format_args!("replace {}", manifest.reference()), error))?;
+    if dry {
+        let (manifest, after) = (manifest.clone(), to_value(&after)?);
+        return Ok(Applied { manifest, outcome: Outcome::Configured, before: Some(live), after });
+    }
+    one(cluster, manifest, dry_run).await
 }
 
 /// Why an object is kept that was to be changed as it was looked at.
@@ -282,7 +311,6 @@ mod tests {
     use kube::Client;
     use kube::client::Body;
     use kube::core::Status;
-    use serde_json::json;
 
     use super::*;
 

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::cluster::{Taint, TaintEffect};
 use ocm_api::conditions::{self, placement as conditions_of};
-use ocm_api::names::{annotations, labels};
+use ocm_api::names::annotations;
 use ocm_api::placement::{ClusterSelector, DecisionGroupStatus, Toleration, TolerationOperator};
 use ocm_api::{ManagedCluster, ManagedClusterSet, Placement, PlacementDecision};
 
+use super::decided::decided_for;
 use super::membership::{Facts, holds, labels_of};
 use super::selector;
 use crate::delivery::{find, leaving, told};
@@ -47,19 +48,13 @@ impl Selection {
 
 /// Placements with what their decisions say, by namespace and name.
 pub fn selections(placements: Vec<Placement>, decisions: &[PlacementDecision]) -> Vec<Selection> {
-    let mut selected: BTreeMap<(&str, &str), BTreeSet<String>> = BTreeMap::new();
-    for decision in decisions {
-        let namespace = decision.metadata.namespace.as_deref().unwrap_or_default();
-        let Some(of) = decision.metadata.labels.as_ref().and_then(|all| all.get(labels::PLACEMENT)) else { continue };
-        let names = decision.status.iter().flat_map(|status| &status.decisions).map(|one| one.cluster_name.clone());
-        // A place for which there is no cluster has no name.
-        selected.entry((namespace, of)).or_default().extend(names.filter(|name| !name.is_empty()));
-    }
+    let selected = decided_for(decisions);
     let mut all: Vec<Selection> = placements
         .into_iter()
         .map(|placement| {
             let meta = &placement.metadata;
-            let key = (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+            let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+            let key = format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default());
             let clusters = selected.get(&key).cloned().unwrap_or_default();
             Selection { placement, clusters }
         })
@@ -138,7 +133,7 @@ pub fn choices(selection: &Selection, facts: &Facts, now: Timestamp) -> Vec<Choi
 }
 
 /// What a placement may select from.
-enum Pool<'a> {
+pub(super) enum Pool<'a> {
     /// No set that exists is bound to its namespace; those that are bound and do not exist.
     Unbound { missing: Vec<&'a str> },
     /// Of the sets that it names none is bound; those that are.
@@ -148,7 +143,7 @@ enum Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    fn of(placement: &Placement, facts: &'a Facts) -> Self {
+    pub(super) fn of(placement: &Placement, facts: &'a Facts) -> Self {
         let names = facts
             .bindings
             .iter()
@@ -168,7 +163,7 @@ impl<'a> Pool<'a> {
         Self::Sets { sets: eligible.into_iter().filter_map(|name| facts.set(name)).collect(), besides }
     }
 
-    fn holds(&self, cluster: &ManagedCluster) -> bool {
+    pub(super) fn holds(&self, cluster: &ManagedCluster) -> bool {
         matches!(self, Self::Sets { sets, .. } if sets.iter().any(|set| holds(set, cluster)))
     }
 
@@ -224,7 +219,7 @@ fn standing(
 }
 
 /// Whether a cluster matches.
-enum Match {
+pub(super) enum Match {
     Yes,
     /// What it lacks.
     No(String),
@@ -232,7 +227,7 @@ enum Match {
     Unknown,
 }
 
-fn matches(placement: &Placement, cluster: &ManagedCluster) -> Match {
+pub(super) fn matches(placement: &Placement, cluster: &ManagedCluster) -> Match {
     let predicates = &placement.spec.predicates;
     if predicates.is_empty() {
         return Match::Yes;
@@ -270,7 +265,7 @@ fn keeps_away(taint: &Taint, tolerations: &[Toleration], now: Timestamp) -> bool
     taint.effect != TaintEffect::PreferNoSelect && !tolerations.iter().any(|one| tolerates(one, taint, now))
 }
 
-fn tolerates(toleration: &Toleration, taint: &Taint, now: Timestamp) -> bool {
+pub(super) fn tolerates(toleration: &Toleration, taint: &Taint, now: Timestamp) -> bool {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let value = match toleration.operator.as_ref().unwrap_or(&TolerationOperator::Equal) {
         TolerationOperator::Exists => true,

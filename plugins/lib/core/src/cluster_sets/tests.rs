@@ -251,3 +251,27 @@ fn groups_are_named_or_numbered() {
     ]));
     assert_eq!(selecting(placement, &[]).groups(), [("canary".to_owned(), 1), ("1".to_owned(), 4)]);
 }
+
+#[test]
+fn decisions_are_final_when_they_are_those_of_the_placement_as_it_is_now() {
+    let tainted = tainted("c3", "prod", "NoSelect");
+    let all = facts(vec![cluster("c1", "prod", "prod"), cluster("c2", "prod", "dev"), tainted], &["prod"]);
+    let told = |spec: Value, selected: &[&str]| undecided(&selecting(unsatisfied(spec), selected), Some(&all), now());
+    assert_eq!(told(json!({}), &["c1", "c2"]), None);
+    assert!(told(json!({}), &["c1"]).unwrap().ends_with("wait for the placement controller (c2)"));
+    let dev = json!({"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"env": "dev"}}}}]});
+    assert!(told(dev.clone(), &["c1", "c2"]).unwrap().ends_with("may not select any more (c1)"));
+    assert_eq!(told(dev, &["c2"]), None);
+    assert!(told(json!({}), &["c1", "c2", "c3"]).unwrap().ends_with("may not select any more (c3)"));
+    let tolerant = json!({"tolerations": [{"operator": "Exists"}]});
+    assert_eq!(told(tolerant, &["c1", "c2", "c3"]), None);
+    assert_eq!(told(json!({"numberOfClusters": 1}), &["c1"]), None);
+    assert_eq!(
+        told(json!({"numberOfClusters": 1}), &["c1", "c2"]).unwrap(),
+        "it still selects 2 clusters, and is to select 1"
+    );
+    // Without facts it counts that the placement controller has looked at it, and before that nothing does.
+    assert_eq!(undecided(&selecting(unsatisfied(json!({})), &[]), None, now()), None);
+    let new: Placement = read(json!({"metadata": {"namespace": "team", "name": "p"}, "spec": {}}));
+    assert!(undecided(&selecting(new, &[]), Some(&all), now()).unwrap().starts_with("no placement controller"));
+}

@@ -6,6 +6,8 @@ use crate::gates::{Gate, Part, gate};
 pub const AUTO_APPROVAL: &str = "ManagedClusterAutoApproval";
 /// Name of the gate with which clusters without a set join the set `default`.
 pub const DEFAULT_CLUSTER_SET: &str = "DefaultClusterSet";
+/// Name of the gate with which the hub makes works of ManifestWorkReplicaSets.
+pub const REPLICA_SETS: &str = "ManifestWorkReplicaSet";
 /// Sets all alpha gates that are not set by name.
 pub const ALL_ALPHA: &str = "AllAlpha";
 
@@ -17,7 +19,7 @@ pub const GATES: &[Gate] = &[
     gate("ClusterProfile", Part::Registration, false),
     gate("ClusterImporter", Part::Registration, false),
     gate("V1beta1CSRAPICompatibility", Part::Registration, false),
-    gate("ManifestWorkReplicaSet", Part::Work, false),
+    gate(REPLICA_SETS, Part::Work, false),
     gate("NilExecutorValidating", Part::Work, false),
     gate("CloudEventsDrivers", Part::Work, false),
     gate("CleanUpCompletedManifestWork", Part::Work, false),

@@ -4,10 +4,10 @@ use std::fmt;
 
 use ocm_api::conditions::{self, cluster_manager};
 use ocm_api::names::{hub, namespaces, operators};
-use ocm_api::operator::{ClusterManagerMode, FeatureGateMode};
+use ocm_api::operator::{ClusterManagerMode, FeatureGate, FeatureGateMode};
 use ocm_api::{ClusterManager, Condition};
 
-use super::feature_gates::{ALL_ALPHA, AUTO_APPROVAL, DEFAULT_CLUSTER_SET};
+use super::feature_gates::{ALL_ALPHA, AUTO_APPROVAL, DEFAULT_CLUSTER_SET, REPLICA_SETS};
 use crate::workload::Health;
 
 /// What a hub shows at one moment.
@@ -160,12 +160,27 @@ pub fn has_default_set(manager: &ClusterManager) -> bool {
 pub fn accepts_clusters(managers: &[ClusterManager]) -> bool {
     let mut here = managers.iter().filter(|manager| !is_hosted(manager)).peekable();
     let is_on = |manager: &ClusterManager| {
-        let gates = manager.spec.registration_configuration.iter().flat_map(|registration| &registration.feature_gates);
-        let of = |name: &str| gates.clone().rfind(|gate| gate.feature == name)?.mode.clone();
-        // It is an alpha gate.
-        of(AUTO_APPROVAL).or_else(|| of(ALL_ALPHA)) == Some(FeatureGateMode::Enable)
+        let registration = manager.spec.registration_configuration.as_ref();
+        registration.is_some_and(|registration| is_alpha_on(&registration.feature_gates, AUTO_APPROVAL))
     };
     here.peek().is_none() || here.any(is_on)
+}
+
+/// Whether a hub makes works of ManifestWorkReplicaSets: its feature gate of that name is on. None if none of these is the
+/// hub's here: its operator runs on another cluster, or it has none.
+pub fn follows_replica_sets(managers: &[ClusterManager]) -> Option<bool> {
+    let mut here = managers.iter().filter(|manager| !is_hosted(manager)).peekable();
+    here.peek()?;
+    Some(here.any(|manager| {
+        let work = manager.spec.work_configuration.as_ref();
+        work.is_some_and(|work| is_alpha_on(&work.feature_gates, REPLICA_SETS))
+    }))
+}
+
+/// Whether a gate is on that is off unless somebody says otherwise.
+fn is_alpha_on(gates: &[FeatureGate], name: &str) -> bool {
+    let of = |name: &str| gates.iter().rfind(|gate| gate.feature == name)?.mode.clone();
+    of(name).or_else(|| of(ALL_ALPHA)) == Some(FeatureGateMode::Enable)
 }
 
 /// The set of a new cluster that the ManagedCluster webhook was asked about.
@@ -296,6 +311,27 @@ mod tests {
         ] {
             assert_eq!(accepts_clusters(&managers), accepts, "{managers:?}");
         }
+    }
+
+    #[test]
+    fn a_hub_makes_works_of_sets_where_its_gate_is_on() {
+        let with = |gates: Value, mode: &str| {
+            let mut manager = manager(2, "False");
+            let spec = json!({"workConfiguration": {"featureGates": gates}, "deployOption": {"mode": mode}});
+            manager.spec = serde_json::from_value(spec).unwrap();
+            manager
+        };
+        let gate = |name: &str, mode: &str| json!({"feature": name, "mode": mode});
+        let on = with(json!([gate("ManifestWorkReplicaSet", "Enable")]), "Default");
+        let all = with(json!([gate("AllAlpha", "Enable")]), "Default");
+        let off = with(json!([gate("ManifestWorkReplicaSet", "Disable"), gate("AllAlpha", "Enable")]), "Default");
+        assert_eq!(follows_replica_sets(&[off.clone(), on]), Some(true));
+        assert_eq!(follows_replica_sets(&[all]), Some(true));
+        assert_eq!(follows_replica_sets(&[off]), Some(false));
+        assert_eq!(follows_replica_sets(&[manager(2, "False")]), Some(false));
+        let elsewhere = with(json!([gate("ManifestWorkReplicaSet", "Enable")]), "Hosted");
+        assert_eq!(follows_replica_sets(&[elsewhere]), None);
+        assert_eq!(follows_replica_sets(&[]), None);
     }
 
     fn facts(manager: ClusterManager) -> HubFacts {

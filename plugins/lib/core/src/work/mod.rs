@@ -15,4 +15,7 @@ pub use content::{Content, Document, LIMIT};
 pub use objects::{ObjectStanding, objects};
 pub use owner::{Owner, keeper, owner};
 pub use placement::decided;
-pub use spec::{Executor, WorkOptions, is_object_name, plan, spec, unsure_resources, with_defaults_of};
+pub use spec::{
+    Executor, WorkOptions, is_object_name, is_replica_set_name, plan, replica_set_plan, spec, unsure_resources,
+    with_defaults_of,
+};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::work::{DeletePropagationPolicy, UpdateStrategyType};
-use ocm_api::{Manifest, ManifestWork};
+use ocm_api::{Manifest, ManifestWork, ManifestWorkReplicaSet};
 use serde_json::{Map, Value, json};
 
 use super::Content;
@@ -83,21 +83,42 @@ pub fn plan(name: &str, clusters: &[String], spec: &Value) -> Plan {
     Plan::new([Stage::new("works", clusters.iter().map(work).collect())])
 }
 
-/// Adds to the settings of kinds what the server has filled in, so that a work that is as it was is found to be.
+/// A set of works that follows a placement of its namespace. Upstream: `work/v1alpha1.ManifestWorkReplicaSet`.
+pub fn replica_set_plan(namespace: &str, name: &str, placement: &str, spec: &Value) -> Plan {
+    let metadata =
+        ObjectMeta { namespace: Some(namespace.to_owned()), name: Some(name.to_owned()), ..ObjectMeta::default() };
+    let mut manifest = Manifest::with::<ManifestWorkReplicaSet>(&metadata, Value::Null);
+    let placements = json!([{"name": placement, "rolloutStrategy": {"type": "All"}}]);
+    manifest.body_mut()["spec"] = json!({"manifestWorkTemplate": spec, "placementRefs": placements});
+    Plan::new([Stage::new("sets of works", vec![manifest.exactly()])])
+}
+
+/// Whether a set of this name can mark its works: the hub writes both into the value of a label, of 63 characters at most.
+/// Upstream: `ManifestWorkReplicaSetControllerNameLabelKey`.
+pub fn is_replica_set_name(namespace: &str, name: &str) -> bool {
+    namespace.len() + 1 + name.len() <= 63
+}
+
+/// Adds to the settings of kinds what the server has filled in, so that a work that is as it was is found to be; of works, and
+/// of sets of works.
 pub fn with_defaults_of(manifest: &mut Manifest, live: &Value) {
-    let Some(configs) = manifest.body_mut().pointer_mut("/spec/manifestConfigs").and_then(Value::as_array_mut) else {
+    for settings in ["/spec/manifestConfigs", "/spec/manifestWorkTemplate/manifestConfigs"] {
+        let configs = manifest.body_mut().pointer_mut(settings).and_then(Value::as_array_mut);
+        let live = live.pointer(settings).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for config in configs.into_iter().flatten() {
+            fill_in(config, live);
+        }
+    }
+}
+
+fn fill_in(config: &mut Value, live: &[Value]) {
+    let Some(live) = live.iter().find(|live| live["resourceIdentifier"] == config["resourceIdentifier"]) else {
         return;
     };
-    let live = live.pointer("/spec/manifestConfigs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    for config in configs {
-        let Some(live) = live.iter().find(|live| live["resourceIdentifier"] == config["resourceIdentifier"]) else {
-            continue;
-        };
-        for (parent, member) in [("", "feedbackScrapeType"), ("/updateStrategy/serverSideApply", "fieldManager")] {
-            let default = live.pointer(parent).and_then(|parent| parent.get(member));
-            if let (Some(default), Some(Value::Object(members))) = (default, config.pointer_mut(parent)) {
-                members.entry(member).or_insert_with(|| default.clone());
-            }
+    for (parent, member) in [("", "feedbackScrapeType"), ("/updateStrategy/serverSideApply", "fieldManager")] {
+        let default = live.pointer(parent).and_then(|parent| parent.get(member));
+        if let (Some(default), Some(Value::Object(members))) = (default, config.pointer_mut(parent)) {
+            members.entry(member).or_insert_with(|| default.clone());
         }
     }
 }
@@ -265,6 +286,30 @@ mod tests {
         assert!(is_applied(&manifest, &live));
         live["spec"]["manifestConfigs"][0]["updateStrategy"]["type"] = "Update".into();
         assert!(!is_applied(&manifest, &live));
+    }
+
+    #[test]
+    fn a_set_of_works_names_its_placement_and_what_each_cluster_gets() {
+        let content = content(&[object("v1", "ConfigMap", "a")]);
+        let options = WorkOptions { strategy: Some(UpdateStrategyType::CreateOnly), ..WorkOptions::default() };
+        let spec = spec(&content, &options);
+        let plan = replica_set_plan("team", "web", "all", &spec);
+        let mut manifest = plan.objects().next().unwrap().clone();
+        assert_eq!((manifest.namespace(), manifest.name(), manifest.is_exact()), (Some("team"), "web", true));
+        assert_eq!(manifest.body()["spec"]["manifestWorkTemplate"], spec);
+        assert_eq!(
+            manifest.body()["spec"]["placementRefs"],
+            json!([{"name": "all", "rolloutStrategy": {"type": "All"}}])
+        );
+        let mut live = manifest.body().clone();
+        live["spec"]["cascadeDeletionPolicy"] = "Background".into();
+        live["spec"]["manifestWorkTemplate"]["manifestConfigs"][0]["feedbackScrapeType"] = "Poll".into();
+        with_defaults_of(&mut manifest, &live);
+        assert!(is_applied(&manifest, &live));
+        assert!(
+            is_replica_set_name(&"n".repeat(31), &"s".repeat(31))
+                && !is_replica_set_name(&"n".repeat(32), &"s".repeat(31))
+        );
     }
 
     #[test]

@@ -153,7 +153,7 @@ pub async fn unbind(
 }
 
 /// Deletes an object that was looked at.
-pub(super) async fn delete_known(
+pub(crate) async fn delete_known(
     hub: &Cluster,
     manifest: &Manifest,
     uid: &str,

@@ -20,11 +20,12 @@ use ocm_kube::access::{self, Right};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
+pub(crate) use bindings::delete_known;
 pub use bindings::{Bound, bind, binding_plan, check_rights_to_bind, check_rights_to_unbind, look_bound, unbind};
 pub use list::{SetRow, cluster_sets, watch_cluster_sets};
 pub use membership::{Move, Moved, Moves, Who, check_rights_to_move, look_into, look_out, move_clusters};
 pub use read::Effects;
-pub(crate) use read::{decisions, facts, patient, scoped, selected_by};
+pub(crate) use read::{decisions, facts, of_hub, patient, scoped, selected_by};
 pub use removal::{Removal, check_rights_to_delete, delete, look_at, refuse};
 
 /// Their API group.
@@ -34,7 +35,8 @@ const BINDINGS: &str = "managedclustersetbindings";
 /// How many objects are changed at once.
 const AT_ONCE: usize = 8;
 
-fn named(namespace: Option<&str>, name: &str) -> ObjectMeta {
+/// The metadata of an object that is known by its name alone.
+pub(crate) fn named(namespace: Option<&str>, name: &str) -> ObjectMeta {
     ObjectMeta { namespace: namespace.map(str::to_owned), name: Some(name.to_owned()), ..ObjectMeta::default() }
 }
 

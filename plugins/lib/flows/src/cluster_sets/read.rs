@@ -19,7 +19,7 @@ use crate::registry;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Names what is no hub.
-fn of_hub(hub: &Cluster) -> impl Fn(Failure) -> Failure {
+pub(crate) fn of_hub(hub: &Cluster) -> impl Fn(Failure) -> Failure {
     |failure| match failure.reason {
         Reason::KindNotServed => not_a_hub(&hub.server),
         _ => failure,

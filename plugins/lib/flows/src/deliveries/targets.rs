@@ -37,18 +37,9 @@ pub async fn clusters_of(hub: &Cluster, targets: &Targets, narrator: &dyn Narrat
         Targets::Placement { namespace, name } => (namespace, name),
     };
     narrator.tell(Event::now(format!("reading the decisions of placement {namespace}/{name}")));
-    let sought = |resource: &str, name: Option<&String>| Sought {
-        api_version: PLACEMENTS.to_owned(),
-        resource: resource.to_owned(),
-        namespace: Some(namespace.clone()),
-        name: name.cloned(),
-    };
-    let (placements, decisions) = (sought("placements", Some(name)), sought("placementdecisions", None));
-    let (placement, decisions) = futures::join!(objects(hub, &placements), objects(hub, &decisions));
-    if placement?.is_empty() {
-        return Err(Failure::new(Reason::NotFound, format!("the hub has no placement {namespace}/{name}"))
-            .hint("see which there are: kubectl get placements -A"));
-    }
+    let decisions = sought("placementdecisions", namespace, None);
+    let (placement, decisions) = futures::join!(known_placement(hub, namespace, name), objects(hub, &decisions));
+    placement?;
     let clusters = decided(&decisions?, name);
     if clusters.is_empty() {
         return Err(Failure::refused(format!("placement {namespace}/{name} selects no cluster: nothing was changed"))
@@ -59,6 +50,27 @@ pub async fn clusters_of(hub: &Cluster, targets: &Targets, narrator: &dyn Narrat
         ocm_core::leave::some(&clusters)
     )));
     Ok(clusters)
+}
+
+fn sought(resource: &str, namespace: &str, name: Option<&str>) -> Sought {
+    Sought {
+        api_version: PLACEMENTS.to_owned(),
+        resource: resource.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        name: name.map(str::to_owned),
+    }
+}
+
+/// Makes sure that there is such a placement.
+///
+/// # Errors
+/// [`Reason::NotFound`]; the failure of the request.
+pub(crate) async fn known_placement(hub: &Cluster, namespace: &str, name: &str) -> Result<(), Failure> {
+    if objects(hub, &sought("placements", namespace, Some(name))).await?.is_empty() {
+        return Err(Failure::new(Reason::NotFound, format!("the hub has no placement {namespace}/{name}"))
+            .hint("see which there are: kubectl get placements -A"));
+    }
+    Ok(())
 }
 
 /// Makes sure that there are such clusters, that the hub has let them in, and that they are not leaving.

@@ -1,4 +1,4 @@
-//! Add-ons of clusters: what enables one, and what its definition on the hub says.
+//! What enables an add-on on a cluster, and what its definition on the hub says.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ pub struct AddOnOptions {
     pub namespace: Option<String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
     /// Configuration objects on the hub.
     pub configs: Vec<AddOnConfig>,
 }
@@ -44,11 +46,12 @@ pub fn parse_config(text: &str) -> Option<AddOnConfig> {
 /// The namespace is always said, as the live one or the server has it: who applies an empty spec would own all that others put
 /// there.
 pub fn manifest(name: &str, cluster: &str, options: &AddOnOptions, live: Option<&Value>) -> Manifest {
-    let AddOnOptions { namespace, labels, configs } = options;
+    let AddOnOptions { namespace, labels, annotations, configs } = options;
     let metadata = ObjectMeta {
         namespace: Some(cluster.to_owned()),
         name: Some(name.to_owned()),
         labels: (!labels.is_empty()).then(|| labels.clone()),
+        annotations: (!annotations.is_empty()).then(|| annotations.clone()),
         ..ObjectMeta::default()
     };
     let lives_in = live.and_then(|live| live["spec"]["installNamespace"].as_str());
@@ -131,6 +134,14 @@ mod tests {
         assert_eq!(of(None, None), json!({"installNamespace": namespaces::AGENT_ADDON}));
         assert_eq!(of(None, Some(&live)), json!({"installNamespace": "theirs"}));
         assert_eq!(of(Some("n"), Some(&live)), json!({"installNamespace": "n"}));
+    }
+
+    #[test]
+    fn labels_and_annotations_are_those_that_are_said() {
+        let of = |key: &str| BTreeMap::from([(key.to_owned(), "x".to_owned())]);
+        let options = AddOnOptions { labels: of("l"), annotations: of("a"), ..AddOnOptions::default() };
+        let metadata = manifest("a", "c1", &options, None).body()["metadata"].clone();
+        assert_eq!((&metadata["labels"], &metadata["annotations"]), (&json!({"l": "x"}), &json!({"a": "x"})));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct PlacementRow {
 }
 
 impl PlacementRow {
-    fn of(selection: Selection, facts: Option<&Facts>) -> Self {
+    pub(super) fn of(selection: Selection, facts: Option<&Facts>) -> Self {
         let why = why(&selection, facts, Timestamp::now());
         Self { selection, why }
     }
@@ -86,6 +86,11 @@ async fn told_by(hub: &Cluster, found: &[Selection]) -> Result<(Option<Facts>, O
     if found.iter().all(|one| why(one, None, now).is_none()) {
         return Ok((None, None));
     }
+    read_facts(hub).await
+}
+
+/// What the hub holds of clusters, sets and bindings, or why it may not be read.
+pub(super) async fn read_facts(hub: &Cluster) -> Result<(Option<Facts>, Option<String>), Failure> {
     match facts(hub).await {
         Ok(facts) => Ok((Some(facts), None)),
         Err(failure) if failure.reason == Reason::Forbidden => Ok((None, Some(failure.to_string()))),

@@ -1,12 +1,13 @@
-//! The files of a work: documents of files, of directories, and of stdin.
+//! Files of objects that are brought to clusters: documents of files, of directories, and of stdin.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ocm_cli::files::documents;
 use ocm_core::Failure;
 use ocm_core::work::{Content, Document};
+
+use crate::files::documents;
 
 /// Endings of files in directories that are read.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
@@ -15,7 +16,7 @@ const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 ///
 /// # Errors
 /// A usage failure that says which file or document cannot be in a work.
-pub(crate) fn read(paths: &[PathBuf], recursive: bool) -> Result<Content, Failure> {
+pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Content, Failure> {
     if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Failure::usage("--filename - is there twice, and stdin can be read once"));
     }

@@ -1,0 +1,125 @@
+//! What the configuration of an add-on looks like.
+
+use std::collections::BTreeSet;
+
+use ocm_cli::list::NONE;
+use ocm_cli::{Format, Table, Ui, document, without_nulls};
+use ocm_core::addon::{Configured, Level, Named, Progress};
+use ocm_core::leave::some;
+use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_flows::addons::AddOnStatus;
+use serde_json::{Value, json};
+
+/// Which configuration takes effect where. [`Exit::Findings`] if one does not yet.
+pub(crate) fn show(ui: &Ui, format: Format, status: &AddOnStatus) -> Result<Exit, Failure> {
+    let AddOnStatus { name, addons, configurations, progress, unread } = status;
+    match format {
+        Format::Json | Format::Yaml => ui.out(&document(format, &status_document(status))?),
+        Format::Name => {
+            let named = configurations.iter().map(|one| format!("{}/{}", one.resource, one.effective.object));
+            named.collect::<BTreeSet<String>>().iter().for_each(|line| ui.line(line));
+        }
+        Format::Table | Format::Wide if addons.is_empty() => {
+            ui.tell(Event::note(format!("no cluster there has add-on {name:?}")));
+        }
+        Format::Table | Format::Wide if configurations.is_empty() => {
+            ui.tell(Event::note(format!("add-on {name:?} has no configuration")));
+        }
+        Format::Table | Format::Wide => ui.out(&table(configurations, format == Format::Wide)),
+    }
+    if format.is_human() && !progress.is_empty() {
+        ui.out(&format!("\n{}", progress_table(progress)));
+    }
+    if let Some(unread) = unread {
+        ui.tell(Event::warning(format!("what placements configure is not told: {unread}")));
+    }
+    for row in addons {
+        if let Some(why) = &row.why {
+            ui.tell(Event::note(format!("add-on {name:?} of cluster {:?}: {why}", row.cluster())));
+        }
+    }
+    Ok(if configurations.iter().any(|one| one.why.is_some()) { Exit::Findings } else { Exit::Ok })
+}
+
+fn table(all: &[Configured], is_wide: bool) -> String {
+    const HEADINGS: [&str; 9] =
+        ["CLUSTER", "CONFIGURATION", "OBJECT", "FROM", "APPLIED", "WHY", "REPLACES", "WANTED", "LAST APPLIED"];
+    let columns = if is_wide { HEADINGS.len() } else { 6 };
+    let mut table = Table::new(&HEADINGS[..columns]);
+    for one in all {
+        let Configured { cluster, resource, effective, replaced, desired, applied, why } = one;
+        let replaced: Vec<String> = replaced.iter().map(told).collect();
+        let last = applied.as_ref().map(|(object, hash)| format!("{object} {}", short(hash)));
+        let cells = [
+            cluster.clone(),
+            resource.clone(),
+            effective.object.clone(),
+            effective.level.to_string(),
+            if why.is_none() { "True" } else { "False" }.to_owned(),
+            why.clone().unwrap_or_default(),
+            if replaced.is_empty() { NONE.to_owned() } else { some(&replaced) },
+            desired.as_deref().map_or_else(|| NONE.to_owned(), |hash| short(hash).to_owned()),
+            last.unwrap_or_else(|| NONE.to_owned()),
+        ];
+        table.row(&cells[..columns]);
+    }
+    table.render()
+}
+
+/// A configuration that is replaced, with where it is said.
+fn told(named: &Named) -> String {
+    format!("{} ({})", named.object, named.level)
+}
+
+/// The beginning of a hash, enough to tell two apart.
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
+fn progress_table(all: &[Progress]) -> String {
+    let mut table = Table::new(&["PLACEMENT", "PROGRESSING", "REASON", "MESSAGE"]);
+    for one in all {
+        let Progress { placement, progressing, reason, message } = one;
+        table.row([placement.as_str(), progressing.as_deref().unwrap_or(NONE), reason, message]);
+    }
+    table.render()
+}
+
+fn status_document(status: &AddOnStatus) -> Value {
+    let AddOnStatus { name, addons, configurations, progress, unread } = status;
+    let configuration = |one: &Configured| {
+        let Configured { cluster, resource, effective, replaced, desired, applied, why } = one;
+        without_nulls(json!({
+            "cluster": cluster,
+            "resource": resource,
+            "effective": named(effective),
+            "replaced": replaced.iter().map(named).collect::<Vec<Value>>(),
+            "desiredHash": desired,
+            "lastApplied": applied.as_ref().map(|(object, hash)| json!({"object": object, "hash": hash})),
+            "why": why,
+        }))
+    };
+    let of_placement = |one: &Progress| {
+        let Progress { placement, progressing, reason, message } = one;
+        without_nulls(json!({
+            "placement": placement, "progressing": progressing, "reason": reason, "message": message,
+        }))
+    };
+    without_nulls(json!({
+        "name": name,
+        "clusters": addons.iter().map(|row| without_nulls(json!({"name": row.cluster(), "why": row.why}))).collect::<Vec<_>>(),
+        "configurations": configurations.iter().map(configuration).collect::<Vec<Value>>(),
+        "progress": progress.iter().map(of_placement).collect::<Vec<Value>>(),
+        "unread": unread,
+    }))
+}
+
+fn named(named: &Named) -> Value {
+    let Named { level, object } = named;
+    let (word, placement) = match level {
+        Level::Default => ("default", None),
+        Level::Placement(placement) => ("placement", Some(placement)),
+        Level::Cluster => ("cluster", None),
+    };
+    without_nulls(json!({"object": object, "level": word, "placement": placement}))
+}

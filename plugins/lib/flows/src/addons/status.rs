@@ -1,0 +1,64 @@
+//! Which configuration of an add-on takes effect on each cluster, and how far the hub has come with it.
+
+use std::collections::BTreeSet;
+
+use ocm_api::{ManagedClusterAddOn, PlacementDecision};
+use ocm_core::addon::{Configured, Progress, configurations, placements, progress};
+use ocm_core::cluster_sets::decided_for;
+use ocm_core::{Failure, Reason, Remedy};
+use ocm_kube::Cluster;
+
+use super::definitions;
+use crate::cluster_sets::decisions;
+use crate::deliveries::{DeliveryRow, Wanted, deliveries};
+
+/// What is known about an add-on.
+#[derive(Debug)]
+pub struct AddOnStatus {
+    /// Its name.
+    pub name: String,
+    /// The clusters that have it, with what keeps it from being well there.
+    pub addons: Vec<DeliveryRow<ManagedClusterAddOn>>,
+    /// The configurations of each of them, by cluster and kind.
+    pub configurations: Vec<Configured>,
+    /// How far the hub has come, by placement.
+    pub progress: Vec<Progress>,
+    /// Why it cannot be told which placements select a cluster, if the user may not read it.
+    pub unread: Option<String>,
+}
+
+/// Looks at an add-on of these clusters; if there are none, of all that have it.
+///
+/// # Errors
+/// [`Reason::NotFound`] for an add-on that nothing on the hub defines; the failure of a request.
+pub async fn status(hub: &Cluster, name: &str, clusters: &[String]) -> Result<AddOnStatus, Failure> {
+    let wanted = Wanted { clusters: clusters.to_vec(), ..Wanted::default() };
+    let names = [name.to_owned()];
+    let (found, addons) = futures::join!(definitions(hub, &names), deliveries::<ManagedClusterAddOn>(hub, &wanted));
+    let Some(definition) = found?.into_iter().find_map(|(_, definition)| definition) else {
+        return Err(Failure::new(Reason::NotFound, format!("the hub has no ClusterManagementAddOn {name:?}"))
+            .hint(Remedy::SeeAddOns));
+    };
+    let mut addons = addons?;
+    addons.retain(|row| row.name() == name);
+    let (decisions, unread) = decided(hub, &placements(&definition)).await?;
+    let selected = decided_for(&decisions);
+    let of = |row: &DeliveryRow<ManagedClusterAddOn>| configurations(&definition, &row.object, &selected);
+    let configurations = addons.iter().flat_map(of).collect();
+    Ok(AddOnStatus { name: name.to_owned(), addons, configurations, progress: progress(&definition), unread })
+}
+
+/// The decisions of the namespaces of placements, `NAMESPACE/NAME`, as far as they may be read.
+async fn decided(hub: &Cluster, placements: &[String]) -> Result<(Vec<PlacementDecision>, Option<String>), Failure> {
+    let namespaces: BTreeSet<&str> =
+        placements.iter().filter_map(|placement| placement.split_once('/')).map(|(namespace, _)| namespace).collect();
+    let (mut all, mut unread) = (Vec::new(), None);
+    for namespace in namespaces {
+        match decisions(hub, Some(namespace)).await {
+            Ok(found) => all.extend(found),
+            Err(failure) if failure.reason == Reason::Forbidden => unread = Some(failure.to_string()),
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok((all, unread))
+}
