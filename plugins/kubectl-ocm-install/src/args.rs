@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::{OutputArgs, PlanArgs};
+use ocm_cli::{NodeArgs, OutputArgs, PlanArgs, ResourceArgs};
 use ocm_kube::ClientArgs;
 
 /// What the help says before the flags.
@@ -137,15 +137,10 @@ pub(crate) struct HubInstallArgs {
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', help_heading = "Registration")]
     pub(crate) aws_resource_tags: Vec<String>,
 
-    /// How much CPU and memory the hub's pods ask for [default: Default on a new hub]
-    #[arg(long, value_enum, value_name = "CLASS", help_heading = "Resources")]
-    pub(crate) resource_qos_class: Option<QosWord>,
-    /// Limits of each container, with --resource-qos-class ResourceRequirement
-    #[arg(long, value_name = "NAME=AMOUNT,...", value_delimiter = ',', help_heading = "Resources")]
-    pub(crate) resource_limits: Vec<String>,
-    /// Requests of each container, with --resource-qos-class ResourceRequirement
-    #[arg(long, value_name = "NAME=AMOUNT,...", value_delimiter = ',', help_heading = "Resources")]
-    pub(crate) resource_requests: Vec<String>,
+    #[command(flatten)]
+    pub(crate) resources: ResourceArgs,
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
     /// Number of the operator's pods [default: 3 on a new hub, 1 if it has one node]
     #[arg(long, value_name = "NUMBER", help_heading = "Resources")]
     pub(crate) replicas: Option<i32>,
@@ -316,18 +311,4 @@ pub(crate) enum GrpcEndpointWord {
     /// A Service of type LoadBalancer
     #[value(name = "loadBalancer", alias = "loadbalancer")]
     LoadBalancer,
-}
-
-/// Words of `--resource-qos-class`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum QosWord {
-    /// The operator's own small requests, no limits
-    #[value(name = "Default", alias = "default")]
-    Default,
-    /// Neither requests nor limits
-    #[value(name = "BestEffort", alias = "besteffort")]
-    BestEffort,
-    /// What --resource-limits and --resource-requests say
-    #[value(name = "ResourceRequirement", alias = "resourcerequirement")]
-    ResourceRequirement,
 }

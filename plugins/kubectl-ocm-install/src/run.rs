@@ -1,10 +1,8 @@
 //! From arguments to the flow.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ocm_api::cert_manager::Issuer;
-use ocm_api::operator::ResourceQosClass;
 use ocm_cli::{OutputArgs, PlanView, Troubleshoot, Ui, options};
 use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::install::feature_gates::GATES;
@@ -16,8 +14,7 @@ use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, connect};
 
 use crate::args::{
-    BaselineInstallArgs, DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, PolicyEngineInstallArgs, QosWord,
-    What,
+    BaselineInstallArgs, DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, PolicyEngineInstallArgs, What,
 };
 use crate::{view, words};
 
@@ -152,9 +149,8 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         grpc_server,
         hub_cluster_arn,
         aws_resource_tags,
-        resource_qos_class,
-        resource_limits,
-        resource_requests,
+        resources,
+        nodes,
         replicas,
         create_namespace,
         output: OutputArgs { output },
@@ -178,13 +174,8 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
             GrpcEndpointWord::LoadBalancer => GrpcEndpoint::LoadBalancer,
         }),
         grpc_server,
-        resource_qos_class: resource_qos_class.map(|word| match word {
-            QosWord::Default => ResourceQosClass::Default,
-            QosWord::BestEffort => ResourceQosClass::BestEffort,
-            QosWord::ResourceRequirement => ResourceQosClass::ResourceRequirement,
-        }),
-        resource_limits: amounts("--resource-limits", &resource_limits)?,
-        resource_requests: amounts("--resource-requests", &resource_requests)?,
+        resources: resources.requirement()?,
+        scheduling: nodes.scheduling(None)?,
         use_bootstrap_token,
         enable_sync_labels,
         create_namespace,
@@ -244,12 +235,4 @@ fn drivers(words: &[DriverWord]) -> Vec<Driver> {
         }
     }
     list
-}
-
-fn amounts(flag: &str, pairs: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let amount = |pair: &String| match pair.split_once('=') {
-        Some((name, amount)) if !name.is_empty() && !amount.is_empty() => Ok((name.to_owned(), amount.to_owned())),
-        _ => Err(Failure::usage(format!("{flag} {pair:?} is not NAME=AMOUNT"))),
-    };
-    pairs.iter().map(amount).collect()
 }

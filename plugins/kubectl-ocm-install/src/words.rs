@@ -1,7 +1,7 @@
 //! Errors of options, in the words of this command's flags.
 
 use ocm_core::install::feature_gates::AUTO_APPROVAL;
-use ocm_core::install::{AmountList, Driver, DriverSetting, OptionsError};
+use ocm_core::install::{Driver, DriverSetting, OptionsError};
 use ocm_core::{Failure, policy_engine};
 use ocm_flows::install::{EngineError, InstallError};
 
@@ -58,23 +58,6 @@ pub(crate) fn options(error: OptionsError) -> Failure {
             Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
                 .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true"))
         }
-        OptionsError::ClassWithoutAmounts => {
-            Failure::usage("--resource-limits and --resource-requests need another class of resources")
-                .hint("add: --resource-qos-class ResourceRequirement")
-        }
-        OptionsError::NoAmounts => {
-            Failure::usage("--resource-qos-class ResourceRequirement needs --resource-limits or --resource-requests")
-        }
-        OptionsError::NotAnAmount { list, name, text } => {
-            let flag = match list {
-                AmountList::Limits => "--resource-limits",
-                AmountList::Requests => "--resource-requests",
-            };
-            Failure::usage(format!("{flag} {name}={text}: {text:?} is not an amount such as 200m or 64Mi"))
-        }
-        OptionsError::AboveLimit { name, request, limit } => {
-            Failure::usage(format!("the request of {name}, {request}, is above its limit, {limit}"))
-        }
     }
 }
 
@@ -98,8 +81,5 @@ mod tests {
         let failure = options(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::AutoApproved));
         assert_eq!(failure.message, "--auto-approved-grpc-identities needs the registration driver grpc");
         assert_eq!(failure.hints, ["add it: --registration-drivers csr,grpc"]);
-        let text = "much".to_owned();
-        let failure = options(OptionsError::NotAnAmount { list: AmountList::Requests, name: "cpu".to_owned(), text });
-        assert!(failure.message.starts_with("--resource-requests cpu=much: "), "{failure}");
     }
 }

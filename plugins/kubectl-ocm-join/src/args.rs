@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
-use ocm_cli::{OutputArgs, PlanArgs};
+use ocm_cli::{NodeArgs, OutputArgs, PlanArgs, ResourceArgs};
 use ocm_kube::{ClientArgs, HubArgs, ManagedArgs};
 
 /// What the command is, for its help.
@@ -16,7 +16,7 @@ pub(crate) fn about() -> clap::Command {
              both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
-             and a cluster that has joined stays as it is.",
+             and a cluster that has joined stays as it is, but for its agent's proxy where another one is typed.",
         )
         .after_help(EXAMPLES)
 }
@@ -41,6 +41,10 @@ Examples:
 
   # With the agent on another cluster: of the one that joins the hosting one gets an account, replaced by each join
   kubectl ocm join c1 --mode hosted --context hosting --managed-kubeconfig c1.kubeconfig --hub-context hub --accept --wait
+
+  # With an agent that reaches the hub through a proxy; the same on a cluster that has joined, and without it again
+  kubectl ocm join c1 --hub-context hub --proxy-url https://proxy.example:3129 --proxy-ca-file proxy.crt --accept --wait
+  kubectl ocm join c1 --hub-context hub --proxy-url '' --accept --wait
 
   # What it would do, and what would change in each object
   kubectl ocm join c1 --hub-context hub --dry-run=server
@@ -134,6 +138,27 @@ pub(crate) struct JoinArgs {
     /// Annotation of the managed cluster as KEY=VALUE; agent.open-cluster-management.io/ is added in front (repeatable)
     #[arg(long, value_name = "KEY=VALUE", help_heading = "The agent")]
     pub(crate) klusterlet_annotation: Vec<String>,
+    /// Copy the labels of the Klusterlet to everything that the operator creates
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(help_heading = "The agent")]
+    pub(crate) enable_sync_labels: Option<bool>,
+    #[command(flatten)]
+    pub(crate) resources: ResourceArgs,
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+    /// PriorityClass of the pods, those of the operator, too; the cluster has to have it
+    #[arg(long, value_name = "NAME", help_heading = "Resources")]
+    pub(crate) priority_class: Option<String>,
+    /// Proxy through which the agent reaches the hub: http or https. An empty value takes it away; without the flag, the
+    /// agent keeps the one that it has
+    ///
+    /// This command itself takes the way of this machine. On a cluster that has joined, another proxy means that the agent
+    /// asks for a new certificate, which --accept approves.
+    #[arg(long, value_name = "URL", help_heading = "The agent's way to the hub")]
+    pub(crate) proxy_url: Option<String>,
+    /// File with the CA certificates of an https --proxy-url
+    #[arg(long, value_name = "FILE", help_heading = "The agent's way to the hub")]
+    pub(crate) proxy_ca_file: Option<PathBuf>,
     /// Create the operator's namespace
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1)]
     #[arg(default_missing_value = "true", require_equals = true, help_heading = "The agent", hide_short_help = true)]

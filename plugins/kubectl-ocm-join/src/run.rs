@@ -10,7 +10,9 @@ use ocm_cli::{PlanView, Troubleshoot, Ui, options};
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::gates::GATES;
 use ocm_core::join::progress::Goal;
+use ocm_core::join::proxy::{AgentProxy, ProxyUrl};
 use ocm_core::join::{CertificateLife, Settings};
+use ocm_core::work::is_object_name;
 use ocm_core::{Event, Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::hub::AddressOptions;
 use ocm_flows::join::{self, HubAccess, Request, Trust};
@@ -46,6 +48,12 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         feature_gates,
         client_cert_expiration_seconds,
         klusterlet_annotation,
+        enable_sync_labels,
+        resources,
+        nodes,
+        priority_class,
+        proxy_url,
+        proxy_ca_file,
         create_namespace,
         output,
         hub,
@@ -63,11 +71,14 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         certificate_life: client_cert_expiration_seconds.map(certificate_life).transpose()?,
         annotations: annotations_of(&klusterlet_annotation)?,
         server_urls: Vec::new(),
-        resources: None,
+        resources: resources.requirement()?,
+        scheduling: nodes.scheduling(priority_class.map(priority_class_of).transpose()?)?,
+        enable_sync_labels,
         driver: None,
     };
     let view = PlanView::new(ui.clone(), &plan, output.output)?;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let proxy = proxy(proxy_url.as_deref(), proxy_ca_file.as_deref())?;
     let trust = trust(&hub_ca_pin, &hub_ca_data, ca_file, hub_insecure_skip_tls_verify)?;
     let connection = client.connection()?;
     let guest = guest(settings.is_hosted(), &managed_args, &connection)?;
@@ -120,6 +131,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         internal,
         adopt_namespace,
         guest,
+        proxy,
     };
     let name = &request.settings.name;
     let joined = join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await;
@@ -233,6 +245,39 @@ fn trust(pins: &[String], words: &[String], file: Option<PathBuf>, skip: bool) -
     Ok(Trust { pins: pins.collect::<Result<_, _>>()?, ca, skip })
 }
 
+fn priority_class_of(name: String) -> Result<String, Failure> {
+    match is_object_name(&name) {
+        true => Ok(name),
+        false => Err(Failure::usage(format!("--priority-class {name:?} cannot be the name of a PriorityClass"))),
+    }
+}
+
+/// What was typed about the agent's proxy.
+fn proxy(url: Option<&str>, ca: Option<&Path>) -> Result<AgentProxy, Failure> {
+    let needless = || {
+        Failure::usage("--proxy-ca-file goes with an https --proxy-url: agents verify no other proxy")
+            .hint("name the proxy, too: --proxy-url https://HOST:PORT")
+    };
+    let url = match url.map(str::trim) {
+        None if ca.is_none() => return Ok(AgentProxy::AsItIs),
+        Some("") if ca.is_none() => return Ok(AgentProxy::Without),
+        None | Some("") => return Err(needless()),
+        Some(url) => ProxyUrl::parse(url).map_err(|why| {
+            Failure::usage("--proxy-url cannot be the proxy of an agent")
+                .because(why)
+                .hint("write it as http://HOST:PORT or https://HOST:PORT, with the address at which pods reach it")
+                .hint("to take the agent's proxy away: --proxy-url ''")
+        })?,
+    };
+    let ca = match ca {
+        None => Vec::new(),
+        Some(_) if !url.is_https() => return Err(needless()),
+        Some(path) => certificate::from_pem(&read("--proxy-ca-file", path)?)
+            .map_err(|error| Failure::usage("--proxy-ca-file cannot be used").because(error))?,
+    };
+    Ok(AgentProxy::Through { url, ca })
+}
+
 fn annotations_of(pairs: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     let read = |pair: &String| match pair.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -267,6 +312,24 @@ mod tests {
     fn a_certificate_that_would_live_too_briefly_is_refused() {
         assert!(certificate_life(600).unwrap_err().message.contains("3600 seconds at least"));
         assert!(certificate_life(0).is_ok());
+    }
+
+    #[test]
+    fn the_ca_of_a_proxy_goes_with_an_https_proxy() {
+        assert_eq!(proxy(None, None), Ok(AgentProxy::AsItIs));
+        assert_eq!(proxy(Some(""), None), Ok(AgentProxy::Without));
+        let plain = proxy(Some("http://proxy.example:3128"), None).unwrap();
+        assert!(matches!(plain, AgentProxy::Through { ca, .. } if ca.is_empty()));
+        let file = Some(Path::new("/nonexistent/ca"));
+        for url in [None, Some(""), Some("http://proxy.example:3128")] {
+            let refused = proxy(url, file).unwrap_err();
+            assert!(refused.message.contains("--proxy-ca-file goes with an https --proxy-url"), "{url:?}: {refused}");
+        }
+        let missing = proxy(Some("https://proxy.example:3129"), file).unwrap_err();
+        assert!(missing.message.contains("--proxy-ca-file /nonexistent/ca"), "{missing}");
+        let wrong = proxy(Some("socks5://me:s3cr@proxy.example"), None).unwrap_err();
+        assert!(wrong.to_string().contains("neither http nor https") && !wrong.to_string().contains("s3cr"), "{wrong}");
+        assert!(wrong.hints.iter().any(|hint| *hint == "to take the agent's proxy away: --proxy-url ''"));
     }
 
     #[test]

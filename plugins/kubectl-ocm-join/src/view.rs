@@ -23,7 +23,7 @@ fn word(trusted_by: TrustedBy) -> &'static str {
 
 /// What it came to.
 pub(crate) fn finish(view: &PlanView, ui: &Ui, name: &str, joined: Joined) -> Result<Exit, Failure> {
-    let Joined { hub, trusted_by, before, plan, applied, followed } = joined;
+    let Joined { hub, trusted_by, before, anew, plan, applied, followed } = joined;
     match view.mode() {
         Mode::Render => return view.manifests(&plan),
         Mode::Diff => return view.diff(&applied),
@@ -31,12 +31,14 @@ pub(crate) fn finish(view: &PlanView, ui: &Ui, name: &str, joined: Joined) -> Re
     }
     let phase = followed.as_ref().ok().copied().flatten();
     let state = match (phase, before) {
+        (Some(Phase::Pending), _) if anew => "registered anew, pending approval",
         (Some(Phase::Pending), _) => "registered, pending acceptance",
         (Some(Phase::Accepted), _) => "accepted",
         (Some(Phase::Joined), _) => "joined",
         (Some(Phase::Available), _) => "available",
         (Some(_), _) => "registered",
         (None, true) => "joined before",
+        (None, false) if anew => "registering anew",
         (None, false) => "joining",
     };
     let mut members = Map::new();
@@ -56,8 +58,14 @@ pub(crate) fn finish(view: &PlanView, ui: &Ui, name: &str, joined: Joined) -> Re
     if view.format().is_human() {
         ui.line(&format!("{REFERENCE}/{name} {state}"));
     }
-    if !before && matches!(phase, None | Some(Phase::Pending)) {
-        ui.tell(Event::note(format!("an administrator of the hub lets it in: kubectl ocm accept {name}")));
+    match phase {
+        None | Some(Phase::Pending) if anew => ui.tell(Event::note(format!(
+            "an administrator of the hub gives the name to the agent's new key: kubectl ocm accept {name} --replace"
+        ))),
+        None | Some(Phase::Pending) if !before => {
+            ui.tell(Event::note(format!("an administrator of the hub lets it in: kubectl ocm accept {name}")));
+        }
+        _ => {}
     }
     Ok(Exit::Ok)
 }

@@ -1,7 +1,7 @@
 //! Proxies that connect, or fail in a way that a test chooses: HTTP, the same over TLS, and SOCKS 5.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener as Listener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as Listener};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -65,21 +65,29 @@ pub enum Manner {
 /// A proxy on a port of its own. It serves until the process ends.
 pub struct Proxy {
     kind: Kind,
-    port: u16,
+    address: SocketAddr,
     authority: String,
     passed: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
-    /// Starts a proxy. For it, names that end with `.example` are this machine.
+    /// Starts a proxy that only this machine reaches. For it, names that end with `.example` are this machine.
     ///
     /// # Panics
     /// When there is no free port.
     pub fn start(kind: Kind, manner: Manner) -> Self {
-        let listener = Listener::bind("127.0.0.1:0").expect("a port can be had");
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), kind, manner)
+    }
+
+    /// Starts a proxy at an address of this machine at which others reach it, too.
+    ///
+    /// # Panics
+    /// When the address has no free port.
+    pub fn start_at(address: IpAddr, kind: Kind, manner: Manner) -> Self {
+        let listener = Listener::bind((address, 0)).expect("a port can be had");
         listener.set_nonblocking(true).expect("a listener can be asked");
-        let port = listener.local_addr().expect("it has an address").port();
-        let (acceptor, authority) = tls();
+        let address = listener.local_addr().expect("it has an address");
+        let (acceptor, authority) = tls(address.ip());
         let passed = Arc::new(Mutex::new(Vec::new()));
         let seen = passed.clone();
         thread::spawn(move || {
@@ -100,12 +108,12 @@ impl Proxy {
                 }
             });
         });
-        Self { kind, port, authority, passed }
+        Self { kind, address, authority, passed }
     }
 
     /// Host and port.
     pub fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        self.address.to_string()
     }
 
     /// Its URL, with these credentials: `USER:PASSWORD@`, or none.
@@ -127,8 +135,8 @@ impl Proxy {
     }
 }
 
-/// A certificate for this machine's address, and who vouches for it.
-fn tls() -> (TlsAcceptor, String) {
+/// A certificate for an address of this machine, and who vouches for it.
+fn tls(address: IpAddr) -> (TlsAcceptor, String) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::CommonName, "proxies");
@@ -136,7 +144,7 @@ fn tls() -> (TlsAcceptor, String) {
     let authority = params.self_signed(&key).expect("a certificate is made").pem();
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().expect("a key is made");
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("an address is a name");
+    let params = CertificateParams::new(vec![address.to_string()]).expect("an address is a name");
     let certificate = params.signed_by(&key, &issuer).expect("a certificate is signed");
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -321,8 +321,8 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// The address of this machine that a hub reaches it at.
-fn own_address(hub: &Cluster) -> String {
+/// The address of this machine at which a cluster reaches it.
+pub fn own_address(hub: &Cluster) -> String {
     let config: Value = serde_json::from_str(&hub.kubectl(&["config", "view", "-o", "json"]).unwrap()).unwrap();
     let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();

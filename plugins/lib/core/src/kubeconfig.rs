@@ -45,11 +45,7 @@ impl HubAddress {
             // One of them leaves the choice to the system: nothing contradicts.
             (true, false) | (false, true) => address,
             (false, false) if address => self.ca.iter().any(|certificate| wanted.ca.contains(certificate)),
-            (false, false) => {
-                let within =
-                    |some: &[Vec<u8>], all: &[Vec<u8>]| some.iter().all(|certificate| all.contains(certificate));
-                within(&self.ca, &wanted.ca) && within(&wanted.ca, &self.ca)
-            }
+            (false, false) => same(&self.ca, &wanted.ca),
         };
         let same_uid = self.uid.as_ref().zip(wanted.uid.as_ref()).map(|(own, other)| own == other);
         match (same_uid, address, same_ca) {
@@ -65,10 +61,23 @@ impl HubAddress {
     pub fn is_at(&self, server: &str) -> bool {
         normal(&self.server) == normal(server)
     }
+
+    /// Whether an agent takes the same way by both: the same address, proxy and certificates. Where the way of its bootstrap
+    /// kubeconfig is another one than that which it got its certificate by, it registers anew. Upstream:
+    /// `IsHubKubeconfigValid`.
+    pub fn is_same_way(&self, other: &Self) -> bool {
+        self.is_at(&other.server) && self.proxy == other.proxy && same(&self.ca, &other.ca)
+    }
 }
 
 /// Annotation of the Secret of an agent's bootstrap kubeconfig: [`HubAddress::uid`].
 pub const HUB_UID: &str = "kubectl-ocm/hub-uid";
+
+/// Whether two lists hold the same certificates.
+fn same(one: &[Vec<u8>], other: &[Vec<u8>]) -> bool {
+    let within = |some: &[Vec<u8>], all: &[Vec<u8>]| some.iter().all(|certificate| all.contains(certificate));
+    within(one, other) && within(other, one)
+}
 
 /// An address without what makes no difference.
 fn normal(server: &str) -> String {
@@ -183,6 +192,17 @@ mod tests {
         assert_eq!(likeness(with(address("https://other", &[b"x"]), "1")), Likeness::OtherAddress);
         assert_eq!(likeness(with(address("https://hub", &[b"x"]), "1")), Likeness::Same);
         assert_eq!(likeness(address("https://hub", &[b"x"])), Likeness::OtherCa);
+    }
+
+    #[test]
+    fn the_way_to_a_hub_is_address_proxy_and_certificates() {
+        let hub = address("https://hub:6443", &[b"a", b"b"]);
+        assert!(
+            hub.is_same_way(&HubAddress { uid: Some("1".to_owned()), ..address("https://HUB:6443/", &[b"b", b"a"]) })
+        );
+        let proxied = HubAddress { proxy: Some("http://p:3128".to_owned()), ..hub.clone() };
+        let others = [address("https://hub", &[b"a", b"b"]), address("https://hub:6443", &[b"a"]), proxied];
+        assert!(others.iter().all(|other| !hub.is_same_way(other) && !other.is_same_way(&hub)));
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub mod redact;
 pub mod registration;
 pub mod release;
 pub mod remedy;
+pub mod resources;
+pub mod scheduling;
 pub mod tls;
 pub mod token;
 pub mod upgrade;

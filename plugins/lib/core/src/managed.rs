@@ -60,6 +60,14 @@ impl AgentFacts {
         })
     }
 
+    /// What of it counts for an agent that has to get its certificate by this way to the hub: one that it got by another way is
+    /// as none.
+    #[must_use]
+    pub fn registered_by(self, way: &HubAddress) -> Self {
+        let is_by = self.hub.as_ref().is_some_and(|hub| hub.is_same_way(way));
+        Self { certificate: self.certificate.filter(|_| is_by), ..self }
+    }
+
     /// The agent of the cluster `cluster`, as far as its requests show it.
     pub fn agent(&self, cluster: &str, now: Timestamp) -> Agent {
         // What an agent wrote down under another name is not this one's: neither its name nor its key is asked with again.
@@ -130,6 +138,10 @@ mod tests {
         assert_eq!(facts.identity(), None);
         let hub = HubAddress { server: "https://hub".to_owned(), ..HubAddress::default() };
         let whole = AgentFacts { hub: Some(hub.clone()), ..facts.clone() };
+        assert_eq!(whole.clone().registered_by(&hub), whole);
+        let proxied = HubAddress { proxy: Some("http://proxy:3128".to_owned()), ..hub.clone() };
+        let anew = whole.clone().registered_by(&proxied);
+        assert_eq!((anew.certificate, anew.name.as_deref()), (None, Some("a1")), "it keeps its name");
         let identity = Identity { hub, cluster: "c1".to_owned(), expires: Some(ends) };
         assert_eq!(whole.identity(), Some(identity));
         assert_eq!(AgentFacts { certificate: None, ..whole }.identity(), None);

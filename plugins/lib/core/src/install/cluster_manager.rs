@@ -12,7 +12,7 @@ use ocm_api::operator::{
 use serde_json::{Map, Value, json};
 
 use super::feature_gates::{AUTO_APPROVAL, GATES};
-use super::{AmountList, Driver, DriverSetting, GrpcEndpoint, Options, OptionsError, quantity};
+use super::{Driver, DriverSetting, GrpcEndpoint, Options, OptionsError};
 use crate::gates::{Gate, Part};
 use crate::reconcile;
 use crate::release::Component;
@@ -86,7 +86,10 @@ pub(super) fn body(
     drivers(spec, live_drivers, options, warnings)?;
     grpc(spec, live, options)?;
     auto_approval(spec, options, warnings)?;
-    resources(spec, options)?;
+    if let Some(resources) = &options.resources {
+        spec["resourceRequirement"] = json!(resources);
+    }
+    options.scheduling.tell_operator(spec);
     Ok(body)
 }
 
@@ -228,41 +231,6 @@ fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>
             users.push(Value::from(identity::BOOTSTRAP_USER));
         }
     }
-    Ok(())
-}
-
-fn resources(spec: &mut Value, options: &Options) -> Result<(), OptionsError> {
-    let Options { resource_qos_class: class, resource_limits: limits, resource_requests: requests, .. } = options;
-    let own = class.as_ref() == Some(&ResourceQosClass::ResourceRequirement);
-    let amounts = !limits.is_empty() || !requests.is_empty();
-    if amounts && !own {
-        return Err(OptionsError::ClassWithoutAmounts);
-    }
-    if own && !amounts {
-        return Err(OptionsError::NoAmounts);
-    }
-    let amount = |list: AmountList, name: &str, text: &str| {
-        let error = || OptionsError::NotAnAmount { list, name: name.to_owned(), text: text.to_owned() };
-        quantity::parse(text).ok_or_else(error)
-    };
-    for (name, text) in limits {
-        let limit = amount(AmountList::Limits, name, text)?;
-        if let Some(request) = requests.get(name)
-            && amount(AmountList::Requests, name, request)? > limit
-        {
-            return Err(OptionsError::AboveLimit { name: name.clone(), request: request.clone(), limit: text.clone() });
-        }
-    }
-    for (name, text) in requests {
-        amount(AmountList::Requests, name, text)?;
-    }
-    let Some(class) = class else { return Ok(()) };
-    let mut requirement = json!({ "type": class.as_str() });
-    for (member, amounts) in [("limits", limits), ("requests", requests)].into_iter().filter(|(_, map)| !map.is_empty())
-    {
-        requirement["resourceRequirements"][member] = json!(amounts);
-    }
-    spec["resourceRequirement"] = requirement;
     Ok(())
 }
 

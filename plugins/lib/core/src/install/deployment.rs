@@ -31,12 +31,19 @@ pub(crate) fn manifest(options: &Options, live: &Live, images: &Images) -> Manif
                 variable["value"] = Value::from(images.agent_image());
             }
         }
-        if let (Some(on), Some(arguments)) = (options.enable_sync_labels, container["args"].as_array_mut()) {
-            // Said in both directions: the argument of an earlier run must not stay.
-            let flag = "--enable-sync-labels";
-            arguments.retain(|argument| argument.as_str().is_none_or(|text| text.split('=').next() != Some(flag)));
-            arguments.push(Value::from(if on { flag.to_owned() } else { format!("{flag}=false") }));
+        if let Some(on) = options.enable_sync_labels {
+            sync_labels(container, on);
         }
     }
+    options.scheduling.place(body);
     manifest
+}
+
+/// Says whether an operator copies the labels of its object to everything that it creates. Upstream: its flag.
+pub(crate) fn sync_labels(container: &mut Value, on: bool) {
+    let Some(arguments) = container["args"].as_array_mut() else { return };
+    // Said in both directions: the argument of an earlier run must not stay.
+    let flag = "--enable-sync-labels";
+    arguments.retain(|argument| argument.as_str().is_none_or(|text| text.split('=').next() != Some(flag)));
+    arguments.push(Value::from(if on { flag.to_owned() } else { format!("{flag}=false") }));
 }

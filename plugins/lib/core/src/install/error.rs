@@ -15,28 +15,6 @@ pub enum OptionsError {
     NoGrpcAddress,
     /// Identities are to be approved by a hub that approves nothing by itself.
     AutoApprovalIsOff,
-    /// Amounts are given for a class of resources that has none.
-    ClassWithoutAmounts,
-    /// The class of resources needs amounts.
-    NoAmounts,
-    /// An amount of CPU, memory or the like cannot be read.
-    NotAnAmount {
-        /// In which list it stands.
-        list: AmountList,
-        /// Of which resource.
-        name: String,
-        /// What was given.
-        text: String,
-    },
-    /// More is asked for than allowed.
-    AboveLimit {
-        /// Of which resource.
-        name: String,
-        /// What is asked for.
-        request: String,
-        /// What is allowed.
-        limit: String,
-    },
 }
 
 /// A setting that only one driver has.
@@ -50,13 +28,4 @@ pub enum DriverSetting {
     Tags,
     /// The address of the server, or how it is exposed.
     Address,
-}
-
-/// A list of amounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AmountList {
-    /// What a container may use.
-    Limits,
-    /// What a container asks for.
-    Requests,
 }

@@ -13,10 +13,9 @@ pub mod health;
 pub(crate) mod images;
 mod options;
 mod plan;
-mod quantity;
 pub(crate) mod rbac;
 
-pub use error::{AmountList, DriverSetting, OptionsError};
+pub use error::{DriverSetting, OptionsError};
 pub use options::{Driver, GrpcEndpoint, Options};
 pub use plan::{Installation, Live, plan};
 pub use rbac::{bootstrap_rights, operator_rights};

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ocm_api::operator::ResourceQosClass;
+use ocm_api::operator::ResourceRequirement;
 
 use crate::gates::Gate;
 use crate::operator::PullCredentials;
 use crate::release::{Bundle, Component};
+use crate::scheduling::Scheduling;
 
 /// What was typed. Whatever is empty was not.
 #[derive(Clone, Debug, Default)]
@@ -37,12 +38,10 @@ pub struct Options {
     pub grpc_endpoint: Option<GrpcEndpoint>,
     /// Address of the gRPC server.
     pub grpc_server: Option<String>,
-    /// How much CPU and memory the hub's pods ask for.
-    pub resource_qos_class: Option<ResourceQosClass>,
-    /// Limits of the hub's containers.
-    pub resource_limits: BTreeMap<String, String>,
-    /// Requests of the hub's containers.
-    pub resource_requests: BTreeMap<String, String>,
+    /// CPU and memory of the hub's pods.
+    pub resources: Option<ResourceRequirement>,
+    /// On which nodes the hub's pods and those of its operator run.
+    pub scheduling: Scheduling,
     /// Whether bootstrap tokens may register clusters.
     pub use_bootstrap_token: bool,
     /// Whether the operator copies the ClusterManager's labels to what it creates.

@@ -108,8 +108,10 @@ mod tests {
 
     use super::*;
     use crate::gates::Gate;
-    use crate::install::{AmountList, Driver, DriverSetting, feature_gates};
+    use crate::install::{Driver, DriverSetting, feature_gates};
     use crate::reconcile;
+    use crate::resources::{self, Amounts};
+    use crate::scheduling::{Scheduling, toleration};
     use ocm_api::operator::ResourceQosClass;
 
     fn options(change: impl FnOnce(&mut Options)) -> Options {
@@ -295,20 +297,33 @@ mod tests {
         let error = refused(|o| o.hub_cluster_arn = Some("arn".to_owned()));
         assert_eq!(error, Error::DriverIsOff(Driver::AwsIrsa, HubArn));
         assert_eq!(refused(|o| o.replicas = Some(0)), Error::NoReplicas);
-        let amount = |text: &str| [("cpu".to_owned(), text.to_owned())].into();
-        let error = plan(&options(|o| o.resource_limits = amount("1")), &Live::default()).unwrap_err();
-        assert_eq!(error, Error::ClassWithoutAmounts);
-        let own = |change: &dyn Fn(&mut Options)| {
-            let mut options = options(|o| o.resource_qos_class = Some(ResourceQosClass::ResourceRequirement));
-            change(&mut options);
-            plan(&options, &Live::default()).unwrap_err()
+    }
+
+    #[test]
+    fn where_pods_run_and_what_they_need_is_typed_and_stays() {
+        let scheduling = Scheduling {
+            node_selector: [("pool".to_owned(), "infra".to_owned())].into(),
+            tolerations: vec![toleration("infra:NoSchedule").unwrap()],
+            priority_class: None,
         };
-        assert_eq!(own(&|_| ()), Error::NoAmounts);
-        let (name, list) = ("cpu".to_owned(), AmountList::Requests);
-        let error = own(&|o| o.resource_requests = amount("much"));
-        assert_eq!(error, Error::NotAnAmount { list, name: name.clone(), text: "much".to_owned() });
-        let error = own(&|o| (o.resource_limits, o.resource_requests) = (amount("100m"), amount("1")));
-        assert_eq!(error, Error::AboveLimit { name, request: "1".to_owned(), limit: "100m".to_owned() });
+        let small = resources::requirement(Some(ResourceQosClass::BestEffort), &Amounts::new(), &Amounts::new());
+        let first = installed(
+            &options(|o| (o.scheduling, o.resources) = (scheduling, small.unwrap())),
+            &Live { nodes: Some(3), ..Live::default() },
+        );
+        let tolerations = json!([{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}]);
+        let placement = json!({"nodeSelector": {"pool": "infra"}, "tolerations": tolerations});
+        assert_eq!(spec(&first)["nodePlacement"], placement);
+        assert_eq!(spec(&first)["resourceRequirement"], json!({"type": "BestEffort"}));
+        let pod = |live: &Live| live.operator.as_ref().unwrap().pointer("/spec/template/spec").unwrap().clone();
+        assert_eq!(
+            (&pod(&first)["nodeSelector"], &pod(&first)["tolerations"]),
+            (&placement["nodeSelector"], &tolerations)
+        );
+        // What is not typed is not mentioned, and an apply leaves it as it is.
+        let second = installed(&options(|_| ()), &first);
+        assert!(spec(&second).get("nodePlacement").is_none() && pod(&second).get("nodeSelector").is_none());
+        assert_eq!(spec(&second)["resourceRequirement"], json!({"type": "BestEffort"}));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::csr::{Request, State};
 pub(super) struct Asking<'a> {
     /// Whether it holds a certificate.
     pub(super) is_let_in: bool,
+    /// Whether it registers anew: certificates that were issued before do not count.
+    anew: bool,
     /// Anybody with a token can ask in the cluster's name; what counts is what its own agent asks for.
     requests: Vec<&'a Request>,
 }
@@ -20,13 +22,27 @@ impl<'a> Asking<'a> {
         let own = snapshot.hub.requests.iter().flatten().filter(|(request, object)| {
             !request.is_addons() && agent.made(expected.credential, request, object) != Some(false)
         });
-        Self { is_let_in: agent.key.is_some(), requests: own.map(|(request, _)| request).collect() }
+        let requests = own.map(|(request, _)| request).collect();
+        Self { is_let_in: agent.key.is_some(), anew: expected.anew, requests }
     }
 
     /// Whether a request waits or was granted.
     pub(super) fn asks(&self) -> bool {
-        let granted = |state| matches!(state, State::Pending | State::Approved | State::Issued);
-        self.requests.iter().any(|request| granted(request.state))
+        self.requests.iter().any(|request| match request.state {
+            State::Pending | State::Approved => true,
+            State::Issued => !self.anew,
+            State::Denied | State::Failed => false,
+        })
+    }
+
+    /// The newest request.
+    fn newest(&self) -> Option<&'a Request> {
+        self.requests.iter().max_by_key(|request| request.created).copied()
+    }
+
+    /// Whether somebody has to approve the newest request.
+    pub(super) fn is_pending(&self) -> bool {
+        self.newest().is_some_and(|request| request.state == State::Pending)
     }
 
     /// What keeps it from its certificate.
@@ -34,9 +50,12 @@ impl<'a> Asking<'a> {
         if self.is_let_in {
             return "it has its certificate and starts anew with it".to_owned();
         }
-        let newest = self.requests.iter().max_by_key(|request| request.created);
-        match newest.map(|request| (request.state, &request.name)) {
+        match self.newest().map(|request| (request.state, &request.name)) {
             None => "the agent has not asked for a certificate".to_owned(),
+            Some((State::Pending, request)) if self.anew => format!(
+                "request {request} of its new key waits for an administrator of the hub: kubectl ocm accept {name} says how \
+                 the name goes to that key"
+            ),
             Some((State::Pending, _)) => {
                 format!("its certificate request waits: an administrator of the hub types kubectl ocm accept {name}")
             }

@@ -8,6 +8,7 @@
 //! requests on the hub ─▶ the agent's own key              (agent)
 //! leader leases and pods ─▶ stale leases                   (lease)
 //! a cluster that is managed from another one               (hosted)
+//! what was typed of a proxy ─▶ the agent's way to its hub  (proxy)
 //! ```
 
 pub mod agent;
@@ -17,6 +18,7 @@ pub mod hosted;
 pub mod lease;
 pub(crate) mod plan;
 pub mod progress;
+pub mod proxy;
 mod rbac;
 pub mod state;
 

@@ -17,9 +17,11 @@ use serde_json::{Value, json};
 use super::gates::GATES;
 use super::{hosted, rbac};
 use crate::gates::{Gate, Part};
+use crate::install::deployment::sync_labels;
 use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use crate::operator::PullCredentials;
 use crate::release::{self, Bundle, Component, Image};
+use crate::scheduling::Scheduling;
 use crate::{Plan, Stage, operator, reconcile};
 
 /// How long an agent's certificate lives unless something else is said: a year.
@@ -51,6 +53,10 @@ pub struct Settings {
     pub server_urls: Vec<String>,
     /// CPU and memory of the agent's pods.
     pub resources: Option<ResourceRequirement>,
+    /// On which nodes the agent's pods and those of its operator run.
+    pub scheduling: Scheduling,
+    /// Whether the operator copies the Klusterlet's labels to what it creates.
+    pub enable_sync_labels: Option<bool>,
     /// How the agent proves its identity to the hub.
     pub driver: Option<RegistrationDriver>,
 }
@@ -59,6 +65,11 @@ impl Settings {
     /// Whether the agents run on another cluster than the one that they manage.
     pub fn is_hosted(&self) -> bool {
         self.mode.as_ref().is_some_and(KlusterletMode::is_hosted)
+    }
+
+    /// Whether something was said of the operator's own pods.
+    pub fn is_about_operator(&self) -> bool {
+        self.enable_sync_labels.is_some() || self.scheduling != Scheduling::default()
     }
 }
 
@@ -255,6 +266,14 @@ pub(crate) fn operator_deployment(settings: &Settings, live: &Live) -> Manifest 
             }
         }
     }
+    let body = manifest.body_mut();
+    if let Some(on) = settings.enable_sync_labels {
+        let containers = body.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+        containers.into_iter().flatten().filter(|container| container["name"] == name).for_each(|container| {
+            sync_labels(container, on);
+        });
+    }
+    settings.scheduling.place(body);
     manifest
 }
 
@@ -334,6 +353,7 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     if let Some(resources) = &settings.resources {
         spec["resourceRequirement"] = json!(resources);
     }
+    settings.scheduling.tell_operator(spec);
     manifest
 }
 
@@ -356,6 +376,7 @@ mod tests {
 
     use super::*;
     use crate::kubeconfig::HubAddress;
+    use crate::scheduling::toleration;
 
     fn settings() -> Settings {
         Settings { name: "c1".to_owned(), create_namespace: true, ..Settings::default() }
@@ -437,6 +458,12 @@ mod tests {
             server_urls: vec!["https://c1.example".to_owned()],
             resources: Some(ResourceRequirement::default()),
             driver: Some(RegistrationDriver { auth_type: RegistrationAuthType::Csr, aws_irsa: None }),
+            scheduling: Scheduling {
+                node_selector: [("pool".to_owned(), "infra".to_owned())].into(),
+                tolerations: vec![toleration("infra=yes:NoExecute").unwrap()],
+                priority_class: Some("agents".to_owned()),
+            },
+            enable_sync_labels: Some(true),
             create_namespace: false,
             ..settings()
         };
@@ -460,6 +487,16 @@ mod tests {
         assert_eq!(registration["registrationDriver"]["authType"], "csr");
         assert_eq!(spec["externalServerURLs"], json!([{"url": "https://c1.example"}]));
         assert_eq!(spec["resourceRequirement"], json!({}));
+        let tolerations = json!([{"key": "infra", "operator": "Equal", "value": "yes", "effect": "NoExecute"}]);
+        assert_eq!(spec["nodePlacement"], json!({"nodeSelector": {"pool": "infra"}, "tolerations": tolerations}));
+        assert_eq!(spec["priorityClassName"], "agents");
+        // The operator, too.
+        let operator = body(&plan, "Deployment", "klusterlet");
+        let pod = operator.pointer("/spec/template/spec").unwrap();
+        assert_eq!((&pod["nodeSelector"], &pod["tolerations"]), (&json!({"pool": "infra"}), &tolerations));
+        assert_eq!(pod["priorityClassName"], "agents");
+        let arguments = json!(["/registration-operator", "klusterlet", "--enable-sync-labels"]);
+        assert_eq!(pod["containers"][0]["args"], arguments);
     }
 
     #[test]

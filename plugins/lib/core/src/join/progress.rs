@@ -48,12 +48,15 @@ pub struct Expected<'a> {
     pub goal: Goal,
     /// What the hub knows the requests of its agent by.
     pub credential: &'a Credential,
+    /// Whether its agent registers anew, because its way to the hub was changed: what the hub says of the cluster it says of
+    /// the certificate that the agent had before.
+    pub anew: bool,
 }
 
 /// What a snapshot comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// The goal is reached.
+    /// The goal is reached. [`Phase::Pending`] also of a cluster that has joined before, and whose agent asks anew.
     Reached(Phase),
     /// It is on its way. Everything that is missing: what holds it up first, at least one.
     Waiting(Vec<Wait>),
@@ -93,7 +96,7 @@ pub enum Link {
 
 /// Judges a snapshot, and finds everything that is missing.
 pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> Step {
-    let Expected { name, goal, .. } = *expected;
+    let Expected { name, goal, anew, .. } = *expected;
     let agent = Asking::of(snapshot, expected, now);
     // What the hub lacks, and after it what the managed cluster does.
     let waits = |link: Link, doing: &str, because: String| {
@@ -128,6 +131,18 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
                 return waits(Link::Acceptance, "acceptance", because);
             }
             registering(snapshot, &agent)
+        }
+        Phase::Accepted | Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown
+            if anew && !agent.is_let_in =>
+        {
+            if !agent.asks() {
+                return registering(snapshot, &agent);
+            }
+            if goal == Goal::Registered {
+                return Step::Reached(Phase::Pending);
+            }
+            let link = if agent.is_pending() { Link::Acceptance } else { Link::Joining };
+            waits(link, "the agent's new certificate", agent.waits_for(name))
         }
         Phase::Accepted | Phase::Joined if goal == Goal::Registered && (agent.asks() || agent.is_let_in) => {
             Step::Reached(standing.phase)
@@ -303,7 +318,13 @@ mod tests {
 
     fn judge(snapshot: &Snapshot, goal: Goal) -> Step {
         let credential = Credential::Id { id: "JTI=1".to_owned(), exclusive: true };
-        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential }, now())
+        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew: false }, now())
+    }
+
+    /// The same of an agent whose way to the hub was changed.
+    fn judge_anew(snapshot: &Snapshot, goal: Goal) -> Step {
+        let credential = Credential::Id { id: "JTI=1".to_owned(), exclusive: true };
+        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew: true }, now())
     }
 
     fn link(snapshot: &Snapshot, goal: Goal) -> (Link, String) {
@@ -446,6 +467,39 @@ mod tests {
         // Who may not read it believes the hub.
         snapshot.hub.lease = Err(Failure::new(Reason::Forbidden, "may not read it"));
         assert_eq!(judge(&snapshot, Goal::Available), Step::Reached(Phase::Available));
+    }
+
+    #[test]
+    fn whoever_registers_anew_is_not_there_because_it_was_there_before() {
+        let joined = [("ManagedClusterJoined", "True"), ("ManagedClusterConditionAvailable", "True")];
+        let unknown = [("ManagedClusterJoined", "True"), ("ManagedClusterConditionAvailable", "Unknown")];
+        for conditions in [&joined[..], &unknown[..]] {
+            let with = |requests| known(cluster(true, conditions), requests);
+            for goal in [Goal::Registered, Goal::Available] {
+                for before in [vec![], vec![issued()]] {
+                    let Step::Waiting(all) = judge_anew(&with(before), goal) else { panic!("it has to ask anew") };
+                    assert!(all[0].link == Link::Registration && all[0].because.contains("has not asked"), "{all:?}");
+                }
+            }
+            let pending = with(vec![request(None)]);
+            assert_eq!(judge_anew(&pending, Goal::Registered), Step::Reached(Phase::Pending));
+            let Step::Waiting(all) = judge_anew(&pending, Goal::Available) else { panic!("nobody has approved it") };
+            assert!(all[0].link == Link::Acceptance && all[0].because.contains("c1-x of its new key"), "{all:?}");
+            let approved = with(vec![request(Some("Approved"))]);
+            let Step::Waiting(all) = judge_anew(&approved, Goal::Available) else { panic!("it is not issued") };
+            assert_eq!(all[0].link, Link::Joining, "{all:?}");
+        }
+        // With the certificate that it got by the new way it is there.
+        let mut snapshot = known(cluster(true, &joined), vec![]);
+        snapshot.managed.identity = Ok(let_in());
+        assert_eq!(judge_anew(&snapshot, Goal::Available), Step::Reached(Phase::Available));
+    }
+
+    /// A request whose certificate was issued.
+    fn issued() -> Asked {
+        let (_, mut object) = request(Some("Approved"));
+        object.status.get_or_insert_default().certificate = Some(k8s_openapi::ByteString(b"certificate".to_vec()));
+        (Request::read(&object), object)
     }
 
     #[test]

@@ -313,5 +313,9 @@ mod tests {
         assert!(serves(&with(jwt(60)), true, Some(&jwt(50))));
         let elsewhere = Bootstrap { hub: hub("https://10.0.0.1", b"ca"), token: jwt(3600), exclusive: false };
         assert!(!serves(&elsewhere, true, None));
+        let proxied = HubAddress { proxy: Some("http://proxy:3128".to_owned()), ..address.clone() };
+        assert!(!still_serves(&with(jwt(3600)), &proxied, true, None, NOW));
+        let through = Bootstrap { hub: proxied.clone(), ..with(jwt(3600)) };
+        assert!(still_serves(&through, &proxied, true, None, NOW) && !serves(&through, true, None));
     }
 }

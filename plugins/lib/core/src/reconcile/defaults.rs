@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::lists::{keys, same_keys, union};
 
 /// Members that the server treats as one value although they look like several.
-pub(super) const WHOLE: &[&str] = &["selector", "valueFrom", "roleRef"];
+pub(super) const WHOLE: &[&str] = &["selector", "nodeSelector", "valueFrom", "roleRef"];
 
 /// Members of which two halves may contradict each other: a probe has one way of asking.
 const ONE_OF: &[&str] = &["livenessProbe", "readinessProbe", "startupProbe"];

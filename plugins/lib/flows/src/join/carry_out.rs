@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::progress::Goal;
+use ocm_core::join::proxy::AgentProxy;
 use ocm_core::join::{self, Settings};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::phase::Phase;
@@ -41,6 +42,8 @@ pub struct Request {
     pub adopt_namespace: bool,
     /// The cluster that joins, where the agents run on another one: in the hosted modes.
     pub guest: Option<Box<Cluster>>,
+    /// What is to become of the proxy through which its agent reaches the hub.
+    pub proxy: AgentProxy,
 }
 
 /// What a join came to.
@@ -50,9 +53,11 @@ pub struct Joined {
     pub hub: HubAddress,
     /// Why it is believed to be the hub.
     pub trusted_by: TrustedBy,
-    /// Whether it had joined before.
+    /// Whether it had joined before, and stays so.
     pub before: bool,
-    /// What was planned; empty if it had joined before, unless the plan is only rendered.
+    /// Whether it had joined before, and its agent registers anew because its way to the hub was changed.
+    pub anew: bool,
+    /// What was planned; empty if it had joined before and stays so, unless the plan is only rendered.
     pub plan: Plan,
     /// Every object of the plan with what became of it; empty if the plan is only rendered.
     pub applied: Vec<Applied>,
@@ -83,16 +88,16 @@ pub async fn join(
             applied.extend(apply::plan(managed, &prepared.plan, mode.dry_run(), narrator, each).await?);
             applied
         }
-        _ if prepared.joined && prepared.guest.is_none() => Vec::new(),
+        _ if prepared.joined && !prepared.anew && prepared.guest.is_none() => Vec::new(),
         _ => carry_out(managed, request, &mut prepared, narrator.as_ref(), each).await?,
     };
     let followed = match request.mode.changes() {
         true => follow(managed, request, &prepared, narrator).await,
         false => Ok(None),
     };
-    let Prepared { hub, plan, joined, .. } = prepared;
+    let Prepared { hub, plan, joined, anew, .. } = prepared;
     let HubSession { address, trusted_by, .. } = hub;
-    Ok(Joined { hub: address, trusted_by, before: joined, plan, applied, followed })
+    Ok(Joined { hub: address, trusted_by, before: joined && !anew, anew, plan, applied, followed })
 }
 
 /// Makes the token, if one is missing, and changes both clusters.
@@ -135,7 +140,7 @@ async fn follow(
     prepared: &Prepared<'_>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Option<Phase>, Failure> {
-    let Prepared { hub, survey, kubeconfig, .. } = prepared;
+    let Prepared { hub, survey, kubeconfig, anew, .. } = prepared;
     let deadline = Instant::now() + request.timeout;
     let name = &request.settings.name;
     let credential = credential_of(kubeconfig.as_ref());
@@ -143,19 +148,23 @@ async fn follow(
         Some(kubeconfig) => Some(on_hub::Registrar::of(kubeconfig, Arc::new(Silent)).await?),
         None => None,
     };
-    let follower = follow::Follower { managed, hub: hub.client(), name, registrar, survey, credential };
+    let way = kubeconfig.as_ref().map(|kubeconfig| &kubeconfig.hub).filter(|_| *anew);
+    let follower = follow::Follower { managed, hub: hub.client(), name, registrar, survey, credential, way };
     let (mut phase, mut incomplete) = (None, None);
     if let (Some(accept), Some(admin)) = (&request.accept, hub.admin()) {
         phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);
         let own = follower.own_key(admin, deadline, narrator.as_ref()).await?;
         if !own.settled {
             // This key and no other: whoever holds a token can ask in the name of any cluster.
-            // It is the agent that was just installed: who used the name before was said before.
-            let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, ..accept.clone() };
+            // It is the agent that was just installed: who used the name before was said before. Of a cluster that has joined
+            // the name goes from the agent's former key to its new one.
+            let replace = *anew || accept.replace;
+            let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, replace, ..accept.clone() };
             // The acceptance is the last that is written to it.
             incomplete = session::lacks_webhooks(admin).await?.then_some(admin);
             crate::accept::when_asked(admin, name, &accept, deadline, narrator.clone()).await?;
             narrator.tell(Event::done(format!("accepted {name}")));
+            phase = Some(Phase::Accepted);
         }
     }
     if let Some(goal) = request.wait {

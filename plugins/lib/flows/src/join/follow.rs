@@ -7,7 +7,8 @@ use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
 use ocm_core::join::agent::{self, Credential, OwnKey};
 use ocm_core::join::progress::{Expected, Goal, Link, Snapshot, Step, Wait, judge};
-use ocm_core::managed::Asked;
+use ocm_core::kubeconfig::HubAddress;
+use ocm_core::managed::{AgentFacts, Asked, ManagedFacts};
 use ocm_core::phase::Phase;
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
 use ocm_kube::Cluster;
@@ -42,6 +43,8 @@ pub(super) struct Follower<'a> {
     pub(super) survey: &'a Survey,
     /// What the hub knows its requests by.
     pub(super) credential: Credential,
+    /// The way to the hub that it registers anew by, where it has registered by another one before.
+    pub(super) way: Option<&'a HubAddress>,
 }
 
 impl Follower<'_> {
@@ -51,7 +54,7 @@ impl Follower<'_> {
     /// [`Reason::TimedOut`] with what holds it up; or what no waiting mends.
     pub(super) async fn until(&self, goal: Goal, deadline: Instant, narrator: &dyn Narrator) -> Result<Phase, Failure> {
         let started = Instant::now();
-        let expected = Expected { name: self.name, goal, credential: &self.credential };
+        let expected = Expected { name: self.name, goal, credential: &self.credential, anew: self.way.is_some() };
         let mut triggers = self.triggers();
         let mut told_to_accept = false;
         let mut last: Option<Wait> = None;
@@ -128,7 +131,11 @@ impl Follower<'_> {
                 registration::requests(admin, name),
                 registration::cluster(admin, name),
             );
-            let (agent, requests) = (agent?.agent(name, Timestamp::now()), requests?);
+            let (agent, mut requests) = (self.counting(agent?).agent(name, Timestamp::now()), requests?);
+            if self.way.is_some() {
+                // Of those it has certificates already, by its former way.
+                requests.retain(|(request, _)| request.state != State::Issued);
+            }
             let own = agent.own_key(&self.credential, &requests);
             let key = match &own {
                 OwnKey::Known(key) => Some(key),
@@ -179,6 +186,14 @@ impl Follower<'_> {
         }
     }
 
+    /// What the agent has written down of itself, as far as it counts.
+    fn counting(&self, facts: AgentFacts) -> AgentFacts {
+        match self.way {
+            Some(way) => facts.registered_by(way),
+            None => facts,
+        }
+    }
+
     /// What a snapshot depends on, as far as we may watch it.
     fn triggers(&self) -> Triggers {
         managed::triggers(self.managed, &self.survey.names).and(registration::triggers(self.hub, self.name))
@@ -189,6 +204,7 @@ impl Follower<'_> {
         let names = &self.survey.names;
         let (managed, hub) =
             futures::join!(managed::observe(self.managed, names), registration::observe(self.hub, self.name));
+        let managed = ManagedFacts { identity: managed.identity.map(|facts| self.counting(facts)), ..managed };
         let mut snapshot = Snapshot { managed, hub, registrar: None };
         let identity = snapshot.managed.identity.as_ref();
         let is_let_in = identity.is_ok_and(|identity| identity.agent(self.name, Timestamp::now()).key.is_some());

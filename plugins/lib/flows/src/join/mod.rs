@@ -14,6 +14,7 @@ mod on_hub;
 mod preflight;
 mod prepare;
 mod reach;
+mod registered;
 mod session;
 mod survey;
 

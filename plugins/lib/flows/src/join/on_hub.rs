@@ -41,6 +41,14 @@ impl Registrar {
     }
 }
 
+/// Whether the hub accepts the token of this kubeconfig, as far as it can be asked from here.
+pub(super) async fn accepts(there: &Bootstrap, name: &str, narrator: Arc<dyn Narrator>) -> bool {
+    match Registrar::of(there, narrator).await {
+        Ok(registrar) => !there.token.is_empty() && registrar.cluster(name).await.is_ok(),
+        Err(_) => false,
+    }
+}
+
 /// The cluster, read by somebody who registers with `token`.
 pub(super) async fn registered(hub: &Cluster, token: &str, name: &str) -> Result<Option<ManagedCluster>, Failure> {
     let api: Api<ManagedCluster> = Api::all(hub.client.clone());

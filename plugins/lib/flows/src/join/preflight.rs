@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::names::labels;
@@ -158,7 +159,7 @@ impl HubSession {
     }
 
     /// What registering needs of the hub's side.
-    async fn rights(&self, serves: bool) -> Result<(), Failure> {
+    pub(super) async fn rights(&self, serves: bool) -> Result<(), Failure> {
         match &self.access {
             Access::Admin(admin) => {
                 let mut rights = vec![Right::new("get", "cluster.open-cluster-management.io", "managedclusters")];
@@ -288,14 +289,33 @@ pub(super) fn rights(plan: &Plan, survey: &Survey) -> Vec<Right> {
             rights.push(right);
         }
     };
-    for stale in &survey.stale {
-        need(Right::new("delete", "coordination.k8s.io", "leases").within(&stale.namespace));
-    }
+    lease_rights(survey).for_each(&mut need);
     // Nobody can grant what they do not hold, unless they may escalate; the operator holds a great deal.
     for verb in ["escalate", "bind"] {
         need(Right::new(verb, "rbac.authorization.k8s.io", "clusterroles"));
     }
     rights
+}
+
+/// Checks that the cluster has the PriorityClass of the pods: none would be made without it. Who may not look finds out then.
+pub(super) async fn has_priority_class(managed: &Cluster, name: &str) -> Result<(), Failure> {
+    let classes: Api<PriorityClass> = Api::all(managed.client.clone());
+    match classes.get_metadata_opt(name).await {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => {
+            let sentence = format!("{} has no PriorityClass {name:?}; nothing was changed", managed.label());
+            Err(Failure::new(Reason::NotFound, sentence).hint("see which it has: kubectl get priorityclasses"))
+        }
+        Err(error) => {
+            let failure = managed.explain(format_args!("read PriorityClass {name:?}"), error);
+            if failure.reason == Reason::Forbidden { Ok(()) } else { Err(failure) }
+        }
+    }
+}
+
+/// What clearing leases needs where there are some to clear.
+pub(super) fn lease_rights(survey: &Survey) -> impl Iterator<Item = Right> {
+    survey.stale.iter().map(|stale| Right::new("delete", "coordination.k8s.io", "leases").within(&stale.namespace))
 }
 
 pub(super) fn rights_to_accept() -> Vec<Right> {

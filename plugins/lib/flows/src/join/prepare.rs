@@ -9,18 +9,19 @@ use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::Bootstrap;
 use ocm_core::plan::Mode;
-use ocm_core::{Event, Failure, Narrator, Plan, Reason, Stage, name};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, name};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
 use super::hosted::{self, Guest};
 use super::reach;
+use super::registered::{self, Registered, Ways};
 use super::session::HubSession;
 use super::survey::{self, Survey};
 use super::{Request, on_hub, preflight};
 
 /// Stands in a plan for a token that is made only when the plan is carried out.
-const NOT_MADE: &str = "made-when-joining";
+pub(super) const NOT_MADE: &str = "made-when-joining";
 
 /// Everything that is known before anything is touched.
 pub(super) struct Prepared<'a> {
@@ -28,8 +29,10 @@ pub(super) struct Prepared<'a> {
     pub(super) survey: Survey,
     /// The managed cluster, where it is another one than that where the agents run.
     pub(super) guest: Option<Guest<'a>>,
-    /// Whether the cluster has joined this hub already: then nothing is changed.
+    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it.
     pub(super) joined: bool,
+    /// Whether its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
+    pub(super) anew: bool,
     pub(super) plan: Plan,
     /// The kubeconfig that the agent registers with.
     pub(super) kubeconfig: Option<Bootstrap>,
@@ -62,6 +65,7 @@ pub(super) async fn prepare<'a>(
         None => None,
     };
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
+    let ways = Ways::of(&survey);
     if let Some(identity) = &mut survey.found.identity {
         reach::narrow(&mut identity.hub, &hub.address).await;
     }
@@ -71,52 +75,29 @@ pub(super) async fn prepare<'a>(
     let now = Timestamp::now();
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &label)?;
     if belongs == Belonging::Joined {
-        hub.remembers(wanted, &label).await?;
-        let server = &hub.address.server;
-        let kubeconfigs = Kubeconfigs { hub: None, managed: access.as_ref() };
-        let plan = match (request.mode, &access) {
-            (Mode::Render, _) => join::plan(&request.settings, kubeconfigs, &survey.live),
-            (_, Some(access)) => {
-                let secret = join::external_secret(&survey.names.namespace, access);
-                Plan::new([Stage::new("the kubeconfig of the managed cluster", vec![secret])])
-            }
-            (_, None) => Plan::default(),
-        };
-        let (verb, is) = if request.mode.changes() { ("gets", "is") } else { ("would get", "would be") };
-        narrator.tell(Event::note(match &guest {
-            Some(_) => format!(
-                "{label} has joined {server} as {wanted:?} already; its operator {verb} a new token for it, and nothing else \
-                 {is} changed"
-            ),
-            None => format!("{label} has joined {server} as {wanted:?} already; nothing is changed"),
-        }));
-        if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
-            narrator.tell(Event::now("checking your rights"));
-            access::require(managed, "join the cluster", &access::to_apply(&plan)).await?;
-            guest.check_rights().await?;
-        }
-        let kubeconfig = survey.found.bootstrap.clone();
-        return Ok(Prepared {
-            hub,
-            survey,
-            guest,
-            joined: true,
-            plan,
-            kubeconfig,
-            token_is_missing: false,
-            adopts: false,
-        });
+        let registered = Registered { hub, survey, guest, ways, label };
+        return registered::prepare(managed, request, registered, narrator).await;
+    }
+    let there = ways.bootstrap;
+    // What is left of an agent that is not there any more says nothing of this one.
+    let before = there.as_ref().filter(|_| belongs == Belonging::Begun).map(|there| &there.hub);
+    let way = request.proxy.way(before, &hub.address).map_err(registered::unknown_ca)?;
+    if let Some(class) = &request.settings.scheduling.priority_class {
+        preflight::has_priority_class(managed, class).await?;
+    }
+    if survey.live.is_shared && request.settings.is_about_operator() {
+        narrator.tell(Event::note(format!(
+            "the operator on {} serves other clusters, too, and stays as it is: only the agent gets what was typed for pods",
+            managed.label()
+        )));
     }
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
     let token = hub.token();
     // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.
     let mut serves = None;
-    if let Some(there) = survey.found.bootstrap.clone().filter(|there| !there.token.is_empty()) {
-        let accepted = match on_hub::Registrar::of(&there, narrator.clone()).await {
-            Ok(registrar) => registrar.cluster(wanted).await.is_ok(),
-            Err(_) => false,
-        };
-        if still_serves(&there, &hub.address, accepted, token, now) {
+    if let Some(there) = there {
+        let accepted = on_hub::accepts(&there, wanted, narrator.clone()).await;
+        if still_serves(&there, &way, accepted, token, now) {
             serves = Some(there);
         }
     }
@@ -143,7 +124,7 @@ pub(super) async fn prepare<'a>(
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {
         let word = token.unwrap_or(NOT_MADE).to_owned();
-        Bootstrap { hub: hub.address.clone(), token: word, exclusive: token.is_none() }
+        Bootstrap { hub: way.clone(), token: word, exclusive: token.is_none() }
     };
     let new = serves.is_none().then(new);
     let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
@@ -157,11 +138,7 @@ pub(super) async fn prepare<'a>(
         access::require(admin, "accept the cluster", &preflight::rights_to_accept()).await?;
     }
     if token_is_missing && request.mode == Mode::Render {
-        narrator.tell(Event::note(format!(
-            "no token is made for manifests: in Secret {}/{} stands {NOT_MADE:?} in its place",
-            survey.names.namespace,
-            secrets::BOOTSTRAP_HUB_KUBECONFIG
-        )));
+        tell_rendered(&survey, narrator.as_ref());
     }
     if let (Some(guest), Mode::Render) = (&guest, request.mode) {
         narrator.tell(Event::note(format!(
@@ -173,7 +150,17 @@ pub(super) async fn prepare<'a>(
             secrets::EXTERNAL_MANAGED_KUBECONFIG
         )));
     }
-    Ok(Prepared { hub, survey, guest, joined: false, plan, kubeconfig: serves.or(new), token_is_missing, adopts })
+    let kubeconfig = serves.or(new);
+    Ok(Prepared { hub, survey, guest, joined: false, anew: false, plan, kubeconfig, token_is_missing, adopts })
+}
+
+/// Says what stands in rendered manifests where a token would.
+pub(super) fn tell_rendered(survey: &Survey, narrator: &dyn Narrator) {
+    narrator.tell(Event::note(format!(
+        "no token is made for manifests: in Secret {}/{} stands {NOT_MADE:?} in its place",
+        survey.names.namespace,
+        secrets::BOOTSTRAP_HUB_KUBECONFIG
+    )));
 }
 
 /// What the hub knows the requests of the agent with this kubeconfig by.

@@ -198,7 +198,8 @@ async fn serves<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> Result<bool
     }
 }
 
-/// A client that is what an agent with this token is to the hub.
+/// A client that is what an agent with this token is to the hub. It takes the way of this machine: the agent's proxy may be out
+/// of reach here.
 pub(super) async fn dial(
     address: &HubAddress,
     token: SecretString,
@@ -225,7 +226,6 @@ async fn connect(
     let cluster = ClusterEntry {
         server: Some(address.server.clone()),
         certificate_authority_data: (!address.ca.is_empty()).then(|| certificate::to_pem_base64(&address.ca)),
-        proxy_url: address.proxy.clone(),
         ..ClusterEntry::default()
     };
     let user = AuthInfo { token: Some(token), ..AuthInfo::default() };

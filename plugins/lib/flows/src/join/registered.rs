@@ -1,0 +1,179 @@
+//! A cluster that has joined already: it stays as it is, unless its agent gets another way to the hub. An agent whose way was
+//! changed registers anew: it keeps its name, and asks for a certificate with a new key.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ocm_core::join::proxy::HubCaUnknown;
+use ocm_core::join::state::still_serves;
+use ocm_core::join::{self, Kubeconfigs};
+use ocm_core::kubeconfig::{Bootstrap, HubAddress};
+use ocm_core::plan::Mode;
+use ocm_core::redact::redact;
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, Stage};
+use ocm_kube::{Cluster, access};
+
+use super::hosted::Guest;
+use super::prepare::{NOT_MADE, Prepared, tell_rendered};
+use super::session::HubSession;
+use super::survey::Survey;
+use super::{Request, on_hub, preflight};
+
+/// The ways to the hub that a cluster has, with all certificates that stand there.
+pub(super) struct Ways {
+    /// What its agent registers with.
+    pub(super) bootstrap: Option<Bootstrap>,
+    /// The way by which it got its certificate.
+    pub(super) registered: Option<HubAddress>,
+}
+
+impl Ways {
+    pub(super) fn of(survey: &Survey) -> Self {
+        let registered = survey.found.identity.as_ref().map(|identity| identity.hub.clone());
+        Self { bootstrap: survey.found.bootstrap.clone(), registered }
+    }
+
+    /// The way that counts: where it is changed, the agent notices.
+    fn present(&self) -> Option<&HubAddress> {
+        self.bootstrap.as_ref().map(|bootstrap| &bootstrap.hub).or(self.registered.as_ref())
+    }
+
+    /// Whether the agent registers anew as it is: it got its certificate by another way to the same address.
+    fn differ(&self) -> bool {
+        self.bootstrap.as_ref().zip(self.registered.as_ref()).is_some_and(|(bootstrap, registered)| {
+            registered.is_at(&bootstrap.hub.server) && !registered.is_same_way(&bootstrap.hub)
+        })
+    }
+}
+
+/// What is known about the cluster.
+pub(super) struct Registered<'a> {
+    pub(super) hub: HubSession,
+    pub(super) survey: Survey,
+    pub(super) guest: Option<Guest<'a>>,
+    pub(super) ways: Ways,
+    /// How messages name it.
+    pub(super) label: String,
+}
+
+/// Plans what changes of a cluster that has joined.
+///
+/// # Errors
+/// What the hub said; missing rights; a proxy that agents cannot trust.
+pub(super) async fn prepare<'a>(
+    managed: &Cluster,
+    request: &Request,
+    registered: Registered<'a>,
+    narrator: Arc<dyn Narrator>,
+) -> Result<Prepared<'a>, Failure> {
+    let Registered { hub, survey, guest, ways, label } = registered;
+    let name = &request.settings.name;
+    hub.remembers(name, &label).await?;
+    let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
+    let way = wanted(request, &survey, &ways, &hub)?;
+    let changed = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
+    let anew = changed || ways.differ();
+    let serves = match &ways.bootstrap {
+        Some(there) if anew && !changed => {
+            let accepted = on_hub::accepts(there, name, narrator.clone()).await;
+            still_serves(there, &there.hub, accepted, hub.token(), Timestamp::now())
+        }
+        _ => !anew,
+    };
+    let token = hub.token().unwrap_or(NOT_MADE).to_owned();
+    let exclusive = hub.token().is_none();
+    let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive });
+    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
+    let plan = match request.mode {
+        Mode::Render => join::plan(&request.settings, kubeconfigs, &survey.live),
+        _ => only_kubeconfigs(&survey.names.namespace, kubeconfigs),
+    };
+    let change = Change { anew, way: new.as_ref().filter(|_| changed).map(|new| &new.hub), hosted: guest.is_some() };
+    narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
+    if anew {
+        hub.rights(serves).await?;
+    }
+    if anew || (guest.is_some() && request.mode.changes()) {
+        narrator.tell(Event::now("checking your rights"));
+        let mut rights = access::to_apply(&plan);
+        rights.extend(preflight::lease_rights(&survey).filter(|_| anew));
+        access::require(managed, "join the cluster", &rights).await?;
+    }
+    if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
+        guest.check_rights().await?;
+    }
+    if let (true, Some(_), Some(admin)) = (anew, &request.accept, hub.admin()) {
+        access::require(admin, "accept the cluster", &preflight::rights_to_accept()).await?;
+    }
+    let token_is_missing = exclusive && new.is_some();
+    if token_is_missing && request.mode == Mode::Render {
+        tell_rendered(&survey, narrator.as_ref());
+    }
+    let kubeconfig = new.or(ways.bootstrap);
+    Ok(Prepared { hub, survey, guest, joined: true, anew, plan, kubeconfig, token_is_missing, adopts: false })
+}
+
+/// The way that the agent is to have; none where nothing tells which it has.
+fn wanted(request: &Request, survey: &Survey, ways: &Ways, hub: &HubSession) -> Result<Option<HubAddress>, Failure> {
+    let Some(present) = ways.present() else { return Ok(None) };
+    // Agents that have registered keep the address that they dial.
+    let narrowed = survey.found.bootstrap.as_ref().map(|bootstrap| &bootstrap.hub);
+    let narrowed = narrowed.or(survey.found.identity.as_ref().map(|identity| &identity.hub));
+    let ca = match narrowed {
+        Some(narrowed) if !present.is_at(&hub.address.server) || hub.address.ca.is_empty() => narrowed.ca.clone(),
+        _ => hub.address.ca.clone(),
+    };
+    let uid = hub.address.uid.clone().or_else(|| present.uid.clone());
+    let without = HubAddress { server: present.server.clone(), ca, proxy: None, uid };
+    request.proxy.way_of_registered(present, &without).map(Some).map_err(unknown_ca)
+}
+
+/// The CA of a proxy is given, and that of the hub is not known.
+pub(super) fn unknown_ca(HubCaUnknown: HubCaUnknown) -> Failure {
+    Failure::new(Reason::Tls, "the CA of the proxy cannot be given to agents without the CA of the hub")
+        .because("agents verify both with the same certificates, and the hub with those of their system until now")
+        .hint(Remedy::HubCa)
+}
+
+/// Nothing but the kubeconfigs that are written.
+fn only_kubeconfigs(namespace: &str, kubeconfigs: Kubeconfigs<'_>) -> Plan {
+    let hub = kubeconfigs.hub.map(|hub| join::bootstrap_secret(namespace, hub));
+    let managed = kubeconfigs.managed.map(|managed| join::external_secret(namespace, managed));
+    Plan::new([
+        Stage::new("the kubeconfig of the hub", hub.into_iter().collect()),
+        Stage::new("the kubeconfig of the managed cluster", managed.into_iter().collect()),
+    ])
+}
+
+/// What becomes of a cluster that has joined.
+struct Change<'a> {
+    /// Whether its agent registers anew.
+    anew: bool,
+    /// The way that it gets, if that changes.
+    way: Option<&'a HubAddress>,
+    /// Whether the operator gets a new token for it.
+    hosted: bool,
+}
+
+/// What is said of it.
+fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes: bool) -> String {
+    let Change { anew, way, hosted } = *change;
+    let (gets, is, asks) = if changes { ("gets", "is", "asks") } else { ("would get", "would be", "would ask") };
+    let has_joined = format!("{label} has joined {} as {name:?} already", hub.address.server);
+    let token = format!("its operator {gets} a new token for it");
+    let way = way.map(|way| match way.proxy.as_deref() {
+        Some(proxy) => format!("its agent {gets} the proxy {}", redact(proxy)),
+        None => format!("its agent {gets} a way to the hub without a proxy"),
+    });
+    match (way, anew, hosted) {
+        (Some(way), _, false) => format!("{has_joined}; {way}, and {asks} for a new certificate"),
+        (Some(way), _, true) => format!("{has_joined}; {token}, {way}, and {asks} for a new certificate"),
+        (None, true, _) => {
+            format!(
+                "{has_joined}, but its agent has to register anew: it got its certificate by another way to the hub"
+            )
+        }
+        (None, false, true) => format!("{has_joined}; {token}, and nothing else {is} changed"),
+        (None, false, false) => format!("{has_joined}; nothing is changed"),
+    }
+}

@@ -1,0 +1,182 @@
+//! `kubectl ocm join` with a proxy for the agent, and with all that is typed for its pods, on real clusters.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
+use control_plane::{Cluster, Spec};
+use e2e_tests::join_support::{alone, hub, hub_access};
+use e2e_tests::roles::user_with;
+use e2e_tests::webhook_support::own_address;
+use e2e_tests::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled};
+use ocm_core::kubeconfig::HubAddress;
+use serde_json::{Value, json};
+
+const AGENT: &str = "--namespace=open-cluster-management-agent";
+/// What the agent registers with, and what it has written down when it had its certificate.
+const SECRETS: [&str; 2] = ["bootstrap-hub-kubeconfig", "hub-kubeconfig-secret"];
+
+fn content(cluster: &Cluster, secret: &str, key: &str) -> String {
+    let secret = object(cluster, &["secret", secret, AGENT]);
+    let value = secret["data"][key].as_str().unwrap_or_default();
+    String::from_utf8(STANDARD.decode(value).expect("base64")).expect("text")
+}
+
+/// The ways to the hub of both kubeconfigs of the agent.
+fn ways(cluster: &Cluster) -> [HubAddress; 2] {
+    SECRETS.map(|secret| {
+        let kubeconfig = content(cluster, secret, "kubeconfig");
+        ocm_flows::hub::parse(&kubeconfig).unwrap_or_else(|| panic!("no kubeconfig in {secret}: {kubeconfig}")).hub
+    })
+}
+
+/// The agent has its certificate by this proxy, and verifies with so many authorities.
+fn goes_through(cluster: &Cluster, proxy: Option<&str>, authorities: usize) {
+    for (way, secret) in ways(cluster).into_iter().zip(SECRETS) {
+        assert_eq!((way.proxy.as_deref(), way.ca.len()), (proxy, authorities), "{secret}");
+    }
+}
+
+fn succeeds(said: &Said, state: &str) {
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = format!("managedcluster.cluster.open-cluster-management.io/proxied {state}\n");
+    assert!(said.stdout.ends_with(&line), "{said:?}");
+    assert!(!format!("{said:?}").contains("s3cr"), "a password is shown: {said:?}");
+}
+
+#[test]
+fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_again() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("proxied")).expect("a cluster");
+    let joiner = user_with(&cluster, "proxied-joiner", &["join.yaml"]);
+    let on_hub = user_with(hub, "proxied-hub-joiner", &["join-hub.yaml", "accept.yaml"]);
+    let on_hub = format!("--hub-kubeconfig={}", on_hub.display());
+    let bundle = format!("--bundle-version={}", bundle());
+    let join = |flags: &[&str]| run(kubectl_ocm("join", &joiner).args(["proxied", &bundle, &on_hub]).args(flags));
+    let nothing_happens = |flags: &[&str], code: i32, words: &[&str]| {
+        let before = settled(&cluster);
+        let said = join(flags);
+        assert_eq!(said.code, Some(code), "{said:?}");
+        assert!(words.iter().all(|word| said.stderr.contains(word)), "{words:?}: {said:?}");
+        assert_eq!(resource_versions(&cluster), before, "{flags:?}");
+        said
+    };
+    let address = own_address(hub).parse().expect("an address");
+    let server = hub.server().trim_start_matches("https://").to_owned();
+    let [plain, secure] = [Kind::Http, Kind::Https].map(|kind| Proxy::start_at(address, kind, Manner::Connects));
+    let authority = tempfile::NamedTempFile::new().expect("a file");
+    // One certificate twice: agents get each once.
+    std::fs::write(authority.path(), format!("{0}{0}", secure.authority())).expect("written");
+    let authority = format!("--proxy-ca-file={}", authority.path().display());
+
+    nothing_happens(&["--proxy-url=socks5://10.0.0.1:1080"], 2, &["neither http nor https", "--proxy-url ''"]);
+    nothing_happens(&["--proxy-url=http://127.0.0.1:3128"], 2, &["to a pod that is the pod itself"]);
+    let needless = ["--proxy-ca-file goes with an https --proxy-url"];
+    nothing_happens(&["--proxy-url=http://10.0.0.1:3128", authority.as_str()], 2, &needless);
+    nothing_happens(&[authority.as_str()], 2, &needless);
+
+    // From nothing to available, through a proxy that asks for a password.
+    let typed = format!("--proxy-url={}", plain.url(CREDENTIALS));
+    let through_plain = typed.as_str();
+    succeeds(&join(&[through_plain, "--accept", "--wait"]), "available");
+    goes_through(&cluster, Some(&plain.url(CREDENTIALS)), 1);
+    assert!(plain.passed().contains(&server), "nobody went through it");
+    assert!(plain.passed().iter().all(|asked| *asked == server), "{:?}", plain.passed());
+    let key = || content(&cluster, "hub-kubeconfig-secret", "tls.crt");
+    let first = key();
+    for flags in [&["--accept", "--wait"][..], &[through_plain, "--accept", "--wait"], &[through_plain, "--diff"]] {
+        nothing_happens(flags, 0, &["already; nothing is changed"]);
+    }
+
+    // Through another one: first only looked at, then for real.
+    let typed = format!("--proxy-url={}", secure.url(CREDENTIALS));
+    let flags = [typed.as_str(), authority.as_str()];
+    for (promise, code) in [("--dry-run=client", 0), ("--dry-run=server", 0), ("--diff", 3)] {
+        let said = nothing_happens(&[&flags[..], &[promise]].concat(), code, &["would get the proxy https://"]);
+        assert!(said.stdout.contains("bootstrap-hub-kubeconfig") && !format!("{said:?}").contains("s3cr"), "{said:?}");
+    }
+    succeeds(&join(&[&flags[..], &["--accept", "--wait"]].concat()), "available");
+    goes_through(&cluster, Some(&secure.url(CREDENTIALS)), 2);
+    assert!(secure.passed().contains(&server), "nobody went through it");
+    let second = key();
+    assert_ne!(first, second, "it has registered anew");
+    // Without the flag it keeps the proxy, and its CA.
+    nothing_happens(&["--accept", "--wait"], 0, &["already; nothing is changed"]);
+    goes_through(&cluster, Some(&secure.url(CREDENTIALS)), 2);
+
+    // Without a proxy again, and without somebody who approves it at once.
+    let said = join(&["--proxy-url="]);
+    succeeds(&said, "registering anew");
+    assert!(said.stderr.contains("kubectl ocm accept proxied --replace"), "{said:?}");
+    let [bootstrap, registered] = ways(&cluster);
+    assert_eq!((bootstrap.proxy, registered.proxy.is_some()), (None, true));
+    let said = join(&["--wait=registered"]);
+    succeeds(&said, "registered anew, pending approval");
+    assert!(said.stderr.contains("its agent has to register anew"), "{said:?}");
+    assert_eq!(key(), second, "nobody has approved it");
+    // The same command goes on where the last one has stopped.
+    succeeds(&join(&["--accept", "--wait"]), "available");
+    goes_through(&cluster, None, 1);
+    assert_ne!(key(), second);
+    nothing_happens(&["--proxy-url="], 0, &["already; nothing is changed"]);
+}
+
+#[test]
+fn what_was_typed_for_pods_is_theirs_and_their_operators_and_stays() {
+    let _alone = alone();
+    // No agent runs there: the cluster stays as a join leaves it.
+    let cluster = Cluster::start(&Spec::api("placed")).expect("a cluster");
+    let joiner = user_with(&cluster, "placed-joiner", &["join.yaml"]);
+    let (access, bundle) = (hub_access(hub()), format!("--bundle-version={}", bundle()));
+    let join = |flags: &[&str]| run(kubectl_ocm("join", &joiner).args(["placed", &bundle, &access]).args(flags));
+    let refused = |flags: &[&str], code: i32, words: &str| {
+        let before = resource_versions(&cluster);
+        let said = join(flags);
+        assert!(said.code == Some(code) && said.stderr.contains(words), "{words}: {said:?}");
+        assert_eq!(resource_versions(&cluster), before);
+    };
+    refused(&["--priority-class=nobodys"], 1, "has no PriorityClass \"nobodys\"");
+    refused(&["--resource-limits=cpu=1"], 2, "--resource-qos-class ResourceRequirement");
+    refused(&["--tolerations=infra:Never"], 2, "none of NoSchedule, PreferNoSchedule and NoExecute");
+
+    let typed = [
+        "--resource-qos-class=ResourceRequirement",
+        "--resource-requests=cpu=10m",
+        "--node-selector=pool=infra",
+        "--tolerations=infra=yes:NoSchedule,spot:NoExecute",
+        "--priority-class=system-cluster-critical",
+        "--enable-sync-labels",
+    ];
+    let said = join(&typed);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let spec = || object(&cluster, &["klusterlet", "klusterlet"])["spec"].clone();
+    let pod = || {
+        let operator = object(&cluster, &["deployment", "klusterlet", "--namespace=open-cluster-management"]);
+        operator.pointer("/spec/template/spec").cloned().unwrap_or_default()
+    };
+    let tolerations = json!([
+        {"key": "infra", "operator": "Equal", "value": "yes", "effect": "NoSchedule"},
+        {"key": "spot", "operator": "Exists", "effect": "NoExecute"},
+    ]);
+    let is_there = |selector: Value| {
+        let (spec, pod) = (spec(), pod());
+        assert_eq!(spec["nodePlacement"], json!({"nodeSelector": selector, "tolerations": tolerations}));
+        assert_eq!((&pod["nodeSelector"], &pod["tolerations"]), (&selector, &tolerations));
+        let class = json!("system-cluster-critical");
+        assert_eq!((&spec["priorityClassName"], &pod["priorityClassName"]), (&class, &class));
+        let requests = json!({"requests": {"cpu": "10m"}});
+        let resources = json!({"type": "ResourceRequirement", "resourceRequirements": requests});
+        assert_eq!(spec["resourceRequirement"], resources);
+        let arguments = pod["containers"][0]["args"].as_array().cloned().unwrap_or_default();
+        assert!(arguments.contains(&json!("--enable-sync-labels")), "{arguments:?}");
+    };
+    is_there(json!({"pool": "infra"}));
+    // What is not typed stays, and what is typed replaces what was.
+    let before = settled(&cluster);
+    let said = join(&[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(resource_versions(&cluster), before);
+    let said = join(&["--node-selector=disk=ssd"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    is_there(json!({"disk": "ssd"}));
+}
