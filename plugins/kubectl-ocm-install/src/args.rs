@@ -54,6 +54,10 @@ Examples:
   # Let clusters register over gRPC too
   kubectl ocm install hub --registration-drivers csr,grpc --grpc-server hub.example:443
 
+  # And reach the gRPC server at a port of the hub's nodes, or by a load balancer of the cloud
+  kubectl ocm install hub --registration-drivers csr,grpc --grpc-server NODE:30443 --expose-grpc nodePort
+  kubectl ocm install hub --registration-drivers csr,grpc --expose-grpc loadBalancer
+
 What is there stays: a hub that was installed before, by this command or by another tool, keeps every setting that no \
 flag names, its release included. Running the same command again changes nothing.
 
@@ -130,6 +134,10 @@ pub(crate) struct HubInstallArgs {
     /// Address of the gRPC server as agents see it
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Registration")]
     pub(crate) grpc_server: Option<String>,
+    /// Make a Service by which agents reach the gRPC server: at a port of the nodes, that of --grpc-server or 30443, or by
+    /// a load balancer
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Registration")]
+    pub(crate) expose_grpc: Option<GrpcExposureWord>,
     /// ARN of the hub's EKS cluster, for the driver awsirsa [default: the context, if it is an ARN]
     #[arg(long, value_name = "ARN", help_heading = "Registration")]
     pub(crate) hub_cluster_arn: Option<String>,
@@ -301,6 +309,17 @@ pub(crate) enum DriverWord {
     AwsIrsa,
     /// Certificates over gRPC
     Grpc,
+}
+
+/// Words of `--expose-grpc`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum GrpcExposureWord {
+    /// At a port of the hub's nodes
+    #[value(name = "nodePort", alias = "nodeport")]
+    NodePort,
+    /// By a load balancer; without --grpc-server the operator's own Service has it
+    #[value(name = "loadBalancer", alias = "loadbalancer")]
+    LoadBalancer,
 }
 
 /// Words of `--grpc-endpoint-type`.

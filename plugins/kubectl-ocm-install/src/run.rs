@@ -6,7 +6,7 @@ use ocm_api::cert_manager::Issuer;
 use ocm_cli::{OutputArgs, PlanView, Troubleshoot, Ui, options};
 use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::install::feature_gates::GATES;
-use ocm_core::install::{Driver, GrpcEndpoint, Options};
+use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, Options};
 use ocm_core::plan::Mode;
 use ocm_core::release::Component;
 use ocm_core::{Event, Exit, Failure, Narrator as _, duration, glob, name, nearest, policy_engine};
@@ -14,7 +14,8 @@ use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, connect};
 
 use crate::args::{
-    BaselineInstallArgs, DriverWord, GrpcEndpointWord, HubInstallArgs, InstallArgs, PolicyEngineInstallArgs, What,
+    BaselineInstallArgs, DriverWord, GrpcEndpointWord, GrpcExposureWord, HubInstallArgs, InstallArgs,
+    PolicyEngineInstallArgs, What,
 };
 use crate::{view, words};
 
@@ -147,6 +148,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         auto_approved_grpc_identities,
         grpc_endpoint_type,
         grpc_server,
+        expose_grpc,
         hub_cluster_arn,
         aws_resource_tags,
         resources,
@@ -174,6 +176,10 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
             GrpcEndpointWord::LoadBalancer => GrpcEndpoint::LoadBalancer,
         }),
         grpc_server,
+        expose_grpc: expose_grpc.map(|word| match word {
+            GrpcExposureWord::NodePort => GrpcExposure::NodePort,
+            GrpcExposureWord::LoadBalancer => GrpcExposure::LoadBalancer,
+        }),
         resources: resources.requirement()?,
         scheduling: nodes.scheduling(None)?,
         use_bootstrap_token,

@@ -54,6 +54,8 @@ pub(crate) fn options(error: OptionsError) -> Failure {
         OptionsError::NoHubArn => Failure::usage("the registration driver awsirsa needs --hub-cluster-arn"),
         OptionsError::NoGrpcAddress => Failure::usage("the registration driver grpc needs --grpc-server HOST[:PORT]")
             .hint("or let the cluster find an address: --grpc-endpoint-type loadBalancer"),
+        OptionsError::NotAnAddress(text) => Failure::usage(format!("--grpc-server {text:?} is not HOST or HOST:PORT"))
+            .hint("write it as hub.example:443"),
         OptionsError::AutoApprovalIsOff => {
             Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
                 .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true"))
@@ -69,6 +71,7 @@ const fn flags(driver: Driver, setting: DriverSetting) -> &'static str {
         (DriverSetting::HubArn, _) => "--hub-cluster-arn",
         (DriverSetting::Tags, _) => "--aws-resource-tags",
         (DriverSetting::Address, _) => "--grpc-server or --grpc-endpoint-type",
+        (DriverSetting::Exposure, _) => "--expose-grpc",
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn about() -> clap::Command {
              both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
-             and a cluster that has joined stays as it is, but for its agent's proxy where another one is typed.",
+             and a cluster that has joined stays as it is, but for its agent's proxy and its driver where another one is typed.",
         )
         .after_help(EXAMPLES)
 }
@@ -46,6 +46,16 @@ Examples:
   kubectl ocm join c1 --hub-context hub --proxy-url https://proxy.example:3129 --proxy-ca-file proxy.crt --accept --wait
   kubectl ocm join c1 --hub-context hub --proxy-url '' --accept --wait
 
+  # Over gRPC: the agent dials the hub's gRPC server, whose address and CA the hub says
+  kubectl ocm join c1 --context c1 --hub-context hub --registration-auth grpc --accept --wait
+
+  # A cluster that has joined goes over to gRPC, and back
+  kubectl ocm join c1 --context c1 --hub-context hub --registration-auth grpc --grpc-server hub.example:443 --accept --wait
+  kubectl ocm join c1 --context c1 --hub-context hub --registration-auth csr --accept --wait
+
+  # With an identity of AWS, on EKS
+  kubectl ocm join c1 --hub-context hub --registration-auth awsirsa --hub-cluster-arn ARN --managed-cluster-arn ARN
+
   # What it would do, and what would change in each object
   kubectl ocm join c1 --hub-context hub --dry-run=server
   kubectl ocm join c1 --hub-context hub --diff
@@ -53,8 +63,8 @@ Examples:
   # The manifests instead of a join, with the token in them
   kubectl ocm join c1 --hub-token-file token --hub-apiserver … --render --show-secrets > c1.yaml
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, or the name is
-taken; or --diff found differences, 124 the wait ended, 130 interrupted.";
+Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, the name is taken,
+or the hub does not offer the driver; or --diff found differences, 124 the wait ended, 130 interrupted.";
 
 /// Arguments of `kubectl ocm join`.
 #[derive(Args, Clone, Debug)]
@@ -135,6 +145,22 @@ pub(crate) struct JoinArgs {
     /// Life of the agent's certificate in seconds: 3600 at least, or 0 for the hub's own choice (default: a year)
     #[arg(long, value_name = "SECONDS", help_heading = "The agent")]
     pub(crate) client_cert_expiration_seconds: Option<i32>,
+    /// How the agent proves who it is: csr or grpc by certificates, awsirsa by an IAM role. A cluster that has joined
+    /// registers anew for another one, and stays accepted (default: csr, or as it is)
+    #[arg(long, value_enum, value_name = "DRIVER", help_heading = "Registration")]
+    pub(crate) registration_auth: Option<DriverArg>,
+    /// Address of the hub's gRPC server as the agent dials it, with --registration-auth grpc (default: as the hub says)
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Registration")]
+    pub(crate) grpc_server: Option<String>,
+    /// File with the CA certificates of the hub's gRPC server (default: as the hub says)
+    #[arg(long, value_name = "FILE", help_heading = "Registration")]
+    pub(crate) grpc_ca_file: Option<PathBuf>,
+    /// ARN of the hub's EKS cluster, with --registration-auth awsirsa
+    #[arg(long, value_name = "ARN", help_heading = "Registration")]
+    pub(crate) hub_cluster_arn: Option<String>,
+    /// ARN of the EKS cluster that joins, with --registration-auth awsirsa
+    #[arg(long, value_name = "ARN", help_heading = "Registration")]
+    pub(crate) managed_cluster_arn: Option<String>,
     /// Annotation of the managed cluster as KEY=VALUE; agent.open-cluster-management.io/ is added in front (repeatable)
     #[arg(long, value_name = "KEY=VALUE", help_heading = "The agent")]
     pub(crate) klusterlet_annotation: Vec<String>,
@@ -184,6 +210,18 @@ pub(crate) enum WaitArg {
     /// Whichever goes with the other flags
     #[value(hide = true, alias = "true")]
     Usual,
+}
+
+/// Ways to register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DriverArg {
+    /// By a certificate, through the hub's API server
+    Csr,
+    /// By a certificate, through the hub's gRPC server
+    Grpc,
+    /// By an IAM role of AWS
+    #[value(name = "awsirsa")]
+    AwsIrsa,
 }
 
 /// Modes of the agent.

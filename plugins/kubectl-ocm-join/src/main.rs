@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 mod args;
+mod driver;
 mod run;
 mod view;
 

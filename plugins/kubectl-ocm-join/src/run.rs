@@ -19,8 +19,8 @@ use ocm_flows::join::{self, HubAccess, Request, Trust};
 use ocm_kube::{Connection, HubArgs, ManagedArgs, connect};
 use secrecy::SecretString;
 
-use crate::args::{JoinArgs, ModeArg, WaitArg};
-use crate::view;
+use crate::args::{DriverArg, JoinArgs, ModeArg, WaitArg};
+use crate::{driver, view};
 
 pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let JoinArgs {
@@ -47,6 +47,11 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         image_pull_credential_file,
         feature_gates,
         client_cert_expiration_seconds,
+        registration_auth,
+        grpc_server,
+        grpc_ca_file,
+        hub_cluster_arn,
+        managed_cluster_arn,
         klusterlet_annotation,
         enable_sync_labels,
         resources,
@@ -60,6 +65,14 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         managed: managed_args,
         client,
     } = args;
+    let typed = driver::Typed {
+        driver: registration_auth,
+        server: grpc_server,
+        ca_file: grpc_ca_file,
+        hub_arn: hub_cluster_arn,
+        managed_arn: managed_cluster_arn,
+    };
+    let driver::Registration { driver, grpc, roles } = typed.check()?;
     let settings = Settings {
         name: name.or(cluster_name).unwrap_or_default(),
         mode: mode_of(mode, singleton)?,
@@ -74,7 +87,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         resources: resources.requirement()?,
         scheduling: nodes.scheduling(priority_class.map(priority_class_of).transpose()?)?,
         enable_sync_labels,
-        driver: None,
+        driver,
     };
     let view = PlanView::new(ui.clone(), &plan, output.output)?;
     let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
@@ -92,6 +105,12 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         )
         .hint("with access to both clusters: --hub-context NAME or --hub-kubeconfig FILE")
         .hint("otherwise, on the hub: kubectl ocm accept NAME"));
+    }
+    if accept && registration_auth == Some(DriverArg::AwsIrsa) {
+        return Err(Failure::usage(
+            "--accept approves a certificate request, and with an identity of AWS there is none",
+        )
+        .hint("when the IAM role of the agent is there, on the hub: kubectl ocm accept NAME"));
     }
     let goal = wait.map(|wait| match wait {
         WaitArg::Available => Goal::Available,
@@ -132,10 +151,11 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         adopt_namespace,
         guest,
         proxy,
+        grpc,
     };
     let name = &request.settings.name;
     let joined = join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await;
-    match joined.and_then(|joined| view::finish(&view, &ui, name, joined)) {
+    match joined.and_then(|joined| view::finish(&view, &ui, name, joined, roles)) {
         Err(failure) => {
             let flags = client.words().map(|words| words.into_iter().chain(hub.words()).collect());
             Err(Troubleshoot::new(flags).explain(failure, std::slice::from_ref(name), ui.as_ref()).await)
@@ -211,7 +231,8 @@ impl Typed {
     }
 }
 
-fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+/// Reads the file that a flag names.
+pub(crate) fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::usage(format!("cannot read {flag} {}", path.display())).because(error))
 }
 

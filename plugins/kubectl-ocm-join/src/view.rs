@@ -1,6 +1,7 @@
 //! What a join looks like.
 
 use ocm_cli::{Format, PlanView, Ui};
+use ocm_core::join::aws::Roles;
 use ocm_core::phase::Phase;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Exit, Failure, Narrator};
@@ -22,8 +23,20 @@ fn word(trusted_by: TrustedBy) -> &'static str {
 }
 
 /// What it came to.
-pub(crate) fn finish(view: &PlanView, ui: &Ui, name: &str, joined: Joined) -> Result<Exit, Failure> {
+pub(crate) fn finish(
+    view: &PlanView,
+    ui: &Ui,
+    name: &str,
+    joined: Joined,
+    roles: Option<Roles>,
+) -> Result<Exit, Failure> {
     let Joined { hub, trusted_by, before, anew, plan, applied, followed } = joined;
+    if let Some(Roles { managed, hub, creator }) = &roles {
+        ui.tell(Event::note(format!("the agent comes with the IAM role {managed}, which has to be there")));
+        ui.tell(Event::note(format!(
+            "the hub makes the IAM role {hub} when it accepts the cluster, with its own role {creator}, which has to be there"
+        )));
+    }
     match view.mode() {
         Mode::Render => return view.manifests(&plan),
         Mode::Diff => return view.diff(&applied),
@@ -47,6 +60,10 @@ pub(crate) fn finish(view: &PlanView, ui: &Ui, name: &str, joined: Joined) -> Re
     members.insert("hubTrustedBy".to_owned(), json!(word(trusted_by)));
     members.insert("phase".to_owned(), json!(phase.map(|phase| phase.to_string())));
     members.insert("state".to_owned(), json!(state));
+    if let Some(Roles { managed, hub, creator }) = roles {
+        let roles = json!({"managedCluster": managed, "hub": hub, "hubIdentityCreator": creator});
+        members.insert("iamRoles".to_owned(), roles);
+    }
     view.document(members)?;
     followed?;
     if view.format() == Format::Name {

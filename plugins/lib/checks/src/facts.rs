@@ -235,7 +235,7 @@ pub fn is_registered(klusterlet: &Klusterlet, side: &AgentSide, now: Timestamp) 
 pub fn likeness(hub: &HubSide, secret: &SecretFacts) -> Option<Likeness> {
     let kubeconfig = secret.kubeconfig.as_ref()?;
     let der = |list: &[k8s_openapi::ByteString]| -> Vec<Vec<u8>> { list.iter().map(|der| der.0.clone()).collect() };
-    let address = |server: &str, ca, uid| HubAddress { server: server.to_owned(), ca, proxy: None, uid };
+    let address = |server: &str, ca, uid| HubAddress { server: server.to_owned(), ca, uid, ..HubAddress::default() };
     // Who joined with a token did not know it, and noted nothing.
     let noted = secret.annotations.get(HUB_UID).filter(|uid| !uid.is_empty()).cloned();
     let own = address(&kubeconfig.server, der(&kubeconfig.authorities), noted);

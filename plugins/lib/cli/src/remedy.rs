@@ -54,6 +54,16 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::HubAddress => {
             "name the address at which other clusters reach the hub: --hub-apiserver https://HOST:PORT".to_owned()
         }
+        Remedy::GrpcAddress => {
+            "name the address at which agents reach the hub's gRPC server: --grpc-server HOST:PORT".to_owned()
+        }
+        Remedy::GrpcCa => "give the CA of the hub's gRPC server: --grpc-ca-file FILE".to_owned(),
+        Remedy::OfferDriver(driver) => {
+            let other = if driver == "csr" { "grpc" } else { driver.as_str() };
+            format!(
+                "have the hub list it beside the others: kubectl ocm install hub --registration-drivers csr,{other}"
+            )
+        }
         Remedy::PublishedAddress => {
             "or use the one that the hub publishes: --force-internal-endpoint-lookup".to_owned()
         }

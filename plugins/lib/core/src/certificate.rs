@@ -220,6 +220,12 @@ pub fn readable(pem: &[u8]) -> (Vec<Vec<u8>>, usize) {
     (certificates, unreadable)
 }
 
+/// Whether two lists hold the same certificates, in whichever order.
+pub(crate) fn are_same(one: &[Vec<u8>], other: &[Vec<u8>]) -> bool {
+    let within = |some: &[Vec<u8>], all: &[Vec<u8>]| some.iter().all(|certificate| all.contains(certificate));
+    within(one, other) && within(other, one)
+}
+
 /// Certificates as a PEM file.
 pub fn to_pem(certificates: &[Vec<u8>]) -> String {
     let mut text = String::new();

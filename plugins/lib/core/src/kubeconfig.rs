@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::certificate;
+use crate::{certificate, grpc};
 
 /// How an agent reaches and trusts a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct HubAddress {
     pub proxy: Option<String>,
     /// The UID of the hub's namespace `kube-system`, where it is known: no two clusters share it.
     pub uid: Option<String>,
+    /// Name of the hub's entry in the kubeconfig; none: the usual one.
+    pub entry: Option<String>,
 }
 
 /// How two addresses compare.
@@ -45,7 +47,7 @@ impl HubAddress {
             // One of them leaves the choice to the system: nothing contradicts.
             (true, false) | (false, true) => address,
             (false, false) if address => self.ca.iter().any(|certificate| wanted.ca.contains(certificate)),
-            (false, false) => same(&self.ca, &wanted.ca),
+            (false, false) => certificate::are_same(&self.ca, &wanted.ca),
         };
         let same_uid = self.uid.as_ref().zip(wanted.uid.as_ref()).map(|(own, other)| own == other);
         match (same_uid, address, same_ca) {
@@ -62,22 +64,37 @@ impl HubAddress {
         normal(&self.server) == normal(server)
     }
 
-    /// Whether an agent takes the same way by both: the same address, proxy and certificates. Where the way of its bootstrap
-    /// kubeconfig is another one than that which it got its certificate by, it registers anew. Upstream:
-    /// `IsHubKubeconfigValid`.
+    /// Name of the hub's entry in the kubeconfig.
+    pub fn entry(&self) -> &str {
+        self.entry.as_deref().unwrap_or(ENTRY)
+    }
+
+    /// Whether an agent takes the same way by both: the same address, proxy and certificates, in an entry of the same name.
+    /// Where the way of its bootstrap kubeconfig is another one than that which it got its certificate by, it registers anew.
+    /// Upstream: `IsHubKubeconfigValid`.
     pub fn is_same_way(&self, other: &Self) -> bool {
-        self.is_at(&other.server) && self.proxy == other.proxy && same(&self.ca, &other.ca)
+        let is_same_entry = self.entry() == other.entry();
+        let is_same_ca = certificate::are_same(&self.ca, &other.ca);
+        self.is_at(&other.server) && self.proxy == other.proxy && is_same_ca && is_same_entry
+    }
+
+    /// The same way in an entry of another name than that of `held`, by which the agent got its certificate: so it registers
+    /// anew, though nothing else of the way is different.
+    #[must_use]
+    pub fn anew(self, held: Option<&Self>) -> Self {
+        let entry = if held.map(Self::entry) == Some(ENTRY) { OTHER_ENTRY } else { ENTRY };
+        Self { entry: Some(entry.to_owned()), ..self }
     }
 }
 
+/// The usual name of the hub's entry in a kubeconfig that agents register with, as with other tools.
+const ENTRY: &str = "hub";
+
+/// Its name where the one before it was the usual one.
+const OTHER_ENTRY: &str = "hub-2";
+
 /// Annotation of the Secret of an agent's bootstrap kubeconfig: [`HubAddress::uid`].
 pub const HUB_UID: &str = "kubectl-ocm/hub-uid";
-
-/// Whether two lists hold the same certificates.
-fn same(one: &[Vec<u8>], other: &[Vec<u8>]) -> bool {
-    let within = |some: &[Vec<u8>], all: &[Vec<u8>]| some.iter().all(|certificate| all.contains(certificate));
-    within(one, other) && within(other, one)
-}
 
 /// An address without what makes no difference.
 fn normal(server: &str) -> String {
@@ -91,8 +108,8 @@ fn normal(server: &str) -> String {
     }
 }
 
-/// A kubeconfig that holds one hub and one token.
-#[derive(Clone, PartialEq, Eq)]
+/// What an agent registers with: a kubeconfig that holds one hub and one token, and over gRPC the hub's server beside it.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Bootstrap {
     /// The hub.
     pub hub: HubAddress,
@@ -100,6 +117,8 @@ pub struct Bootstrap {
     pub token: String,
     /// Whether the token was made for one agent alone. The file does not say it, but an annotation of its Secret.
     pub exclusive: bool,
+    /// The hub's gRPC server, where the agent registers over gRPC with the same token.
+    pub grpc: Option<grpc::Server>,
 }
 
 /// Annotation of the Secret of an agent's bootstrap kubeconfig: its token was made for this agent alone.
@@ -112,10 +131,19 @@ impl fmt::Debug for Bootstrap {
 }
 
 impl Bootstrap {
-    /// The file. Its entries have the names that other tools give them.
+    /// The file `config.yaml` beside it; none where the agent does not register over gRPC.
+    pub fn grpc_config(&self) -> Option<String> {
+        self.grpc.as_ref().map(|server| server.config(&self.token))
+    }
+
+    /// The file. Its entries have the names that other tools give them, unless the agent has to register anew.
     pub fn to_yaml(&self) -> String {
         // JSON strings are YAML strings.
         let quoted = |text: &str| Value::from(text).to_string();
+        let entry = match self.hub.entry() {
+            own @ (ENTRY | OTHER_ENTRY) => own.to_owned(),
+            other => quoted(other),
+        };
         let mut cluster = format!("    server: {}\n", quoted(&self.hub.server));
         if !self.hub.ca.is_empty() {
             let pem = certificate::to_pem_base64(&self.hub.ca);
@@ -125,9 +153,9 @@ impl Bootstrap {
             cluster += &format!("    proxy-url: {}\n", quoted(proxy));
         }
         format!(
-            "apiVersion: v1\nkind: Config\nclusters:\n- name: hub\n  cluster:\n{cluster}users:\n- name: bootstrap\n  \
-             user:\n    token: {}\ncontexts:\n- name: bootstrap\n  context:\n    cluster: hub\n    user: bootstrap\n    \
-             namespace: default\ncurrent-context: bootstrap\n",
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: {entry}\n  cluster:\n{cluster}users:\n- name: bootstrap\n  \
+             user:\n    token: {}\ncontexts:\n- name: bootstrap\n  context:\n    cluster: {entry}\n    user: \
+             bootstrap\n    namespace: default\ncurrent-context: bootstrap\n",
             quoted(&self.token)
         )
     }
@@ -201,14 +229,16 @@ mod tests {
             hub.is_same_way(&HubAddress { uid: Some("1".to_owned()), ..address("https://HUB:6443/", &[b"b", b"a"]) })
         );
         let proxied = HubAddress { proxy: Some("http://p:3128".to_owned()), ..hub.clone() };
-        let others = [address("https://hub", &[b"a", b"b"]), address("https://hub:6443", &[b"a"]), proxied];
+        let renamed = HubAddress { entry: Some("hub-2".to_owned()), ..hub.clone() };
+        assert!(hub.is_same_way(&HubAddress { entry: Some("hub".to_owned()), ..hub.clone() }), "the usual name");
+        let others = [address("https://hub", &[b"a", b"b"]), address("https://hub:6443", &[b"a"]), proxied, renamed];
         assert!(others.iter().all(|other| !hub.is_same_way(other) && !other.is_same_way(&hub)));
     }
 
     #[test]
     fn the_file_holds_what_agents_look_for() {
         let hub = HubAddress { proxy: Some("http://p:3128".to_owned()), ..address("https://h:6443", &[b"ca"]) };
-        let text = Bootstrap { hub, token: "abc.def".to_owned(), exclusive: false }.to_yaml();
+        let text = Bootstrap { hub, token: "abc.def".to_owned(), ..Bootstrap::default() }.to_yaml();
         for line in [
             "    server: \"https://h:6443\"\n",
             "    certificate-authority-data: LS0t",
@@ -218,9 +248,34 @@ mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
-        let plain = Bootstrap { hub: address("https://h", &[]), token: "t".to_owned(), exclusive: false };
+        let plain = Bootstrap { hub: address("https://h", &[]), token: "t".to_owned(), ..Bootstrap::default() };
         assert!(!plain.to_yaml().contains("certificate-authority"));
         assert!(!format!("{plain:?}").contains("token"));
+    }
+
+    #[test]
+    fn two_names_of_the_entry_take_turns() {
+        let hub =
+            |entry: Option<&str>| HubAddress { entry: entry.map(str::to_owned), ..address("https://hub", &[b"a"]) };
+        for (held, entry) in [(None, "hub-2"), (Some("hub"), "hub-2"), (Some("hub-2"), "hub"), (Some("x"), "hub")] {
+            let held = hub(held);
+            let anew = held.clone().anew(Some(&held));
+            assert_eq!(anew.entry(), entry, "{held:?}");
+            assert!(!anew.is_same_way(&held) && anew.likeness(&held) == Likeness::Same, "nothing else is different");
+        }
+        assert_eq!(hub(Some("hub-2")).anew(None).entry(), "hub");
+        let text = |entry: Option<&str>| Bootstrap { hub: hub(entry), ..Bootstrap::default() }.to_yaml();
+        for (entry, name) in [(None, "hub"), (Some("hub-2"), "hub-2"), (Some("a: b"), "\"a: b\"")] {
+            let text = text(entry);
+            assert!(text.contains(&format!("- name: {name}\n  cluster:\n")), "{text}");
+            assert!(text.contains(&format!("    cluster: {name}\n")), "{text}");
+        }
+        let plain = Bootstrap { token: "t".to_owned(), ..Bootstrap::default() };
+        assert_eq!(plain.grpc_config(), None);
+        let address = grpc::Address { host: "h".to_owned(), port: 443 };
+        let server = grpc::Server { address, ca: Vec::new() };
+        let both = Bootstrap { grpc: Some(server), ..plain };
+        assert!(both.grpc_config().is_some_and(|text| text.contains("token: \"t\"")), "the same token");
     }
 
     #[test]

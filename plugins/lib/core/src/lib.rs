@@ -22,6 +22,7 @@ pub mod event;
 pub mod explanation;
 pub mod failure;
 pub mod gates;
+pub mod grpc;
 pub mod hub_policy;
 pub mod info;
 pub mod install;

@@ -48,6 +48,8 @@ pub struct AgentFacts {
     pub hub: Option<HubAddress>,
     /// Its certificate.
     pub certificate: Option<Certificate>,
+    /// Whether it was let in over gRPC, or once was.
+    pub by_grpc: bool,
 }
 
 impl AgentFacts {
@@ -60,11 +62,11 @@ impl AgentFacts {
         })
     }
 
-    /// What of it counts for an agent that has to get its certificate by this way to the hub: one that it got by another way is
-    /// as none.
+    /// What of it the agent takes for its own if it registers by this way to the hub: a certificate that it got by another way
+    /// is as none.
     #[must_use]
     pub fn registered_by(self, way: &HubAddress) -> Self {
-        let is_by = self.hub.as_ref().is_some_and(|hub| hub.is_same_way(way));
+        let is_by = self.hub.as_ref().is_none_or(|hub| hub.is_same_way(way));
         Self { certificate: self.certificate.filter(|_| is_by), ..self }
     }
 
@@ -122,8 +124,8 @@ mod tests {
         let facts = AgentFacts {
             cluster: Some("c1".to_owned()),
             name: Some("a1".to_owned()),
-            hub: None,
             certificate: Some(certificate),
+            ..AgentFacts::default()
         };
         let before = ends - SignedDuration::from_secs(1);
         assert_eq!(
@@ -139,9 +141,13 @@ mod tests {
         let hub = HubAddress { server: "https://hub".to_owned(), ..HubAddress::default() };
         let whole = AgentFacts { hub: Some(hub.clone()), ..facts.clone() };
         assert_eq!(whole.clone().registered_by(&hub), whole);
+        assert_eq!(facts.clone().registered_by(&hub), facts, "by which way is not known");
         let proxied = HubAddress { proxy: Some("http://proxy:3128".to_owned()), ..hub.clone() };
-        let anew = whole.clone().registered_by(&proxied);
-        assert_eq!((anew.certificate, anew.name.as_deref()), (None, Some("a1")), "it keeps its name");
+        let named = |entry: &str| HubAddress { entry: Some(entry.to_owned()), ..hub.clone() };
+        for (way, has_it) in [(proxied, false), (named("hub"), true), (named("hub-2"), false)] {
+            let anew = whole.clone().registered_by(&way);
+            assert_eq!((anew.certificate.is_some(), anew.name.as_deref()), (has_it, Some("a1")), "it keeps its name");
+        }
         let identity = Identity { hub, cluster: "c1".to_owned(), expires: Some(ends) };
         assert_eq!(whole.identity(), Some(identity));
         assert_eq!(AgentFacts { certificate: None, ..whole }.identity(), None);

@@ -54,6 +54,12 @@ pub enum Remedy {
     SkipVerification(Role),
     /// Name an address of the hub at which agents reach it.
     HubAddress,
+    /// Name the address at which agents reach the hub's gRPC server.
+    GrpcAddress,
+    /// Give the certificate of the CA of the hub's gRPC server.
+    GrpcCa,
+    /// Let clusters register at the hub by this driver, too.
+    OfferDriver(String),
     /// Let agents dial the address that the hub publishes.
     PublishedAddress,
     /// Make a new token for that address of the hub.

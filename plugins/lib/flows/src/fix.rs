@@ -118,8 +118,11 @@ async fn replace(
     let api: Api<Secret> = Api::namespaced(managed.client.clone(), namespace);
     let read = api.get(name).await;
     let secret = read.map_err(|error| managed.explain(format_args!("read Secret {namespace}/{name}"), error))?;
-    let text = secret.data.as_ref().and_then(|data| data.get(secrets::KUBECONFIG_KEY));
-    let kubeconfig: Option<Value> = text.and_then(|text| serde_saphyr::from_slice(&text.0).ok());
+    let file = |key: &str| -> Option<Value> {
+        let text = secret.data.as_ref().and_then(|data| data.get(key));
+        text.and_then(|text| serde_saphyr::from_slice(&text.0).ok())
+    };
+    let (kubeconfig, grpc_config) = (file(secrets::KUBECONFIG_KEY), file(secrets::GRPC_CONFIG_KEY));
     let noted = secret.metadata.annotations.as_ref().and_then(|all| all.get(HUB_UID)).filter(|uid| !uid.is_empty());
     let uid = uid.or(noted.map(String::as_str));
     let manifest = |token: &str| -> Result<Manifest, Failure> {
@@ -129,8 +132,14 @@ async fn replace(
                 "the kubeconfig in Secret {namespace}/{name} has no token in its place, so none was put there"
             )));
         }
+        // Over gRPC the agent registers with the same token.
+        let mut grpc_config = grpc_config.clone();
+        if let Some(config) = grpc_config.as_mut().and_then(Value::as_object_mut) {
+            config.insert("token".to_owned(), Value::from(token));
+        }
         // JSON is YAML, and no two readers of YAML differ about it.
-        Ok(bootstrap_secret_of(namespace, kubeconfig.to_string(), true, uid))
+        let files = (kubeconfig.to_string(), grpc_config.map(|config| config.to_string()));
+        Ok(bootstrap_secret_of(namespace, files, true, uid))
     };
     let pin = (version.uid.as_str(), version.resource_version.as_str());
     let is_same =

@@ -6,7 +6,7 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
-use kube::config::{AuthInfo, Cluster as ClusterEntry, Kubeconfig};
+use kube::config::{AuthInfo, Cluster as ClusterEntry, Kubeconfig, NamedCluster};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy, certificate};
 use ocm_kube::Cluster;
@@ -212,8 +212,25 @@ pub fn parse(text: &str) -> Option<Bootstrap> {
         ca: ca.unwrap_or_default(),
         proxy: cluster.proxy_url.filter(|proxy| !proxy.is_empty()),
         uid: None,
+        entry: entry(text),
     };
-    Some(Bootstrap { hub, token: token.unwrap_or_default(), exclusive: false })
+    Some(Bootstrap { hub, token: token.unwrap_or_default(), ..Bootstrap::default() })
+}
+
+/// Name of the cluster's entry of a kubeconfig with one hub in it.
+fn entry(text: &str) -> Option<String> {
+    let kubeconfig = Kubeconfig::from_yaml(text).ok()?;
+    named(&kubeconfig).map(|cluster| cluster.name.clone())
+}
+
+/// The entry of the cluster: that of the current context, or the only one.
+fn named(kubeconfig: &Kubeconfig) -> Option<&NamedCluster> {
+    let current = kubeconfig.current_context.as_deref().unwrap_or_default();
+    let context = kubeconfig.contexts.iter().find(|context| context.name == current);
+    match context.and_then(|context| context.context.as_ref()) {
+        Some(context) => kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster),
+        None => kubeconfig.clusters.first(),
+    }
 }
 
 /// The entries of a kubeconfig with one hub in it, as [`parse`] chooses them, with all that they say of the way to it.
@@ -222,11 +239,7 @@ pub fn entries(text: &str) -> Option<(ClusterEntry, Option<AuthInfo>)> {
     let current = kubeconfig.current_context.as_deref().unwrap_or_default();
     let context = kubeconfig.contexts.iter().find(|context| context.name == current);
     let context = context.and_then(|context| context.context.as_ref());
-    let cluster = match context {
-        Some(context) => kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster),
-        None => kubeconfig.clusters.first(),
-    }?;
-    let cluster = cluster.cluster.clone()?;
+    let cluster = named(&kubeconfig)?.cluster.clone()?;
     let user = context.and_then(|context| context.user.as_deref()).unwrap_or_default();
     let user = kubeconfig.auth_infos.iter().find(|entry| entry.name == user).and_then(|entry| entry.auth_info.clone());
     Some((cluster, user))
@@ -268,8 +281,9 @@ mod tests {
             ca: vec![certificate],
             proxy: Some("http://proxy:3128".to_owned()),
             uid: None,
+            entry: Some("hub-2".to_owned()),
         };
-        let bootstrap = Bootstrap { hub, token: "to.ken".to_owned(), exclusive: false };
+        let bootstrap = Bootstrap { hub, token: "to.ken".to_owned(), ..Bootstrap::default() };
         assert_eq!(parse(&bootstrap.to_yaml()), Some(bootstrap.clone()));
         let map = serde_json::json!({ "data": { "kubeconfig": bootstrap.to_yaml() } });
         assert_eq!(published(map.to_string().as_bytes()), bootstrap.hub.ca);
@@ -279,8 +293,9 @@ mod tests {
     #[test]
     fn a_kubeconfig_without_context_or_user_is_read() {
         let text = "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: https://hub\n";
-        let hub = HubAddress { server: "https://hub".to_owned(), ..HubAddress::default() };
-        assert_eq!(parse(text), Some(Bootstrap { hub, token: String::new(), exclusive: false }));
+        let server = "https://hub".to_owned();
+        let hub = HubAddress { server, entry: Some(String::new()), ..HubAddress::default() };
+        assert_eq!(parse(text), Some(Bootstrap { hub, ..Bootstrap::default() }));
         assert_eq!(parse("apiVersion: v1\nkind: Config\n"), None);
     }
 }

@@ -23,16 +23,20 @@ pub fn identity<'a>(arn: Option<&'a str>, suffix: Option<&str>) -> Option<Result
     }
 }
 
-/// `arn:aws:eks:<region>:<12 digits>:cluster/<name>`, as the schema of ClusterManagers has it.
+/// Whether a text is the ARN of an EKS cluster.
 fn is_cluster_arn(arn: &str) -> bool {
+    cluster(arn).is_some()
+}
+
+/// Account and name of an EKS cluster, from its ARN `arn:aws:eks:<region>:<12 digits>:cluster/<name>`, as the schema of
+/// ClusterManagers has it; none for any other text.
+pub fn cluster(arn: &str) -> Option<(&str, &str)> {
     let name = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let parts = arn.strip_prefix("arn:aws:eks:").and_then(|rest| rest.split_once(':'));
-    let Some((region, (account, cluster))) = parts.and_then(|(region, rest)| Some((region, rest.split_once(':')?)))
-    else {
-        return false;
-    };
+    let (region, rest) = arn.strip_prefix("arn:aws:eks:")?.split_once(':')?;
+    let (account, cluster) = rest.split_once(':')?;
+    let cluster = cluster.strip_prefix("cluster/")?;
     let digits = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
-    name(region) && digits && cluster.strip_prefix("cluster/").is_some_and(name)
+    (name(region) && digits && name(cluster)).then_some((account, cluster))
 }
 
 fn is_digest(text: &str) -> bool {
@@ -45,6 +49,12 @@ mod tests {
 
     const ARN: &str = "arn:aws:eks:us-west-2:123456789012:cluster/managed-cluster1";
     const SUFFIX: &str = "7f8141296c75f2871e3d030f85c35692";
+
+    #[test]
+    fn an_arn_names_account_and_cluster() {
+        assert_eq!(cluster(ARN), Some(("123456789012", "managed-cluster1")));
+        assert_eq!(cluster("arn:aws:iam::123456789012:role/c"), None);
+    }
 
     #[test]
     fn identities_are_whole_or_refused() {

@@ -12,8 +12,9 @@ use ocm_api::operator::{
 use serde_json::{Map, Value, json};
 
 use super::feature_gates::{AUTO_APPROVAL, GATES};
-use super::{Driver, DriverSetting, GrpcEndpoint, Options, OptionsError};
+use super::{Driver, DriverSetting, GrpcEndpoint, GrpcExposure, Options, OptionsError, expose};
 use crate::gates::{Gate, Part};
+use crate::grpc::PORT_ANNOTATION;
 use crate::reconcile;
 use crate::release::Component;
 
@@ -90,6 +91,9 @@ pub(super) fn body(
         spec["resourceRequirement"] = json!(resources);
     }
     options.scheduling.tell_operator(spec);
+    if let Some(port) = expose::port(options, live)? {
+        body["metadata"]["annotations"] = json!({ PORT_ANNOTATION: port.to_string() });
+    }
     Ok(body)
 }
 
@@ -173,13 +177,21 @@ fn grpc(spec: &mut Value, live: Option<&Value>, options: &Options) -> Result<(),
     if typed && !is_on {
         return Err(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Address));
     }
+    if options.expose_grpc.is_some() && !is_on {
+        return Err(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Exposure));
+    }
     let exposed = live.and_then(|live| live.pointer("/spec/serverConfiguration/endpointsExposure"));
     let is_exposed = exposed.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     if !is_on || (is_exposed && !typed) {
         return Ok(());
     }
-    let host = options.grpc_server.clone();
-    let endpoint = match (options.grpc_endpoint.unwrap_or_default(), host) {
+    // The certificate is made for what stands there, so the port does not.
+    let host = expose::typed(options)?.map(|(host, _)| host);
+    let usual = match (options.expose_grpc, &host) {
+        (Some(GrpcExposure::LoadBalancer), None) => GrpcEndpoint::LoadBalancer,
+        _ => GrpcEndpoint::default(),
+    };
+    let endpoint = match (options.grpc_endpoint.unwrap_or(usual), host) {
         (GrpcEndpoint::Hostname, Some(host)) => Endpoint {
             type_: EndpointType::Hostname,
             hostname: Some(HostnameConfig { host, ca_bundle: None }),

@@ -13,6 +13,8 @@ pub enum OptionsError {
     NoHubArn,
     /// The driver grpc has no address under which agents find it.
     NoGrpcAddress,
+    /// The address of the gRPC server is none.
+    NotAnAddress(String),
     /// Identities are to be approved by a hub that approves nothing by itself.
     AutoApprovalIsOff,
 }
@@ -28,4 +30,6 @@ pub enum DriverSetting {
     Tags,
     /// The address of the server, or how it is exposed.
     Address,
+    /// The Service that exposes the server.
+    Exposure,
 }

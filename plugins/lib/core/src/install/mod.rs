@@ -8,6 +8,7 @@
 pub(crate) mod cluster_manager;
 pub(crate) mod deployment;
 mod error;
+mod expose;
 pub mod feature_gates;
 pub mod health;
 pub(crate) mod images;
@@ -16,6 +17,6 @@ mod plan;
 pub(crate) mod rbac;
 
 pub use error::{DriverSetting, OptionsError};
-pub use options::{Driver, GrpcEndpoint, Options};
+pub use options::{Driver, GrpcEndpoint, GrpcExposure, Options};
 pub use plan::{Installation, Live, plan};
 pub use rbac::{bootstrap_rights, operator_rights};

@@ -36,8 +36,10 @@ pub struct Options {
     pub auto_approved_grpc_identities: Vec<String>,
     /// How agents reach the gRPC server.
     pub grpc_endpoint: Option<GrpcEndpoint>,
-    /// Address of the gRPC server.
+    /// Address of the gRPC server: host, and the port at which agents find it.
     pub grpc_server: Option<String>,
+    /// By which Service of ours agents reach the gRPC server.
+    pub expose_grpc: Option<GrpcExposure>,
     /// CPU and memory of the hub's pods.
     pub resources: Option<ResourceRequirement>,
     /// On which nodes the hub's pods and those of its operator run.
@@ -72,6 +74,15 @@ impl Driver {
             Self::Grpc => "grpc",
         }
     }
+}
+
+/// A Service that makes the gRPC server reachable from outside of the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrpcExposure {
+    /// At a port of the hub's nodes.
+    NodePort,
+    /// By a load balancer.
+    LoadBalancer,
 }
 
 /// How the gRPC server is exposed.

@@ -10,7 +10,7 @@ use ocm_api::{Manifest, crds};
 use serde_json::Value;
 
 use super::images::Images;
-use super::{Options, OptionsError, cluster_manager, deployment, rbac};
+use super::{Options, OptionsError, cluster_manager, deployment, expose, rbac};
 use crate::release::{self, Bundle, Component};
 use crate::{Plan, Stage, operator};
 
@@ -72,6 +72,8 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     let images: BTreeMap<Component, String> =
         Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
     let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), &images, options, &mut warnings)?;
+    let port = expose::port(options, live.cluster_manager.as_ref())?;
+    let exposed = expose::objects(&hub, options, &cluster_manager, port);
     let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
     *manager.body_mut() = cluster_manager;
 
@@ -86,6 +88,10 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     ];
     second.extend(rbac::operator_rights());
     second.extend(rbac::bootstrap_rights());
+    if let Some([space, service]) = exposed {
+        first.push(space);
+        second.push(service);
+    }
     if options.use_bootstrap_token {
         second.push(Manifest::of(&rbac::token_binding()));
     }

@@ -1,8 +1,9 @@
 //! Which requests on a hub are those of the agent that a join installed, and which are a stranger's.
 //!
 //! Everybody who holds a token that registers clusters can ask for a certificate in the name of any cluster. What
-//! tells the agent's own request apart is the token that it was given, whose id the hub notes in the request. Once the
-//! agent has been let in, its Secret also holds its name and its key.
+//! tells the agent's own request apart is the token that it was given, whose id the hub notes in the request. Over gRPC
+//! the hub's server asks, and names only the user whose token it was: there, requests that were waiting before are strangers',
+//! and of several keys none is the agent's. Once the agent has been let in, its Secret also holds its name and its key.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::names::{bootstrap, identity};
@@ -34,6 +35,13 @@ pub enum Credential {
     },
     /// A bootstrap token, by the user that it stands for.
     User(String),
+    /// Any token, used over gRPC.
+    Grpc {
+        /// The user whose token it is.
+        user: String,
+        /// Keys that asked before the agent did.
+        strangers: Vec<String>,
+    },
     /// Of some other kind.
     Unknown,
 }
@@ -44,6 +52,15 @@ impl Credential {
         match token::read(token) {
             Content::Jwt { id: Some(id), .. } => Self::Id { id: format!("JTI={id}"), exclusive },
             Content::Bootstrap(id) => Self::User(bootstrap::token_user(&id)),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// What can be read off a token that is used over gRPC, where these keys asked before the agent did.
+    pub fn over_grpc(token: &str, strangers: Vec<String>) -> Self {
+        match token::read(token) {
+            Content::Jwt { subject: Some(user), .. } => Self::Grpc { user, strangers },
+            Content::Bootstrap(id) => Self::Grpc { user: bootstrap::token_user(&id), strangers },
             _ => Self::Unknown,
         }
     }
@@ -82,6 +99,11 @@ impl Agent {
                 noted.map(|noted| noted.contains(id))
             }
             Credential::User(user) => Some(object.spec.username.as_deref() == Some(user)),
+            Credential::Grpc { user, strangers } => {
+                let by_server = request.facts().requester.is_grpc_server() && request.asked_by() == user;
+                let is_known = request.fingerprint().is_some_and(|key| strangers.contains(&key));
+                Some(by_server && !is_known)
+            }
             Credential::Unknown => None,
         }
     }
@@ -202,6 +224,59 @@ mod tests {
         assert_eq!(agent().own_key(&credential, std::slice::from_ref(&pair)), key(&pair));
         let other = Credential::of("fedcba.0123456789abcdef", true);
         assert_eq!(agent().own_key(&other, &[pair]), OwnKey::NotYet);
+    }
+
+    /// A request that the hub's gRPC server made for this user.
+    fn over_grpc(name: &str, agent: &str, user: &str) -> Pair {
+        let (_, mut object) = asked(name, agent, Some("JTI=of-the-server"), 1);
+        object.metadata.annotations =
+            Some([("open-cluster-management.io/csr-user".to_owned(), user.to_owned())].into());
+        object.spec.signer_name = "open-cluster-management.io/grpc".to_owned();
+        object.spec.username = Some(identity::GRPC_SERVER_USER.to_owned());
+        object.spec.uid = Some("u".to_owned());
+        object.spec.groups = Some(
+            ["system:serviceaccounts", "system:serviceaccounts:open-cluster-management-hub", "system:authenticated"]
+                .map(str::to_owned)
+                .into(),
+        );
+        (Request::read(&object), object)
+    }
+
+    #[test]
+    fn over_grpc_the_user_counts_and_what_asked_before_does_not() {
+        let user = identity::BOOTSTRAP_USER;
+        let credential = |strangers: &[&Pair]| Credential::Grpc {
+            user: user.to_owned(),
+            strangers: strangers.iter().filter_map(|(request, _)| request.fingerprint()).collect(),
+        };
+        let own = over_grpc("own", "a1", user);
+        assert_eq!(agent().own_key(&credential(&[]), std::slice::from_ref(&own)), key(&own));
+        let other = over_grpc("other", "a2", "system:bootstrap:abcdef");
+        assert_eq!(agent().own_key(&credential(&[]), &[own.clone(), other.clone()]), key(&own));
+        assert_eq!(agent().own_key(&credential(&[]), &[other]), OwnKey::NotYet);
+        let early = over_grpc("early", "a3", user);
+        let both = [early.clone(), own.clone()];
+        assert_eq!(agent().own_key(&credential(&[&early]), &both), key(&own));
+        assert!(matches!(agent().own_key(&credential(&[]), &both), OwnKey::Unclear(_)));
+        // Whoever only says that the server asks.
+        let (_, mut forged) = own;
+        forged.spec.username = Some(user.to_owned());
+        let forged = (Request::read(&forged), forged);
+        assert_eq!(agent().own_key(&credential(&[]), &[forged]), OwnKey::NotYet);
+    }
+
+    #[test]
+    fn the_user_of_a_token_is_read() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+        let jwt = format!("e30.{}.c", URL_SAFE_NO_PAD.encode(r#"{"sub":"system:serviceaccount:a:b"}"#));
+        let of = |token: &str| match Credential::over_grpc(token, Vec::new()) {
+            Credential::Grpc { user, .. } => user,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of(&jwt), "system:serviceaccount:a:b");
+        assert_eq!(of("abcdef.0123456789abcdef"), "system:bootstrap:abcdef");
+        assert_eq!(Credential::over_grpc("opaque", Vec::new()), Credential::Unknown);
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl<'a> Asking<'a> {
             !request.is_addons() && agent.made(expected.credential, request, object) != Some(false)
         });
         let requests = own.map(|(request, _)| request).collect();
-        Self { is_let_in: agent.key.is_some(), anew: expected.anew, requests }
+        Self { is_let_in: agent.key.is_some(), anew: expected.anew.is_some(), requests }
     }
 
     /// Whether a request waits or was granted.

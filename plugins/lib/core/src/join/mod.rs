@@ -6,6 +6,8 @@
 //! what the cluster belongs to ─▶ Found ─▶ belonging        (state)
 //! what both clusters show ─▶ Snapshot ─▶ judge ─▶ Step     (progress)
 //! requests on the hub ─▶ the agent's own key              (agent)
+//! the IAM roles of a registration by AWS                 (aws)
+//! the driver to register by, as it is and as it is to be  (driver)
 //! leader leases and pods ─▶ stale leases                   (lease)
 //! a cluster that is managed from another one               (hosted)
 //! what was typed of a proxy ─▶ the agent's way to its hub  (proxy)
@@ -13,6 +15,8 @@
 
 pub mod agent;
 mod asking;
+pub mod aws;
+mod driver;
 pub mod gates;
 pub mod hosted;
 pub mod lease;
@@ -22,6 +26,7 @@ pub mod proxy;
 mod rbac;
 pub mod state;
 
+pub use driver::{driver_of, registers_anew};
 pub use plan::{
     CertificateLife, DEFAULT_CERTIFICATE_SECONDS, Kubeconfigs, Live, Settings, bootstrap_secret, bootstrap_secret_of,
     external_secret, plan,

@@ -171,12 +171,18 @@ fn agent_namespace_object(name: &str) -> Manifest {
 
 /// The Secret with the kubeconfig that the agent in `namespace` registers with.
 pub fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
-    bootstrap_secret_of(namespace, bootstrap.to_yaml(), bootstrap.exclusive, bootstrap.hub.uid.as_deref())
+    let files = (bootstrap.to_yaml(), bootstrap.grpc_config());
+    bootstrap_secret_of(namespace, files, bootstrap.exclusive, bootstrap.hub.uid.as_deref())
 }
 
-/// The same Secret, with a kubeconfig as it is. `exclusive`: whether its token was made for this agent alone; `hub`: the UID
-/// of the hub, where it is known.
-pub fn bootstrap_secret_of(namespace: &str, kubeconfig: String, exclusive: bool, hub: Option<&str>) -> Manifest {
+/// The same Secret, with a kubeconfig as it is, and with what an agent registers with over gRPC, if it does. `exclusive`:
+/// whether the token was made for this agent alone; `hub`: the UID of the hub, where it is known.
+pub fn bootstrap_secret_of(
+    namespace: &str,
+    (kubeconfig, grpc_config): (String, Option<String>),
+    exclusive: bool,
+    hub: Option<&str>,
+) -> Manifest {
     let mut secret = Secret::default();
     secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
@@ -184,8 +190,11 @@ pub fn bootstrap_secret_of(namespace: &str, kubeconfig: String, exclusive: bool,
     let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), exclusive.to_string())]);
     annotations.insert(HUB_UID.to_owned(), hub.unwrap_or_default().to_owned());
     secret.metadata.annotations = Some(annotations);
-    secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), ByteString(kubeconfig.into_bytes()))].into());
-    Manifest::of(&secret)
+    let file = |key: &str, text: String| (key.to_owned(), ByteString(text.into_bytes()));
+    let grpc_config = grpc_config.map(|text| file(secrets::GRPC_CONFIG_KEY, text));
+    secret.data = Some([file(secrets::KUBECONFIG_KEY, kubeconfig)].into_iter().chain(grpc_config).collect());
+    // What an agent registered with over gRPC goes when it registers in another way.
+    Manifest::of(&secret).exactly()
 }
 
 /// The Secret with the kubeconfig through which the operator manages a hosted cluster, in the namespace of its agents.
@@ -384,7 +393,7 @@ mod tests {
 
     fn bootstrap() -> Bootstrap {
         let hub = HubAddress { server: "https://hub:6443".to_owned(), ..HubAddress::default() };
-        Bootstrap { hub, token: "to.ken".to_owned(), exclusive: false }
+        Bootstrap { hub, token: "to.ken".to_owned(), ..Bootstrap::default() }
     }
 
     fn with_hub(hub: &Bootstrap) -> Kubeconfigs<'_> {
@@ -433,6 +442,36 @@ mod tests {
         assert_eq!(operator["spec"]["replicas"], 1);
         assert_eq!(operator["spec"]["selector"]["matchLabels"]["app"], "klusterlet");
         assert!(!format!("{plan:?}").contains("to.ken"));
+    }
+
+    #[test]
+    fn over_grpc_the_agent_gets_a_second_file_and_its_driver() {
+        let address = crate::grpc::Address { host: "hub-grpc".to_owned(), port: 30090 };
+        let server = crate::grpc::Server { address, ca: vec![b"ca".to_vec()] };
+        let driver = RegistrationDriver { auth_type: RegistrationAuthType::Grpc, aws_irsa: None };
+        let settings = Settings { driver: Some(driver), ..settings() };
+        let keys = |grpc: Option<crate::grpc::Server>| {
+            let hub = Bootstrap { grpc, ..bootstrap() };
+            let plan = plan(&settings, with_hub(&hub), &Live::default());
+            let driver = body(&plan, "Klusterlet", "klusterlet")["spec"]["registrationConfiguration"].clone();
+            assert_eq!(driver["registrationDriver"], json!({"authType": "grpc"}));
+            let secret = body(&plan, "Secret", secrets::BOOTSTRAP_HUB_KUBECONFIG);
+            secret["data"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(keys(Some(server)), ["config.yaml", "kubeconfig"]);
+        assert_eq!(keys(None), ["kubeconfig"]);
+    }
+
+    #[test]
+    fn a_secret_of_an_agent_that_leaves_grpc_carries_nothing_over() {
+        let live = json!({"metadata": {"managedFields": [{"manager": reconcile::FIELD_MANAGER, "operation": "Apply",
+            "fieldsV1": {"f:data": {"f:config.yaml": {}, "f:kubeconfig": {}}}}]},
+            "data": {"config.yaml": "bw==", "kubeconfig": "bw=="}});
+        let planned = bootstrap_secret("n", &bootstrap());
+        match reconcile::reconcile(&planned, Some(&live)) {
+            reconcile::Reconciled::Apply(sent) => assert_eq!(sent.body()["data"].get("config.yaml"), None),
+            reconcile::Reconciled::Keep(reason) => panic!("{reason}"),
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use jiff::Timestamp;
 use ocm_api::ManagedCluster;
 use ocm_api::conditions::{self, klusterlet};
+use ocm_api::names::annotations;
 
 use super::agent::Credential;
 use super::asking::Asking;
@@ -48,9 +49,16 @@ pub struct Expected<'a> {
     pub goal: Goal,
     /// What the hub knows the requests of its agent by.
     pub credential: &'a Credential,
-    /// Whether its agent registers anew, because its way to the hub was changed: what the hub says of the cluster it says of
-    /// the certificate that the agent had before.
-    pub anew: bool,
+    /// What is known of the certificate that its agent had before, where it registers anew because its way to the hub was
+    /// changed: what the hub says of the cluster it says of that one. None: it has no other.
+    pub anew: Option<Former>,
+}
+
+/// The certificate that an agent had before it registers anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Former {
+    /// When the agent renewed its lease last with it, as far as that is known.
+    pub renewed: Option<Timestamp>,
 }
 
 /// What a snapshot comes to.
@@ -111,6 +119,7 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
     };
     let Ok(Some(cluster)) = &snapshot.hub.cluster else { return registering(snapshot, &agent) };
     let standing = standing(cluster);
+    let asks = agent.asks() || comes_by_aws(cluster);
     match standing.phase {
         Phase::Denied => Step::Failed(
             Failure::refused(format!("the hub has denied {name:?}"))
@@ -123,7 +132,7 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
                 .hint("wait until the hub has no managed cluster of this name, then run this again"),
         ),
         Phase::Pending => {
-            if agent.asks() {
+            if asks {
                 if goal == Goal::Registered {
                     return Step::Reached(Phase::Pending);
                 }
@@ -133,7 +142,7 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
             registering(snapshot, &agent)
         }
         Phase::Accepted | Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown
-            if anew && !agent.is_let_in =>
+            if anew.is_some() && !agent.is_let_in =>
         {
             if !agent.asks() {
                 return registering(snapshot, &agent);
@@ -144,8 +153,16 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
             let link = if agent.is_pending() { Link::Acceptance } else { Link::Joining };
             waits(link, "the agent's new certificate", agent.waits_for(name))
         }
-        Phase::Accepted | Phase::Joined if goal == Goal::Registered && (agent.asks() || agent.is_let_in) => {
+        Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if is_of_former(snapshot, anew) => {
+            let because = "the agent has its new certificate, and has not reported with it yet";
+            waits(Link::Availability, "a sign of life of the agent", because.to_owned())
+        }
+        Phase::Accepted | Phase::Joined if goal == Goal::Registered && (asks || agent.is_let_in) => {
             Step::Reached(standing.phase)
+        }
+        Phase::Accepted if comes_by_aws(cluster) => {
+            let because = "the hub lets its IAM role in, and the agent comes with it";
+            waits(Link::Joining, "the agent to join", because.to_owned())
         }
         Phase::Accepted => waits(Link::Joining, "the agent to join", agent.waits_for(name)),
         Phase::Joined => waits(Link::Availability, "the cluster to be available", standing.message),
@@ -169,8 +186,23 @@ fn wait(link: Link, doing: &str, because: String) -> Wait {
 
 /// Whether the agent's report is of this life of the cluster. Who may not read leases believes the hub.
 fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> bool {
-    let lease = snapshot.hub.lease.as_ref().ok().and_then(Option::as_ref);
-    lease.and_then(renewed).is_none_or(|renewed| is_recent(cluster, renewed, now))
+    last_renewed(snapshot).is_none_or(|renewed| is_recent(cluster, renewed, now))
+}
+
+/// Whether all that the hub has heard of an agent that registers anew, it has heard with its former certificate.
+fn is_of_former(snapshot: &Snapshot, anew: Option<Former>) -> bool {
+    let renewed = anew.and_then(|former| former.renewed);
+    renewed.is_some() && last_renewed(snapshot) == renewed
+}
+
+/// When the agent has renewed its lease last; none: it has not, or that cannot be read.
+pub fn last_renewed(snapshot: &Snapshot) -> Option<Timestamp> {
+    snapshot.hub.lease.as_ref().ok().and_then(Option::as_ref).and_then(renewed)
+}
+
+/// Whether a cluster registers with an identity of AWS: its agent asks for no certificate.
+fn comes_by_aws(cluster: &ManagedCluster) -> bool {
+    cluster.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotations::MANAGED_CLUSTER_ARN))
 }
 
 /// The chain up to the registration.
@@ -317,14 +349,17 @@ mod tests {
     }
 
     fn judge(snapshot: &Snapshot, goal: Goal) -> Step {
-        let credential = Credential::Id { id: "JTI=1".to_owned(), exclusive: true };
-        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew: false }, now())
+        judge_as(snapshot, goal, None)
     }
 
     /// The same of an agent whose way to the hub was changed.
     fn judge_anew(snapshot: &Snapshot, goal: Goal) -> Step {
+        judge_as(snapshot, goal, Some(Former::default()))
+    }
+
+    fn judge_as(snapshot: &Snapshot, goal: Goal, anew: Option<Former>) -> Step {
         let credential = Credential::Id { id: "JTI=1".to_owned(), exclusive: true };
-        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew: true }, now())
+        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew }, now())
     }
 
     fn link(snapshot: &Snapshot, goal: Goal) -> (Link, String) {
@@ -500,6 +535,49 @@ mod tests {
         let (_, mut object) = request(Some("Approved"));
         object.status.get_or_insert_default().certificate = Some(k8s_openapi::ByteString(b"certificate".to_vec()));
         (Request::read(&object), object)
+    }
+
+    #[test]
+    fn what_the_hub_says_of_a_former_certificate_is_not_believed() {
+        let conditions = [("ManagedClusterJoined", "True"), ("ManagedClusterConditionAvailable", "True")];
+        let renewed = |age: i64| {
+            let renew_time = Some(MicroTime(now() - age.seconds()));
+            Ok(Some(Lease { spec: Some(LeaseSpec { renew_time, ..LeaseSpec::default() }), ..Lease::default() }))
+        };
+        let why = |step: Step| match step {
+            Step::Waiting(all) => (all[0].link, all[0].because.clone()),
+            other => panic!("{other:?}"),
+        };
+        let mut snapshot = known(cluster(true, &conditions), Vec::new());
+        snapshot.hub.lease = renewed(20);
+        let former = Some(Former { renewed: last_renewed(&snapshot) });
+        let (at, because) = why(judge_as(&snapshot, Goal::Available, former));
+        assert!(at == Link::Registration && because.contains("has not asked"), "{because}");
+        snapshot.hub.requests = Ok(vec![request(None)]);
+        assert_eq!(judge_as(&snapshot, Goal::Registered, former), Step::Reached(Phase::Pending));
+        let (at, because) = why(judge_as(&snapshot, Goal::Available, former));
+        assert!(at == Link::Acceptance && because.contains("waits"), "{because}");
+        snapshot.managed.identity = Ok(let_in());
+        let (at, because) = why(judge_as(&snapshot, Goal::Available, former));
+        assert!(at == Link::Availability && because.contains("not reported with it"), "{because}");
+        snapshot.hub.lease = renewed(5);
+        assert_eq!(judge_as(&snapshot, Goal::Available, former), Step::Reached(Phase::Available));
+        // Who may not read the lease goes by the certificate.
+        snapshot.hub.lease = Err(Failure::new(Reason::Forbidden, "may not read it"));
+        assert_eq!(judge_anew(&snapshot, Goal::Available), Step::Reached(Phase::Available));
+    }
+
+    #[test]
+    fn with_an_identity_of_aws_nobody_asks_for_a_certificate() {
+        let mut cluster = cluster(false, &[]);
+        let arn = "arn:aws:eks:us-west-2:123456789012:cluster/c1".to_owned();
+        cluster.metadata.annotations = Some([(annotations::MANAGED_CLUSTER_ARN.to_owned(), arn)].into());
+        let mut snapshot = known(cluster, Vec::new());
+        assert_eq!(judge(&snapshot, Goal::Registered), Step::Reached(Phase::Pending));
+        assert_eq!(link(&snapshot, Goal::Available).0, Link::Acceptance);
+        snapshot.hub.cluster.as_mut().unwrap().as_mut().unwrap().spec.hub_accepts_client = Some(true);
+        assert_eq!(judge(&snapshot, Goal::Registered), Step::Reached(Phase::Accepted));
+        assert!(link(&snapshot, Goal::Available).1.contains("IAM role"));
     }
 
     #[test]

@@ -199,7 +199,7 @@ mod tests {
             server: "https://hub:6443".to_owned(),
             ca: ca.iter().map(|ca| ca.to_vec()).collect(),
             proxy: proxy.map(str::to_owned),
-            uid: None,
+            ..HubAddress::default()
         }
     }
 
@@ -289,6 +289,8 @@ mod tests {
         let direct = address(None, &[b"hub"]);
         assert_eq!(AgentProxy::Without.way_of_registered(&direct, &hub), Ok(direct.clone()));
         assert_eq!(AgentProxy::Without.way_of_registered(&there, &hub), Ok(hub.clone()));
+        let renamed = HubAddress { entry: Some("hub-2".to_owned()), ..there.clone() };
+        assert_eq!(AgentProxy::AsItIs.way_of_registered(&renamed, &hub), Ok(renamed), "the name stays, too");
         for other in [
             through("https://proxy:3130", &[]),
             through("http://proxy:3129", &[]),

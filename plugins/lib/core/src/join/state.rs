@@ -205,7 +205,7 @@ mod tests {
         let identity = Identity { hub: address.clone(), cluster: name.to_owned(), expires: None };
         Found {
             klusterlets: vec![klusterlet(Some(name))],
-            bootstrap: Some(Bootstrap { hub: address, token: "t".to_owned(), exclusive: false }),
+            bootstrap: Some(Bootstrap { hub: address, token: "t".to_owned(), ..Bootstrap::default() }),
             identity: joined.then_some(identity),
             is_hosted: false,
         }
@@ -302,7 +302,7 @@ mod tests {
     fn a_kubeconfig_is_replaced_only_when_it_must() {
         let address = hub("https://hub", b"ca");
         let jwt = |exp: i64| format!("e30.{}.c", URL_SAFE_NO_PAD.encode(format!("{{\"exp\":{exp}}}")));
-        let with = |token: String| Bootstrap { hub: address.clone(), token, exclusive: false };
+        let with = |token: String| Bootstrap { hub: address.clone(), token, ..Bootstrap::default() };
         let serves =
             |there: &Bootstrap, accepted, offered: Option<&str>| still_serves(there, &address, accepted, offered, NOW);
         assert!(serves(&with(jwt(3600)), true, Some(&jwt(7200))));
@@ -311,7 +311,7 @@ mod tests {
         assert!(!serves(&with(jwt(60)), true, Some(&jwt(7200))));
         assert!(!serves(&with(jwt(60)), true, None));
         assert!(serves(&with(jwt(60)), true, Some(&jwt(50))));
-        let elsewhere = Bootstrap { hub: hub("https://10.0.0.1", b"ca"), token: jwt(3600), exclusive: false };
+        let elsewhere = Bootstrap { hub: hub("https://10.0.0.1", b"ca"), token: jwt(3600), ..Bootstrap::default() };
         assert!(!serves(&elsewhere, true, None));
         let proxied = HubAddress { proxy: Some("http://proxy:3128".to_owned()), ..address.clone() };
         assert!(!still_serves(&with(jwt(3600)), &proxied, true, None, NOW));

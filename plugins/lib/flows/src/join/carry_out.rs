@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_core::accept::Options as AcceptOptions;
-use ocm_core::join::progress::Goal;
+use ocm_core::join::progress::{Former, Goal};
 use ocm_core::join::proxy::AgentProxy;
 use ocm_core::join::{self, Settings};
 use ocm_core::kubeconfig::HubAddress;
@@ -15,7 +15,7 @@ use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
 use super::session::{self, HubSession};
-use super::{HubAccess, TrustedBy, follow, on_hub, survey};
+use super::{GrpcOptions, HubAccess, TrustedBy, follow, on_hub, survey, tidy};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -44,6 +44,8 @@ pub struct Request {
     pub guest: Option<Box<Cluster>>,
     /// What is to become of the proxy through which its agent reaches the hub.
     pub proxy: AgentProxy,
+    /// What was typed about the hub's gRPC server.
+    pub grpc: GrpcOptions,
 }
 
 /// What a join came to.
@@ -55,7 +57,7 @@ pub struct Joined {
     pub trusted_by: TrustedBy,
     /// Whether it had joined before, and stays so.
     pub before: bool,
-    /// Whether it had joined before, and its agent registers anew because its way to the hub was changed.
+    /// Whether it had joined before, and its agent registers anew because its way to the hub was changed, or its driver.
     pub anew: bool,
     /// What was planned; empty if it had joined before and stays so, unless the plan is only rendered.
     pub plan: Plan,
@@ -108,7 +110,7 @@ async fn carry_out(
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Applied),
 ) -> Result<Vec<Applied>, Failure> {
-    let Prepared { hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, .. } = prepared;
+    let Prepared { hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, by_grpc, .. } = prepared;
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
         kubeconfig.token = token::service_account_token(admin, MINTED).await?.0;
         plan.replace(join::bootstrap_secret(&survey.names.namespace, kubeconfig));
@@ -126,6 +128,7 @@ async fn carry_out(
     }
     survey::clear(managed, &survey.stale, narrator).await;
     applied.extend(apply::plan(managed, plan, request.mode.dry_run(), narrator, each).await?);
+    tidy::tidy(managed, survey, *by_grpc, narrator).await?;
     // The operator has the new one now.
     if let Some((guest, secret)) = kept {
         guest.revoke_all_but(&secret, narrator).await?;
@@ -140,16 +143,18 @@ async fn follow(
     prepared: &Prepared<'_>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Option<Phase>, Failure> {
-    let Prepared { hub, survey, kubeconfig, anew, .. } = prepared;
+    let Prepared { hub, survey, kubeconfig, joined, anew, strangers, by_grpc, .. } = prepared;
     let deadline = Instant::now() + request.timeout;
     let name = &request.settings.name;
-    let credential = credential_of(kubeconfig.as_ref());
+    let credential = credential_of(kubeconfig.as_ref(), strangers);
     let registrar = match kubeconfig {
         Some(kubeconfig) => Some(on_hub::Registrar::of(kubeconfig, Arc::new(Silent)).await?),
         None => None,
     };
-    let way = kubeconfig.as_ref().map(|kubeconfig| &kubeconfig.hub).filter(|_| *anew);
-    let follower = follow::Follower { managed, hub: hub.client(), name, registrar, survey, credential, way };
+    let way = kubeconfig.as_ref().map(|kubeconfig| &kubeconfig.hub).filter(|_| *anew || !*joined);
+    let anew = anew.then(Former::default);
+    let client = hub.client();
+    let mut follower = follow::Follower { managed, hub: client, name, registrar, survey, credential, way, anew };
     let (mut phase, mut incomplete) = (None, None);
     if let (Some(accept), Some(admin)) = (&request.accept, hub.admin()) {
         phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);
@@ -158,7 +163,7 @@ async fn follow(
             // This key and no other: whoever holds a token can ask in the name of any cluster.
             // It is the agent that was just installed: who used the name before was said before. Of a cluster that has joined
             // the name goes from the agent's former key to its new one.
-            let replace = *anew || accept.replace;
+            let replace = anew.is_some() || accept.replace;
             let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, replace, ..accept.clone() };
             // The acceptance is the last that is written to it.
             incomplete = session::lacks_webhooks(admin).await?.then_some(admin);
@@ -169,6 +174,10 @@ async fn follow(
     }
     if let Some(goal) = request.wait {
         phase = Some(follower.until(goal, deadline, narrator.as_ref()).await?);
+    }
+    if anew.is_some() && phase.is_some() {
+        // The former agent may have written once more before its pod ended.
+        tidy::tidy(managed, survey, *by_grpc, &Silent).await?;
     }
     if let Some(admin) = incomplete {
         session::complete(admin, name, deadline, narrator.as_ref()).await?;

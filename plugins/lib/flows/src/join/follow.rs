@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
 use ocm_core::join::agent::{self, Credential, OwnKey};
-use ocm_core::join::progress::{Expected, Goal, Link, Snapshot, Step, Wait, judge};
+use ocm_core::join::progress::{Expected, Former, Goal, Link, Snapshot, Step, Wait, judge, last_renewed};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::managed::{AgentFacts, Asked, ManagedFacts};
 use ocm_core::phase::Phase;
@@ -43,18 +43,24 @@ pub(super) struct Follower<'a> {
     pub(super) survey: &'a Survey,
     /// What the hub knows its requests by.
     pub(super) credential: Credential,
-    /// The way to the hub that it registers anew by, where it has registered by another one before.
+    /// The way to the hub by which it has to get its certificate; none: it keeps the one that it has.
     pub(super) way: Option<&'a HubAddress>,
+    /// What is known of the certificate that it had before, where it registers anew.
+    pub(super) anew: Option<Former>,
 }
 
 impl Follower<'_> {
-    /// Follows until the goal is reached.
+    /// Follows until the goal is reached, and keeps in mind when the agent reported last with its former certificate.
     ///
     /// # Errors
     /// [`Reason::TimedOut`] with what holds it up; or what no waiting mends.
-    pub(super) async fn until(&self, goal: Goal, deadline: Instant, narrator: &dyn Narrator) -> Result<Phase, Failure> {
+    pub(super) async fn until(
+        &mut self,
+        goal: Goal,
+        deadline: Instant,
+        narrator: &dyn Narrator,
+    ) -> Result<Phase, Failure> {
         let started = Instant::now();
-        let expected = Expected { name: self.name, goal, credential: &self.credential, anew: self.way.is_some() };
         let mut triggers = self.triggers();
         let mut told_to_accept = false;
         let mut last: Option<Wait> = None;
@@ -71,6 +77,12 @@ impl Follower<'_> {
                 Some(trouble) => Err(trouble.clone()),
                 None => Ok(snapshot),
             });
+            if let (Ok(snapshot), Some(_)) = (&snapshot, self.anew)
+                && !self.is_let_in(snapshot)
+            {
+                self.anew = Some(Former { renewed: last_renewed(snapshot) });
+            }
+            let expected = Expected { name: self.name, goal, credential: &self.credential, anew: self.anew };
             let step = match snapshot {
                 Ok(snapshot) => judge(&snapshot, &expected, Timestamp::now()),
                 Err(failure) if failure.reason.is_transient() => match last.clone() {
@@ -132,7 +144,7 @@ impl Follower<'_> {
                 registration::cluster(admin, name),
             );
             let (agent, mut requests) = (self.counting(agent?).agent(name, Timestamp::now()), requests?);
-            if self.way.is_some() {
+            if self.anew.is_some() {
                 // Of those it has certificates already, by its former way.
                 requests.retain(|(request, _)| request.state != State::Issued);
             }
@@ -206,10 +218,8 @@ impl Follower<'_> {
             futures::join!(managed::observe(self.managed, names), registration::observe(self.hub, self.name));
         let managed = ManagedFacts { identity: managed.identity.map(|facts| self.counting(facts)), ..managed };
         let mut snapshot = Snapshot { managed, hub, registrar: None };
-        let identity = snapshot.managed.identity.as_ref();
-        let is_let_in = identity.is_ok_and(|identity| identity.agent(self.name, Timestamp::now()).key.is_some());
         if !matches!(snapshot.hub.cluster, Ok(Some(_)))
-            && !is_let_in
+            && !self.is_let_in(&snapshot)
             && sometimes
             && let Some(registrar) = &self.registrar
         {
@@ -220,6 +230,12 @@ impl Follower<'_> {
             });
         }
         snapshot
+    }
+
+    /// Whether the agent holds a certificate that counts and is valid.
+    fn is_let_in(&self, snapshot: &Snapshot) -> bool {
+        let identity = snapshot.managed.identity.as_ref();
+        identity.is_ok_and(|identity| identity.agent(self.name, Timestamp::now()).key.is_some())
     }
 }
 

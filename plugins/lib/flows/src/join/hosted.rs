@@ -121,7 +121,7 @@ async fn address(cluster: &Cluster) -> Result<HubAddress, Failure> {
 impl Guest<'_> {
     /// The kubeconfig of the account with this token.
     pub(super) fn kubeconfig(&self, token: &str) -> Bootstrap {
-        Bootstrap { hub: self.address.clone(), token: token.to_owned(), exclusive: true }
+        Bootstrap { hub: self.address.clone(), token: token.to_owned(), exclusive: true, ..Bootstrap::default() }
     }
 
     /// The account as it would be made.

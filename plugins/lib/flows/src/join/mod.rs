@@ -8,6 +8,7 @@
 //! ```
 
 mod carry_out;
+mod driver;
 mod follow;
 mod hosted;
 mod on_hub;
@@ -17,6 +18,8 @@ mod reach;
 mod registered;
 mod session;
 mod survey;
+mod tidy;
 
 pub use carry_out::{Joined, Request, join};
+pub use driver::GrpcOptions;
 pub use reach::{HubAccess, Trust, TrustedBy, are_one, is_itself};

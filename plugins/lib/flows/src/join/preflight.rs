@@ -7,8 +7,10 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::names::labels;
+use ocm_api::operator::RegistrationAuthType;
 use ocm_api::registration::RegisteredKeys;
 use ocm_core::csr::State;
+use ocm_core::join::Settings;
 use ocm_core::join::agent::{self, Agent, Credential};
 use ocm_core::join::state::Belonging;
 use ocm_core::managed::Asked;
@@ -47,10 +49,31 @@ pub(super) struct Registrant<'a> {
     pub(super) agent: &'a Agent,
     /// What the hub knows the requests of its agent by.
     pub(super) credential: Credential,
+    /// Whether its way to the hub, or its driver, is changed now: what asked before is not what its agent asks for then.
+    pub(super) changed: bool,
     /// Whether the kubeconfig that is there still serves.
     pub(super) serves: bool,
     /// Whether a namespace of its name that is somebody else's becomes its own.
     pub(super) adopt_namespace: bool,
+}
+
+/// What a check has shown.
+#[derive(Default)]
+pub(super) struct Checked {
+    /// Whether a namespace is to be adopted.
+    pub(super) adopts: bool,
+    /// Keys that have asked in the cluster's name and are not its agent's, as far as requests may be listed.
+    pub(super) strangers: Vec<String>,
+}
+
+impl Registrant<'_> {
+    /// Whether a request is not of what its agent asks for from now on.
+    fn is_strangers(&self, (request, object): &Asked) -> bool {
+        let may_have_asked = self.belongs != Belonging::Nobody && !self.changed;
+        // What was issued to its agent, that one holds.
+        let waits = matches!(request.state, State::Pending | State::Approved);
+        !(may_have_asked && waits && self.agent.made(&self.credential, request, object) == Some(true))
+    }
 }
 
 impl HubSession {
@@ -58,8 +81,8 @@ impl HubSession {
     /// clusters, and that the name is free. Says who used the name before.
     ///
     /// # Errors
-    /// A refusal or what the hub said. Returns whether a namespace is to be adopted.
-    pub(super) async fn check(&self, who: &Registrant<'_>, narrator: &dyn Narrator) -> Result<bool, Failure> {
+    /// A refusal or what the hub said.
+    pub(super) async fn check(&self, who: &Registrant<'_>, narrator: &dyn Narrator) -> Result<Checked, Failure> {
         let Registrant { name, belongs, serves, adopt_namespace, .. } = *who;
         let (cluster, rights, namespace, requests, noted) = futures::join!(
             self.cluster(name),
@@ -101,7 +124,9 @@ impl HubSession {
                 "on the hub somebody else asks for a certificate in the name of {name:?} already: {strangers}"
             )));
         }
-        let Some(cluster) = cluster else { return Ok(adopts) };
+        let keys = requests.iter().filter(|asked| !asked.0.is_addons() && who.is_strangers(asked));
+        let checked = Checked { adopts, strangers: keys.filter_map(|(request, _)| request.fingerprint()).collect() };
+        let Some(cluster) = cluster else { return Ok(checked) };
         let standing = standing(&cluster);
         if belongs == Belonging::Nobody
             && let Some(since) = &cluster.metadata.creation_timestamp
@@ -115,9 +140,9 @@ impl HubSession {
             Phase::Detaching => Err(detaching(name, standing.message)),
             Phase::Denied => Err(denied(name)),
             // A join that was begun goes on, and one that waits for acceptance may be anybody's.
-            Phase::Pending | Phase::Accepted => Ok(adopts),
-            Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if belongs == Belonging::Begun => {
-                Ok(adopts)
+            Phase::Pending | Phase::Accepted => Ok(checked),
+            Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if belongs != Belonging::Nobody => {
+                Ok(checked)
             }
             phase => Err(taken(name, &format!("it is {}", phase.to_string().to_ascii_lowercase()))),
         }
@@ -159,7 +184,7 @@ impl HubSession {
     }
 
     /// What registering needs of the hub's side.
-    pub(super) async fn rights(&self, serves: bool) -> Result<(), Failure> {
+    async fn rights(&self, serves: bool) -> Result<(), Failure> {
         match &self.access {
             Access::Admin(admin) => {
                 let mut rights = vec![Right::new("get", "cluster.open-cluster-management.io", "managedclusters")];
@@ -297,8 +322,30 @@ pub(super) fn rights(plan: &Plan, survey: &Survey) -> Vec<Right> {
     rights
 }
 
+/// Checks what was typed for the pods, and says where those of the operator do not get it.
+///
+/// # Errors
+/// A PriorityClass that the cluster does not have; the failure of the request.
+pub(super) async fn pods(
+    managed: &Cluster,
+    settings: &Settings,
+    survey: &Survey,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    if let Some(class) = &settings.scheduling.priority_class {
+        has_priority_class(managed, class).await?;
+    }
+    if survey.live.is_shared && settings.is_about_operator() {
+        narrator.tell(Event::note(format!(
+            "the operator on {} serves other clusters, too, and stays as it is: only the agent gets what was typed for pods",
+            managed.label()
+        )));
+    }
+    Ok(())
+}
+
 /// Checks that the cluster has the PriorityClass of the pods: none would be made without it. Who may not look finds out then.
-pub(super) async fn has_priority_class(managed: &Cluster, name: &str) -> Result<(), Failure> {
+async fn has_priority_class(managed: &Cluster, name: &str) -> Result<(), Failure> {
     let classes: Api<PriorityClass> = Api::all(managed.client.clone());
     match classes.get_metadata_opt(name).await {
         Ok(Some(_)) => Ok(()),
@@ -318,12 +365,17 @@ pub(super) fn lease_rights(survey: &Survey) -> impl Iterator<Item = Right> {
     survey.stale.iter().map(|stale| Right::new("delete", "coordination.k8s.io", "leases").within(&stale.namespace))
 }
 
-pub(super) fn rights_to_accept() -> Vec<Right> {
+/// What accepting needs of a cluster whose agent registers by this driver.
+pub(super) fn rights_to_accept(driver: &RegistrationAuthType) -> Vec<Right> {
     use ocm_api::names::{hub, signers};
+    let signer = match driver {
+        RegistrationAuthType::Grpc => signers::GRPC,
+        _ => signers::KUBE_APISERVER_CLIENT,
+    };
     vec![
         Right::new("list", "certificates.k8s.io", "certificatesigningrequests"),
         Right::new("update", "certificates.k8s.io", "certificatesigningrequests/approval"),
-        Right::new("approve", "certificates.k8s.io", "signers").on(signers::KUBE_APISERVER_CLIENT),
+        Right::new("approve", "certificates.k8s.io", "signers").on(signer),
         Right::new("patch", "cluster.open-cluster-management.io", "managedclusters"),
         Right::new("update", hub::REGISTER_GROUP, "managedclusters/accept"),
     ]

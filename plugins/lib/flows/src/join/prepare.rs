@@ -7,18 +7,19 @@ use ocm_api::names::secrets;
 use ocm_core::join::agent::Credential;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
-use ocm_core::kubeconfig::Bootstrap;
+use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, name};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
+use super::driver::Chosen;
 use super::hosted::{self, Guest};
 use super::reach;
 use super::registered::{self, Registered, Ways};
 use super::session::HubSession;
 use super::survey::{self, Survey};
-use super::{Request, on_hub, preflight};
+use super::{Request, on_hub, preflight, tidy};
 
 /// Stands in a plan for a token that is made only when the plan is carried out.
 pub(super) const NOT_MADE: &str = "made-when-joining";
@@ -29,7 +30,7 @@ pub(super) struct Prepared<'a> {
     pub(super) survey: Survey,
     /// The managed cluster, where it is another one than that where the agents run.
     pub(super) guest: Option<Guest<'a>>,
-    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it.
+    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it and the driver.
     pub(super) joined: bool,
     /// Whether its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
     pub(super) anew: bool,
@@ -40,6 +41,10 @@ pub(super) struct Prepared<'a> {
     pub(super) token_is_missing: bool,
     /// Whether the hub's namespace of the cluster's name, which is nobody's yet, becomes its own.
     pub(super) adopts: bool,
+    /// Keys that asked in the cluster's name before its agent did.
+    pub(super) strangers: Vec<String>,
+    /// Whether the agent registers over gRPC.
+    pub(super) by_grpc: bool,
 }
 
 pub(super) async fn prepare<'a>(
@@ -74,30 +79,26 @@ pub(super) async fn prepare<'a>(
     }
     let now = Timestamp::now();
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &label)?;
+    let typed = request.settings.driver.as_ref().map(|driver| &driver.auth_type);
+    let chosen = Chosen::of(typed, &request.grpc, &hub, &survey, belongs).await?;
     if belongs == Belonging::Joined {
-        let registered = Registered { hub, survey, guest, ways, label };
+        let registered = Registered { hub, survey, guest, ways, chosen, label };
         return registered::prepare(managed, request, registered, narrator).await;
     }
     let there = ways.bootstrap;
     // What is left of an agent that is not there any more says nothing of this one.
     let before = there.as_ref().filter(|_| belongs == Belonging::Begun).map(|there| &there.hub);
-    let way = request.proxy.way(before, &hub.address).map_err(registered::unknown_ca)?;
-    if let Some(class) = &request.settings.scheduling.priority_class {
-        preflight::has_priority_class(managed, class).await?;
-    }
-    if survey.live.is_shared && request.settings.is_about_operator() {
-        narrator.tell(Event::note(format!(
-            "the operator on {} serves other clusters, too, and stays as it is: only the agent gets what was typed for pods",
-            managed.label()
-        )));
-    }
+    let entry = there.as_ref().and_then(|there| there.hub.entry.clone());
+    let without = HubAddress { entry, ..hub.address.clone() };
+    let way = request.proxy.way(before, &without).map_err(registered::unknown_ca)?;
+    preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
     let token = hub.token();
     // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.
     let mut serves = None;
     if let Some(there) = there {
         let accepted = on_hub::accepts(&there, wanted, narrator.clone()).await;
-        if still_serves(&there, &way, accepted, token, now) {
+        if there.grpc == chosen.grpc && still_serves(&there, &way, accepted, token, now) {
             serves = Some(there);
         }
     }
@@ -105,13 +106,14 @@ pub(super) async fn prepare<'a>(
         name: wanted,
         belongs,
         agent: &survey.agent,
-        credential: credential_of(survey.found.bootstrap.as_ref()),
+        credential: credential_of(survey.found.bootstrap.as_ref(), &[]),
+        changed: false,
         serves: serves.is_some(),
         adopt_namespace: request.adopt_namespace,
     };
     let checked = hub.check(&registrant, narrator.as_ref()).await;
     // It may be about to become one: whoever installs a hub need not wait before clusters join it.
-    let adopts = match checked {
+    let preflight::Checked { adopts, strangers } = match checked {
         Err(failure) if failure.reason == Reason::KindNotServed && hub.starts().await? => {
             if !request.mode.changes() {
                 return Err(hub.still_starting());
@@ -124,18 +126,21 @@ pub(super) async fn prepare<'a>(
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {
         let word = token.unwrap_or(NOT_MADE).to_owned();
-        Bootstrap { hub: way.clone(), token: word, exclusive: token.is_none() }
+        Bootstrap { hub: way.clone(), token: word, exclusive: token.is_none(), grpc: chosen.grpc.clone() }
     };
     let new = serves.is_none().then(new);
     let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
     let plan = join::plan(&request.settings, kubeconfigs, &survey.live);
     narrator.tell(Event::now("checking your rights"));
-    access::require(managed, "join the cluster", &preflight::rights(&plan, &survey)).await?;
+    let by_grpc = chosen.is_grpc();
+    let mut rights = preflight::rights(&plan, &survey);
+    rights.extend(tidy::rights(&survey, by_grpc));
+    access::require(managed, "join the cluster", &rights).await?;
     if let Some(guest) = &guest {
         guest.check_rights().await?;
     }
     if let (Some(_), Some(admin)) = (&request.accept, hub.admin()) {
-        access::require(admin, "accept the cluster", &preflight::rights_to_accept()).await?;
+        access::require(admin, "accept the cluster", &preflight::rights_to_accept(&chosen.driver)).await?;
     }
     if token_is_missing && request.mode == Mode::Render {
         tell_rendered(&survey, narrator.as_ref());
@@ -151,7 +156,19 @@ pub(super) async fn prepare<'a>(
         )));
     }
     let kubeconfig = serves.or(new);
-    Ok(Prepared { hub, survey, guest, joined: false, anew: false, plan, kubeconfig, token_is_missing, adopts })
+    Ok(Prepared {
+        hub,
+        survey,
+        guest,
+        joined: false,
+        anew: false,
+        plan,
+        kubeconfig,
+        token_is_missing,
+        adopts,
+        strangers,
+        by_grpc,
+    })
 }
 
 /// Says what stands in rendered manifests where a token would.
@@ -163,9 +180,13 @@ pub(super) fn tell_rendered(survey: &Survey, narrator: &dyn Narrator) {
     )));
 }
 
-/// What the hub knows the requests of the agent with this kubeconfig by.
-pub(super) fn credential_of(kubeconfig: Option<&Bootstrap>) -> Credential {
-    kubeconfig.map_or(Credential::Unknown, |kubeconfig| Credential::of(&kubeconfig.token, kubeconfig.exclusive))
+/// What the hub knows the requests of the agent with this kubeconfig by. `strangers`: keys that asked before the agent did.
+pub(super) fn credential_of(kubeconfig: Option<&Bootstrap>, strangers: &[String]) -> Credential {
+    match kubeconfig {
+        None => Credential::Unknown,
+        Some(Bootstrap { token, grpc: Some(_), .. }) => Credential::over_grpc(token, strangers.to_vec()),
+        Some(Bootstrap { token, exclusive, .. }) => Credential::of(token, *exclusive),
+    }
 }
 
 fn check_name(wanted: &str) -> Result<(), Failure> {

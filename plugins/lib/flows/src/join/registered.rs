@@ -1,11 +1,12 @@
-//! A cluster that has joined already: it stays as it is, unless its agent gets another way to the hub. An agent whose way was
-//! changed registers anew: it keeps its name, and asks for a certificate with a new key.
+//! A cluster that has joined already: it stays as it is, unless its agent gets another way to the hub or another driver. Such an
+//! agent registers anew: it keeps its name, and asks for a certificate with a new key. What it goes by is its way alone, so
+//! another driver comes with another name of the hub's entry in its kubeconfig.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_core::join::proxy::HubCaUnknown;
-use ocm_core::join::state::still_serves;
+use ocm_core::join::state::{Belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
@@ -13,11 +14,13 @@ use ocm_core::redact::redact;
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, Stage};
 use ocm_kube::{Cluster, access};
 
+use super::driver::Chosen;
 use super::hosted::Guest;
-use super::prepare::{NOT_MADE, Prepared, tell_rendered};
+use super::preflight::{Checked, Registrant};
+use super::prepare::{NOT_MADE, Prepared, credential_of, tell_rendered};
 use super::session::HubSession;
 use super::survey::Survey;
-use super::{Request, on_hub, preflight};
+use super::{Request, on_hub, preflight, tidy};
 
 /// The ways to the hub that a cluster has, with all certificates that stand there.
 pub(super) struct Ways {
@@ -38,10 +41,12 @@ impl Ways {
         self.bootstrap.as_ref().map(|bootstrap| &bootstrap.hub).or(self.registered.as_ref())
     }
 
-    /// Whether the agent registers anew as it is: it got its certificate by another way to the same address.
+    /// Whether the agent registers anew as it is: it got its certificate by another way to the same address, or with another
+    /// name of the hub's entry.
     fn differ(&self) -> bool {
-        self.bootstrap.as_ref().zip(self.registered.as_ref()).is_some_and(|(bootstrap, registered)| {
-            registered.is_at(&bootstrap.hub.server) && !registered.is_same_way(&bootstrap.hub)
+        self.bootstrap.as_ref().zip(self.registered.as_ref()).is_some_and(|(Bootstrap { hub, .. }, registered)| {
+            let is_comparable = registered.is_at(&hub.server) || registered.entry() != hub.entry();
+            is_comparable && !registered.is_same_way(hub)
         })
     }
 }
@@ -52,6 +57,7 @@ pub(super) struct Registered<'a> {
     pub(super) survey: Survey,
     pub(super) guest: Option<Guest<'a>>,
     pub(super) ways: Ways,
+    pub(super) chosen: Chosen,
     /// How messages name it.
     pub(super) label: String,
 }
@@ -66,12 +72,13 @@ pub(super) async fn prepare<'a>(
     registered: Registered<'a>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
-    let Registered { hub, survey, guest, ways, label } = registered;
+    let Registered { hub, survey, guest, ways, chosen, label } = registered;
     let name = &request.settings.name;
     hub.remembers(name, &label).await?;
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
     let way = wanted(request, &survey, &ways, &hub)?;
-    let changed = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
+    let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
+    let changed = is_another || chosen.is_another;
     let anew = changed || ways.differ();
     let serves = match &ways.bootstrap {
         Some(there) if anew && !changed => {
@@ -80,40 +87,85 @@ pub(super) async fn prepare<'a>(
         }
         _ => !anew,
     };
+    let change = Change {
+        anew,
+        way: way.as_ref().filter(|_| is_another),
+        driver: Some(&chosen).filter(|chosen| chosen.is_another),
+        hosted: guest.is_some(),
+    };
+    narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
+    let checked = match anew {
+        true => {
+            let registrant = Registrant {
+                name,
+                belongs: Belonging::Joined,
+                agent: &survey.agent,
+                credential: credential_of(ways.bootstrap.as_ref(), &[]),
+                changed,
+                serves,
+                adopt_namespace: request.adopt_namespace,
+            };
+            hub.check(&registrant, narrator.as_ref()).await?
+        }
+        false => Checked::default(),
+    };
+    let way = match chosen.is_another {
+        true => way.map(|way| way.anew(ways.registered.as_ref())),
+        false => way,
+    };
     let token = hub.token().unwrap_or(NOT_MADE).to_owned();
     let exclusive = hub.token().is_none();
-    let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive });
+    let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive, grpc: chosen.grpc.clone() });
     let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
-    let plan = match request.mode {
-        Mode::Render => join::plan(&request.settings, kubeconfigs, &survey.live),
-        _ => only_kubeconfigs(&survey.names.namespace, kubeconfigs),
-    };
-    let change = Change { anew, way: new.as_ref().filter(|_| changed).map(|new| &new.hub), hosted: guest.is_some() };
-    narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
-    if anew {
-        hub.rights(serves).await?;
+    if chosen.is_another {
+        preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
     }
+    // The Klusterlet says the driver.
+    let plan = match request.mode == Mode::Render || chosen.is_another {
+        true => join::plan(&request.settings, kubeconfigs, &survey.live),
+        false => only_kubeconfigs(&survey.names.namespace, kubeconfigs),
+    };
+    let by_grpc = chosen.is_grpc();
     if anew || (guest.is_some() && request.mode.changes()) {
         narrator.tell(Event::now("checking your rights"));
-        let mut rights = access::to_apply(&plan);
-        rights.extend(preflight::lease_rights(&survey).filter(|_| anew));
+        let mut rights = match chosen.is_another {
+            true => preflight::rights(&plan, &survey),
+            false => {
+                let leases = preflight::lease_rights(&survey).filter(|_| anew);
+                access::to_apply(&plan).into_iter().chain(leases).collect()
+            }
+        };
+        rights.extend(tidy::rights(&survey, by_grpc));
         access::require(managed, "join the cluster", &rights).await?;
     }
     if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
         guest.check_rights().await?;
     }
     if let (true, Some(_), Some(admin)) = (anew, &request.accept, hub.admin()) {
-        access::require(admin, "accept the cluster", &preflight::rights_to_accept()).await?;
+        access::require(admin, "accept the cluster", &preflight::rights_to_accept(&chosen.driver)).await?;
     }
     let token_is_missing = exclusive && new.is_some();
     if token_is_missing && request.mode == Mode::Render {
         tell_rendered(&survey, narrator.as_ref());
     }
     let kubeconfig = new.or(ways.bootstrap);
-    Ok(Prepared { hub, survey, guest, joined: true, anew, plan, kubeconfig, token_is_missing, adopts: false })
+    let Checked { adopts, strangers } = checked;
+    Ok(Prepared {
+        hub,
+        survey,
+        guest,
+        joined: true,
+        anew,
+        plan,
+        kubeconfig,
+        token_is_missing,
+        adopts,
+        strangers,
+        by_grpc,
+    })
 }
 
-/// The way that the agent is to have; none where nothing tells which it has.
+/// The way that the agent is to have, whatever its driver; none where nothing tells which it has.
 fn wanted(request: &Request, survey: &Survey, ways: &Ways, hub: &HubSession) -> Result<Option<HubAddress>, Failure> {
     let Some(present) = ways.present() else { return Ok(None) };
     // Agents that have registered keep the address that they dial.
@@ -124,7 +176,7 @@ fn wanted(request: &Request, survey: &Survey, ways: &Ways, hub: &HubSession) -> 
         _ => hub.address.ca.clone(),
     };
     let uid = hub.address.uid.clone().or_else(|| present.uid.clone());
-    let without = HubAddress { server: present.server.clone(), ca, proxy: None, uid };
+    let without = HubAddress { ca, proxy: None, uid, ..present.clone() };
     request.proxy.way_of_registered(present, &without).map(Some).map_err(unknown_ca)
 }
 
@@ -151,29 +203,39 @@ struct Change<'a> {
     anew: bool,
     /// The way that it gets, if that changes.
     way: Option<&'a HubAddress>,
+    /// The driver that it gets, if that changes.
+    driver: Option<&'a Chosen>,
     /// Whether the operator gets a new token for it.
     hosted: bool,
 }
 
 /// What is said of it.
 fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes: bool) -> String {
-    let Change { anew, way, hosted } = *change;
-    let (gets, is, asks) = if changes { ("gets", "is", "asks") } else { ("would get", "would be", "would ask") };
+    let Change { anew, way, driver, hosted } = *change;
+    let (gets, goes, is, asks) =
+        if changes { ("gets", "goes", "is", "asks") } else { ("would get", "would go", "would be", "would ask") };
     let has_joined = format!("{label} has joined {} as {name:?} already", hub.address.server);
-    let token = format!("its operator {gets} a new token for it");
     let way = way.map(|way| match way.proxy.as_deref() {
-        Some(proxy) => format!("its agent {gets} the proxy {}", redact(proxy)),
-        None => format!("its agent {gets} a way to the hub without a proxy"),
+        Some(proxy) => format!("{gets} the proxy {}", redact(proxy)),
+        None => format!("{gets} a way to the hub without a proxy"),
     });
-    match (way, anew, hosted) {
-        (Some(way), _, false) => format!("{has_joined}; {way}, and {asks} for a new certificate"),
-        (Some(way), _, true) => format!("{has_joined}; {token}, {way}, and {asks} for a new certificate"),
-        (None, true, _) => {
+    let driver = driver.map(|Chosen { driver, grpc, .. }| match grpc {
+        Some(server) => format!("{goes} over to {driver} at {}", server.address),
+        None => format!("{goes} over to {driver}"),
+    });
+    let new: Vec<String> = way.into_iter().chain(driver).collect();
+    let token = hosted.then(|| format!("its operator {gets} a new token for it, "));
+    match (token, anew) {
+        (token, _) if !new.is_empty() => {
+            let (token, new) = (token.unwrap_or_default(), new.join(", "));
+            format!("{has_joined}; {token}its agent {new}, and {asks} for a new certificate")
+        }
+        (_, true) => {
             format!(
                 "{has_joined}, but its agent has to register anew: it got its certificate by another way to the hub"
             )
         }
-        (None, false, true) => format!("{has_joined}; {token}, and nothing else {is} changed"),
-        (None, false, false) => format!("{has_joined}; nothing is changed"),
+        (Some(token), false) => format!("{has_joined}; {token}and nothing else {is} changed"),
+        (None, false) => format!("{has_joined}; nothing is changed"),
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Survey {
     pub(super) stale: Vec<StaleLease>,
     /// The agent, as far as it has written down who it is.
     pub(super) agent: Agent,
+    /// Whether it has the file of those who are let in over gRPC.
+    pub(super) by_grpc: bool,
 }
 
 /// Looks at the cluster where the agents run; `guest` is the one that joins, where that is another one.
@@ -80,6 +82,7 @@ pub(super) async fn survey(managed: &Cluster, guest: Option<&Cluster>, name: &st
         terminating: namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_some()),
         stale: stale?,
         agent: facts.agent(name, Timestamp::now()),
+        by_grpc: facts.by_grpc,
     })
 }
 

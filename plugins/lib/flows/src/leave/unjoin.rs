@@ -374,8 +374,8 @@ pub(crate) async fn is_hub_at(hub: &Cluster, known: &HubAddress) -> Result<bool,
     let wanted = HubAddress {
         server: hub.server.clone(),
         ca: hub.ca.clone().unwrap_or_default(),
-        proxy: None,
         uid: address::uid(hub).await,
+        ..HubAddress::default()
     };
     Ok(match known.likeness(&wanted) {
         Likeness::Same => true,

@@ -15,10 +15,11 @@ use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use ocm_core::leave::klusterlet::klusterlet_of_role;
 use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::workload::Health;
-use ocm_core::{Failure, Reason};
+use ocm_core::{Failure, Reason, grpc};
 use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::{Cluster, explain};
 
+use crate::tls::{GrpcConfig, grpc_config};
 use crate::{hub, workload};
 
 /// What the Klusterlet of a cluster is called, and where its agents are.
@@ -141,11 +142,13 @@ pub async fn identity(managed: &Cluster, namespace: &str) -> Result<AgentFacts, 
     let secret = secret(managed, namespace, secrets::HUB_KUBECONFIG).await?;
     let text = |key: &str| secret.as_ref().and_then(|secret| text(secret, key));
     let chain = text(secrets::TLS_CERT_KEY).and_then(|pem| certificate::from_pem(pem.as_bytes()).ok());
+    let kubeconfig = text(secrets::KUBECONFIG_KEY).and_then(|text| hub::parse(&text));
     Ok(AgentFacts {
         cluster: text(secrets::CLUSTER_NAME_KEY),
         name: text(secrets::AGENT_NAME_KEY).filter(|name| !name.is_empty()),
-        hub: text(secrets::KUBECONFIG_KEY).and_then(|text| hub::parse(&text)).map(|kubeconfig| kubeconfig.hub),
+        hub: kubeconfig.map(|kubeconfig| kubeconfig.hub),
         certificate: chain.and_then(|chain| Certificate::read(chain.first()?)),
+        by_grpc: text(secrets::GRPC_CONFIG_KEY).is_some(),
     })
 }
 
@@ -164,7 +167,16 @@ fn read_bootstrap(secret: &Secret) -> Option<Bootstrap> {
     let mut bootstrap = hub::parse(&text(secret, secrets::KUBECONFIG_KEY)?)?;
     bootstrap.exclusive = noted(EXCLUSIVE_TOKEN).is_some_and(|word| word == "true");
     bootstrap.hub.uid = noted(HUB_UID).cloned();
+    bootstrap.grpc = text(secret, secrets::GRPC_CONFIG_KEY).and_then(|config| grpc_server(&config));
     Some(bootstrap)
+}
+
+/// The server that `config.yaml` of an agent names.
+fn grpc_server(config: &str) -> Option<grpc::Server> {
+    let GrpcConfig { url, pem, token: _ } = grpc_config(config)?;
+    let (host, port) = grpc::Address::parse(&url)?;
+    let (ca, _) = certificate::readable(&pem.unwrap_or_default());
+    Some(grpc::Server { address: grpc::Address { host, port: port.unwrap_or(grpc::USUAL_PORT) }, ca })
 }
 
 /// The leader leases of the operator and of the agents, and the pods beside them.

@@ -1,0 +1,169 @@
+//! The gRPC server of a hub as agents find it: the Service that exposes it, and its port.
+
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ocm_api::Manifest;
+use ocm_api::names::namespaces;
+use serde_json::{Value, json};
+
+use super::{GrpcExposure, Options, OptionsError};
+use crate::grpc::{self, Address, NODE_PORT, PORT, PORT_ANNOTATION, USUAL_PORT};
+
+/// Host and port that were typed for the gRPC server.
+///
+/// # Errors
+/// What is no address.
+pub(super) fn typed(options: &Options) -> Result<Option<(String, Option<u16>)>, OptionsError> {
+    let Some(text) = &options.grpc_server else { return Ok(None) };
+    Address::parse(text).map(Some).ok_or_else(|| OptionsError::NotAnAddress(text.clone()))
+}
+
+/// The port at which agents find the server, where one is to be noted: as typed, else as noted before, else the usual one
+/// of what exposes it.
+///
+/// # Errors
+/// What is no address.
+pub(super) fn port(options: &Options, live: Option<&Value>) -> Result<Option<u16>, OptionsError> {
+    let annotations = live.and_then(|live| live.pointer("/metadata/annotations"));
+    let noted = annotations.and_then(|all| all[PORT_ANNOTATION].as_str()).and_then(|text| text.parse().ok());
+    let on_nodes = options.expose_grpc == Some(GrpcExposure::NodePort);
+    Ok(match typed(options)? {
+        Some((_, Some(port))) => Some(port),
+        _ if on_nodes => noted.or(Some(NODE_PORT)),
+        Some((_, None)) => noted.map(|_| USUAL_PORT),
+        None => noted,
+    })
+}
+
+/// The hub's namespace, which the operator would make later, and the Service in it. Both go when the operator removes the
+/// hub. None where nothing was typed, or the operator's own Service has a load balancer.
+pub(super) fn objects(hub: &str, options: &Options, manager: &Value, port: Option<u16>) -> Option<[Manifest; 2]> {
+    let exposure = options.expose_grpc?;
+    if exposure == GrpcExposure::LoadBalancer && is_balanced(manager) {
+        return None;
+    }
+    let mut entry = json!({"name": "grpc", "protocol": "TCP", "port": USUAL_PORT, "targetPort": PORT});
+    let type_ = match exposure {
+        GrpcExposure::NodePort => {
+            entry["nodePort"] = json!(port.unwrap_or(NODE_PORT));
+            "NodePort"
+        }
+        GrpcExposure::LoadBalancer => "LoadBalancer",
+    };
+    let spec = json!({"type": type_, "selector": {"app": grpc::service(hub)}, "ports": [entry]});
+    let meta = |namespace: Option<&str>, name: &str| ObjectMeta {
+        namespace: namespace.map(str::to_owned),
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    };
+    let service = meta(Some(namespaces::HUB), &grpc::exposed_service(hub));
+    Some([
+        Manifest::with::<Namespace>(&meta(None, namespaces::HUB), Value::Null),
+        // A port of nodes goes when there is a load balancer in its place.
+        Manifest::with::<Service>(&service, json!({"spec": spec})).exactly(),
+    ])
+}
+
+/// Whether a ClusterManager has the operator make a Service with a load balancer.
+fn is_balanced(manager: &Value) -> bool {
+    let exposures = manager.pointer("/spec/serverConfiguration/endpointsExposure").and_then(Value::as_array);
+    let first = exposures.into_iter().flatten().find(|one| one["protocol"] == "grpc");
+    first.is_some_and(|one| one.pointer("/grpc/type").and_then(Value::as_str) == Some("loadBalancer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::{Driver, DriverSetting, GrpcEndpoint, Live, plan};
+
+    fn options(server: Option<&str>, expose: Option<GrpcExposure>) -> Options {
+        Options {
+            registration_drivers: Some(vec![Driver::Csr, Driver::Grpc]),
+            grpc_server: server.map(str::to_owned),
+            expose_grpc: expose,
+            ..Options::default()
+        }
+    }
+
+    fn found(options: &Options, live: &Live) -> (Value, Option<Value>) {
+        let plan = plan(options, live).unwrap().plan;
+        let of = |kind: &str| plan.objects().find(|object| object.kind() == kind).map(|object| object.body().clone());
+        (of("ClusterManager").unwrap(), of("Service"))
+    }
+
+    const EXPOSURE: &str = "/spec/serverConfiguration/endpointsExposure/0/grpc";
+
+    #[test]
+    fn a_port_is_no_part_of_the_host_that_the_certificate_is_for() {
+        let (manager, service) = found(&options(Some("hub.example:8443"), None), &Live::default());
+        let exposure = manager.pointer(EXPOSURE).unwrap();
+        assert_eq!(exposure, &json!({"type": "hostname", "hostname": {"host": "hub.example"}}));
+        assert_eq!(manager["metadata"]["annotations"], json!({PORT_ANNOTATION: "8443"}));
+        assert_eq!(service, None);
+        // A second run without flags says it again, another host without a port does not.
+        let live = Live { cluster_manager: Some(manager), ..Live::default() };
+        let (again, _) = found(&Options::default(), &live);
+        assert_eq!(again["metadata"]["annotations"], json!({PORT_ANNOTATION: "8443"}));
+        let (other, _) = found(&options(Some("other.example"), None), &live);
+        assert_eq!(other["metadata"]["annotations"], json!({PORT_ANNOTATION: "443"}));
+        let (plain, _) = found(&options(Some("hub.example"), None), &Live::default());
+        assert_eq!(plain["metadata"], json!({"name": "cluster-manager"}));
+        let wrong = plan(&options(Some("http://hub"), None), &Live::default()).unwrap_err();
+        assert_eq!(wrong, OptionsError::NotAnAddress("http://hub".to_owned()));
+    }
+
+    #[test]
+    fn a_port_of_the_nodes_is_given_or_fixed() {
+        let node = Some(GrpcExposure::NodePort);
+        for (server, port) in [("10.0.0.1", 30443), ("10.0.0.1:30090", 30090)] {
+            let (manager, service) = found(&options(Some(server), node), &Live::default());
+            let service = service.unwrap();
+            assert_eq!(service["metadata"]["namespace"], "open-cluster-management-hub");
+            assert_eq!(service["metadata"]["name"], "cluster-manager-grpc-server-external");
+            assert_eq!(service["spec"]["type"], "NodePort");
+            assert_eq!(service["spec"]["selector"], json!({"app": "cluster-manager-grpc-server"}));
+            let entry = &service["spec"]["ports"][0];
+            assert_eq!(
+                (&entry["port"], &entry["targetPort"], &entry["nodePort"]),
+                (&json!(443), &json!(8090), &json!(port))
+            );
+            assert_eq!(manager["metadata"]["annotations"], json!({PORT_ANNOTATION: port.to_string()}));
+            // The same again keeps the port.
+            let live = Live { cluster_manager: Some(manager), ..Live::default() };
+            let (_, again) = found(&Options { expose_grpc: node, ..Options::default() }, &live);
+            assert_eq!(again.unwrap()["spec"]["ports"][0]["nodePort"], port);
+        }
+    }
+
+    #[test]
+    fn of_two_load_balancers_one_is_enough() {
+        let balancer = Some(GrpcExposure::LoadBalancer);
+        let (manager, service) = found(&options(None, balancer), &Live::default());
+        assert_eq!(manager.pointer(EXPOSURE).unwrap(), &json!({"type": "loadBalancer"}));
+        assert_eq!(service, None, "the operator makes it");
+        let (manager, service) = found(&options(Some("hub.example"), balancer), &Live::default());
+        assert_eq!(manager.pointer(EXPOSURE).unwrap()["type"], "hostname");
+        let service = service.unwrap();
+        assert_eq!(service["spec"]["type"], "LoadBalancer");
+        assert_eq!(service["spec"]["ports"][0].get("nodePort"), None);
+        let typed =
+            Options { grpc_endpoint: Some(GrpcEndpoint::LoadBalancer), ..options(Some("hub.example"), balancer) };
+        assert_eq!(found(&typed, &Live::default()).1, None);
+    }
+
+    #[test]
+    fn what_is_exposed_has_a_driver_and_a_host() {
+        let node = Some(GrpcExposure::NodePort);
+        let without = Options { expose_grpc: node, ..Options::default() };
+        let error = plan(&without, &Live::default()).unwrap_err();
+        assert_eq!(error, OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::Exposure));
+        assert_eq!(plan(&options(None, node), &Live::default()).unwrap_err(), OptionsError::NoGrpcAddress);
+        let stages = plan(&options(Some("h"), node), &Live::default()).unwrap().plan.stages;
+        let at = |kind: &str, name: &str| {
+            let holds = |object: &Manifest| object.kind() == kind && object.name() == name;
+            stages.iter().position(|stage| stage.objects.iter().any(holds)).unwrap()
+        };
+        let (space, service) = (namespaces::HUB, "cluster-manager-grpc-server-external");
+        assert!(at("Namespace", space) < at("Service", service));
+    }
+}
