@@ -456,7 +456,10 @@ fn a_hub_is_shown_with_what_runs_there_and_what_is_missing() {
 
 #[test]
 fn what_is_neither_hub_nor_managed_cluster_is_told_as_such() {
-    let server = Server::start(|_, _| Reply::Json(404, "404 page not found\n".to_owned()));
+    let server = Server::start(|_, asked| match asked.line.starts_with("GET /apis/apps/") {
+        true => status(404, "NotFound"),
+        false => Reply::Json(404, "404 page not found\n".to_owned()),
+    });
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
     for (what, why) in [("hub-info", "there is no ClusterManager"), ("klusterlet-info", "there is no Klusterlet")] {
         let run = cli.run(["get", what]);

@@ -215,7 +215,7 @@ fn an_add_on_of_a_placement_is_followed_and_one_of_somebody_else_is_not_replaced
     let live = || object(hub(), &["clustermanagementaddon", "theirs"]);
     assert_eq!(live()["metadata"]["resourceVersion"].to_string(), before);
     ends(&create(&["--overwrite"]), 0, &["/theirs-0.0.1 created", "/theirs configured"]);
-    assert!(live()["spec"].get("addOnMeta").is_none(), "{}", live());
+    assert!(live()["spec"]["addOnMeta"]["displayName"].is_null(), "{}", live());
     ends(&create(&[]), 0, &["/theirs-0.0.1 unchanged", "/theirs unchanged"]);
     for (kind, name) in [("clustermanagementaddon", "theirs"), ("addontemplate", "theirs-0.0.1")] {
         hub().kubectl(&["delete", kind, name]).expect("it goes");

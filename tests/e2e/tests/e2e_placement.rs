@@ -218,7 +218,7 @@ fn what_somebody_else_has_written_is_not_replaced_unless_it_is_said() {
     let said = placement(&create("other", &["--count=2", "--overwrite", "--wait"]));
     ends(&said, 0, &["other -n team-theirs configured", "th1, th2"]);
     let spec = live("team-theirs", "other")["spec"].clone();
-    assert!(spec.get("predicates").is_none() && spec["numberOfClusters"] == 2, "{spec}");
+    assert!(spec["predicates"] == json!([]) && spec["numberOfClusters"] == 2, "{spec}");
     ends(
         &changes_nothing("team-theirs", "other", &create("other", &["--count=2"])),
         0,

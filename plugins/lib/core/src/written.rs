@@ -21,7 +21,8 @@ pub enum Standing {
 /// How the live object stands to the planned one.
 pub fn standing(planned: &Manifest, live: Option<&Value>) -> Standing {
     let Some(live) = live else { return Standing::New };
-    match owner(live, planned.body()) {
+    // What others have added counts, too: the object is to be as planned, and nothing besides.
+    match owner(live, live) {
         Owner::Ours => Standing::Ours,
         _ if is_same(planned, live) => Standing::Same,
         owner => Standing::Theirs(owner),
@@ -163,7 +164,7 @@ mod tests {
         let live = theirs(json!({"clusterSets": ["a"], "numberOfClusters": 2}));
         assert_eq!(
             replacement(&planned(Some(3)), &live),
-            json!({"metadata": {}, "spec": {"clusterSets": null, "numberOfClusters": 3, "sortBy": "ClusterName"}})
+            json!({"metadata": {}, "spec": {"clusterSets": null, "numberOfClusters": 3, "predicates": []}})
         );
     }
 }

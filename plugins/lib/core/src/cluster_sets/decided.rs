@@ -47,8 +47,13 @@ pub fn undecided(selection: &Selection, facts: Option<&Facts>, now: Timestamp) -
     }
     let awaited = choices(selection, facts, now).into_iter().filter(|choice| choice.standing == Standing::Awaited);
     let awaited: Vec<String> = awaited.map(|choice| choice.cluster).collect();
-    (!awaited.is_empty())
-        .then(|| format!("clusters that it can select wait for the placement controller ({})", some(&awaited)))
+    if !awaited.is_empty() {
+        return Some(format!("clusters that it can select wait for the placement controller ({})", some(&awaited)));
+    }
+    // Upstream: `schedulingController.syncPlacement` writes the decisions first, and the conditions with this number later.
+    let counted = placement.status.as_ref()?.number_of_selected_clusters.and_then(|all| usize::try_from(all).ok())?;
+    (counted != selection.clusters.len())
+        .then(|| format!("its status still counts {counted} clusters, and it selects {}", selection.clusters.len()))
 }
 
 /// Names of clusters that are selected, and that the placement may not select as it is now.

@@ -270,6 +270,13 @@ fn decisions_are_final_when_they_are_those_of_the_placement_as_it_is_now() {
         told(json!({"numberOfClusters": 1}), &["c1", "c2"]).unwrap(),
         "it still selects 2 clusters, and is to select 1"
     );
+    // The conditions are still those of the decisions before.
+    let mut counting = unsatisfied(json!({"numberOfClusters": 1}));
+    counting.status.as_mut().unwrap().number_of_selected_clusters = Some(2);
+    let told = |selected: &[&str]| undecided(&selecting(counting.clone(), selected), Some(&all), now());
+    assert_eq!(told(&["c1"]).unwrap(), "its status still counts 2 clusters, and it selects 1");
+    counting.status.as_mut().unwrap().number_of_selected_clusters = Some(1);
+    assert_eq!(undecided(&selecting(counting, &["c1"]), Some(&all), now()), None);
     // Without facts it counts that the placement controller has looked at it, and before that nothing does.
     assert_eq!(undecided(&selecting(unsatisfied(json!({})), &[]), None, now()), None);
     let new: Placement = read(json!({"metadata": {"namespace": "team", "name": "p"}, "spec": {}}));

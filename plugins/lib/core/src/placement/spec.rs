@@ -37,13 +37,14 @@ pub fn plan(namespace: &str, name: &str, options: &PlacementOptions) -> Plan {
         prioritizer_policy: (!configurations.is_empty())
             .then(|| json!({"mode": "Additive", "configurations": configurations})),
         tolerations: tolerations.clone(),
-        // The server's default, said so that the spec is never empty: who applies an empty one owns nothing of it.
-        sort_by: Some("ClusterName".to_owned()),
         ..PlacementSpec::default()
     };
     let mut placement = Placement::new(name, spec);
     placement.metadata.namespace = Some(namespace.to_owned());
-    Plan::new([Stage::new("placements", vec![Manifest::of(&placement).exactly()])])
+    let mut manifest = Manifest::of(&placement).exactly();
+    // Said even where there are none, so that the spec is never empty: who applies an empty one owns nothing of it.
+    manifest.body_mut()["spec"]["predicates"] = json!(placement.spec.predicates);
+    Plan::new([Stage::new("placements", vec![manifest])])
 }
 
 /// One predicate for each selector of labels, each with all claims.
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn without_options_every_cluster_of_the_bound_sets_is_selected() {
-        assert_eq!(spec(&PlacementOptions::default()), json!({"sortBy": "ClusterName"}));
+        assert_eq!(spec(&PlacementOptions::default()), json!({"predicates": []}));
     }
 
     #[test]
@@ -119,13 +120,13 @@ mod tests {
                 "prioritizerPolicy": {"mode": "Additive", "configurations": [
                     {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 3}]},
                 "tolerations": [{"key": taints::UNREACHABLE, "operator": "Exists"}],
-                "sortBy": "ClusterName",
             })
         );
         // The server's other defaults are no difference.
         let plan = plan("team", "web", &options);
         let manifest = plan.objects().next().unwrap();
         let mut live = manifest.body().clone();
+        live["spec"]["sortBy"] = "ClusterName".into();
         live["spec"]["scoreRateLimit"] = "1m".into();
         assert!(is_applied(manifest, &live));
     }
