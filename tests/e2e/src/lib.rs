@@ -138,10 +138,20 @@ pub fn until(what: &str, holds: impl FnMut() -> bool) {
 /// When it does not.
 pub fn until_within(time: Duration, what: &str, said: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !holds() {
+    loop {
+        let looked = Instant::now();
+        if holds() {
+            return;
+        }
         assert!(begun.elapsed() < time, "not within {} seconds: {what} {}", time.as_secs(), said());
-        thread::sleep(Duration::from_millis(50));
+        pause_after(looked);
     }
+}
+
+/// Pauses after a look at what has to follow that began then: for several times as long as the look took, so that whoever
+/// waits leaves the processors to what is waited for.
+pub fn pause_after(looked: Instant) {
+    thread::sleep((looked.elapsed() * 4).clamp(Duration::from_millis(50), Duration::from_secs(2)));
 }
 
 /// What differs between runs and releases in the ending of a command, and what stands there instead.

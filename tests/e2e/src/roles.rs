@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use control_plane::Cluster;
 use serde_json::{Value, json};
+
+use crate::until;
 
 /// Applies the documented roles of a command and binds them to a new user, whose kubeconfig it returns.
 ///
@@ -106,11 +106,7 @@ pub fn users_without_one_right(cluster: &Cluster, file: &str) -> Vec<(String, St
         let (verb, namespace) = (part("verbs"), namespace.as_ref().map(|name| format!("--namespace={name}")));
         question.extend([&*verb, what.trim_end_matches('/'), "--as", &user]);
         question.extend(namespace.as_deref());
-        let begun = Instant::now();
-        while cluster.kubectl(&question).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{user} gets no rights");
-            sleep(Duration::from_millis(200));
-        }
+        until(&format!("{user} gets its rights"), || cluster.kubectl(&question).is_ok());
     }
     users
 }
@@ -177,11 +173,8 @@ pub fn bind_rules(cluster: &Cluster, user: &str, rules: &[Value]) {
     let part = |member: &str| last[member][0].as_str().unwrap_or_default().to_owned();
     let what = format!("{}.{}", part("resources"), part("apiGroups"));
     let what = format!("{}/{}", what.trim_end_matches('.'), part("resourceNames"));
-    let begun = Instant::now();
-    while cluster.kubectl(&["auth", "can-i", &part("verbs"), what.trim_end_matches('/'), "--as", user]).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{user} gets no rights");
-        sleep(Duration::from_millis(200));
-    }
+    let question = ["auth", "can-i", &part("verbs"), what.trim_end_matches('/'), "--as", user];
+    until(&format!("{user} gets its rights"), || cluster.kubectl(&question).is_ok());
 }
 
 /// The resources of a rule.

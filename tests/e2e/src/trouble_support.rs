@@ -8,7 +8,7 @@ use control_plane::Cluster;
 use serde_json::Value;
 
 use crate::join_support::hub_access;
-use crate::{Said, kubectl_ocm, run, until_within};
+use crate::{Said, kubectl_ocm, pause_after, run, until_within};
 
 /// The namespace of agents.
 pub const AGENTS: &str = "open-cluster-management-agent";
@@ -64,13 +64,14 @@ pub fn finds(cluster: &Cluster, hub: &Cluster, name: &str, id: &str) -> Value {
 pub fn finds_after(cluster: &Cluster, hub: &Cluster, name: &str, id: &str, before: impl Fn()) -> Value {
     let begun = Instant::now();
     loop {
+        let looked = Instant::now();
         before();
         let (value, ids) = report(cluster, hub, name);
         if ids == [id] {
             return value;
         }
         assert!(begun.elapsed() < TIME, "{id} is not the one cause: {ids:?} {value:#}");
-        std::thread::sleep(Duration::from_millis(500));
+        pause_after(looked);
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use csr_fixtures::Fixture;
@@ -14,7 +14,7 @@ use e2e_tests::controller_support::Controller;
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::{Webhook, apply, policy, prepare};
-use e2e_tests::{bundle, kubectl_ocm, object, run, until};
+use e2e_tests::{bundle, kubectl_ocm, object, run, until, until_within};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::PostParams;
 use kube::{Api, Client, Error};
@@ -93,11 +93,7 @@ fn labelled(name: &str, labels: &[(&str, &str)]) -> ManagedCluster {
 }
 
 fn soon(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
-        sleep(Duration::from_millis(200));
-    }
+    until_within(Duration::from_secs(60), what, String::new, is_so);
 }
 
 /// The code with which the baseline refused.

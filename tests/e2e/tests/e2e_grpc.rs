@@ -129,6 +129,18 @@ fn a_cluster_joins_over_grpc_goes_over_to_the_api_server_and_comes_back() {
     assert_eq!(has_file_for_grpc(cluster), [true, true]);
     let over_grpc = issued(hub, signers::GRPC);
     assert!(over_grpc > 0 && issued(hub, signers::KUBE_APISERVER_CLIENT) == 0, "{over_grpc}");
+    // Works come that way, too.
+    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "over-grpc", "namespace": "g1"},
+        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "over-grpc", "namespace": "default"}, "data": {"came": "over gRPC"}}]}}});
+    let file = hub.dir().expect("a folder").join("work.json");
+    std::fs::write(&file, work.to_string()).expect("written");
+    hub.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it is stored");
+    let applied = ["wait", "manifestwork/over-grpc", "--namespace=g1", "--for=condition=Applied", "--timeout=120s"];
+    hub.kubectl(&applied).expect("the agent applies it");
+    assert_eq!(object(cluster, &["configmap", "over-grpc", "--namespace=default"])["data"]["came"], "over gRPC");
+    hub.kubectl(&["delete", "manifestwork/over-grpc", "--namespace=g1", "--timeout=120s"]).expect("it goes");
     // Again, and without a word about the driver: nothing is changed.
     for flags in [vec![&*access, grpc, "--accept", "--wait"], vec![&*access]] {
         let before = settled(cluster);
@@ -153,19 +165,6 @@ fn a_cluster_joins_over_grpc_goes_over_to_the_api_server_and_comes_back() {
     assert_eq!(has_file_for_grpc(cluster), [true, true]);
     assert!(issued(hub, signers::GRPC) > over_grpc);
     assert_eq!(uid(), registered, "it was the same cluster all along");
-
-    // Works come that way, too.
-    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-        "metadata": {"name": "over-grpc", "namespace": "g1"},
-        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": "over-grpc", "namespace": "default"}, "data": {"came": "over gRPC"}}]}}});
-    let file = hub.dir().expect("a folder").join("work.json");
-    std::fs::write(&file, work.to_string()).expect("written");
-    hub.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it is stored");
-    let applied = ["wait", "manifestwork/over-grpc", "--namespace=g1", "--for=condition=Applied", "--timeout=240s"];
-    hub.kubectl(&applied).expect("the agent applies it");
-    assert_eq!(object(cluster, &["configmap", "over-grpc", "--namespace=default"])["data"]["came"], "over gRPC");
-    hub.kubectl(&["delete", "manifestwork/over-grpc", "--namespace=g1", "--timeout=240s"]).expect("it goes");
 
     // Whoever takes the hub away takes the Service along.
     let said = run(kubectl_ocm("unjoin", cluster.kubeconfig()).args(["g1", "--yes", &admin]));

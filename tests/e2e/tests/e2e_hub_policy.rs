@@ -2,11 +2,10 @@
 //!
 //! `cargo test -p e2e-tests --test e2e_hub_policy`; it needs no root.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
-use e2e_tests::{object, run};
+use e2e_tests::{object, run, until_within};
 use ocm_api::policy::{MAX_FUEL, MAX_MEMORY_BYTES, MIN_MEMORY_BYTES, Module, OnError, PolicyMode};
 use ocm_api::{HubPolicy, crds};
 use serde_json::{Value, json};
@@ -341,11 +340,9 @@ fn kubectl_shows_what_a_policy_is_and_explains_its_fields() {
     assert!(row(["route", "Warn", " Hold "]), "{wide}");
 
     // The server publishes a new kind after a moment.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while run(hub.0.kubectl_command().args(["explain", "hubpolicies"])).code != Some(0) {
-        assert!(Instant::now() < deadline, "the kind is not published");
-        thread::sleep(Duration::from_millis(200));
-    }
+    until_within(Duration::from_secs(60), "the kind is published", String::new, || {
+        run(hub.0.kubectl_command().args(["explain", "hubpolicies"])).code == Some(0)
+    });
     for (field, words) in [
         ("hubpolicies", "a WebAssembly module that is asked about registrations of clusters"),
         ("hpol.spec.mode", "ENUM: Enforce Warn Audit"),

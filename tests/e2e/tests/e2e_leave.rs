@@ -13,7 +13,7 @@ use cli_tests::terminal::Terminal;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, run, until_within};
+use e2e_tests::{Said, kubectl_ocm, pause_after, run, until_within};
 use serde_json::{Value, json};
 
 /// What people, controllers and the API server make and forget all the time.
@@ -40,6 +40,7 @@ fn sweep(cluster: &Cluster) -> BTreeSet<String> {
 fn nothing_stays(cluster: &Cluster, before: &BTreeSet<String>) {
     let begun = Instant::now();
     loop {
+        let looked = Instant::now();
         let after = sweep(cluster);
         let more: Vec<_> = after.difference(before).collect();
         let less: Vec<_> = before.difference(&after).collect();
@@ -47,7 +48,7 @@ fn nothing_stays(cluster: &Cluster, before: &BTreeSet<String>) {
             return;
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "stays: {more:#?}, gone: {less:#?}");
-        sleep(Duration::from_millis(500));
+        pause_after(looked);
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::io::Write as _;
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{managed_cluster, token_kubeconfig};
 use e2e_tests::join_support::JoinCommand;
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, object, resource_versions, run};
+use e2e_tests::{Said, kubectl_ocm, object, resource_versions, run, until};
 use serde_json::Value;
 
 /// What the hub's installation has that tokens need.
@@ -66,14 +64,6 @@ fn whoami(cluster: &Cluster, token: &str) -> Option<String> {
     (said.code == Some(0)).then_some(said.stdout)
 }
 
-fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s for: {what}");
-        sleep(Duration::from_millis(200));
-    }
-}
-
 #[test]
 fn tokens_from_making_to_revoking() {
     let hub = Cluster::start(&Spec::api("tokens")).expect("a cluster");
@@ -123,7 +113,7 @@ fn tokens_from_making_to_revoking() {
         token(&hub, &["create", "--kind=bootstrap", "--ttl=2h", "--description=store 17", &address, "--output=json"]);
     let made: Value = serde_json::from_str(&made.stdout).expect("JSON");
     let (id, whole) = (made["token-id"].as_str().expect("an identifier"), made["hub-token"].as_str().expect("a token"));
-    eventually("the API server to know the token", || {
+    until("the API server to know the token", || {
         whoami(&hub, whole).is_some_and(|user| user == format!("system:bootstrap:{id}"))
     });
     let binding = object(&hub, &["clusterrolebinding", "open-cluster-management:bootstrap:managedcluster"]);
@@ -171,7 +161,7 @@ fn tokens_from_making_to_revoking() {
     let revoked = token(&hub, &["revoke", whole]);
     assert_eq!(revoked.stdout, format!("bootstrap-token/{id} revoked\n"), "{revoked:?}");
     assert!(!format!("{revoked:?}").contains(secret));
-    eventually("the API server to forget the token", || whoami(&hub, whole).is_none());
+    until("the API server to forget the token", || whoami(&hub, whole).is_none());
     let twice = token(&hub, &["revoke", id]);
     assert_eq!((twice.code, twice.stdout.as_str()), (Some(1), ""), "{twice:?}");
     let named = token(&hub, &["revoke", id, "--output", "name"]);
@@ -190,7 +180,7 @@ fn tokens_from_making_to_revoking() {
     assert_eq!(asked.code, Some(2), "nobody is there to ask: {asked:?}");
     let anew = token(&hub, &["revoke", "--service-account", "--yes"]);
     assert_eq!(anew.code, Some(0), "{anew:?}");
-    eventually("the API server to forget the old account", || whoami(&hub, &join_command.token).is_none());
+    until("the API server to forget the old account", || whoami(&hub, &join_command.token).is_none());
     let account =
         object(&hub, &["serviceaccount", "agent-registration-bootstrap", "--namespace=open-cluster-management"]);
     assert_eq!(account["metadata"]["labels"]["kept"], "yes");
@@ -227,7 +217,7 @@ fn tokens_register_into_the_default_set_and_into_those_that_they_were_made_for()
     let plain = token_of(&["--kind=bootstrap"]);
     let prod = token_of(&["--kind=bootstrap", "--cluster-set=prod"]);
     let both = token_of(&["--kind=bootstrap", "--cluster-set=prod", "--cluster-set=test"]);
-    eventually("the hub to know the last token", || whoami(hub, &both).is_some());
+    until("the hub to know the last token", || whoami(hub, &both).is_some());
     for (token, default, prod, test) in [
         (&account, true, false, false),
         (&plain, true, false, false),
@@ -273,5 +263,5 @@ fn tokens_register_into_the_default_set_and_into_those_that_they_were_made_for()
     let after = after.as_array().expect("rules");
     assert!(before.as_array().expect("rules").iter().all(|rule| after.contains(rule)), "{after:#?}");
     assert!(after.contains(&own) && after.len() == wide["rules"].as_array().map_or(0, Vec::len), "{after:#?}");
-    eventually("the hub to take the right back", || !registers(&account, "prod"));
+    until("the hub to take the right back", || !registers(&account, "prod"));
 }

@@ -57,12 +57,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         report.deny();
         if !programs.is_empty() {
             let count = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
-            let mut in_turn = with_clusters;
-            let place = |program: &&Program| LONGEST.iter().position(|target| *target == program.target);
-            in_turn.sort_by_key(|program| {
-                (WAITING.contains(&program.target.as_str()), place(program).unwrap_or(LONGEST.len()))
-            });
-            report.tests("tests on real clusters", Lanes { programs: in_turn.into(), first: count, last: 1 });
+            report.tests("tests on real clusters", Lanes::by_load(with_clusters, count));
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
     }
@@ -80,13 +75,19 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 /// How many processors the clusters of one program keep busy.
 const PROCESSORS: usize = 2;
-/// Programs that wait most of their time, for certificates that end, agents that look again, or operators that roll out:
-/// the lane that begins at the end takes them first. It goes on with the others, for no program keeps the processors busy
-/// all the time.
-const WAITING: [&str; 3] = ["test e2e_expiry", "test e2e_troubleshoot", "test e2e_upgrade"];
-/// The longest of the others, the one with most pods first: they begin beside those that wait, so that none is left alone in
-/// the end.
-const LONGEST: [&str; 4] = ["test e2e_policy_engine", "test e2e_leave", "test e2e_join", "test e2e_policy_oci"];
+/// Programs that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
+/// or operators that roll out; the longest first.
+const WAITING: [&str; 5] =
+    ["test e2e_upgrade", "test e2e_grpc", "test e2e_troubleshoot", "test e2e_expiry", "test e2e_agent_proxy"];
+/// The longest of the others, the one with most pods first, so that none is left alone in the end.
+const LONGEST: [&str; 6] = [
+    "test e2e_policy_engine",
+    "test e2e_leave",
+    "test e2e_policy_oci",
+    "test e2e_join",
+    "test e2e_day_two",
+    "test e2e_auto_join",
+];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
@@ -112,19 +113,30 @@ impl Program {
     }
 }
 
-/// Programs, and how many lanes take them: each the next one as soon as its own has ended.
+/// Programs, and the lanes that take them: each the next one as soon as its own has ended.
 struct Lanes<'a> {
-    programs: VecDeque<&'a Program>,
-    /// Lanes that take the first one.
-    first: usize,
-    /// Lanes that take the last one.
-    last: usize,
+    queues: [VecDeque<&'a Program>; 2],
+    /// For each lane the queues of which it takes, each once those before it are empty.
+    lanes: Vec<&'static [usize]>,
 }
 
 impl<'a> Lanes<'a> {
     /// One program after the other.
     fn one(programs: Vec<&'a Program>) -> Self {
-        Self { programs: programs.into(), first: 1, last: 0 }
+        Self { queues: [programs.into(), VecDeque::new()], lanes: vec![&[0]] }
+    }
+
+    /// Some lanes for programs that keep processors busy, one that begins with those that wait and goes on with the others,
+    /// and one for those that wait alone: two of them leave the processors to a third.
+    fn by_load(programs: Vec<&'a Program>, busy: usize) -> Self {
+        let place = |all: &[&str], program: &Program| all.iter().position(|target| *target == program.target);
+        let (mut waiting, mut others): (Vec<_>, Vec<_>) =
+            programs.into_iter().partition(|program| place(&WAITING, program).is_some());
+        waiting.sort_by_key(|program| place(&WAITING, program));
+        others.sort_by_key(|program| place(&LONGEST, program).unwrap_or(LONGEST.len()));
+        let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
+        lanes.extend([&[1, 0][..], &[1]]);
+        Self { queues: [others.into(), waiting.into()], lanes }
     }
 }
 
@@ -160,17 +172,20 @@ impl Report {
 
     /// Runs programs of tests, all lanes at once, and shows what each says when it has ended.
     fn tests(&mut self, name: &str, lanes: Lanes<'_>) {
-        let packages: BTreeSet<&str> = lanes.programs.iter().map(|program| program.package.as_str()).collect();
+        let packages: BTreeSet<&str> = lanes.queues.iter().flatten().map(|program| program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
-            let ends = [(VecDeque::pop_front as fn(&mut _) -> _, lanes.first), (VecDeque::pop_back, lanes.last)];
-            let queue = &Mutex::new(lanes.programs);
+            let Lanes { queues, lanes } = lanes;
+            let queues = &Mutex::new(queues);
             thread::scope(|scope| {
                 let (ended, results) = mpsc::channel();
-                for take in ends.into_iter().flat_map(|(take, count)| std::iter::repeat_n(take, count)) {
+                for order in lanes {
                     let ended = ended.clone();
                     scope.spawn(move || {
-                        let next = || take(&mut queue.lock().unwrap_or_else(PoisonError::into_inner));
+                        let next = || {
+                            let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
+                            order.iter().find_map(|queue| queues[*queue].pop_front())
+                        };
                         while let Some(program) = next() {
                             // Whoever waits sees for whom.
                             println!("\n... {}: {}", program.package, program.target);

@@ -10,10 +10,7 @@ use super::table::all;
 use super::{Fault, Pair};
 use crate::join_support::{alone, hub, hub_access, join};
 use crate::trouble_support::{KNOWN, is_well, read, report};
-use crate::{kubectl_ocm, run};
-
-/// How long between two looks.
-const PAUSE: Duration = Duration::from_millis(500);
+use crate::{kubectl_ocm, pause_after, run};
 
 /// What is found, of errors or, where there are none, of warnings.
 fn found(pair: &Pair<'_>, fault: &Fault) -> (Value, Vec<String>) {
@@ -25,6 +22,7 @@ fn found(pair: &Pair<'_>, fault: &Fault) -> (Value, Vec<String>) {
 fn look(pair: &Pair<'_>, fault: &Fault) -> Result<Duration, String> {
     let begun = Instant::now();
     loop {
+        let looked = Instant::now();
         let (value, ids) = found(pair, fault);
         if ids == [fault.id] {
             let next = value["findings"][0]["next"].as_array().is_some_and(|next| !next.is_empty());
@@ -33,7 +31,7 @@ fn look(pair: &Pair<'_>, fault: &Fault) -> Result<Duration, String> {
         if begun.elapsed() > fault.patience {
             return Err(format!("{ids:?} {:#}", value["findings"]));
         }
-        std::thread::sleep(PAUSE);
+        pause_after(looked);
     }
 }
 
