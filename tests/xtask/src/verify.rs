@@ -118,16 +118,19 @@ struct Lanes<'a> {
     queues: [VecDeque<&'a Program>; 2],
     /// For each lane the queues of which it takes, each once those before it are empty.
     lanes: Vec<&'static [usize]>,
+    /// Whether a program runs its tests one after the other.
+    in_turn: bool,
 }
 
 impl<'a> Lanes<'a> {
     /// One program after the other.
     fn one(programs: Vec<&'a Program>) -> Self {
-        Self { queues: [programs.into(), VecDeque::new()], lanes: vec![&[0]] }
+        Self { queues: [programs.into(), VecDeque::new()], lanes: vec![&[0]], in_turn: false }
     }
 
     /// Some lanes for programs that keep processors busy, one that begins with those that wait and goes on with the others,
-    /// and one for those that wait alone: two of them leave the processors to a third.
+    /// and one for those that wait alone: two of them leave the processors to a third. More tests at once than lanes would make
+    /// each other late.
     fn by_load(programs: Vec<&'a Program>, busy: usize) -> Self {
         let place = |all: &[&str], program: &Program| all.iter().position(|target| *target == program.target);
         let (mut waiting, mut others): (Vec<_>, Vec<_>) =
@@ -136,7 +139,7 @@ impl<'a> Lanes<'a> {
         others.sort_by_key(|program| place(&LONGEST, program).unwrap_or(LONGEST.len()));
         let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
         lanes.extend([&[1, 0][..], &[1]]);
-        Self { queues: [others.into(), waiting.into()], lanes }
+        Self { queues: [others.into(), waiting.into()], lanes, in_turn: true }
     }
 }
 
@@ -175,7 +178,7 @@ impl Report {
         let packages: BTreeSet<&str> = lanes.queues.iter().flatten().map(|program| program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
-            let Lanes { queues, lanes } = lanes;
+            let Lanes { queues, lanes, in_turn } = lanes;
             let queues = &Mutex::new(queues);
             thread::scope(|scope| {
                 let (ended, results) = mpsc::channel();
@@ -190,7 +193,11 @@ impl Report {
                             // Whoever waits sees for whom.
                             println!("\n... {}: {}", program.package, program.target);
                             let (mut lines, begun) = (Vec::new(), Instant::now());
-                            let good = watch(&mut program.command(), |line| lines.push(line.to_owned()));
+                            let mut command = program.command();
+                            if in_turn {
+                                command.arg("--test-threads=1");
+                            }
+                            let good = watch(&mut command, |line| lines.push(line.to_owned()));
                             // Nobody listens any more: what is left need not be run.
                             if ended.send((program, lines, good, begun.elapsed())).is_err() {
                                 break;
