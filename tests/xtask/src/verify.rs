@@ -128,9 +128,8 @@ impl<'a> Lanes<'a> {
         Self { queues: [programs.into(), VecDeque::new()], lanes: vec![&[0]], in_turn: false }
     }
 
-    /// Some lanes for programs that keep processors busy, one that begins with those that wait and goes on with the others,
-    /// and one for those that wait alone: two of them leave the processors to a third. More tests at once than lanes would make
-    /// each other late.
+    /// Some lanes for programs that keep processors busy, and two that begin with those that wait and go on with the others: no
+    /// program keeps the processors busy all the time. More tests at once than lanes would make each other late.
     fn by_load(programs: Vec<&'a Program>, busy: usize) -> Self {
         let place = |all: &[&str], program: &Program| all.iter().position(|target| *target == program.target);
         let (mut waiting, mut others): (Vec<_>, Vec<_>) =
@@ -138,7 +137,7 @@ impl<'a> Lanes<'a> {
         waiting.sort_by_key(|program| place(&WAITING, program));
         others.sort_by_key(|program| place(&LONGEST, program).unwrap_or(LONGEST.len()));
         let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
-        lanes.extend([&[1, 0][..], &[1]]);
+        lanes.resize(busy + 2, &[1, 0]);
         Self { queues: [others.into(), waiting.into()], lanes, in_turn: true }
     }
 }
