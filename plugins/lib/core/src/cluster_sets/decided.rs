@@ -52,8 +52,8 @@ pub fn undecided(selection: &Selection, facts: Option<&Facts>, now: Timestamp) -
     }
     // Upstream: `schedulingController.syncPlacement` writes the decisions first, and the conditions with this number later.
     let counted = placement.status.as_ref()?.number_of_selected_clusters.and_then(|all| usize::try_from(all).ok())?;
-    (counted != selection.clusters.len())
-        .then(|| format!("its status still counts {counted} clusters, and it selects {}", selection.clusters.len()))
+    let named = selection.clusters.len();
+    (counted != named).then(|| format!("its status still counts {counted} as selected, and its decisions name {named}"))
 }
 
 /// Names of clusters that are selected, and that the placement may not select as it is now.

@@ -274,7 +274,7 @@ fn decisions_are_final_when_they_are_those_of_the_placement_as_it_is_now() {
     let mut counting = unsatisfied(json!({"numberOfClusters": 1}));
     counting.status.as_mut().unwrap().number_of_selected_clusters = Some(2);
     let told = |selected: &[&str]| undecided(&selecting(counting.clone(), selected), Some(&all), now());
-    assert_eq!(told(&["c1"]).unwrap(), "its status still counts 2 clusters, and it selects 1");
+    assert_eq!(told(&["c1"]).unwrap(), "its status still counts 2 as selected, and its decisions name 1");
     counting.status.as_mut().unwrap().number_of_selected_clusters = Some(1);
     assert_eq!(undecided(&selecting(counting, &["c1"]), Some(&all), now()), None);
     // Without facts it counts that the placement controller has looked at it, and before that nothing does.
