@@ -171,6 +171,25 @@ fn what_is_typed_instead_is_there() {
     }
 }
 
+/// Whether there is a test of `tests/e2e/tests`, or a story that `cargo soak --parts stories` tells: its program is `stories`.
+fn is_there(program: &str, name: &str) -> bool {
+    let (file, line) = match program {
+        // What stands in the list is compiled.
+        "stories" => ("tests/e2e/src/stories/mod.rs".to_owned(), format!("::{name},\n")),
+        _ => (format!("tests/e2e/tests/{program}.rs"), format!("#[test]\nfn {name}() {{")),
+    };
+    let text = fs::read_to_string(root().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    text.contains(&line)
+}
+
+#[test]
+fn a_test_that_is_not_there_is_noticed() {
+    assert!(is_there("e2e_faults", "likely_faults_are_found_and_gone_when_they_are_undone"));
+    assert!(!is_there("e2e_faults", "likely_faults_are_found"));
+    assert!(is_there("stories", "a_cluster_goes_from_two_agents_to_one_and_back"));
+    assert!(!is_there("stories", "a_cluster_goes_from_two_agents_to_one"));
+}
+
 #[test]
 fn every_procedure_names_a_command_and_a_test_that_are_there() {
     let rows: Vec<[String; 3]> =
@@ -180,10 +199,9 @@ fn every_procedure_names_a_command_and_a_test_that_are_there() {
         if !command.is_empty() {
             typed(&section, &command);
         }
-        if let Some((program, name)) = test.split_once("::") {
-            let file = root().join(format!("tests/e2e/tests/{program}.rs"));
-            let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            assert!(text.contains(&format!("#[test]\nfn {name}() {{")), "{section}: there is no test {test}");
+        if !test.is_empty() {
+            let (program, name) = test.split_once("::").unwrap_or_else(|| panic!("{section}: {test} is no test"));
+            assert!(is_there(program, name), "{section}: there is no test {test}");
         }
         assert!(!command.is_empty() || test.is_empty(), "{section}: {test} is of no command");
     }

@@ -23,14 +23,18 @@ pub mod cert_manager;
 pub mod controller_support;
 pub mod engine_support;
 pub mod faults;
+pub mod grpc_hub;
 pub mod grpc_support;
 pub mod join_support;
 pub mod refusals;
 pub mod registry_support;
+pub mod residue;
 pub mod roles;
 pub mod service_support;
+pub mod stories;
 pub mod storm_support;
 pub mod trouble_support;
+pub mod upgrade_support;
 pub mod webhook_support;
 
 /// What an address answers over plain HTTP, head and body; empty: nothing listens there.

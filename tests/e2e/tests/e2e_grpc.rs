@@ -1,30 +1,24 @@
-//! Clusters that register over gRPC, by commands alone: the hub exposes its gRPC server, a cluster joins, goes over to
-//! certificates of the API server, and comes back.
+//! Clusters that register over gRPC, by commands alone: the hub exposes its gRPC server, a cluster asks, is accepted, gets its
+//! works, and leaves. The switch to certificates of the API server and back is one of `e2e_tests::stories`.
 
 use std::path::{Path, PathBuf};
 
 use control_plane::{Cluster, Spec};
+use e2e_tests::grpc_hub::{
+    GRPC, HUB, driver, exposed, has_file_for_grpc, install, is_available, issued, node, runs, server,
+};
 use e2e_tests::join_support::hub_access;
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled};
+use e2e_tests::trouble_support::{KNOWN, TIME, finds, is_well, read};
+use e2e_tests::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled, until, until_within};
 use ocm_api::names::signers;
 use serde_json::{Value, json};
 
-const AGENT: &str = "--namespace=open-cluster-management-agent";
-const HUB: &str = "--namespace=open-cluster-management-hub";
-
-/// The address of the hub's node: a name would have to be known to pods.
-fn node(hub: &Cluster) -> String {
-    hub.server().trim_start_matches("https://").split(':').next().expect("an address").to_owned()
-}
-
-fn install(kubeconfig: &Path, flags: &[&str]) -> Said {
-    run(kubectl_ocm("install", kubeconfig).args(["hub", "--bundle-version", bundle()]).args(flags))
-}
+const NAME: &str = "g1";
 
 fn join(kubeconfig: &Path, flags: &[&str]) -> Said {
     let bundle = format!("--bundle-version={}", bundle());
-    run(kubectl_ocm("join", kubeconfig).args(["g1", &bundle]).args(flags))
+    run(kubectl_ocm("join", kubeconfig).args([NAME, &bundle]).args(flags))
 }
 
 /// Refused or failed with this exit code and these words, and nothing is different.
@@ -38,40 +32,18 @@ fn nothing_happens(clusters: [&Cluster; 2], kubeconfig: &Path, flags: &[&str], c
     assert_eq!(clusters.map(resource_versions), before, "{words:?}");
 }
 
-fn is_available(hub: &Cluster, said: &Said) {
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.stdout.ends_with("/g1 available\n"), "{said:?}");
-    let wait = ["wait", "managedcluster/g1", "--for=condition=ManagedClusterConditionAvailable", "--timeout=1s"];
-    hub.kubectl(&wait).expect("the hub says so");
-}
-
-/// The keys of a Secret of the agent.
-fn keys(cluster: &Cluster, secret: &str) -> Vec<String> {
-    let secret = object(cluster, &["secret", secret, AGENT]);
-    secret["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default()
-}
-
-fn has_file_for_grpc(cluster: &Cluster) -> [bool; 2] {
-    ["bootstrap-hub-kubeconfig", "hub-kubeconfig-secret"]
-        .map(|secret| keys(cluster, secret).iter().any(|key| key == "config.yaml"))
-}
-
-fn driver(cluster: &Cluster) -> Value {
-    object(cluster, &["klusterlet", "klusterlet"])["spec"]["registrationConfiguration"]["registrationDriver"].clone()
-}
-
-/// How many requests of the agent a signer has issued.
-fn issued(hub: &Cluster, signer: &str) -> usize {
-    let requests = object(hub, &["csr", "--selector=open-cluster-management.io/cluster-name=g1"]);
-    let of = |request: &&Value| {
-        let spec = &request["spec"];
-        spec["signerName"] == signer && request["status"]["certificate"].as_str().is_some()
-    };
-    requests["items"].as_array().map_or(0, |all| all.iter().filter(of).count())
+/// Whether `tls-check` sees all of the hub, finds nothing, and has looked at what the gRPC server presents.
+fn presents_a_valid_certificate(reader: &Path, hub: &Cluster) -> bool {
+    let said = run(kubectl_ocm("tls-check", reader).arg("--output=json"));
+    let Ok(document) = serde_json::from_str::<Value>(&said.stdout) else { return false };
+    let relations = document["inventory"]["relations"].as_array().cloned().unwrap_or_default();
+    let of_server: Vec<&Value> = relations.iter().filter(|relation| relation["purpose"] == "grpc").collect();
+    let is_whole = document["unseen"].as_array().is_some_and(Vec::is_empty);
+    said.code == Some(0) && is_whole && of_server.iter().any(|relation| relation.to_string().contains(&node(hub)))
 }
 
 #[test]
-fn a_cluster_joins_over_grpc_goes_over_to_the_api_server_and_comes_back() {
+fn a_cluster_registers_over_grpc_is_accepted_works_and_leaves() {
     let clusters = Cluster::start_all(&["grpc-hub", "grpc-cluster"].map(Spec::node)).expect("the clusters start");
     let [hub, cluster] = clusters.as_slice() else { panic!("two were asked for") };
     let both = [hub, cluster];
@@ -81,57 +53,70 @@ fn a_cluster_joins_over_grpc_goes_over_to_the_api_server_and_comes_back() {
     let said = install(hub.kubeconfig(), &["--wait"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let words = ["does not let clusters register by grpc", "--registration-drivers csr,grpc"];
-    nothing_happens(both, cluster.kubeconfig(), &[&admin, "--registration-auth=grpc"], 3, &words);
+    nothing_happens(both, cluster.kubeconfig(), &[&admin, GRPC], 3, &words);
 
+    // A server that agents do not find is told.
     let installer = user_with(hub, "grpc-installer", &["install.yaml", "install-expose-grpc.yaml"]);
-    let address = format!("{}:30090", node(hub));
-    let server = format!("--grpc-server={address}");
-    let drivers = "--registration-drivers=csr,grpc";
+    let said = install(&installer, &["--registration-drivers=csr,grpc"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let told = || {
+        let said = run(kubectl_ocm("troubleshoot", hub.kubeconfig()).args(["--all-clusters", KNOWN, "--output=json"]));
+        read(&said).1
+    };
+    until_within(TIME, "it is told", || format!("{:?}", told()), || told() == ["OCM1112"]);
+
+    let exposed = exposed(hub);
+    let exposed: Vec<&str> = exposed.iter().map(String::as_str).collect();
     let before = settled(hub);
-    let said = install(&installer, &[drivers, &server, "--expose-grpc=nodePort", "--diff"]);
+    let said = install(&installer, &[&exposed[..], &["--diff"]].concat());
     assert!(said.code == Some(3) && said.stdout.contains("cluster-manager-grpc-server-external"), "{said:?}");
     assert_eq!(resource_versions(hub), before);
-    let said = install(&installer, &[drivers, &server, "--expose-grpc=nodePort", "--wait"]);
+    let said = install(&installer, &[&exposed[..], &["--wait"]].concat());
     assert_eq!(said.code, Some(0), "{said:?}");
     let service = object(hub, &["service", "cluster-manager-grpc-server-external", HUB]);
     assert_eq!(service["spec"]["ports"][0]["nodePort"], 30090, "{service:#}");
     let manager = object(hub, &["clustermanager", "cluster-manager"]);
     let exposure = &manager["spec"]["serverConfiguration"]["endpointsExposure"][0]["grpc"]["hostname"]["host"];
     assert_eq!(*exposure, json!(node(hub)), "{manager:#}");
-    for name in ["grpc-server", "registration-controller"] {
-        let what = format!("deployment/cluster-manager-{name}");
-        hub.kubectl(&["rollout", "status", &what, HUB, "--timeout=150s"]).expect("it runs");
-    }
+    runs(hub);
+    let reader = user_with(hub, "grpc-tls-reader", &["tls-check-hub.yaml"]);
+    until("the certificate of the gRPC server is seen, and is valid", || presents_a_valid_certificate(&reader, hub));
 
     // What does not answer, and what answers with another certificate.
-    let grpc = "--registration-auth=grpc";
     let at = |port: u16| format!("--grpc-server={}:{port}", node(hub));
     let words = ["was not verified; nothing was changed", "--grpc-server HOST:PORT"];
-    nothing_happens(both, cluster.kubeconfig(), &[&admin, grpc, &at(1)], 1, &words);
+    nothing_happens(both, cluster.kubeconfig(), &[&admin, GRPC, &at(1)], 1, &words);
     let words = ["was not verified; nothing was changed", "--grpc-ca-file FILE"];
-    nothing_happens(both, cluster.kubeconfig(), &[&admin, grpc, &at(6443)], 1, &words);
-    nothing_happens(both, cluster.kubeconfig(), &[&admin, &server], 2, &["--registration-auth grpc"]);
+    nothing_happens(both, cluster.kubeconfig(), &[&admin, GRPC, &at(6443)], 1, &words);
+    nothing_happens(both, cluster.kubeconfig(), &[&admin, &server(hub)], 2, &["--registration-auth grpc"]);
 
     // With the documented rights: address and CA are the hub's to say.
-    let on_hub = user_with(hub, "grpc-joiner", &["join-hub.yaml", "join-hub-grpc.yaml", "accept.yaml"]);
-    let here: PathBuf = user_with(cluster, "grpc-joiner", &["join.yaml", "join-grpc.yaml"]);
+    let on_hub = user_with(hub, "grpc-joiner", &["join-hub.yaml", "join-hub-grpc.yaml"]);
+    let here: PathBuf = user_with(cluster, "grpc-joiner", &["join.yaml"]);
     let access = format!("--hub-kubeconfig={}", on_hub.display());
-    let timeout = "--timeout=8m";
     for promise in ["--dry-run=server", "--render"] {
         let before = both.map(settled);
-        let said = join(&here, &[&access, grpc, promise]);
+        let said = join(&here, &[&access, GRPC, promise]);
         assert!(said.code == Some(0) && !said.stdout.contains("eyJ"), "{said:?}");
         assert_eq!(both.map(resource_versions), before, "{promise}");
     }
-    let said = join(&here, &[&access, grpc, "--accept", "--wait", timeout]);
-    is_available(hub, &said);
+    // It asks, and whoever keeps the hub accepts it.
+    let timeout = "--timeout=8m";
+    let said = join(&here, &[&access, GRPC, "--wait", timeout]);
+    assert!(said.code == Some(0) && said.stdout.ends_with("/g1 registered, pending acceptance\n"), "{said:?}");
+    finds(cluster, hub, NAME, "OCM2205");
+    let acceptor = user_with(hub, "grpc-acceptor", &["accept.yaml"]);
+    let said = run(kubectl_ocm("accept", &acceptor).args([NAME, "--yes", "--wait"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    is_available(hub, NAME, &join(&here, &[&access, "--wait=available", timeout]));
     assert_eq!(driver(cluster), json!({"authType": "grpc"}));
     assert_eq!(has_file_for_grpc(cluster), [true, true]);
-    let over_grpc = issued(hub, signers::GRPC);
-    assert!(over_grpc > 0 && issued(hub, signers::KUBE_APISERVER_CLIENT) == 0, "{over_grpc}");
+    assert!(issued(hub, NAME, signers::GRPC) > 0 && issued(hub, NAME, signers::KUBE_APISERVER_CLIENT) == 0);
+    is_well(cluster, hub, NAME);
+
     // Works come that way, too.
     let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-        "metadata": {"name": "over-grpc", "namespace": "g1"},
+        "metadata": {"name": "over-grpc", "namespace": NAME},
         "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "over-grpc", "namespace": "default"}, "data": {"came": "over gRPC"}}]}}});
     let file = hub.dir().expect("a folder").join("work.json");
@@ -142,32 +127,15 @@ fn a_cluster_joins_over_grpc_goes_over_to_the_api_server_and_comes_back() {
     assert_eq!(object(cluster, &["configmap", "over-grpc", "--namespace=default"])["data"]["came"], "over gRPC");
     hub.kubectl(&["delete", "manifestwork/over-grpc", "--namespace=g1", "--timeout=120s"]).expect("it goes");
     // Again, and without a word about the driver: nothing is changed.
-    for flags in [vec![&*access, grpc, "--accept", "--wait"], vec![&*access]] {
+    for flags in [vec![&*access, GRPC, "--wait"], vec![&*access]] {
         let before = settled(cluster);
         let said = join(&here, &flags);
         assert!(said.code == Some(0) && said.stderr.contains("already; nothing is changed"), "{said:?}");
         assert_eq!(resource_versions(cluster), before);
     }
 
-    let uid = || object(hub, &["managedcluster", "g1"])["metadata"]["uid"].clone();
-    let registered = uid();
-    let said = join(&here, &[&access, "--registration-auth=csr", "--accept", "--wait", timeout]);
-    is_available(hub, &said);
-    assert!(said.stderr.contains("its agent goes over to csr, and asks for a new certificate"), "{said:?}");
-    assert_eq!(driver(cluster), json!({"authType": "csr"}));
-    assert_eq!(has_file_for_grpc(cluster), [false, false]);
-    assert!(issued(hub, signers::KUBE_APISERVER_CLIENT) > 0);
-    let over_grpc = issued(hub, signers::GRPC);
-
-    let said = join(&here, &[&access, grpc, "--accept", "--wait", timeout]);
-    is_available(hub, &said);
-    assert_eq!(driver(cluster), json!({"authType": "grpc"}));
-    assert_eq!(has_file_for_grpc(cluster), [true, true]);
-    assert!(issued(hub, signers::GRPC) > over_grpc);
-    assert_eq!(uid(), registered, "it was the same cluster all along");
-
     // Whoever takes the hub away takes the Service along.
-    let said = run(kubectl_ocm("unjoin", cluster.kubeconfig()).args(["g1", "--yes", &admin]));
+    let said = run(kubectl_ocm("unjoin", cluster.kubeconfig()).args([NAME, "--yes", &admin]));
     assert_eq!(said.code, Some(0), "{said:?}");
     let said = run(kubectl_ocm("uninstall", hub.kubeconfig()).args(["hub", "--yes"]));
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -12,45 +12,13 @@ use cli_tests::Cli;
 use cli_tests::terminal::Terminal;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
+use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, pause_after, run, until_within};
+use e2e_tests::{Said, kubectl_ocm, run, until_within};
 use serde_json::{Value, json};
-
-/// What people, controllers and the API server make and forget all the time.
-const PASSING: &[&str] =
-    &["Event", "EndpointSlice", "Endpoints", "PodMetrics", "ControllerRevision", "Lease kube-node-lease"];
 
 /// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
 const SLOW: Duration = Duration::from_secs(90);
-
-/// Every object of every kind, by kind, namespace and name.
-fn sweep(cluster: &Cluster) -> BTreeSet<String> {
-    let kinds =
-        cluster.kubectl(&["api-resources", "--verbs=list,delete", "--output=name"]).expect("it tells its kinds");
-    let kinds: Vec<&str> = kinds.split_whitespace().collect();
-    let columns = "--output=custom-columns=KIND:.kind,IN:.metadata.namespace,NAME:.metadata.name";
-    let all =
-        cluster.kubectl(&["get", &kinds.join(","), "--all-namespaces", "--no-headers", "--ignore-not-found", columns]);
-    let all = all.expect("everything can be listed");
-    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    all.lines().map(line).filter(|line| !PASSING.iter().any(|kind| line.starts_with(kind))).collect()
-}
-
-/// Waits until there is exactly what there was before.
-fn nothing_stays(cluster: &Cluster, before: &BTreeSet<String>) {
-    let begun = Instant::now();
-    loop {
-        let looked = Instant::now();
-        let after = sweep(cluster);
-        let more: Vec<_> = after.difference(before).collect();
-        let less: Vec<_> = before.difference(&after).collect();
-        if more.is_empty() && less.is_empty() {
-            return;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "stays: {more:#?}, gone: {less:#?}");
-        pause_after(looked);
-    }
-}
 
 fn apply(cluster: &Cluster, name: &str, object: &Value) {
     let file = cluster.dir().expect("a folder").join(format!("{name}.json"));

@@ -1,5 +1,5 @@
 //! `kubectl ocm upgrade` on real clusters: from one release to the next, with every setting kept. The images of both releases
-//! hold the same programs, so that pods really change.
+//! hold the same programs, so that pods really change. The story of a fleet is one of `e2e_tests::stories`.
 //!
 //! `cargo test -p e2e-tests --test e2e_upgrade`; it needs root.
 
@@ -11,74 +11,19 @@ use std::time::Duration;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{alone, hub, hub_access};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, settled, until};
-use serde_json::{Value, json};
+use e2e_tests::upgrade_support::{AGENT, all_are, document, joined, named_are, outcomes, release, settings};
+use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, settled};
+use serde_json::json;
 
 const OPERATORS: &str = "--namespace=open-cluster-management";
 const HUB: &str = "open-cluster-management-hub";
-const AGENT: &str = "open-cluster-management-agent";
 
 /// Everything that promises to change nothing, and how it ends where something would change.
 const PROMISES: [(&[&str], i32); 4] =
     [(&["--dry-run=client"], 0), (&["--dry-run=server"], 0), (&["--diff"], 3), (&["--render"], 0)];
 
-/// Members of the two kinds that hold images.
-const IMAGES: [&str; 5] = [
-    "registrationImagePullSpec",
-    "workImagePullSpec",
-    "placementImagePullSpec",
-    "addOnManagerImagePullSpec",
-    "imagePullSpec",
-];
-
 fn upgrade(kubeconfig: &Path, what: &str, flags: &[&str]) -> Said {
     run(kubectl_ocm("upgrade", kubeconfig).arg(what).args(flags))
-}
-
-fn release(version: &str) -> String {
-    format!("--bundle-version={version}")
-}
-
-fn document(said: &Said) -> Value {
-    serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
-}
-
-/// The spec of a cluster-wide object without its images.
-fn settings(cluster: &Cluster, kind: &str, name: &str) -> Value {
-    let mut spec = object(cluster, &[kind, name])["spec"].clone();
-    let members = spec.as_object_mut().expect("a spec is an object");
-    IMAGES.iter().for_each(|member| drop(members.remove(*member)));
-    spec
-}
-
-/// The images that a cluster-wide object names are all of this release.
-fn named_are(cluster: &Cluster, kind: &str, name: &str, version: &str) {
-    let spec = object(cluster, &[kind, name])["spec"].clone();
-    let named: Vec<&str> = IMAGES.iter().filter_map(|member| spec[*member].as_str()).collect();
-    let tag = format!(":v{version}");
-    assert!(!named.is_empty() && named.iter().all(|image| image.ends_with(&tag)), "{version}: {named:?}");
-}
-
-/// The images of the Deployments and of the pods of a namespace, each with its tag.
-fn images(cluster: &Cluster, namespace: &str) -> Vec<String> {
-    let space = format!("--namespace={namespace}");
-    let mut found = Vec::new();
-    for (kind, path) in
-        [("deployments", "/spec/template/spec/containers/0/image"), ("pods", "/spec/containers/0/image")]
-    {
-        let list = object(cluster, &[kind, &space]);
-        let items = list["items"].as_array().cloned().unwrap_or_default();
-        // What is on its way out is not counted.
-        let stays = items.iter().filter(|item| item["metadata"]["deletionTimestamp"].is_null());
-        found.extend(stays.filter_map(|item| item.pointer(path)?.as_str().map(str::to_owned)));
-    }
-    found
-}
-
-fn all_are(cluster: &Cluster, namespace: &str, version: &str) {
-    let found = images(cluster, namespace);
-    let tag = format!(":v{version}");
-    assert!(!found.is_empty() && found.iter().all(|image| image.ends_with(&tag)), "{namespace} {version}: {found:?}");
 }
 
 /// Nothing of it changes anything.
@@ -209,23 +154,6 @@ fn without_the_rights_a_hub_stays_as_it_is() {
     nothing_changes(&hub, || ends(&upgrade(&user, "hub", &[&release(bundle())]), 1, &words));
 }
 
-/// Joins with the release before, and waits until the cluster is available.
-fn joined(cluster: &Cluster, name: &str) {
-    let said = run(kubectl_ocm("join", cluster.kubeconfig()).args([
-        name,
-        &release(earlier_bundle()),
-        &hub_access(hub()),
-        "--accept",
-        "--wait",
-        "--timeout=3m",
-    ]));
-    assert_eq!(said.code, Some(0), "{said:?}");
-    all_are(cluster, AGENT, earlier_bundle());
-    // It reports more often than usual, so that nobody waits a minute for each report.
-    let patch = r#"{"spec": {"leaseDurationSeconds": 5}}"#;
-    hub().kubectl(&["patch", "managedcluster", name, "--type=merge", "--patch", patch]).expect("it is patched");
-}
-
 fn renewed(name: &str) -> String {
     let lease = object(hub(), &["lease", "managed-cluster-lease", "--namespace", name]);
     lease["spec"]["renewTime"].as_str().unwrap_or_default().to_owned()
@@ -250,6 +178,7 @@ fn an_agent_follows_its_hub_and_reports_again() {
     let here = user_with(&cluster, "upgrader", &["upgrade-klusterlet.yaml"]);
     let there = user_with(hub(), "looker", &["upgrade-klusterlet-hub.yaml"]);
     let access = format!("--hub-kubeconfig={}", there.display());
+    let fleet = |flags: &[&str]| upgrade(&here, "klusterlet", &[&[access.as_str(), "--output=json"], flags].concat());
     let mode = format!("in mode Default, runs v{}", earlier_bundle());
     nothing_changes(&cluster, || {
         for (promise, code) in PROMISES {
@@ -260,6 +189,10 @@ fn an_agent_follows_its_hub_and_reports_again() {
         let itself = hub_access(&cluster);
         ends(&upgrade(cluster.kubeconfig(), "klusterlet", &[&itself]), 3, &["belongs to the hub at"]);
         ends(&upgrade(&here, "klusterlet", &["other", &access]), 3, &["no Klusterlet of cluster \"other\""]);
+        // As a fleet of one; a cluster of which nobody knows anything keeps all from being touched.
+        let said = fleet(&["--contexts=follower", "--dry-run"]);
+        assert_eq!((said.code, outcomes(&said)), (Some(0), vec!["follower 1 WouldUpgrade".to_owned()]), "{said:?}");
+        ends(&fleet(&["--contexts=follower,nobody"]), 2, &["nobody"]);
     });
 
     killed(&here, "klusterlet", &["--wait", &access]);
@@ -273,6 +206,8 @@ fn an_agent_follows_its_hub_and_reports_again() {
     assert_eq!(settings(&cluster, "klusterlet", "klusterlet"), kept);
     nothing_changes(&cluster, || {
         ends(&upgrade(&here, "klusterlet", &["--wait", &access]), 0, &["is up to date"]);
+        let said = fleet(&["--contexts=follower"]);
+        assert_eq!((said.code, outcomes(&said)), (Some(0), vec!["follower 1 UpToDate".to_owned()]), "{said:?}");
         let back = upgrade(&here, "klusterlet", &[&access, &release(earlier_bundle())]);
         ends(&back, 3, &["is older", "--allow-downgrade"]);
     });
@@ -280,66 +215,4 @@ fn an_agent_follows_its_hub_and_reports_again() {
     assert_eq!(said.code, Some(0), "{said:?}");
     named_are(&cluster, "klusterlet", "klusterlet", earlier_bundle());
     assert_eq!(settings(&cluster, "klusterlet", "klusterlet"), kept);
-}
-
-#[test]
-fn a_fleet_stops_at_the_first_stage_that_does_not_get_there_and_goes_on_from_it() {
-    let _alone = alone();
-    let clusters = ["fleet-a", "fleet-b"].map(|name| Cluster::start(&Spec::node(name)).expect("a cluster"));
-    let [a, b] = &clusters;
-    joined(a, "fleet-a");
-    joined(b, "fleet-b");
-    // Users of kubeconfigs that are used together have names of their own.
-    let admin = |cluster: &Cluster, user: &str| cluster.user_kubeconfig(user, &["system:masters"]).expect("a user");
-    let both = format!("{}:{}", admin(a, "admin-a").display(), admin(b, "admin-b").display());
-    let access = hub_access(hub());
-    let fleet = |flags: &[&str]| {
-        let mut command = kubectl_ocm("upgrade", a.kubeconfig());
-        command.env("KUBECONFIG", &both).args(["klusterlet", "--stage=1", "--output=json", &access]).args(flags);
-        run(&mut command)
-    };
-    let outcomes = |said: &Said| -> Vec<String> {
-        let document = document(said);
-        let rows = document["clusters"].as_array().cloned().unwrap_or_default();
-        rows.iter()
-            .map(|row| format!("{} {} {}", row["context"], row["stage"], row["outcome"]).replace('"', ""))
-            .collect()
-    };
-    let order = "--contexts=fleet-b,fleet-a";
-    let said = fleet(&[order, "--dry-run"]);
-    assert_eq!(
-        (said.code, outcomes(&said)),
-        (Some(0), ["fleet-b 1 WouldUpgrade", "fleet-a 2 WouldUpgrade"].map(str::to_owned).to_vec())
-    );
-    all_are(a, AGENT, earlier_bundle());
-
-    // One of which nobody knows anything keeps all from being touched.
-    let said = fleet(&["--contexts=fleet-a,nobody"]);
-    assert_eq!(said.code, Some(2), "{said:?}");
-
-    b.kubectl(&["taint", "node", "--all", "test=busy:NoSchedule"]).expect("no pod is scheduled there any more");
-    let said = fleet(&[order, "--timeout=15s"]);
-    assert_eq!(said.code, Some(124), "{said:?}");
-    assert_eq!(outcomes(&said), ["fleet-b 1 Failed", "fleet-a 2 NotTried"], "{said:?}");
-    assert!(said.stderr.contains("one cluster of a later stage was not touched"), "{said:?}");
-    all_are(a, AGENT, earlier_bundle());
-
-    b.kubectl(&["taint", "node", "--all", "test-"]).expect("pods are scheduled there again");
-    let said = fleet(&[order]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(outcomes(&said), ["fleet-b 1 Upgraded", "fleet-a 2 Upgraded"], "{said:?}");
-    all_are(a, AGENT, bundle());
-    until("the pods of before have ended", || images(b, AGENT).iter().all(|image| image.ends_with(bundle())));
-
-    // By sets of the hub, of which one is left out.
-    let set = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSet",
-        "metadata": {"name": "canary"}, "spec": {}});
-    let file = a.dir().expect("a folder").join("set.json");
-    std::fs::write(&file, set.to_string()).expect("written");
-    hub().kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("made");
-    let label = "cluster.open-cluster-management.io/clusterset=canary";
-    hub().kubectl(&["label", "--overwrite", "managedcluster", "fleet-a", label]).expect("labelled");
-    let said = fleet(&[order, "--cluster-sets=canary"]);
-    assert_eq!((said.code, outcomes(&said)), (Some(0), vec!["fleet-a 1 UpToDate".to_owned()]), "{said:?}");
-    assert!(said.stderr.contains("fleet-b is in none of the sets"), "{said:?}");
 }

@@ -10,7 +10,8 @@ use crate::places::target;
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// What is run
-    #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',', default_values_t = [Part::Storm, Part::Faults])]
+    #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',',
+          default_values_t = [Part::Storm, Part::Faults, Part::Stories])]
     pub parts: Vec<Part>,
     /// How many clusters come at once; several numbers are measured one after the other
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000],
@@ -28,6 +29,8 @@ pub enum Part {
     Storm,
     /// Every fault that troubleshoot has to find, made for real, but those of `cargo verify`
     Faults,
+    /// Long stories on real clusters: commands that are killed at every step, switches there and back, fleets
+    Stories,
 }
 
 /// Runs the parts. They print tables and write nothing.
@@ -41,7 +44,10 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         wrong.extend(storm(clusters, *seed).err());
     }
     if parts.contains(&Part::Faults) {
-        wrong.extend(faults().err());
+        wrong.extend(on_clusters("faults", "the matrix of faults").err());
+    }
+    if parts.contains(&Part::Stories) {
+        wrong.extend(on_clusters("stories", "the stories").err());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
@@ -59,12 +65,11 @@ fn storm(clusters: &[u32], seed: u64) -> Result<(), String> {
     end(command, "the storm")
 }
 
-/// Makes the faults that take too long for `cargo verify`.
-fn faults() -> Result<(), String> {
+/// Runs what takes too long on real clusters for `cargo verify`. Nothing is measured: what tests are built with will do.
+fn on_clusters(bench: &str, what: &str) -> Result<(), String> {
     let mut command = cli_tests::cargo();
-    // Nothing is measured: what the tests are built with will do.
-    command.args(["bench", "--quiet", "--profile", "dev", "--package", "bench", "--bench", "faults"]);
-    end(command, "the matrix of faults")
+    command.args(["bench", "--quiet", "--profile", "dev", "--package", "bench", "--bench", bench]);
+    end(command, what)
 }
 
 fn end(mut command: Command, what: &str) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::Klusterlet;
 use ocm_api::names::operators;
+use ocm_api::operator::KlusterletMode;
 
 use super::hosted;
 use crate::kubeconfig::{Bootstrap, HubAddress, Likeness};
@@ -150,6 +151,23 @@ pub fn belonging(
     }
 }
 
+/// Judges whether a cluster that has joined may get the mode that was typed, if one was: its agents are not moved as they are.
+/// `label` is how messages name the cluster.
+///
+/// # Errors
+/// A refusal when it has joined in another mode.
+pub fn keeps_mode(found: &Found, name: &str, wanted: Option<&KlusterletMode>, label: &str) -> Result<(), Failure> {
+    let (Some(klusterlet), Some(wanted)) = (found.of_cluster(name).first().copied(), wanted) else { return Ok(()) };
+    let mode = klusterlet.mode();
+    if mode == *wanted {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "{label} has joined in mode {mode}, and is not moved to {wanted} as it is; nothing was changed"
+    ))
+    .hint(Remedy::Unjoin(name.to_owned())))
+}
+
 /// A token with less than this left is replaced by one that lasts longer.
 const SOON: SignedDuration = SignedDuration::from_mins(10);
 
@@ -184,7 +202,7 @@ pub fn still_serves(
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use ocm_api::operator::{KlusterletDeployOption, KlusterletMode, KlusterletSpec};
+    use ocm_api::operator::{KlusterletDeployOption, KlusterletSpec};
 
     use super::*;
 
@@ -296,6 +314,25 @@ mod tests {
         assert!(judge(&leaving).unwrap_err().message.contains("being detached"));
         let twice = Found { klusterlets: vec![klusterlet(None), klusterlet(None)], ..Found::default() };
         assert!(judge(&twice).unwrap_err().message.contains("several"));
+    }
+
+    #[test]
+    fn a_cluster_that_has_joined_keeps_its_mode() {
+        let mut found = found("c1", hub("https://hub", b"ca"), true);
+        let judge =
+            |found: &Found, wanted: Option<KlusterletMode>| keeps_mode(found, "c1", wanted.as_ref(), "context \"a\"");
+        assert_eq!(judge(&found, None), Ok(()));
+        assert_eq!(judge(&found, Some(KlusterletMode::Default)), Ok(()));
+        let refused = judge(&found, Some(KlusterletMode::Singleton)).unwrap_err();
+        assert_eq!(refused.reason, crate::Reason::Refused);
+        let words =
+            "context \"a\" has joined in mode Default, and is not moved to Singleton as it is; nothing was changed";
+        assert_eq!(refused.message, words);
+        assert!(format!("{:?}", refused.hints).contains("Unjoin(\"c1\")"), "{refused:?}");
+        found.klusterlets[0].spec.deploy_option =
+            Some(KlusterletDeployOption { mode: Some(KlusterletMode::Singleton) });
+        assert_eq!(judge(&found, Some(KlusterletMode::Singleton)), Ok(()));
+        assert!(judge(&found, Some(KlusterletMode::Default)).is_err());
     }
 
     #[test]

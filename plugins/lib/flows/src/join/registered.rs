@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_core::join::proxy::HubCaUnknown;
-use ocm_core::join::state::{Belonging, still_serves};
+use ocm_core::join::state::{Belonging, keeps_mode, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
@@ -65,7 +65,7 @@ pub(super) struct Registered<'a> {
 /// Plans what changes of a cluster that has joined.
 ///
 /// # Errors
-/// What the hub said; missing rights; a proxy that agents cannot trust.
+/// What the hub said; another mode; missing rights; a proxy that agents cannot trust.
 pub(super) async fn prepare<'a>(
     managed: &Cluster,
     request: &Request,
@@ -75,6 +75,10 @@ pub(super) async fn prepare<'a>(
     let Registered { hub, survey, guest, ways, chosen, label } = registered;
     let name = &request.settings.name;
     hub.remembers(name, &label).await?;
+    // Whoever applies rendered manifests may move it.
+    if request.mode != Mode::Render {
+        keeps_mode(&survey.found, name, request.settings.mode.as_ref(), &label)?;
+    }
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
     let way = wanted(request, &survey, &ways, &hub)?;
     let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
