@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ocm_api::approval::{LEAST_REASON, MAX_GROUPS, MAX_TEXT};
-use ocm_cli::{Troubleshoot, Ui};
+use ocm_cli::{Troubleshoot, Ui, options};
 use ocm_core::accept::{Chosen, Decision, Options};
 use ocm_core::baseline::approvals::{MAX_BREAK_GLASS_HOURS, MAX_DAYS};
 use ocm_core::csr::Settings;
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         None if approve_only => Some(approval(groups, reason, &expires.unwrap_or_else(|| "72h".to_owned()), false)?),
         None => None,
     };
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let connection = client.connection()?;
     let dry_run = DryRun::from(dry_run);
     if !named && !yes && dry_run == DryRun::No && !ui.can_ask() {

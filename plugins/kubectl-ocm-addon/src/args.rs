@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use ocm_cli::{OutputArgs, PlanArgs, RemovalArgs};
+use ocm_cli::{ApplyArgs, OutputArgs, SendArgs, WithdrawArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -114,6 +114,8 @@ pub(crate) enum Verb {
 
 /// Arguments of `kubectl ocm addon create`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until the hub uses the template")))]
+#[command(mut_arg("timeout", |arg| arg.default_value("1m")))]
 pub(crate) struct CreateArgs {
     /// Name of the add-on
     #[arg(value_name = "NAME")]
@@ -142,16 +144,8 @@ pub(crate) struct CreateArgs {
     /// Replace objects of these names that somebody else has written
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Wait until the hub uses the template
-    #[arg(long)]
-    pub(crate) wait: bool,
-    /// How long --wait waits, e.g. 90s, 10m
-    #[arg(long, value_name = "DURATION", default_value = "1m")]
-    pub(crate) timeout: String,
     #[command(flatten)]
-    pub(crate) plan: PlanArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) apply: ApplyArgs,
 }
 
 /// Arguments of `kubectl ocm addon status`.
@@ -169,6 +163,7 @@ pub(crate) struct StatusArgs {
 
 /// Arguments of `kubectl ocm addon enable`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until the add-ons are available on every cluster")))]
 pub(crate) struct EnableArgs {
     /// Names of add-ons
     #[arg(value_name = "NAME", required = true)]
@@ -193,20 +188,8 @@ pub(crate) struct EnableArgs {
     /// Enable it although the hub has no ClusterManagementAddOn of that name
     #[arg(long)]
     pub(crate) without_definition: bool,
-    /// Wait until the add-ons are available on every cluster
-    #[arg(long)]
-    pub(crate) wait: bool,
-    /// How long --wait waits, e.g. 90s, 10m
-    #[arg(long, value_name = "DURATION", default_value = "5m")]
-    pub(crate) timeout: String,
-    /// How many clusters are worked on at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
-    #[arg(hide_short_help = true)]
-    pub(crate) concurrency: u16,
     #[command(flatten)]
-    pub(crate) plan: PlanArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) send: SendArgs,
 }
 
 /// Arguments of `kubectl ocm addon disable`.
@@ -218,19 +201,6 @@ pub(crate) struct DisableArgs {
     /// The clusters (repeatable, or with commas)
     #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', required = true)]
     pub(crate) clusters: Vec<String>,
-    /// Take away the finalizers of add-ons for which an agent is needed that is not there
-    ///
-    /// Each is named first. What was applied stays on the cluster. An agent that is there gets the time of --timeout to clean
-    /// up. Finalizers that somebody else has set stay.
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// How long each cluster is waited for, e.g. 90s, 10m
-    #[arg(long, value_name = "DURATION", default_value = "5m")]
-    pub(crate) timeout: String,
-    /// How many clusters are worked on at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
-    #[arg(hide_short_help = true)]
-    pub(crate) concurrency: u16,
     #[command(flatten)]
-    pub(crate) removal: RemovalArgs,
+    pub(crate) withdraw: WithdrawArgs,
 }

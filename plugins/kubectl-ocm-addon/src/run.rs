@@ -1,15 +1,14 @@
 //! From arguments to the flows.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ocm_api::addon::AddOnConfig;
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, contents, options};
+use ocm_cli::{ApplyArgs, OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, options};
 use ocm_core::addon::{AddOnOptions, DefinitionOptions, definition_plan, parse_config, template_name};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
 use ocm_core::work::is_object_name;
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, name};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator};
 use ocm_flows::addons::{self, DefineRequest, EnableRequest};
 use ocm_flows::deliveries::{self, Removing, check_rights_to_remove, remove_all};
 use ocm_kube::{Connection, connect};
@@ -39,10 +38,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         cluster_role_bind,
         labels,
         overwrite,
-        wait,
-        timeout,
-        plan: plan_args,
-        output: OutputArgs { output },
+        apply: ApplyArgs { wait, plan: plan_args, output: OutputArgs { output } },
     } = args;
     let name = options::object_names(vec![name], "an add-on")?.remove(0);
     let template = template_name(&name, &version);
@@ -50,9 +46,9 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         return Err(Failure::usage(format!("--version {version:?}: {template:?} cannot be the name of a template"))
             .hint("versions are lower-case letters, digits, '-' and '.'"));
     }
-    let timeout = options::timeout(&timeout)?;
+    let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan_args, output)?;
-    let placement = placement.map(|text| place(&text)).transpose()?;
+    let placement = placement.map(|text| options::namespaced("--placement", &text)).transpose()?;
     let content = contents::read(&files, recursive)?;
     for object in content.without_namespace() {
         ui.tell(Event::warning(format!("{object} names no namespace: agents cannot apply it; set metadata.namespace")));
@@ -63,7 +59,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         placement: placement.clone(),
         hub_registration,
         cluster_role: cluster_role_bind.clone(),
-        labels: pairs("--labels", &labels)?,
+        labels: options::pairs("--labels", &labels)?,
     };
     let plan = definition_plan(&options, &content);
     if view.mode() == Mode::Render {
@@ -78,7 +74,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         cluster_role: cluster_role_bind,
         overwrite,
         mode: view.mode(),
-        wait: wait.then_some(timeout),
+        wait,
     };
     let applied = addons::define(&hub, &request, &*ui, &|applied| view.row(applied)).await?;
     view::defined(&view, &ui, &request, &applied)
@@ -102,30 +98,24 @@ async fn enable(args: EnableArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         labels,
         annotations,
         without_definition,
-        wait,
-        timeout,
-        concurrency,
-        plan,
-        output: OutputArgs { output },
+        send: SendArgs { wait, concurrency, plan, output: OutputArgs { output } },
     } = args;
-    let timeout = options::timeout(&timeout)?;
+    let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan, output)?.with_namespaces();
-    if let Some(bad) = namespace.as_ref().filter(|name| !name::is_cluster_name(name)) {
-        return Err(Failure::usage(format!("--namespace: {bad:?} cannot be the name of a namespace")));
-    }
+    let namespace = options::namespaces(namespace.into_iter().collect())?.pop();
     let request = EnableRequest {
         names: options::object_names(names, "an add-on")?,
         clusters: options::cluster_names(clusters)?,
         options: AddOnOptions {
             namespace,
-            labels: pairs("--labels", &labels)?,
-            annotations: pairs("--annotate", &annotations)?,
+            labels: options::pairs("--labels", &labels)?,
+            annotations: options::pairs("--annotate", &annotations)?,
             configs: parsed_configs(&configs)?,
         },
         without_definition,
         mode: view.mode(),
-        wait: wait.then_some(timeout),
-        at_once: usize::from(concurrency),
+        wait,
+        at_once: concurrency.at_once(),
     };
     if view.mode() == Mode::Render {
         return view.manifests(&request.plan());
@@ -136,7 +126,8 @@ async fn enable(args: EnableArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
 }
 
 async fn disable(args: DisableArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let DisableArgs { names, clusters, force, timeout, concurrency, removal } = args;
+    let DisableArgs { names, clusters, withdraw } = args;
+    let WithdrawArgs { force, timeout, concurrency, removal } = withdraw;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
     let (names, clusters) = (options::object_names(names, "an add-on")?, options::cluster_names(clusters)?);
     let removing = Removing { force, dry_run: DryRun::from(dry_run), timeout: options::timeout(&timeout)? };
@@ -147,7 +138,7 @@ async fn disable(args: DisableArgs, connection: &Connection, ui: Arc<Ui>) -> Res
         check_rights_to_remove(&hub, Kind::AddOn, &names, &clusters, force).await?;
     }
     ui.tell(Event::now(format!("looking at add-ons ({})", hub.label())));
-    let at_once = usize::from(concurrency);
+    let at_once = concurrency.at_once();
     let all = deliveries::look(&hub, Kind::AddOn, &names, &clusters, at_once).await?;
     for (name, definition) in addons::definitions(&hub, &names).await? {
         if let Some(definition) = definition {
@@ -162,22 +153,6 @@ async fn disable(args: DisableArgs, connection: &Connection, ui: Arc<Ui>) -> Res
     let each = |applied: &ocm_core::Applied| view.row(applied);
     let answers = remove_all(&hub, &all, removing, at_once, &*ui, &each).await;
     view::disabled(&view, &ui, &names, &all, answers)
-}
-
-fn place(text: &str) -> Result<(String, String), Failure> {
-    let parts =
-        text.split_once('/').filter(|(namespace, name)| name::is_cluster_name(namespace) && is_object_name(name));
-    let (namespace, name) =
-        parts.ok_or_else(|| Failure::usage(format!("--placement {text:?} is not NAMESPACE/NAME")))?;
-    Ok((namespace.to_owned(), name.to_owned()))
-}
-
-fn pairs(flag: &str, texts: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let pair = |text: &String| match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(Failure::usage(format!("{flag} {text:?} is not KEY=VALUE"))),
-    };
-    texts.iter().map(pair).collect()
 }
 
 /// At most one of a kind: the add-on could take only one.

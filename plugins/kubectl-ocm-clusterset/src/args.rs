@@ -27,6 +27,9 @@ const EXAMPLES: &str = "Examples:
   # See which placements would lose a cluster, and change nothing
   kubectl ocm clusterset set prod c1 --context hub --dry-run
 
+  # A namespace on every cluster of the set
+  kubectl ocm clusterset set prod --namespaces monitoring --context hub
+
   # Every cluster of a region, in a script
   kubectl ocm clusterset set eu -l region=eu --yes --context hub
 
@@ -58,17 +61,20 @@ Examples:
 const SET: &str =
     "A cluster leaves the set that it was in. You are asked first if that is another one than default, or if
 placements lose it. Your user needs the right to create managedclustersets/join of both sets.
+The agents make the namespaces of --namespaces on every cluster of the set, also of those that join it later.
 
 Examples:
   kubectl ocm clusterset set prod c1 c2 --context hub
+  kubectl ocm clusterset set prod --namespaces monitoring,logging --context hub
   kubectl ocm clusterset set prod -l env=prod --yes --context hub";
 
 const UNSET: &str =
     "The hub puts clusters without a set into the set default, unless it has no such set. Clusters that are in
-another set stay there.
+another set stay there. Namespaces that the set manages no longer stay on the clusters, with what is in them.
 
 Examples:
   kubectl ocm clusterset unset prod c1 --context hub
+  kubectl ocm clusterset unset prod --namespaces logging --context hub
   kubectl ocm clusterset unset prod -l env=dev --yes --context hub";
 
 const DELETE: &str =
@@ -100,11 +106,12 @@ pub(crate) enum Verb {
     /// Let the placements of namespaces use a set no longer
     #[command(after_help = UNBIND)]
     Unbind(UnbindArgs),
-    /// Put clusters into a set
+    /// Put clusters into a set, and have it manage namespaces
     #[command(after_help = SET)]
     Set(MembersArgs),
-    /// Take clusters out of a set
+    /// Take clusters out of a set, and have it manage namespaces no longer
     #[command(after_help = UNSET)]
+    #[command(mut_arg("namespaces", |arg| arg.help("Namespaces that the set manages no longer (repeatable, or with commas)")))]
     Unset(MembersArgs),
     /// Delete sets
     #[command(after_help = DELETE)]
@@ -165,6 +172,9 @@ pub(crate) struct MembersArgs {
     /// Those clusters whose labels match, e.g. env=prod,region in (eu,us)
     #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with_all = ["clusters", "more"])]
     pub(crate) selector: Option<String>,
+    /// Namespaces that the agents make on every cluster of the set (repeatable, or with commas)
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    pub(crate) namespaces: Vec<String>,
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,

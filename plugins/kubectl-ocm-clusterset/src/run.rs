@@ -1,12 +1,11 @@
 //! From arguments to the flows.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ocm_cli::{Format, OutputArgs, PlanView, RemovalArgs, Ui};
+use ocm_cli::{Format, OutputArgs, PlanView, RemovalArgs, Ui, options};
 use ocm_core::plan::Mode;
 use ocm_core::{Applied, DryRun, Event, Exit, Failure, Narrator};
-use ocm_flows::cluster_sets::{self, Removal, Who};
+use ocm_flows::cluster_sets::{self, Moves, NamespaceChange, Removal, Who};
 use ocm_kube::{Cluster, connect};
 
 use crate::args::{BindArgs, ChangeArgs, ClusterSetArgs, CreateArgs, DeleteArgs, MembersArgs, UnbindArgs, Verb};
@@ -60,8 +59,7 @@ async fn create(
     ui: &Arc<Ui>,
 ) -> Result<Exit, Failure> {
     let CreateArgs { names, change } = args;
-    let names = once(names);
-    cluster_sets::check_names(&names)?;
+    let names = options::set_names(names)?;
     let way = Way::changing(ui, change);
     let hub = hub().await?;
     if way.is_real() {
@@ -74,7 +72,7 @@ async fn create(
 
 async fn bind(args: BindArgs, hub: impl AsyncFn() -> Result<Cluster, Failure>, ui: &Arc<Ui>) -> Result<Exit, Failure> {
     let BindArgs { name, namespaces, create_namespace, change } = args;
-    cluster_sets::check_names([&name])?;
+    let name = set_name(name)?;
     let way = Way::changing(ui, change);
     let hub = hub().await?;
     let namespaces = spaces(namespaces, &hub)?;
@@ -94,7 +92,7 @@ async fn unbind(
 ) -> Result<Exit, Failure> {
     let UnbindArgs { name, namespaces, removal } = args;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
-    cluster_sets::check_names([&name])?;
+    let name = set_name(name)?;
     let way = Way::of(ui, dry_run.into(), output);
     let hub = hub().await?;
     let namespaces = spaces(namespaces, &hub)?;
@@ -120,38 +118,46 @@ async fn members(
     hub: impl AsyncFn() -> Result<Cluster, Failure>,
     ui: &Arc<Ui>,
 ) -> Result<Exit, Failure> {
-    let MembersArgs { name, clusters, more, selector, yes, change } = args;
-    cluster_sets::check_names([&name])?;
-    let who = Who { names: once(clusters.into_iter().chain(more).collect()), selector };
-    if who.names.is_empty() && who.selector.is_none() {
+    let MembersArgs { name, clusters, more, selector, namespaces, yes, change } = args;
+    let name = set_name(name)?;
+    let who = Who { names: options::cluster_names(clusters.into_iter().chain(more).collect())?, selector };
+    let namespaces = options::namespaces(namespaces)?;
+    let is_anybody = !who.names.is_empty() || who.selector.is_some();
+    if !is_anybody && namespaces.is_empty() {
         let verb = if into { "set" } else { "unset" };
         return Err(Failure::usage("which clusters?").hint(format!(
             "name them, or say which labels they have: kubectl ocm clusterset {verb} {name} -l SELECTOR"
         )));
     }
-    if let Some(bad) = who.names.iter().find(|name| !ocm_core::name::is_cluster_name(name)) {
-        return Err(Failure::usage(format!("{bad:?} cannot be the name of a managed cluster"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most"));
-    }
     let way = Way::changing(ui, change);
     let hub = hub().await?;
-    let moves = match into {
-        true => cluster_sets::look_into(&hub, &name, &who).await?,
-        false => cluster_sets::look_out(&hub, &name, &who).await?,
+    let moves = match (is_anybody, into) {
+        (false, _) => Moves::default(),
+        (true, true) => cluster_sets::look_into(&hub, &name, &who).await?,
+        (true, false) => cluster_sets::look_out(&hub, &name, &who).await?,
     };
-    if moves.all.is_empty() && moves.unchanged.is_empty() {
+    if is_anybody && moves.all.is_empty() && moves.unchanged.is_empty() {
         ui.tell(Event::note(format!("no cluster has such labels ({})", hub.label())));
     }
     if way.is_real() && !moves.all.is_empty() {
         cluster_sets::check_rights_to_move(&hub, &moves).await?;
+    }
+    if way.is_real() && !namespaces.is_empty() {
+        cluster_sets::check_rights_to_change_namespaces(&hub, &name).await?;
     }
     view::tell_effects(ui, &moves.effects);
     if moves.need_consent() {
         way.agreed(ui, yes, || view::about_clusters(&hub, &name, into, &moves)).await?;
     }
     let each = |applied: &Applied| way.view.row(applied);
+    let mut managed = None;
+    if !namespaces.is_empty() {
+        let change = if into { NamespaceChange::Add } else { NamespaceChange::Remove };
+        let change = (change, namespaces.as_slice());
+        managed = Some(cluster_sets::change_namespaces(&hub, &name, change, way.dry_run, &**ui, &each).await?);
+    }
     let moved = cluster_sets::move_clusters(&hub, &moves, way.dry_run, &**ui, &each).await;
-    view::finish_moves(&way.view, ui, &name, &moves, moved)
+    view::finish_moves(&way.view, ui, (name.as_str(), managed), &moves, moved)
 }
 
 async fn delete(
@@ -161,8 +167,7 @@ async fn delete(
 ) -> Result<Exit, Failure> {
     let DeleteArgs { names, force, removal } = args;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
-    let names = once(names);
-    cluster_sets::check_names(&names)?;
+    let names = options::set_names(names)?;
     let way = Way::of(ui, dry_run.into(), output);
     let hub = hub().await?;
     let mut all = Vec::new();
@@ -192,19 +197,11 @@ async fn delete(
     view::finish_with(&way.view, all.iter().flat_map(|one| view::lost_by(&one.effects)).collect())
 }
 
-/// Each once, in the order of the user's.
-fn once(mut names: Vec<String>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    names
+fn set_name(name: String) -> Result<String, Failure> {
+    Ok(options::set_names(vec![name])?.remove(0))
 }
 
 /// The namespaces that are meant.
 fn spaces(named: Vec<String>, hub: &Cluster) -> Result<Vec<String>, Failure> {
-    let named = if named.is_empty() { vec![hub.namespace.clone()] } else { once(named) };
-    match named.iter().find(|name| !ocm_core::name::is_cluster_name(name)) {
-        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a namespace"))
-            .hint("names are lower-case letters, digits and '-', 63 characters at most")),
-        None => Ok(named),
-    }
+    options::namespaces(if named.is_empty() { vec![hub.namespace.clone()] } else { named })
 }

@@ -92,11 +92,12 @@ pub(crate) fn finish_with(view: &PlanView, lost: Vec<Value>) -> Result<Exit, Fai
     Ok(Exit::Ok)
 }
 
-/// What became of clusters that change their set.
+/// What became of clusters that change their set. With the name of the set come the namespaces that it manages, if these were
+/// to be changed.
 pub(crate) fn finish_moves(
     view: &PlanView,
     ui: &Ui,
-    set: &str,
+    (set, namespaces): (&str, Option<Vec<String>>),
     moves: &Moves,
     moved: Vec<Moved>,
 ) -> Result<Exit, Failure> {
@@ -111,6 +112,7 @@ pub(crate) fn finish_moves(
     };
     let mut members = Map::new();
     members.insert("clusterSet".to_owned(), json!(set));
+    members.insert("managedNamespaces".to_owned(), json!(namespaces));
     members.insert("clusters".to_owned(), Value::Array(moved.iter().map(of).collect()));
     members.insert("lost".to_owned(), Value::Array(lost_by(&moves.effects)));
     view.document(members)?;
@@ -128,20 +130,8 @@ pub(crate) fn finish_moves(
             Err(failure) => failed.push((step.cluster, failure)),
         }
     }
-    match (failed.len(), total) {
-        (0, _) => Ok(Exit::Ok),
-        (1, 1) => Err(failed.remove(0).1),
-        (many, total) => {
-            let (_, first) = &failed[0];
-            let whole = Failure::new(
-                first.reason,
-                format!("{many} of {total} clusters are not in the set that they were to be in"),
-            );
-            let hints = first.hints.clone();
-            let whole = failed.iter().fold(whole, |whole, (name, failure)| whole.because(format!("{name}: {failure}")));
-            Err(hints.into_iter().fold(whole, Failure::hint))
-        }
-    }
+    let sentence = |many: usize| format!("{many} of {total} clusters are not in the set that they were to be in");
+    Failure::of_several(total, failed, sentence).map_or(Ok(Exit::Ok), Err)
 }
 
 /// Where clusters are that were only taken out of a set.

@@ -1,7 +1,7 @@
 //! The command line of `kubectl ocm detach`.
 
 use clap::Args;
-use ocm_cli::RemovalArgs;
+use ocm_cli::{ConcurrencyArgs, RemovalArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -53,10 +53,8 @@ pub(crate) struct DetachArgs {
     /// How long each cluster is waited for, e.g. 90s, 10m
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
-    /// How many clusters are worked on at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
-    #[arg(hide_short_help = true)]
-    pub(crate) concurrency: u16,
+    #[command(flatten)]
+    pub(crate) concurrency: ConcurrencyArgs,
     #[command(flatten)]
     pub(crate) removal: RemovalArgs,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub(crate) async fn run(args: DetachArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         ui.tell(Event::now("checking your rights"));
         leave::check_rights_to_detach(&hub, &names, force).await?;
     }
-    let at_once = usize::from(concurrency);
+    let at_once = concurrency.at_once();
     let all = look(&hub, &names, at_once, &ui).await?;
     let there: Vec<&Held> = all.iter().filter(|held| !held.is_empty()).collect();
     refuse(&there, force, &ui)?;

@@ -1,8 +1,8 @@
 //! The command line of `kubectl ocm get`.
 
 use clap::{Args, Subcommand};
-use ocm_cli::OutputArgs;
-use ocm_cli::list::{ListArgs, ListOutputArgs};
+use ocm_cli::TokenListArgs;
+use ocm_cli::list::{ListArgs, ListOutputArgs, with_tree};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -30,6 +30,10 @@ const EXAMPLES: &str = "Examples:
   # What placements select, and what keeps them from selecting more
   kubectl ocm get placements --all-namespaces --context hub
 
+  # Sets with their clusters, and works with their objects
+  kubectl ocm get clustersets -o tree --context hub
+  kubectl ocm get works -c c1 -o tree --context hub
+
   # What each cluster waits for, on a hub with a policy engine
   kubectl ocm get registrations --context hub
 
@@ -50,6 +54,7 @@ Denied, Detaching (being removed from the hub).
 Examples:
   kubectl ocm get clusters --context hub
   kubectl ocm get clusters -l env=prod --sort-by age --context hub
+  kubectl ocm get clusters --cluster-set prod -o tree --context hub
   kubectl ocm get clusters c1 -o json --context hub | jq -r '.standing.phase'";
 
 const REQUESTS: &str = "VERDICT is what accept thinks of a request: Sound, or the reason code for which it is refused;
@@ -76,6 +81,7 @@ many more there are.
 Examples:
   kubectl ocm get works --context hub
   kubectl ocm get works -c c1 --watch --context hub
+  kubectl ocm get works -c c1 -o tree --context hub
   kubectl ocm get works web -o json --context hub | jq '.items[].standing'";
 
 const ADDONS: &str = "WHY is what keeps an add-on from being well: its configuration, its registration, its objects,
@@ -83,7 +89,8 @@ its agent, whatever comes first.
 
 Examples:
   kubectl ocm get addons --context hub
-  kubectl ocm get addons -c c1,c2 -o wide --context hub";
+  kubectl ocm get addons -c c1,c2 -o wide --context hub
+  kubectl ocm get addons hello -o tree --context hub";
 
 const SETS: &str =
     "CLUSTERS is how many clusters are in a set; NAMESPACES are those that it is bound to, whose placements may
@@ -93,6 +100,7 @@ that were put into the set, LabelSelector those whose labels it chooses.
 Examples:
   kubectl ocm get clustersets --context hub
   kubectl ocm get clustersets prod -o wide --context hub
+  kubectl ocm get clustersets -o tree --context hub
   kubectl ocm get clustersets --watch --context hub";
 
 const PLACEMENTS: &str =
@@ -103,6 +111,7 @@ each cluster.
 Examples:
   kubectl ocm get placements --namespace team-a --context hub
   kubectl ocm get placements --all-namespaces -o wide --context hub
+  kubectl ocm get placements -o tree --namespace team-a --context hub
   kubectl ocm get placements web --namespace team-a --explain --context hub";
 
 const TOKENS: &str =
@@ -110,7 +119,8 @@ const TOKENS: &str =
 
 Examples:
   kubectl ocm get tokens --context hub
-  kubectl ocm get tokens -o wide --context hub";
+  kubectl ocm get tokens -o wide --context hub
+  kubectl ocm get tokens --watch --context hub";
 
 const HUB_INFO: &str =
     "READY is how many pods of a Deployment are ready, of how many. SOURCE of a feature gate is Default, Spec,
@@ -146,7 +156,8 @@ pub(crate) struct GetArgs {
 pub(crate) enum What {
     /// Managed clusters
     #[command(visible_alias = "cluster", aliases = ["managedclusters", "managedcluster", "mcl"], after_help = CLUSTERS)]
-    Clusters(ListArgs),
+    #[command(mut_arg("output", with_tree))]
+    Clusters(ClustersArgs),
     /// Certificate requests of clusters
     #[command(visible_alias = "csrs", aliases = ["certificatesigningrequests", "requests"], after_help = REQUESTS)]
     Csr(CsrArgs),
@@ -155,20 +166,22 @@ pub(crate) enum What {
     Registrations(ListArgs),
     /// What the hub brings to clusters, and what keeps it from being there
     #[command(visible_alias = "work", aliases = ["manifestworks", "manifestwork"], after_help = WORKS)]
+    #[command(mut_arg("output", with_tree))]
     Works(DeliveryArgs),
     /// Add-ons of clusters, and what keeps them from being well
     #[command(visible_alias = "addon", aliases = ["managedclusteraddons", "managedclusteraddon", "mca"], after_help = ADDONS)]
+    #[command(mut_arg("output", with_tree))]
     Addons(DeliveryArgs),
     /// Sets of clusters, and the namespaces whose placements may select from them
     #[command(visible_alias = "clusterset", aliases = ["managedclustersets", "managedclusterset", "mclset"])]
-    #[command(after_help = SETS)]
+    #[command(after_help = SETS, mut_arg("output", with_tree))]
     Clustersets(ListArgs),
     /// Placements with the clusters that they select, and what keeps them from selecting more
-    #[command(visible_alias = "placement", after_help = PLACEMENTS)]
+    #[command(visible_alias = "placement", after_help = PLACEMENTS, mut_arg("output", with_tree))]
     Placements(PlacementArgs),
     /// Bootstrap tokens with which clusters can register; never their secrets
     #[command(visible_alias = "token", after_help = TOKENS)]
-    Tokens(TokensArgs),
+    Tokens(TokenListArgs),
     /// What runs on a hub: release, images, Deployments, conditions, feature gates, definitions
     #[command(after_help = HUB_INFO)]
     HubInfo(InfoArgs),
@@ -177,14 +190,14 @@ pub(crate) enum What {
     KlusterletInfo(InfoArgs),
 }
 
-/// Arguments of `kubectl ocm get tokens`.
+/// Arguments of `kubectl ocm get clusters`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct TokensArgs {
-    /// Leave the headings out
-    #[arg(long)]
-    pub(crate) no_headers: bool,
+pub(crate) struct ClustersArgs {
+    /// Only the clusters of this set
+    #[arg(long, alias = "clusterset", value_name = "SET", conflicts_with = "names")]
+    pub(crate) cluster_set: Option<String>,
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) list: ListArgs,
 }
 
 /// Arguments of `kubectl ocm get hub-info` and `get klusterlet-info`.

@@ -20,8 +20,9 @@ pub(crate) fn show(ui: &Ui, all: &[Info], format: &ListFormat, nothing: &str) ->
             let rows = all.iter().map(whole);
             ui.out(&table(&headings, rows.map(|row| columns.iter().map(|column| column.cell(&row)).collect())));
         }
-        ListFormat::As(format) => {
-            let texts: Vec<String> = all.iter().map(|info| people(info, *format == Format::Wide)).collect();
+        ListFormat::As(_) | ListFormat::Tree => {
+            let wide = *format == ListFormat::As(Format::Wide);
+            let texts: Vec<String> = all.iter().map(|info| people(info, wide)).collect();
             ui.out(&texts.join("\n"));
         }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ocm_api::{ManagedClusterAddOn, ManifestWork};
 use ocm_cli::list::{ListArgs, ListFormat, ListOutputArgs, View, follow, show};
-use ocm_cli::{Format, OutputArgs, Ui};
+use ocm_cli::{Format, Ui, follow_tokens, options};
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::cluster_sets::{cluster_sets, watch_cluster_sets};
+use ocm_flows::cluster_sets::{cluster_sets, selector_in, watch_cluster_sets};
 use ocm_flows::deliveries::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 use ocm_flows::get::{self, RequestRow};
 use ocm_flows::info::{hubs, klusterlets};
@@ -15,7 +15,7 @@ use ocm_flows::registrations::{registrations, watch_registrations};
 use ocm_flows::token;
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{CsrArgs, DeliveryArgs, GetArgs, InfoArgs, PlacementArgs, TokensArgs, What};
+use crate::args::{ClustersArgs, CsrArgs, DeliveryArgs, GetArgs, InfoArgs, PlacementArgs, What};
 use crate::delivery::{AddOns, Works};
 use crate::info;
 use crate::selection::{Choices, Placements, Sets};
@@ -25,19 +25,7 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let GetArgs { what, client } = args;
     let hub = connect(&client.connection()?, ui.clone()).await?;
     match what {
-        What::Clusters(list) => {
-            let selector = list.selector.clone();
-            let with_names = !matches!(list.output.output, ListFormat::As(Format::Table | Format::Name));
-            if list.watch {
-                let changes = get::watch_clusters(&hub, &list.names, selector.as_deref(), with_names);
-                return follow::<Clusters>(&ui, &list, changes, |_| true).await;
-            }
-            let mut rows = get::clusters(&hub, &list.names, selector.as_deref()).await?;
-            if with_names && let Some(unread) = get::look_at_names(&hub, &mut rows).await? {
-                ui.tell(Event::note(unread));
-            }
-            show::<Clusters>(&ui, &list, rows)
-        }
+        What::Clusters(args) => clusters(&hub, args, &ui).await,
         What::Csr(CsrArgs { pending, list }) => {
             let wanted = |row: &RequestRow| !pending || row.is_pending();
             let selector = list.selector.clone();
@@ -75,9 +63,8 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             show::<Sets>(&ui, &list, cluster_sets(&hub, &list.names, selector.as_deref()).await?)
         }
         What::Placements(placements) => placed(&hub, placements, &ui).await,
-        What::Tokens(TokensArgs { no_headers, output: OutputArgs { output } }) => {
-            ocm_cli::tokens(&ui, &token::list(&hub).await?, output, no_headers)
-        }
+        What::Tokens(args) if args.watch => follow_tokens(&ui, args, token::watch(&hub)).await,
+        What::Tokens(args) => ocm_cli::tokens(&ui, &args, &token::list(&hub).await?),
         What::HubInfo(InfoArgs { output: ListOutputArgs { output } }) => {
             info::show(&ui, &hubs(&hub).await?, &output, "there is no ClusterManager: this cluster is no hub")
         }
@@ -88,6 +75,30 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             "there is no Klusterlet: this cluster has not joined a hub",
         ),
     }
+}
+
+async fn clusters(hub: &Cluster, args: ClustersArgs, ui: &Arc<Ui>) -> Result<Exit, Failure> {
+    let ClustersArgs { cluster_set, list } = args;
+    let set = options::set_names(cluster_set.into_iter().collect())?.pop();
+    let selector = match &set {
+        Some(set) => selector_in(hub, set, list.selector.as_deref()).await?,
+        None => list.selector.clone(),
+    };
+    let with_names = !matches!(list.output.output, ListFormat::As(Format::Table | Format::Name));
+    if list.watch {
+        let changes = get::watch_clusters(hub, &list.names, selector.as_deref(), with_names);
+        return follow::<Clusters>(ui, &list, changes, |_| true).await;
+    }
+    let mut rows = get::clusters(hub, &list.names, selector.as_deref()).await?;
+    if with_names && let Some(unread) = get::look_at_names(hub, &mut rows).await? {
+        ui.tell(Event::note(unread));
+    }
+    let for_people = matches!(list.output.output, ListFormat::Tree | ListFormat::As(Format::Table | Format::Wide));
+    if let (true, true, Some(set)) = (rows.is_empty(), for_people, &set) {
+        ui.tell(Event::note(format!("no such cluster is in set {set}")));
+        return Ok(Exit::Ok);
+    }
+    show::<Clusters>(ui, &list, rows)
 }
 
 async fn delivered<K, V>(hub: &Cluster, args: DeliveryArgs, ui: &Arc<Ui>) -> Result<Exit, Failure>

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use ocm_api::conditions::{managed_cluster_set, placement as conditions};
-use ocm_cli::list::{NONE, View, age};
-use ocm_core::cluster_sets::{Choice, Selection};
+use ocm_cli::list::{NONE, Tree, View, age};
+use ocm_core::cluster_sets::{Choice, Selection, managed_namespaces};
 use ocm_core::delivery::status;
 use ocm_core::leave::some;
 use ocm_flows::cluster_sets::SetRow;
@@ -29,7 +29,7 @@ impl View for Sets {
     type Row = SetRow;
 
     const HEADINGS: &'static [&'static str] =
-        &["NAME", "CLUSTERS", "EMPTY", "SELECTOR", "AGE", "NAMESPACES", "MEMBERS"];
+        &["NAME", "CLUSTERS", "EMPTY", "SELECTOR", "AGE", "NAMESPACES", "MEMBERS", "MANAGED NAMESPACES"];
     const NARROW: usize = 6;
     const NOTHING: &'static str = "the hub has no sets of clusters";
     const COLUMNS: &'static [&'static str] = &["name", "clusters", "empty", "selector", "age"];
@@ -45,6 +45,7 @@ impl View for Sets {
             age(now, row.created()),
             names(&row.namespaces),
             names(&row.clusters),
+            names(&managed_namespaces(&row.object)),
         ]
     }
 
@@ -62,6 +63,18 @@ impl View for Sets {
 
     fn created(row: &SetRow) -> Option<Timestamp> {
         row.created()
+    }
+
+    fn trees(rows: &[SetRow], now: Timestamp) -> Vec<Tree> {
+        let tree = |row: &SetRow| {
+            let mut below = Tree::cells(&Self::HEADINGS[2..5], &Self::cells(row, now)[2..5]);
+            below.push(Tree::names("NAMESPACES", &row.namespaces));
+            let managed = managed_namespaces(&row.object);
+            below.extend((!managed.is_empty()).then(|| Tree::names("MANAGED NAMESPACES", &managed)));
+            below.push(Tree::names("CLUSTERS", &row.clusters));
+            Tree::new(row.name(), below)
+        };
+        rows.iter().map(tree).collect()
     }
 
     fn column(row: &SetRow, name: &str) -> Option<Value> {
@@ -142,6 +155,17 @@ impl View for Placements {
     fn created(row: &PlacementRow) -> Option<Timestamp> {
         row.created()
     }
+
+    fn trees(rows: &[PlacementRow], now: Timestamp) -> Vec<Tree> {
+        let tree = |row: &PlacementRow| {
+            // The clusters have lines of their own.
+            let last = Self::HEADINGS.len() - 1;
+            let mut below = Tree::cells(&Self::HEADINGS[2..last], &Self::cells(row, now)[2..last]);
+            below.push(Tree::names("CLUSTERS", &row.selection.clusters));
+            Tree::new(format!("{}/{}", row.selection.namespace(), row.name()), below)
+        };
+        rows.iter().map(tree).collect()
+    }
 }
 
 /// How many clusters are selected, of how many that are wanted.
@@ -190,5 +214,12 @@ impl View for Choices {
 
     fn created(_: &Choice) -> Option<Timestamp> {
         None
+    }
+
+    fn trees(rows: &[Choice], now: Timestamp) -> Vec<Tree> {
+        let tree = |row: &Choice| {
+            Tree::new(row.cluster.as_str(), Tree::cells(&Self::HEADINGS[1..], &Self::cells(row, now)[1..]))
+        };
+        rows.iter().map(tree).collect()
     }
 }

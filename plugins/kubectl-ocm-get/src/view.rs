@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use ocm_api::conditions::{self, managed_cluster};
 use ocm_api::names::labels;
-use ocm_cli::list::{NONE, View, age};
+use ocm_cli::list::{NONE, Tree, View, age};
 use ocm_core::duration;
 use ocm_flows::get::{ClusterRow, RequestRow, Verdict};
 use ocm_flows::registrations::RegistrationRow;
@@ -99,6 +99,14 @@ impl View for Clusters {
 
     fn created(row: &ClusterRow) -> Option<Timestamp> {
         row.created()
+    }
+
+    fn trees(rows: &[ClusterRow], now: Timestamp) -> Vec<Tree> {
+        let tree = |row: &ClusterRow| {
+            let below = Tree::cells(&Self::HEADINGS[2..], &Self::cells(row, now)[2..]);
+            Tree::new(format!("{}  {}", row.name(), row.standing.phase), below)
+        };
+        rows.iter().map(tree).collect()
     }
 }
 

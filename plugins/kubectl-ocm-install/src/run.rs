@@ -41,7 +41,7 @@ async fn baseline_command(arguments: BaselineInstallArgs, client: ClientArgs, ui
         max_lifetime,
         output: OutputArgs { output },
     } = arguments;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let lifetime = duration::parse(&max_lifetime);
     let lifetime = lifetime.map_err(|error| Failure::usage(format!("--max-lifetime: {error}")))?.as_secs();
     // What the API server gives at least (`spec.expirationSeconds` of a CertificateSigningRequest).
@@ -91,7 +91,7 @@ async fn policy_engine_command(
         without_baseline,
         output: OutputArgs { output },
     } = arguments;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
     if let Some(image) = image.as_deref().filter(|image| !is_image(image)) {
         return Err(Failure::usage(format!("--image {image:?} is not an image such as registry.example/name:1.0.0")));
@@ -157,7 +157,7 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         create_namespace,
         output: OutputArgs { output },
     } = arguments;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
     let mut options = Options {
         bundle: bundle_version.as_deref().map(options::release).transpose()?,

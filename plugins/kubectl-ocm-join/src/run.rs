@@ -1,6 +1,5 @@
 //! From arguments to a joined cluster.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use ocm_core::join::progress::Goal;
 use ocm_core::join::proxy::{AgentProxy, ProxyUrl};
 use ocm_core::join::{CertificateLife, Settings};
 use ocm_core::work::is_object_name;
-use ocm_core::{Event, Exit, Failure, Narrator, certificate, duration};
+use ocm_core::{Applied, Event, Exit, Failure, Narrator, Role, certificate};
 use ocm_flows::hub::AddressOptions;
 use ocm_flows::join::{self, HubAccess, Request, Trust};
-use ocm_kube::{Connection, HubArgs, ManagedArgs, connect};
+use ocm_kube::{Cluster, Connection, HubArgs, ManagedArgs, connect};
 use secrecy::SecretString;
 
 use crate::args::{DriverArg, JoinArgs, ModeArg, WaitArg};
@@ -82,7 +81,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         create_namespace,
         feature_gates: options::feature_gates(&feature_gates, "a klusterlet", GATES)?,
         certificate_life: client_cert_expiration_seconds.map(certificate_life).transpose()?,
-        annotations: annotations_of(&klusterlet_annotation)?,
+        annotations: options::pairs("--klusterlet-annotation", &klusterlet_annotation)?,
         server_urls: Vec::new(),
         resources: resources.requirement()?,
         scheduling: nodes.scheduling(priority_class.map(priority_class_of).transpose()?)?,
@@ -90,7 +89,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         driver,
     };
     let view = PlanView::new(ui.clone(), &plan, output.output)?;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let proxy = proxy(proxy_url.as_deref(), proxy_ca_file.as_deref())?;
     let trust = trust(&hub_ca_pin, &hub_ca_data, ca_file, hub_insecure_skip_tls_verify)?;
     let connection = client.connection()?;
@@ -154,7 +153,13 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         grpc,
     };
     let name = &request.settings.name;
-    let joined = join::join(&managed, &request, ui.clone(), |applied| view.row(applied)).await;
+    // In the hosted modes objects of the same names are on both clusters.
+    let each = |cluster: &Cluster, applied: &Applied| match (request.settings.is_hosted(), cluster.role) {
+        (false, _) => view.row(applied),
+        (true, Role::Managed) => view.row_on(&format!("managed cluster, {}", cluster.label()), applied),
+        (true, Role::Target | Role::Hub) => view.row_on(&format!("hosting cluster, {}", cluster.label()), applied),
+    };
+    let joined = join::join(&managed, &request, ui.clone(), each).await;
     match joined.and_then(|joined| view::finish(&view, &ui, name, joined, roles)) {
         Err(failure) => {
             let flags = client.words().map(|words| words.into_iter().chain(hub.words()).collect());
@@ -299,14 +304,6 @@ fn proxy(url: Option<&str>, ca: Option<&Path>) -> Result<AgentProxy, Failure> {
     Ok(AgentProxy::Through { url, ca })
 }
 
-fn annotations_of(pairs: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    let read = |pair: &String| match pair.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(Failure::usage(format!("--klusterlet-annotation {pair:?} is not KEY=VALUE"))),
-    };
-    pairs.iter().map(read).collect()
-}
-
 fn certificate_life(seconds: i32) -> Result<CertificateLife, Failure> {
     CertificateLife::seconds(seconds).ok_or_else(|| {
         Failure::usage(format!(
@@ -320,14 +317,6 @@ fn certificate_life(seconds: i32) -> Result<CertificateLife, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn annotations_are_pairs() {
-        let read = annotations_of(&["a=b=c".to_owned(), "d=".to_owned()]).unwrap();
-        assert_eq!(read, [("a", "b=c"), ("d", "")].map(|(key, value)| (key.to_owned(), value.to_owned())).into());
-        assert!(annotations_of(&["novalue".to_owned()]).is_err());
-        assert!(annotations_of(&["=x".to_owned()]).is_err());
-    }
 
     #[test]
     fn a_certificate_that_would_live_too_briefly_is_refused() {

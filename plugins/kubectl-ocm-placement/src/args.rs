@@ -1,7 +1,7 @@
 //! The command line of `kubectl ocm placement`.
 
 use clap::{Args, Subcommand};
-use ocm_cli::{OutputArgs, PlanArgs, RemovalArgs};
+use ocm_cli::{ApplyArgs, RemovalArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -81,6 +81,8 @@ pub(crate) enum Verb {
 
 /// Arguments of `kubectl ocm placement create`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until the hub has decided, and show what is selected")))]
+#[command(mut_arg("timeout", |arg| arg.default_value("1m")))]
 pub(crate) struct CreateArgs {
     /// Name of the placement
     #[arg(value_name = "NAME")]
@@ -119,16 +121,8 @@ pub(crate) struct CreateArgs {
     /// Replace a placement that somebody else has written
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Wait until the hub has decided, and show what is selected
-    #[arg(long)]
-    pub(crate) wait: bool,
-    /// How long --wait waits, e.g. 90s, 10m
-    #[arg(long, value_name = "DURATION", default_value = "1m")]
-    pub(crate) timeout: String,
     #[command(flatten)]
-    pub(crate) plan: PlanArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) apply: ApplyArgs,
 }
 
 /// Arguments of `kubectl ocm placement delete`.

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use ocm_api::names::taints;
 use ocm_api::placement::Toleration;
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
-use ocm_core::cluster_sets::can_name;
+use ocm_cli::{ApplyArgs, OutputArgs, PlanView, RemovalArgs, Ui, options};
 use ocm_core::placement::{
     PlacementOptions, Prioritizer, PrioritizerError, SelectorError, label_selector, of_taint, parse_toleration, plan,
     requirements,
 };
 use ocm_core::plan::Mode;
-use ocm_core::{Applied, DryRun, Event, Exit, Failure, Narrator, name};
+use ocm_core::{Applied, DryRun, Event, Exit, Failure, Narrator};
 use ocm_flows::placements::{self, CreateRequest};
 use ocm_kube::{Cluster, Connection, connect};
 
@@ -40,13 +39,10 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         tolerate_unavailable,
         tolerations,
         overwrite,
-        wait,
-        timeout,
-        plan: plan_args,
-        output: OutputArgs { output },
+        apply: ApplyArgs { wait, plan: plan_args, output: OutputArgs { output } },
     } = args;
     let name = options::object_names(vec![name], "a placement")?.remove(0);
-    let timeout = options::timeout(&timeout)?;
+    let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan_args, output)?.with_namespaces();
     let mut claims = Vec::new();
     for text in &claim_selectors {
@@ -58,7 +54,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     let taints = [(tolerate_unreachable, taints::UNREACHABLE), (tolerate_unavailable, taints::UNAVAILABLE)].into_iter();
     let known = taints.filter(|(wanted, _)| *wanted).map(|(_, key)| Ok(of_taint(key)));
     let options = PlacementOptions {
-        cluster_sets: sets(cluster_sets)?,
+        cluster_sets: sorted(options::set_names(cluster_sets)?),
         label_selectors: labels.collect::<Result<_, Failure>>()?,
         claims,
         prioritizers: scores(&prioritizers)?,
@@ -79,7 +75,7 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         cluster_sets: options.cluster_sets,
         overwrite,
         mode: view.mode(),
-        wait: wait.then_some(timeout),
+        wait,
     };
     if view.mode() == Mode::Render {
         return view.manifests(&request.plan);
@@ -115,22 +111,12 @@ async fn delete(args: DeleteArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
 /// The namespace that is meant: the one that is named, or that of the context.
 fn space(named: Option<String>, hub: Option<&Cluster>) -> Result<String, Failure> {
     let namespace = named.or_else(|| hub.map(|hub| hub.namespace.clone())).unwrap_or_default();
-    if name::is_cluster_name(&namespace) {
-        return Ok(namespace);
-    }
-    Err(Failure::usage(format!("{namespace:?} cannot be the name of a namespace"))
-        .hint("names are lower-case letters, digits and '-', 63 characters at most"))
+    Ok(options::namespaces(vec![namespace])?.remove(0))
 }
 
-/// Names of sets, each once.
-fn sets(mut names: Vec<String>) -> Result<Vec<String>, Failure> {
-    if let Some(bad) = names.iter().find(|name| !can_name(name)) {
-        return Err(Failure::usage(format!("{bad:?} cannot be the name of a set of clusters"))
-            .hint("names are lower-case letters, digits, '-' and '.', 63 characters at most"));
-    }
+fn sorted(mut names: Vec<String>) -> Vec<String> {
     names.sort();
-    names.dedup();
-    Ok(names)
+    names
 }
 
 fn no_selector(flag: &str, text: &str, error: &SelectorError) -> Failure {

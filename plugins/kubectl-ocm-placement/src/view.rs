@@ -31,11 +31,11 @@ pub(crate) fn created(
         members.insert("why".to_owned(), json!(row.why));
     }
     view.document(members)?;
-    if let Some(row) = row.filter(|_| view.format().is_human()) {
-        ui.out(&table(row));
+    if let Some(row) = row {
+        view.table(&table(row));
     }
     let Some(Decided { row, unread, late }) = decided else {
-        if view.mode().changes() && applied.iter().any(|one| one.outcome.is_change()) {
+        if view.has_changed() {
             ui.tell(Event::note(format!("what it selects tells kubectl ocm get placements {name}")));
         }
         return Ok(Exit::Ok);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::{DryRunArg, OutputArgs};
+use ocm_cli::{DryRunArg, OutputArgs, TokenListArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -76,7 +76,7 @@ pub(crate) enum Verb {
     Show(ShowArgs),
     /// List bootstrap tokens with which clusters can register; never their secrets
     #[command(visible_alias = "ls")]
-    List(ListArgs),
+    List(TokenListArgs),
     /// End tokens
     #[command(after_help = REVOKE, aliases = ["delete", "rm"])]
     Revoke(RevokeArgs),
@@ -136,16 +136,6 @@ pub(crate) struct LineArgs {
     /// Write to this file, readable by you alone, instead of stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) output_file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-}
-
-/// Arguments of `kubectl ocm token list`.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ListArgs {
-    /// Leave the headings out
-    #[arg(long)]
-    pub(crate) no_headers: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ocm_cli::Ui;
+use ocm_cli::{Ui, follow_tokens};
 use ocm_core::{DryRun, Event, Exit, Failure, Narrator, certificate, duration};
 use ocm_flows::hub::AddressOptions;
 use ocm_flows::token::{self, Kind, Request, Revoked};
 use ocm_kube::{Cluster, connect};
 
-use crate::args::{CreateArgs, KindArg, LineArgs, ListArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
+use crate::args::{CreateArgs, KindArg, LineArgs, RevokeArgs, ShowArgs, TokenArgs, Verb};
 use crate::view::{self, Shape};
 
 pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -26,9 +26,12 @@ pub(crate) async fn run(args: TokenArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
             let minted = token::show(&hub, &id, &shape.address, ui.as_ref()).await?;
             view::minted(&ui, &minted, &shape)
         }
-        Verb::List(ListArgs { no_headers, output }) => {
+        Verb::List(args) => {
             let hub = connect(&connection, ui.clone()).await?;
-            ocm_cli::tokens(&ui, &token::list(&hub).await?, output.output, no_headers)
+            match args.watch {
+                true => follow_tokens(&ui, args, token::watch(&hub)).await,
+                false => ocm_cli::tokens(&ui, &args, &token::list(&hub).await?),
+            }
         }
         Verb::Revoke(args) => revoke(args, connect(&connection, ui.clone()).await?, ui).await,
     }

@@ -9,8 +9,8 @@ use ocm_checks::judge::{Report, Unknown, judge};
 use ocm_checks::registry::check;
 use ocm_checks::snapshot::Snapshot;
 use ocm_checks::suppress::Suppression;
-use ocm_cli::{Stop, Ui};
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason, duration, nearest};
+use ocm_cli::{Stop, Ui, options};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, Reason, nearest};
 use ocm_flows::in_cluster::InCluster;
 use ocm_flows::troubleshoot::{Probed, Sides, observe, side_of};
 use ocm_kube::{Connection, HubArgs, connect};
@@ -65,7 +65,7 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
         return view::explain(&ui, id_of(&id)?).map(|()| Exit::Ok);
     }
     let suppressions = suppress.read()?;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     if !from.is_empty() {
         let mut snapshot = files::read(&from, clusters, all_clusters, &ui).await?;
         name_contexts(&mut snapshot, client.context, hub.hub_context);

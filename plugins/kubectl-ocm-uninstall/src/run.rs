@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
 use ocm_core::plan::Mode;
-use ocm_core::{DryRun, Exit, Failure, baseline, duration};
+use ocm_core::{DryRun, Exit, Failure, baseline};
 use ocm_flows::leave::Leaving;
 use ocm_flows::uninstall as flow;
 use ocm_kube::{ClientArgs, connect};
@@ -24,7 +24,7 @@ pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, F
 async fn baseline_command(arguments: BaselineArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let BaselineArgs { wait, timeout, removal } = arguments;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let dry_run = DryRun::from(dry_run);
     let view = PlanView::of(ui.clone(), Mode::Apply(dry_run), output);
     let cluster = connect(&client.connection()?, ui.clone()).await?;
@@ -42,7 +42,7 @@ async fn baseline_command(arguments: BaselineArgs, client: ClientArgs, ui: Arc<U
 async fn policy_engine_command(arguments: PolicyEngineArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let PolicyEngineArgs { purge, wait, timeout, removal } = arguments;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let dry_run = DryRun::from(dry_run);
     let view = PlanView::of(ui.clone(), Mode::Apply(dry_run), output);
     let cluster = connect(&client.connection()?, ui.clone()).await?;
@@ -63,7 +63,7 @@ async fn policy_engine_command(arguments: PolicyEngineArgs, client: ClientArgs, 
 async fn hub_command(arguments: HubArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let HubArgs { purge, timeout, removal } = arguments;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let leaving = Leaving { force: false, purge, dry_run: DryRun::from(dry_run), timeout };
     let view = PlanView::of(ui.clone(), Mode::Apply(leaving.dry_run), output);
     let cluster = connect(&client.connection()?, ui.clone()).await?;

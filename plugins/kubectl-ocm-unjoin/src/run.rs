@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
 use ocm_core::plan::Mode;
-use ocm_core::{DryRun, Exit, Failure, duration};
+use ocm_core::{DryRun, Exit, Failure};
 use ocm_flows::leave::{self, Leaving, UnjoinRequest, Works};
 use ocm_kube::connect;
 
@@ -27,7 +27,7 @@ pub(crate) async fn run(args: UnjoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         client,
     } = args;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let leaving = Leaving { force, purge, dry_run: DryRun::from(dry_run), timeout };
     let request = UnjoinRequest {
         cluster: name.or(cluster_name),

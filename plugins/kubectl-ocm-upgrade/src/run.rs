@@ -1,12 +1,11 @@
 //! From arguments to the flow.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ocm_cli::{Format, OutputArgs, PlanView, Troubleshoot, Ui, options};
 use ocm_core::upgrade::Target;
 use ocm_core::upgrade::staging::Size;
-use ocm_core::{Exit, Failure, duration};
+use ocm_core::{Exit, Failure};
 use ocm_flows::upgrade::{self as flow, Fleet, HubRequest, KlusterletRequest, Member};
 use ocm_kube::{ClientArgs, Cluster, Connection, connect};
 
@@ -21,14 +20,10 @@ pub(crate) async fn run(arguments: UpgradeArgs, ui: Arc<Ui>) -> Result<Exit, Fai
     }
 }
 
-fn timeout(text: &str) -> Result<Duration, Failure> {
-    duration::parse(text).map_err(|error| Failure::usage(format!("--timeout: {error}")))
-}
-
 async fn hub_command(arguments: HubUpgradeArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let HubUpgradeArgs { wait, timeout: limit, plan, bundle_version, allow_downgrade, output } = arguments;
     let OutputArgs { output } = output;
-    let limit = timeout(&limit)?;
+    let limit = options::timeout(&limit)?;
     let bundle = bundle_version.as_deref().map(options::release).transpose()?.unwrap_or_default();
     let target = Target { bundle, downgrade: allow_downgrade };
     let view = PlanView::new(ui.clone(), &plan, output)?;
@@ -61,7 +56,7 @@ async fn klusterlet_command(
         output: OutputArgs { output },
         hub,
     } = arguments;
-    let limit = timeout(&limit)?;
+    let limit = options::timeout(&limit)?;
     let mode = plan.mode(output)?;
     let request = KlusterletRequest {
         cluster: name,

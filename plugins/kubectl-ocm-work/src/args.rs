@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::{OutputArgs, PlanArgs, RemovalArgs};
+use ocm_cli::{OutputArgs, SendArgs, WithdrawArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -105,6 +105,7 @@ pub(crate) enum Verb {
 
 /// Arguments of `kubectl ocm work create`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until every object is applied and available on every cluster")))]
 pub(crate) struct CreateArgs {
     /// Name of the work, the same on every cluster
     #[arg(value_name = "NAME")]
@@ -143,20 +144,8 @@ pub(crate) struct CreateArgs {
     /// Replace works of this name that somebody else has written
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Wait until every object is applied and available on every cluster
-    #[arg(long)]
-    pub(crate) wait: bool,
-    /// How long --wait waits, e.g. 90s, 10m
-    #[arg(long, value_name = "DURATION", default_value = "5m")]
-    pub(crate) timeout: String,
-    /// How many clusters are worked on at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
-    #[arg(hide_short_help = true)]
-    pub(crate) concurrency: u16,
     #[command(flatten)]
-    pub(crate) plan: PlanArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) send: SendArgs,
 }
 
 /// How agents bring objects to what a work says.
@@ -198,19 +187,6 @@ pub(crate) struct DeleteArgs {
     /// The clusters (repeatable, or with commas)
     #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', required = true)]
     pub(crate) clusters: Vec<String>,
-    /// Take away the finalizers of works for which an agent is needed that is not there
-    ///
-    /// Each is named first. What was applied stays on the cluster. An agent that is there gets the time of --timeout to clean
-    /// up. Finalizers that somebody else has set stay.
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// How long each cluster is waited for, e.g. 90s, 10m
-    #[arg(long, value_name = "DURATION", default_value = "5m")]
-    pub(crate) timeout: String,
-    /// How many clusters are worked on at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
-    #[arg(hide_short_help = true)]
-    pub(crate) concurrency: u16,
     #[command(flatten)]
-    pub(crate) removal: RemovalArgs,
+    pub(crate) withdraw: WithdrawArgs,
 }

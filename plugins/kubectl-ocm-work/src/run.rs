@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use ocm_api::ManifestWork;
 use ocm_api::work::UpdateStrategyType;
-use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, contents, options};
+use ocm_cli::{OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, options};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
-use ocm_core::work::{
-    Executor, WorkOptions, is_object_name, is_replica_set_name, plan, replica_set_plan, spec, unsure_resources,
-};
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, name};
+use ocm_core::work::{Executor, WorkOptions, is_replica_set_name, plan, replica_set_plan, spec, unsure_resources};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator};
 use ocm_flows::deliveries::{self, Removing, Targets, Wanted, check_rights_to_remove, clusters_of, remove_all};
 use ocm_flows::registry::some_clusters;
 use ocm_flows::replica_sets::{self, ReplicaSetRequest};
@@ -46,25 +44,21 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         feedback,
         executor,
         overwrite,
-        wait,
-        timeout,
-        concurrency,
-        plan: plan_args,
-        output: OutputArgs { output },
+        send: SendArgs { wait, concurrency, plan: plan_args, output: OutputArgs { output } },
     } = args;
     let names = options::object_names(vec![name], "a work")?;
-    let timeout = options::timeout(&timeout)?;
+    let wait = wait.limit()?;
     let view = PlanView::new(ui.clone(), &plan_args, output)?.with_namespaces();
     let options = WorkOptions {
         strategy: strategy(update_strategy, force_conflicts)?,
         force: force_conflicts,
         orphan,
         feedback,
-        executor: executor.map(|text| pair(&text, "--executor")).transpose()?.map(executor_of),
+        executor: executor.map(|text| options::namespaced("--executor", &text)).transpose()?.map(executor_of),
     };
     let targets = match placement {
         Some(text) => {
-            let (namespace, name) = pair(&text, "--placement")?;
+            let (namespace, name) = options::namespaced("--placement", &text)?;
             Targets::Placement { namespace, name }
         }
         None => Targets::Clusters(options::cluster_names(clusters)?),
@@ -92,8 +86,8 @@ async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         plan: plan(&names[0], &clusters, &spec),
         overwrite,
         mode: view.mode(),
-        wait: wait.then_some(timeout),
-        at_once: usize::from(concurrency),
+        wait,
+        at_once: concurrency.at_once(),
     };
     if view.mode() == Mode::Render {
         return view.manifests(&request.plan);
@@ -143,7 +137,8 @@ async fn status(args: StatusArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
 }
 
 async fn delete(args: DeleteArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let DeleteArgs { names, clusters, force, timeout, concurrency, removal } = args;
+    let DeleteArgs { names, clusters, withdraw } = args;
+    let WithdrawArgs { force, timeout, concurrency, removal } = withdraw;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
     let (names, clusters) = (options::object_names(names, "a work")?, options::cluster_names(clusters)?);
     let removing = Removing { force, dry_run: DryRun::from(dry_run), timeout: options::timeout(&timeout)? };
@@ -154,7 +149,7 @@ async fn delete(args: DeleteArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
         check_rights_to_remove(&hub, Kind::Work, &names, &clusters, force).await?;
     }
     ui.tell(Event::now(format!("looking at works ({})", hub.label())));
-    let at_once = usize::from(concurrency);
+    let at_once = concurrency.at_once();
     let all = deliveries::look(&hub, Kind::Work, &names, &clusters, at_once).await?;
     deliveries::refuse(&all, force, &*ui)?;
     let is_there = all.iter().any(|of_cluster| !of_cluster.remaining.is_empty());
@@ -164,13 +159,6 @@ async fn delete(args: DeleteArgs, connection: &Connection, ui: Arc<Ui>) -> Resul
     let each = |applied: &ocm_core::Applied| view.row(applied);
     let answers = remove_all(&hub, &all, removing, at_once, &*ui, &each).await;
     view::deleted(&view, &ui, &names, &all, answers)
-}
-
-fn pair(text: &str, flag: &str) -> Result<(String, String), Failure> {
-    let parts =
-        text.split_once('/').filter(|(namespace, name)| name::is_cluster_name(namespace) && is_object_name(name));
-    let (namespace, name) = parts.ok_or_else(|| Failure::usage(format!("{flag} {text:?} is not NAMESPACE/NAME")))?;
-    Ok((namespace.to_owned(), name.to_owned()))
 }
 
 fn executor_of((namespace, name): (String, String)) -> Executor {

@@ -3,7 +3,9 @@
 use ocm_api::conditions::manifest_work;
 use ocm_api::{Condition, ManagedCluster, ManifestWork};
 use ocm_cli::list::NONE;
-use ocm_cli::{Format, PlanView, Table, Ui, document, without_nulls};
+use ocm_cli::{
+    Format, PlanView, Sent, SentAll, Table, Ui, WaitedFor, Withdrawn, document, of_clusters, withdrawn, without_nulls,
+};
 use ocm_core::leave::some;
 use ocm_core::phase::{Phase, standing};
 use ocm_core::plan::{Applied, Mode};
@@ -24,52 +26,24 @@ fn conditions(row: &Row) -> &[Condition] {
 /// What creating works came to.
 pub(crate) fn created(view: &PlanView, ui: &Ui, name: &str, created: WorksCreated) -> Result<Exit, Failure> {
     let WorksCreated { sent, waited } = created;
-    let total = sent.len();
-    let rows = waited.as_ref().map(|waited| waited.rows.as_slice());
-    let of = |(cluster, answer): &(String, Result<Applied, Failure>)| {
-        let row = rows.and_then(|rows| rows.iter().find(|row| row.cluster() == cluster));
-        without_nulls(json!({
-            "cluster": cluster,
-            "outcome": answer.as_ref().ok().map(|applied| applied.outcome.word()),
-            "error": answer.as_ref().err().map(ToString::to_string),
-            "there": rows.map(|_| row.is_some_and(|row| row.why.is_none())),
-            "why": row.and_then(|row| row.why.clone()),
-        }))
+    let rows = waited.as_ref().map(|waited| waited.rows.as_slice()).unwrap_or_default();
+    let one = |(cluster, answer): (String, Result<Applied, Failure>)| {
+        let row = rows.iter().find(|row| row.cluster() == cluster);
+        let is = [("cluster".to_owned(), json!(cluster))].into_iter().collect();
+        Sent { told: cluster, is, answer, why: row.map(|row| row.why.clone()) }
     };
-    let clusters: Vec<Value> = sent.iter().map(of).collect();
-    let (mut applied, mut failed) = (Vec::new(), Vec::new());
-    for (cluster, answer) in sent {
-        match answer {
-            Ok(one) => applied.push(one),
-            Err(failure) => failed.push((cluster, failure)),
-        }
-    }
-    let exit = match view.mode() {
-        Mode::Diff => view.diff(&applied)?,
-        _ => {
-            let mut members = Map::new();
-            members.insert("name".to_owned(), json!(name));
-            members.insert("clusters".to_owned(), Value::Array(clusters));
-            view.document(members)?;
-            Exit::Ok
-        }
+    let all = SentAll {
+        members: [("name".to_owned(), json!(name))].into_iter().collect(),
+        list: "clusters",
+        sent: sent.into_iter().map(one).collect(),
+        next: format!("what became of each object tells kubectl ocm work status {name}"),
+        waited: waited.map(|waited| WaitedFor {
+            table: table(&waited.rows),
+            word: "there",
+            late: waited.late.map(|late| late.hint(Remedy::ExplainWork(name.to_owned()))),
+        }),
     };
-    if let Some(rows) = rows.filter(|_| view.format().is_human()) {
-        ui.out(&table(rows));
-    }
-    let sentence = |failed: usize| format!("work {name:?} could not be sent to {failed} of {total} clusters");
-    if let Some(failure) = Failure::of_several(total, failed, sentence) {
-        return Err(failure);
-    }
-    match waited {
-        Some(waited) => waited.late.map_or(Ok(exit), |late| Err(late.hint(Remedy::ExplainWork(name.to_owned())))),
-        None => {
-            if view.mode().changes() && applied.iter().any(|one| one.outcome.is_change()) {
-                ui.tell(Event::note(format!("what became of each object tells kubectl ocm work status {name}")));
-            }
-            Ok(exit)
-        }
-    }
+    all.finish(view, ui, |failed, total| format!("work {name:?} could not be sent to {failed} of {total} clusters"))
 }
 
 /// What creating a set of works came to.
@@ -87,7 +61,7 @@ pub(crate) fn replica_set(
     members.insert("name".to_owned(), json!(name));
     members.insert("placement".to_owned(), json!(format!("{}/{}", request.namespace, request.placement)));
     view.document(members)?;
-    if view.mode().changes() && applied.iter().any(|one| one.outcome.is_change()) {
+    if view.has_changed() {
         ui.tell(Event::note(format!("what becomes of it on each cluster tells kubectl ocm work status {name}")));
     }
     Ok(Exit::Ok)
@@ -191,19 +165,15 @@ fn work_document(row: &Row, managed: &[ManagedCluster]) -> Value {
 
 /// What is asked before anything is deleted.
 pub(crate) fn question(hub: &Cluster, all: &[ToDelete]) -> String {
-    let all = || all.iter().filter(|of_cluster| !of_cluster.remaining.is_empty());
-    let of = |of_cluster: &ToDelete| {
-        let names: Vec<String> = of_cluster.remaining.iter().map(|one| one.name.clone()).collect();
-        format!("{} of {}", some(&names), of_cluster.cluster)
-    };
-    let stays = all().map(|of_cluster| of_cluster.orphaning.len()).sum::<usize>();
-    let goes = all().map(|of_cluster| of_cluster.remaining.len()).sum::<usize>() - stays;
+    let there = || all.iter().filter(|of_cluster| !of_cluster.remaining.is_empty());
+    let stays = there().map(|of_cluster| of_cluster.orphaning.len()).sum::<usize>();
+    let goes = there().map(|of_cluster| of_cluster.remaining.len()).sum::<usize>() - stays;
     let lost = match (goes, stays) {
         (0, _) => "What they have put there stays.",
         (_, 0) => "What they have put there is deleted.",
         _ => "What they have put there is deleted, but for works that leave their objects behind.",
     };
-    format!("Delete works {} ({})? {lost}", some(&all().map(of).collect::<Vec<_>>()), hub.label())
+    format!("Delete works {} ({})? {lost}", of_clusters(all.iter().filter_map(ToDelete::there)), hub.label())
 }
 
 /// What deleting works came to.
@@ -214,33 +184,16 @@ pub(crate) fn deleted(
     all: &[ToDelete],
     answers: Vec<Result<(), Failure>>,
 ) -> Result<Exit, Failure> {
-    let of = |(of_cluster, answer): (&ToDelete, &Result<(), Failure>)| {
-        without_nulls(json!({
-            "cluster": of_cluster.cluster,
-            "deleted": answer.is_ok(),
-            "error": answer.as_ref().err().map(ToString::to_string),
-        }))
+    let of = |(of_cluster, answer): (&ToDelete, Result<(), Failure>)| Withdrawn {
+        cluster: of_cluster.cluster.clone(),
+        missing: of_cluster.missing(names),
+        answer,
     };
-    let mut members = Map::new();
-    members.insert("clusters".to_owned(), Value::Array(all.iter().zip(&answers).map(of).collect()));
-    view.document(members)?;
-    for of_cluster in all {
-        let is_missing = |name: &&String| !of_cluster.remaining.iter().any(|one| one.name == **name);
-        for name in names.iter().filter(is_missing) {
-            ui.tell(Event::note(format!("cluster {:?} has no work {name:?}: nothing was deleted", of_cluster.cluster)));
-        }
-        if !of_cluster.orphaning.is_empty() {
-            let verb = if view.mode().changes() { "stays" } else { "would stay" };
-            let names = some(&of_cluster.orphaning);
-            ui.tell(Event::note(format!(
-                "what {names} has put on cluster {:?} {verb}, as the work says",
-                of_cluster.cluster
-            )));
-        }
+    for of_cluster in all.iter().filter(|of_cluster| !of_cluster.orphaning.is_empty()) {
+        let verb = if view.mode().changes() { "stays" } else { "would stay" };
+        let names = some(&of_cluster.orphaning);
+        let told = format!("what {names} has put on cluster {:?} {verb}, as the work says", of_cluster.cluster);
+        ui.tell(Event::note(told));
     }
-    let failed =
-        all.iter().zip(answers).filter_map(|(of_cluster, answer)| Some((of_cluster.cluster.clone(), answer.err()?)));
-    let total = all.len();
-    let sentence = |failed: usize| format!("works of {failed} of {total} clusters are not gone");
-    Failure::of_several(total, failed.collect(), sentence).map_or(Ok(Exit::Ok), Err)
+    withdrawn(view, ui, all.iter().zip(answers).map(of).collect(), "work", "deleted")
 }

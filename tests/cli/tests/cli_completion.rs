@@ -31,6 +31,11 @@ fn verbs_subcommands_flags_and_values_are_completed() {
     assert_eq!(one(&["get", "works", "--all"]), ["--all-namespaces"]);
     assert_eq!(one(&["tls-check", "--contex"]), ["--context"]);
     assert_eq!(one(&["get", "clusters", "-o", "j"]), ["json", "jsonpath="]);
+    assert_eq!(one(&["get", "clusters", "-o", "t"]), ["table", "tree"]);
+    assert_eq!(one(&["get", "csr", "-o", "t"]), ["table"]);
+    assert_eq!(one(&["get", "clusters", "--cluster-"]), ["--cluster-set"]);
+    assert_eq!(one(&["get", "tokens", "--wat"]), ["--watch"]);
+    assert_eq!(one(&["clusterset", "unset", "--names"]), ["--namespaces"]);
     assert_eq!(one(&["install", "hu"]), ["hub"]);
     assert_eq!(one(&["policy", "li"]), ["list"]);
     // All verbs, ours last.

@@ -352,13 +352,48 @@ fn a_bad_template_says_where_before_anybody_is_asked() {
     assert_eq!(server.lines(), [""; 0]);
 }
 
+/// A hub with the cluster c1, which answers with this code when it is asked for clusters by their names, and nothing else.
+fn hub_with_one_cluster(code: u16) -> Server {
+    Server::start(move |_, asked| {
+        let path = asked.line.strip_prefix("GET ").unwrap_or_default().split('?').next().unwrap_or_default();
+        match path.strip_prefix(PATH) {
+            Some("") => list(&[cluster("c1", "1", true)]),
+            Some(_) if code != 200 => status(code, "Forbidden"),
+            Some("/c1") => Reply::Json(200, cluster("c1", "1", true).to_string()),
+            Some(_) => status(404, "NotFound"),
+            None => {
+                let list =
+                    json!({ "apiVersion": "v1", "kind": "List", "metadata": { "resourceVersion": "1" }, "items": [] });
+                Reply::Json(200, list.to_string())
+            }
+        }
+    })
+}
+
+#[test]
+fn of_a_cluster_that_the_hub_does_not_have_there_are_not_just_no_works() {
+    let server = hub_with_one_cluster(200);
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for (what, none) in [("works", "the hub has no works"), ("addons", "the hub has no add-ons on clusters")] {
+        let run = cli.run(["get", what, "-c", "c1"]);
+        assert_eq!((run.exit, run.stdout.as_str()), (0, ""), "{run}");
+        assert!(run.stderr.contains(none), "{run}");
+        for names in [&["-c", "c1,c11"][..], &["web", "-n", "c11"]] {
+            let run = cli.run([&["get", what], names].concat());
+            assert_eq!((run.exit, run.stdout.as_str()), (1, ""), "{run}");
+            assert!(run.stderr.contains("error: the hub has no managed cluster \"c11\""), "{run}");
+            assert!(run.stderr.contains("did you mean c1?"), "{run}");
+        }
+    }
+    // Who may not read clusters is told of works alone.
+    let server = hub_with_one_cluster(403);
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    assert_eq!(cli.run(["get", "works", "-c", "c11"]).exit, 0);
+}
+
 #[test]
 fn works_of_all_clusters_and_of_one_are_asked_for_as_with_kubectl() {
-    let server = Server::start(|_, _| {
-        let list = json!({ "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWorkList",
-            "metadata": { "resourceVersion": "1" }, "items": [] });
-        Reply::Json(200, list.to_string())
-    });
+    let server = hub_with_one_cluster(200);
     let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
     assert_eq!(cli.run(["get", "works", "-A"]).exit, 0);
     assert_eq!(cli.run(["get", "works", "-n", "c1"]).exit, 0);

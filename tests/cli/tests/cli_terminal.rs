@@ -3,9 +3,12 @@
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cli_tests::server::{Reply, Server};
 use cli_tests::terminal::Terminal;
 use cli_tests::{Cli, binary, kubeconfig};
+use serde_json::json;
 
 fn cli() -> Cli {
     Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]))
@@ -42,6 +45,36 @@ fn a_question_is_alone_on_the_screen() {
     let (exit, seen) = terminal.end();
     assert_eq!(exit, 3, "{seen}");
     assert!(seen.contains("error: no token was revoked"), "{seen}");
+}
+
+#[test]
+fn ctrl_c_ends_a_list_that_is_watched() {
+    let secret = |id: &str| {
+        let data = json!({"token-id": STANDARD.encode(id), "token-secret": STANDARD.encode("secret-of-token")});
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token", "data": data,
+            "metadata": {"name": format!("bootstrap-token-{id}"), "namespace": "kube-system", "uid": id,
+                "resourceVersion": "2", "labels": {"app.kubernetes.io/managed-by": "kubectl-ocm"}}})
+    };
+    let server = Server::start(move |_, asked| match asked.line.contains("watch=true") {
+        true => Reply::Stall(format!("{}\n", json!({"type": "ADDED", "object": secret("def456")}))),
+        false => {
+            let list = json!({"apiVersion": "v1", "kind": "SecretList", "metadata": {"resourceVersion": "1"},
+                "items": [secret("abc123")]});
+            Reply::Json(200, list.to_string())
+        }
+    });
+    let cli = Cli::with_kubeconfig(&kubeconfig(&server.url(), &["hub"]));
+    for words in [["get", "tokens", "--watch"], ["token", "list", "-w"]] {
+        let mut terminal = Terminal::run(&cli, &binary("kubectl-ocm"), &words);
+        for part in ["ID ", "abc123", "def456"] {
+            terminal.wait_for(part);
+        }
+        terminal.press("\u{3}");
+        let (exit, seen) = terminal.end();
+        assert_eq!(exit, 130, "{seen}");
+        assert!(seen.contains("error: interrupted") && !seen.contains("secret-of-token"), "{seen}");
+    }
+    assert!(server.lines().iter().all(|line| line.contains("fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken")));
 }
 
 /// A list of one cluster.

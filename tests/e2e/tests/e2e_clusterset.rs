@@ -189,6 +189,43 @@ fn sets_are_made_filled_bound_and_deleted() {
         matches!(cells, ["prod", "2", "False", "ExclusiveClusterSetLabel", ..])
     });
 
+    // Listed: the clusters of a set, also of one that chooses them by labels, and what belongs to what.
+    let names = |words: &[&str]| {
+        let said = viewer.get(&[&["clusters", "--output=name"], words].concat());
+        ends(&said, 0, &[]);
+        said.stdout.lines().filter_map(|line| line.rsplit('/').next().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--cluster-set=prod"]), ["s1", "s2"]);
+    assert_eq!(names(&["--clusterset=prod", "-l", "env=dev"]), ["s2"]);
+    assert_eq!(names(&["--cluster-set=global", "-l", "story=other"]), ["s3"]);
+    assert!(names(&["--cluster-set=staging"]).is_empty());
+    ends(&viewer.get(&["clusters", "--cluster-set=staging"]), 0, &["no such cluster is in set staging"]);
+    let said = viewer.get(&["clusters", "--cluster-set=prodd"]);
+    ends(&said, 1, &["no set of clusters \"prodd\"", "did you mean prod?"]);
+    ends(&viewer.get(&["clustersets", "prod", "--output=tree"]), 0, &["CLUSTERS (2)", "├── s1\n", "└── s2\n"]);
+    ends(&viewer.get(&["clusters", "s1", "--output=tree"]), 0, &["s1  ", "├── CLUSTERSET: prod"]);
+
+    // Namespaces that it manages: the hub tells the agents of its clusters.
+    let managed = || object(hub, &["managedclusterset", "prod"])["spec"]["managedNamespaces"].clone();
+    for how in ["--dry-run", "--dry-run=server"] {
+        ends(&setter.clusterset(&["set", "prod", "--namespaces=team-m", how]), 0, &["/prod configured ("]);
+        assert!(managed().is_null(), "{how}");
+    }
+    ends(&setter.clusterset(&["set", "prod", "--namespaces=team-m,team-o"]), 0, &["/prod configured"]);
+    let before = version(hub, &["managedclusterset", "prod"]);
+    ends(&setter.clusterset(&["set", "prod", "s1", "--namespaces=team-o"]), 0, &["/prod unchanged", "/s1 unchanged"]);
+    assert_eq!(version(hub, &["managedclusterset", "prod"]), before);
+    let told = || object(hub, &["managedcluster", "s2"])["status"]["managedNamespaces"].to_string();
+    until_within(SLOW, "the hub tells the agents", told, || told().contains("team-m") && told().contains("team-o"));
+    let said = setter.clusterset(&["unset", "prod", "--namespaces=team-m,nowhere", "--output=json"]);
+    ends(&said, 0, &[]);
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(document["managedNamespaces"], json!(["team-o"]), "{document}");
+    assert_eq!(managed(), json!([{"name": "team-o"}]));
+    ends(&viewer.get(&["clustersets", "prod", "-o", "tree"]), 0, &["MANAGED NAMESPACES (1)", "team-o"]);
+    ends(&setter.clusterset(&["set", "prod", "--namespaces=Team"]), 2, &["cannot be the name of a namespace"]);
+    ends(&setter.clusterset(&["set", "prodd", "--namespaces=a"]), 1, &["no set of clusters \"prodd\""]);
+
     // Bound, to namespaces that are there, or are to be made.
     ends(&setter.clusterset(&["bind", "prod", "-n", "team-s"]), 1, &["no namespace \"team-s\"", "--create-namespace"]);
     let make = ["bind", "prod", "-n", "team-s,default", "--create-namespace"];
@@ -316,6 +353,8 @@ fn placements_say_what_keeps_them_from_selecting_more() {
     assert!(row("w1").is_some_and(|row| row.contains("True")), "{said:?}");
     assert!(row("w2").is_some_and(|row| row.contains("False")), "{said:?}");
     ends(&viewer.get(&["placements", "--explain", "-n", "team-w"]), 2, &["--explain is about one placement"]);
+    let said = viewer.get(&["placements", "all", "-n", "team-w", "--output=tree"]);
+    ends(&said, 0, &["team-w/all\n", "├── SATISFIED: True\n", "CLUSTERS (2)", "├── w1\n", "└── w2\n"]);
     ends(&viewer.get(&["placements", "al", "-n", "team-w"]), 1, &["has no placement \"al\"", "did you mean all?"]);
     ends(&viewer.get(&["placements", "-n", "nowhere-w"]), 0, &["--all-namespaces"]);
     let said = viewer.get(&["clustersets", "why", "--output=json"]);

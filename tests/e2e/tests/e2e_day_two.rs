@@ -3,6 +3,7 @@
 //!
 //! `cargo test -p e2e-tests --test e2e_day_two`; it needs root.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -33,8 +34,9 @@ fn cluster() -> &'static Cluster {
 
 /// Somebody on the hub with exactly the documented rights of a command.
 fn somebody(verb: &'static str) -> &'static Path {
-    static USERS: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
-    let user = &USERS[usize::from(verb == "addon")];
+    const VERBS: [&str; 4] = ["work", "addon", "get", "clusterset"];
+    static USERS: [OnceLock<PathBuf>; VERBS.len()] = [const { OnceLock::new() }; VERBS.len()];
+    let user = &USERS[VERBS.iter().position(|known| *known == verb).expect("a verb of these stories")];
     user.get_or_init(|| user_with(hub(), &format!("{verb}-user"), &[&format!("{verb}.yaml")]))
 }
 
@@ -50,6 +52,10 @@ fn work(flags: &[&str]) -> Said {
 
 fn addon(flags: &[&str]) -> Said {
     run(&mut command("addon", flags))
+}
+
+fn get(flags: &[&str]) -> Said {
+    run(&mut command("get", flags))
 }
 
 fn succeeds(said: &Said, words: &[&str]) {
@@ -148,6 +154,14 @@ fn what_is_brought_to_a_cluster_is_there_changes_and_goes() {
     let said = work(&["status", "story"]);
     succeeds(&said, &["ConfigMap default/one", "Secret default/hidden"]);
     silent(&said);
+    let said = get(&["works", "story", "--output=tree"]);
+    let lines = [
+        "day/story  Applied: True, Available: True\n",
+        "├── ConfigMap default/one  Applied: True, Available: True\n",
+        "└── Secret default/hidden  Applied: True, Available: True\n",
+    ];
+    succeeds(&said, &lines);
+    silent(&said);
 
     // Other content: one changes, one goes, one comes.
     let second = file("second.yaml", &[map("one", "changed"), map("three", "3")]);
@@ -205,6 +219,10 @@ fn what_an_object_lacks_is_explained_and_what_a_hub_would_refuse_is_not_sent() {
     }
     let said = work(&["status", "-c", "day"]);
     assert!(said.code == Some(3) && said.stdout.contains("ConfigMap nowhere/nowhere"), "{said:?}");
+    succeeds(&get(&["works", "bad", "--output=tree"]), &["Nothing default/n  Applied: False", "│   └── WHY: "]);
+    for said in [get(&["works", "-c", "day,dax"]), get(&["addons", "-c", "dax"]), work(&["status", "-c", "dax"])] {
+        fails(&said, 1, &["the hub has no managed cluster \"dax\"", "did you mean day?"]);
+    }
     succeeds(&work(&["delete", "bad", "--clusters=day", "--yes"]), &[]);
 
     // Nothing of what a hub refuses is sent, and it is told which file it is.
@@ -256,7 +274,7 @@ fn what_an_object_lacks_is_explained_and_what_a_hub_would_refuse_is_not_sent() {
         || work(&["create", "placed", "-f", &one, "--placement=default/days", "--dry-run"]).code == Some(0),
     );
     let said = changes_nothing(|| work(&["create", "placed", "-f", &one, "--placement=default/nobody"]));
-    fails(&said, 3, &["selects no cluster"]);
+    fails(&said, 3, &["selects no cluster", "kubectl ocm get placements nobody -n default --explain"]);
     let said = work(&["create", "placed", "-f", &one, "--placement=default/days", "--wait"]);
     succeeds(&said, &["placement default/days selects day now", "placed -n day created", "1/1"]);
     succeeds(&work(&["delete", "placed", "--clusters=day", "--yes"]), &[]);
@@ -298,6 +316,46 @@ fn what_somebody_else_has_written_is_not_replaced_unless_it_is_said() {
     fails(&said, 3, &["was written by kubectl"]);
     succeeds(&work(&["delete", "theirs", "--clusters=day", "--yes"]), &[]);
     hub().kubectl(&["delete", "manifestwork", "kept-up", "--namespace=day"]).expect("it goes");
+}
+
+#[test]
+fn agents_make_the_namespaces_of_a_set_and_leave_them_when_it_manages_them_no_longer() {
+    let _alone = alone();
+    cluster();
+    let set = |flags: &[&str]| run(&mut command("clusterset", flags));
+    let is_there = || cluster().kubectl(&["get", "namespace", "of-the-set"]).is_ok();
+    // The cluster is in the set into which the hub puts those that nobody has put elsewhere.
+    succeeds(&set(&["set", "default", "--namespaces=of-the-set"]), &["/default configured"]);
+    until_within(SLOW, "the agent makes the namespace", String::new, is_there);
+    let available = || {
+        let managed = &object(hub(), &["managedcluster", "day"])["status"]["managedNamespaces"];
+        managed[0]["conditions"][0]["status"] == "True"
+    };
+    until_within(SLOW, "the agent says that it is there", String::new, available);
+    succeeds(&set(&["set", "default", "--namespaces=of-the-set"]), &["/default unchanged"]);
+    succeeds(&set(&["unset", "default", "--namespaces=of-the-set"]), &["/default configured"]);
+    until_within(SLOW, "the hub asks for it no longer", String::new, || {
+        object(hub(), &["managedcluster", "day"])["status"]["managedNamespaces"].as_array().is_none_or(Vec::is_empty)
+    });
+    assert!(is_there(), "nobody deletes it");
+    cluster().kubectl(&["delete", "namespace", "of-the-set", "--wait=false"]).expect("it goes");
+}
+
+#[test]
+fn a_list_that_is_watched_ends_when_it_is_interrupted() {
+    let _alone = alone();
+    cluster();
+    let mut watched = command("get", &["clusters", "day", "--watch"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(watched.stdout.take().expect("its output")).lines();
+    assert!(lines.any(|line| line.expect("it can be read").starts_with("day ")), "it shows the cluster");
+    let process = watched.id().to_string();
+    let said = run(Command::new("kill").args(["-INT", &process]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(watched.wait().expect("it ends").code(), Some(130));
 }
 
 #[test]
@@ -384,6 +442,7 @@ fn an_add_on_is_enabled_where_something_defines_it_and_goes_with_what_it_has_bro
     let said = addon(&["enable", "hello", "--clusters=day", "--labels=story=day", "--wait"]);
     succeeds(&said, &["hello -n day created", "True"]);
     assert!(has_agent());
+    succeeds(&get(&["addons", "hello", "--output=tree"]), &["hello\n", "└── day  Available: True\n"]);
     for how in [&[][..], &["--dry-run"], &["--dry-run=server"], &["--wait"]] {
         succeeds(&addon(&[&["enable", "hello", "--clusters=day"], how].concat()), &["unchanged"]);
     }

@@ -464,6 +464,11 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let said = hosted(&hosting, &managing, &["--accept", "--wait", "--timeout=3m"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stdout.contains("managedcluster.cluster.open-cluster-management.io/guest available"), "{said:?}");
+    // Both clusters have a namespace of that name.
+    for place in ["managed cluster", "hosting cluster"] {
+        let created = format!("namespace/klusterlet-hosted-guest created ({place}, ");
+        assert_eq!(said.stdout.matches(&created).count(), 1, "{said:?}");
+    }
     // Again: nothing but a new token, and the former one lets nobody in any more.
     let former = operators_token(&host);
     assert!(lets_in(&guest, &former));

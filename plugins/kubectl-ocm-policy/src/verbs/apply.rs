@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use ocm_api::HubPolicy;
 use ocm_api::policy::Module;
-use ocm_cli::{OutputArgs, PlanView, Ui};
+use ocm_cli::{OutputArgs, PlanView, Ui, options};
 use ocm_core::hub_policy::disabled;
 use ocm_core::hub_policy::files::{Document, Files, FilesError, Given, Located};
 use ocm_core::plan::{Applied, Mode};
-use ocm_core::{DryRun, Event, Exit, Failure, Narrator, duration, nearest};
+use ocm_core::{DryRun, Event, Exit, Failure, Narrator, nearest};
 use ocm_flows::policies::{ApplyRequest, PoliciesApplied, apply_policies};
 use ocm_kube::connect;
 use ocm_policy_distribution::{ErrorKind, fetch, file};
@@ -26,7 +26,7 @@ use crate::verbs::registry::{ANSWER, credentials, reference};
 pub(crate) async fn run(args: ApplyArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let ApplyArgs { files, modules, kind, without_fetch, wait, timeout, plan, output: OutputArgs { output }, client } =
         args;
-    let timeout = duration::parse(&timeout).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
     let connection = client.connection()?;
     let teller = ui.clone();

@@ -1,9 +1,10 @@
 //! Options that several commands take, from text to value.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use ocm_core::cluster_sets::can_name;
 use ocm_core::gates::{Gate, GateError, parse};
 use ocm_core::operator::{PullCredentials, PullCredentialsError};
 use ocm_core::release::{Bundle, DEFAULT, NotARelease};
@@ -40,6 +41,53 @@ pub fn object_names(names: Vec<String>, what: &str) -> Result<Vec<String>, Failu
             .hint("names are lower-case letters, digits, '-' and '.', 253 characters at most")),
         None => Ok(once(names)),
     }
+}
+
+/// The same of namespaces.
+///
+/// # Errors
+/// A usage failure for what cannot be one.
+pub fn namespaces(names: Vec<String>) -> Result<Vec<String>, Failure> {
+    match names.iter().find(|name| !name::is_cluster_name(name)) {
+        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a namespace"))
+            .hint("names are lower-case letters, digits and '-', 63 characters at most")),
+        None => Ok(once(names)),
+    }
+}
+
+/// The same of sets of clusters.
+///
+/// # Errors
+/// A usage failure for what cannot be one.
+pub fn set_names(names: Vec<String>) -> Result<Vec<String>, Failure> {
+    match names.iter().find(|name| !can_name(name)) {
+        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a set of clusters"))
+            .hint("names are lower-case letters, digits, '-' and '.', 63 characters at most")),
+        None => Ok(once(names)),
+    }
+}
+
+/// The value of a flag that names an object and its namespace.
+///
+/// # Errors
+/// A usage failure for what names none.
+pub fn namespaced(flag: &str, text: &str) -> Result<(String, String), Failure> {
+    let parts =
+        text.split_once('/').filter(|(namespace, name)| name::is_cluster_name(namespace) && is_object_name(name));
+    let (namespace, name) = parts.ok_or_else(|| Failure::usage(format!("{flag} {text:?} is not NAMESPACE/NAME")))?;
+    Ok((namespace.to_owned(), name.to_owned()))
+}
+
+/// The values of a flag that are keys with their values, such as labels.
+///
+/// # Errors
+/// A usage failure for what is none.
+pub fn pairs(flag: &str, texts: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(Failure::usage(format!("{flag} {text:?} is not KEY=VALUE"))),
+    };
+    texts.iter().map(pair).collect()
 }
 
 fn once(mut names: Vec<String>) -> Vec<String> {
@@ -103,4 +151,37 @@ pub fn pull_credentials(path: &Path) -> Result<PullCredentials, Failure> {
         )
         .hint("it should be a Docker configuration such as {\"auths\": {\"registry.example\": {\"auth\": \"…\"}}}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[&str]) -> Vec<String> {
+        all.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn names_are_taken_once_in_their_order_and_what_cannot_be_one_is_told() {
+        assert_eq!(namespaces(texts(&["b", "a", "b"])), Ok(texts(&["b", "a"])));
+        assert_eq!(set_names(texts(&["eu.prod", "b"])), Ok(texts(&["eu.prod", "b"])));
+        let bad = |failure: Result<Vec<String>, Failure>| failure.unwrap_err().message;
+        assert_eq!(bad(namespaces(texts(&["a", "eu.prod"]))), "\"eu.prod\" cannot be the name of a namespace");
+        assert_eq!(bad(set_names(texts(&["Prod"]))), "\"Prod\" cannot be the name of a set of clusters");
+    }
+
+    #[test]
+    fn what_is_no_pair_is_told_with_its_flag() {
+        let labels = pairs("--labels", &texts(&["a=b=c", "d="])).unwrap();
+        assert_eq!(labels, [("a", "b=c"), ("d", "")].map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        for wrong in ["novalue", "=x"] {
+            let failure = pairs("--labels", &texts(&[wrong])).unwrap_err();
+            assert_eq!(failure.message, format!("--labels {wrong:?} is not KEY=VALUE"));
+        }
+        assert_eq!(namespaced("--placement", "team/web.1"), Ok(("team".to_owned(), "web.1".to_owned())));
+        for wrong in ["web", "/web", "Team/web", "team/"] {
+            let failure = namespaced("--placement", wrong).unwrap_err();
+            assert_eq!(failure.message, format!("--placement {wrong:?} is not NAMESPACE/NAME"));
+        }
+    }
 }

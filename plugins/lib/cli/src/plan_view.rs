@@ -54,9 +54,30 @@ impl PlanView {
         self.format
     }
 
+    /// Whether an object was changed for real.
+    pub fn has_changed(&self) -> bool {
+        self.mode.changes() && *self.changed.borrow()
+    }
+
+    /// A table, in the formats of people.
+    pub fn table(&self, table: &str) {
+        if self.format.is_human() {
+            self.ui.out(table);
+        }
+    }
+
     /// One object, as soon as it is there or gone. Why one is left alone is said on stderr; what was not there to be
     /// deleted is told in the machine formats only.
     pub fn row(&self, applied: &Applied) {
+        self.tell(applied, None);
+    }
+
+    /// The same of a command that changes several clusters: `cluster` says on which one it is.
+    pub fn row_on(&self, cluster: &str, applied: &Applied) {
+        self.tell(applied, Some(cluster));
+    }
+
+    fn tell(&self, applied: &Applied, cluster: Option<&str>) {
         let Applied { manifest, outcome, .. } = applied;
         let (reference, word) = (manifest.reference(), outcome.word());
         if let Outcome::Kept(reason) = outcome {
@@ -65,7 +86,8 @@ impl PlanView {
         if outcome.is_change() {
             *self.changed.borrow_mut() = true;
         }
-        let remark = self.mode.dry_run().remark();
+        let place = cluster.map(|cluster| format!(" ({cluster})")).unwrap_or_default();
+        let remark = format!("{}{place}", self.mode.dry_run().remark());
         match self.format {
             _ if self.mode == Mode::Diff => {}
             Format::Name | Format::Table | Format::Wide if *outcome == Outcome::Absent => {}
@@ -75,7 +97,13 @@ impl PlanView {
                 let namespace = manifest.namespace().map(|name| format!(" -n {name}")).unwrap_or_default();
                 self.ui.line(&format!("{reference}{namespace} {word}{remark}"));
             }
-            Format::Json | Format::Yaml => self.objects.borrow_mut().push(applied_document(applied)),
+            Format::Json | Format::Yaml => {
+                let mut object = applied_document(applied);
+                if let Some(cluster) = cluster {
+                    object["cluster"] = Value::from(cluster);
+                }
+                self.objects.borrow_mut().push(object);
+            }
         }
     }
 
@@ -303,6 +331,20 @@ mod tests {
         let kept = Applied { outcome: Outcome::Kept("a reason".to_owned()), ..applied(Some("b2xk"), "bmV3") };
         assert_eq!(diff(&kept).unwrap(), None);
         assert_eq!(applied_document(&kept)["reason"], "a reason");
+    }
+
+    #[test]
+    fn of_several_clusters_it_is_told_which() {
+        let ui = Arc::new(Ui::new(&crate::UiArgs::default()));
+        let view = PlanView::of(ui, Mode::Apply(ocm_core::DryRun::No), Format::Json);
+        view.row(&applied(None, "bmV3"));
+        view.row_on("managed cluster", &applied(None, "bmV3"));
+        let clusters: Vec<Value> = view.objects.borrow().iter().map(|object| object["cluster"].clone()).collect();
+        assert_eq!(clusters, [Value::Null, Value::from("managed cluster")]);
+        assert!(view.has_changed());
+        let tried = PlanView::of(view.ui.clone(), Mode::Apply(ocm_core::DryRun::Client), Format::Json);
+        tried.row(&applied(None, "bmV3"));
+        assert!(!tried.has_changed(), "nothing is changed that is only tried");
     }
 
     #[test]

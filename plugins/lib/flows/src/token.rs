@@ -3,12 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions, TypeMeta};
+use kube::runtime::watcher;
 use ocm_api::Manifest;
 use ocm_api::names::{bootstrap, identity, namespaces};
 use ocm_core::kubeconfig::HubAddress;
@@ -24,6 +26,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::hub::{self, AddressOptions, FoundAddress};
 use crate::observe::tls;
+use crate::watch::{Changed, changes_in};
 
 /// What kind of token is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,12 +242,34 @@ async fn line(hub: &Cluster, options: &AddressOptions, narrator: &dyn Narrator) 
 /// # Errors
 /// When the hub cannot be read.
 pub async fn list(hub: &Cluster) -> Result<Vec<Kept>, Failure> {
-    let selected = ListParams::default().fields(&format!("type={}", token::SECRET_TYPE));
+    let selected = ListParams::default().fields(&of_tokens());
     let found = secrets(hub).list(&selected).await.map_err(|error| hub.explain("list bootstrap tokens", error))?;
     let now = Timestamp::now();
     let mut kept: Vec<Kept> = found.items.iter().filter_map(|secret| Kept::read(secret, now)).collect();
     kept.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(kept)
+}
+
+/// The same as they change, beginning with all that there are.
+pub fn watch(hub: &Cluster) -> impl Stream<Item = Result<Changed<Kept>, Failure>> {
+    let config = watcher::Config::default().fields(&of_tokens());
+    let now = |secret: Secret| Kept::read(&secret, Timestamp::now());
+    let gone = |secret: &Secret| Kept::read(secret, Timestamp::now());
+    changes_in(hub, secrets(hub), config, now, gone).filter_map(|change| {
+        std::future::ready(match change {
+            Ok(Changed::Now(kept)) => kept.map(|kept| Ok(Changed::Now(kept))),
+            Ok(Changed::Gone(kept)) => kept.map(|kept| Ok(Changed::Gone(kept))),
+            Ok(Changed::Listed) => Some(Ok(Changed::Listed)),
+            Ok(Changed::Lost(failure)) => Some(Ok(Changed::Lost(failure))),
+            Ok(Changed::Back) => Some(Ok(Changed::Back)),
+            Err(failure) => Some(Err(failure)),
+        })
+    })
+}
+
+/// A selector of the Secrets that bootstrap tokens are.
+fn of_tokens() -> String {
+    format!("type={}", token::SECRET_TYPE)
 }
 
 /// The line of an existing bootstrap token.

@@ -39,6 +39,6 @@ pub struct ListArgs {
 #[command(next_help_heading = "Output")]
 pub struct ListOutputArgs {
     /// Format of stdout
-    #[arg(short, long, default_value = "table", value_parser = ListFormatParser, value_name = "FORMAT")]
+    #[arg(short, long, default_value = "table", value_parser = ListFormatParser::PLAIN, value_name = "FORMAT")]
     pub output: ListFormat,
 }

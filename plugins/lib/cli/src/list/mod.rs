@@ -4,9 +4,11 @@ mod args;
 mod format;
 mod show;
 mod sort;
+mod tree;
 mod view;
 
 pub use args::{ListArgs, ListOutputArgs};
-pub use format::ListFormat;
+pub use format::{ListFormat, with_tree};
 pub use show::{follow, show};
+pub use tree::Tree;
 pub use view::{NONE, View, age};

@@ -8,7 +8,7 @@ use ocm_core::{Changed, Event, Exit, Failure, Narrator};
 use serde_json::Value;
 
 use super::sort::sort_by;
-use super::{ListArgs, ListFormat, NONE, View};
+use super::{ListArgs, ListFormat, NONE, Tree, View};
 use crate::jsonpath::Column;
 use crate::{Format, Table, Ui, document, object_list};
 
@@ -28,7 +28,13 @@ pub fn show<T: View>(ui: &Ui, list: &ListArgs, mut rows: Vec<T::Row>) -> Result<
             let headings: Vec<&str> = columns.iter().map(|column| column.heading.as_str()).collect();
             table(ui, list, &headings, rows.iter().map(|row| chosen::<T>(list, columns, row)));
         }
-        ListFormat::As(Format::Table | Format::Wide) if rows.is_empty() => ui.tell(Event::note(T::NOTHING)),
+        ListFormat::As(Format::Table | Format::Wide) | ListFormat::Tree if rows.is_empty() => {
+            ui.tell(Event::note(T::NOTHING));
+        }
+        ListFormat::Tree => {
+            let trees = T::trees(&rows, Timestamp::now());
+            trees.iter().flat_map(Tree::lines).for_each(|line| ui.line(&line));
+        }
         ListFormat::As(format) => {
             let now = Timestamp::now();
             table(ui, list, &headings::<T>(*format, list), rows.iter().map(|row| cells::<T>(*format, list, row, now)));
@@ -122,10 +128,8 @@ pub async fn follow<T: View>(
         if !wanted(&row) {
             continue;
         }
-        let line = |cells: &[String]| {
-            let gone = if gone { "  (removed)" } else { "" };
-            ui.line(&format!("{}{gone}", aligned(cells).trim_end()));
-        };
+        let mark = if gone { "  (removed)" } else { "" };
+        let line = |cells: &[String]| ui.line(&format!("{}{mark}", aligned(cells).trim_end()));
         match &list.output.output {
             ListFormat::As(format @ (Format::Json | Format::Yaml)) => {
                 let text = document(*format, &shown::<T>(&row, list.show_managed_fields))?;
@@ -133,6 +137,11 @@ pub async fn follow<T: View>(
             }
             ListFormat::As(Format::Name) => ui.line(&T::reference(&row)),
             ListFormat::As(format) => line(&cells::<T>(*format, list, &row, Timestamp::now())),
+            ListFormat::Tree => {
+                let mut trees = T::trees(std::slice::from_ref(&row), Timestamp::now());
+                trees.iter_mut().for_each(|tree| tree.line += mark);
+                trees.iter().flat_map(Tree::lines).for_each(|line| ui.line(&line));
+            }
             ListFormat::JsonPath(template) => {
                 ui.out(&template.render(&shown::<T>(&row, list.show_managed_fields)));
             }

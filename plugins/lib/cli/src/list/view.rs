@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use ocm_core::duration;
 use serde_json::{Value, json};
 
+use super::Tree;
+
 /// How a kind of row looks in every format.
 pub trait View {
     /// What a row is made of.
@@ -26,6 +28,11 @@ pub trait View {
     fn object(row: &Self::Row) -> Value;
     /// When the object was created.
     fn created(row: &Self::Row) -> Option<Timestamp>;
+
+    /// What `-o tree` shows, of lists that have it: for each row, or for what several rows have in common, what is below it.
+    fn trees(rows: &[Self::Row], _now: Timestamp) -> Vec<Tree> {
+        rows.iter().map(|row| Tree::leaf(Self::reference(row))).collect()
+    }
 
     /// What a row holds in the column of a name; numbers sort as numbers.
     fn column(row: &Self::Row, name: &str) -> Option<Value> {

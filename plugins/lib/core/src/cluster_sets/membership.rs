@@ -110,6 +110,17 @@ pub fn holds(set: &ManagedClusterSet, cluster: &ManagedCluster) -> bool {
     selector.is_some_and(|selector| selector::unmet(selector, labels_of(cluster)).is_none())
 }
 
+/// A selector of labels that finds the clusters in a set, and no others, as [`holds`] does. An empty one finds all.
+pub fn selector_of(set: &ManagedClusterSet) -> String {
+    let label = labels::CLUSTER_SET;
+    if !chooses_by_labels(set) {
+        return format!("{label}={}", set.metadata.name.as_deref().unwrap_or_default());
+    }
+    let selector = set.spec.cluster_selector.as_ref().and_then(|selector| selector.label_selector.as_ref());
+    // No cluster has a label and has it not.
+    selector.and_then(selector::written).unwrap_or_else(|| format!("{label},!{label}"))
+}
+
 /// The labels of a cluster.
 pub(super) fn labels_of(cluster: &ManagedCluster) -> &BTreeMap<String, String> {
     static NONE: LazyLock<BTreeMap<String, String>> = LazyLock::new(BTreeMap::new);

@@ -7,6 +7,7 @@
 
 mod decided;
 mod membership;
+mod namespaces;
 mod placements;
 mod selector;
 
@@ -14,5 +15,6 @@ mod selector;
 mod tests;
 
 pub use decided::{decided_for, undecided};
-pub use membership::{Facts, can_name, chooses_by_labels, holds, in_set, is_hubs_own, set_of};
+pub use membership::{Facts, can_name, chooses_by_labels, holds, in_set, is_hubs_own, selector_of, set_of};
+pub use namespaces::{managed_namespaces, namespaces_with, namespaces_without};
 pub use placements::{Choice, Lost, Selection, Standing, choices, lost, selections, why};

@@ -14,6 +14,25 @@ pub(super) fn unmet(selector: &LabelSelector, labels: &Values) -> Option<String>
     equal.chain(expressions.map(|one| unmet_by(one, labels, "label"))).flatten().next()
 }
 
+/// The selector as the API server reads it in a query; none if it matches nothing. Kubernetes: `labels.Parse`.
+pub(super) fn written(selector: &LabelSelector) -> Option<String> {
+    let equal = selector.match_labels.iter().flatten().map(|(key, value)| Some(format!("{key}={value}")));
+    let expressions = selector.match_expressions.iter().flatten().map(written_one);
+    let all: Option<Vec<String>> = equal.chain(expressions).collect();
+    all.map(|all| all.join(","))
+}
+
+fn written_one(one: &LabelSelectorRequirement) -> Option<String> {
+    let (key, values) = (&one.key, one.values.as_deref().unwrap_or_default().join(","));
+    match one.operator.as_str() {
+        "In" => Some(format!("{key} in ({values})")),
+        "NotIn" => Some(format!("{key} notin ({values})")),
+        "Exists" => Some(key.clone()),
+        "DoesNotExist" => Some(format!("!{key}")),
+        _ => None,
+    }
+}
+
 /// What values, called `what` in messages, lack to match one requirement. Kubernetes: `labels.Requirement.Matches`.
 pub(super) fn unmet_by(one: &LabelSelectorRequirement, all: &Values, what: &str) -> Option<String> {
     let key = one.key.as_str();

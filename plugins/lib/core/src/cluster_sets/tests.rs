@@ -70,6 +70,24 @@ fn standing_of(spec: Value, selected: &[&str], facts: &Facts, cluster: &str) -> 
 }
 
 #[test]
+fn the_api_server_is_asked_for_the_clusters_of_a_set_by_a_selector() {
+    const LABEL: &str = labels::CLUSTER_SET;
+    assert_eq!(selector_of(&set("prod")), format!("{LABEL}=prod"));
+    assert_eq!(selector_of(&by_labels("global", json!({}))), "", "all clusters");
+    let chosen = json!({"matchLabels": {"a": "1", "b": ""}, "matchExpressions": [
+        {"key": "c", "operator": "In", "values": ["2", "3"]}, {"key": "d", "operator": "NotIn", "values": ["4"]},
+        {"key": "e", "operator": "Exists"}, {"key": "f", "operator": "DoesNotExist"}]});
+    assert_eq!(selector_of(&by_labels("x", chosen)), "a=1,b=,c in (2,3),d notin (4),e,!f");
+    // What chooses no cluster finds none.
+    let nobody = format!("{LABEL},!{LABEL}");
+    let unknown = json!({"matchExpressions": [{"key": "c", "operator": "Near", "values": ["2"]}]});
+    for set in [by_labels("none", Value::Null), by_labels("odd", unknown)] {
+        assert_eq!(selector_of(&set), nobody);
+        assert!(facts(vec![cluster("c1", "prod", "dev")], &[]).members(&set).is_empty());
+    }
+}
+
+#[test]
 fn clusters_are_in_the_set_of_their_label_and_in_those_that_choose_them() {
     let all = facts(vec![cluster("c1", "prod", "dev"), cluster("c2", "", "dev")], &[]);
     assert_eq!(all.members(&set("prod")), ["c1"]);

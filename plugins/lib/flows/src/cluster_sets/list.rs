@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::runtime::watcher;
 use ocm_api::{ManagedClusterSet, ManagedClusterSetBinding};
-use ocm_core::cluster_sets::Facts;
+use ocm_core::cluster_sets::{Facts, selector_of};
 use ocm_core::{Failure, Reason, nearest};
 use ocm_kube::Cluster;
 
-use super::read::{facts, of_sets, patient};
+use super::read::{facts, known_set, of_sets, patient};
 use crate::get::watched;
 use crate::watch::{Changed, changes};
 
@@ -67,6 +67,16 @@ pub async fn cluster_sets(hub: &Cluster, names: &[String], selector: Option<&str
     rows.retain(|row| names.is_empty() || names.iter().any(|name| name == row.name()));
     rows.sort_by(|left, right| left.name().cmp(right.name()));
     Ok(rows)
+}
+
+/// A selector of labels that finds the clusters in a set, of which another selector may choose some; none: it finds all.
+///
+/// # Errors
+/// [`Reason::NotFound`] if the hub does not have the set; the failure of a request.
+pub async fn selector_in(hub: &Cluster, set: &str, more: Option<&str>) -> Result<Option<String>, Failure> {
+    let of_set = selector_of(&known_set(hub, set).await?);
+    let both: Vec<&str> = [of_set.as_str()].into_iter().chain(more).filter(|part| !part.is_empty()).collect();
+    Ok((!both.is_empty()).then(|| both.join(",")))
 }
 
 /// What was heard of: a set, or the name of one that was bound or unbound.

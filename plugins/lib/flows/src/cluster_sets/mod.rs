@@ -7,13 +7,14 @@
 mod bindings;
 mod list;
 mod membership;
+mod namespaces;
 mod read;
 mod removal;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::cluster::{ManagedClusterSelector, ManagedClusterSetSpec};
 use ocm_api::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Manifest};
-use ocm_core::cluster_sets::{can_name, chooses_by_labels};
+use ocm_core::cluster_sets::chooses_by_labels;
 use ocm_core::leave::row;
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Plan, Stage};
 use ocm_kube::access::{self, Right};
@@ -22,8 +23,9 @@ use serde_json::Value;
 
 pub(crate) use bindings::delete_known;
 pub use bindings::{Bound, bind, binding_plan, check_rights_to_bind, check_rights_to_unbind, look_bound, unbind};
-pub use list::{SetRow, cluster_sets, watch_cluster_sets};
+pub use list::{SetRow, cluster_sets, selector_in, watch_cluster_sets};
 pub use membership::{Move, Moved, Moves, Who, check_rights_to_move, look_into, look_out, move_clusters};
+pub use namespaces::{NamespaceChange, change_namespaces, check_rights_to_change_namespaces};
 pub use read::Effects;
 pub(crate) use read::{decisions, facts, of_hub, patient, scoped, selected_by};
 pub use removal::{Removal, check_rights_to_delete, delete, look_at, refuse};
@@ -50,18 +52,6 @@ fn binding_manifest(namespace: &str, name: &str) -> Manifest {
 
 fn cluster_manifest(name: &str) -> Manifest {
     Manifest::with::<ManagedCluster>(&named(None, name), Value::Null)
-}
-
-/// Whether names can be those of sets.
-///
-/// # Errors
-/// A usage failure with the first that cannot.
-pub fn check_names<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
-    match names.into_iter().find(|name| !can_name(name)) {
-        Some(bad) => Err(Failure::usage(format!("{bad:?} cannot be the name of a set of clusters"))
-            .hint("names are lower-case letters, digits, '-' and '.', 63 characters at most")),
-        None => Ok(()),
-    }
 }
 
 /// What is needed to make these sets.

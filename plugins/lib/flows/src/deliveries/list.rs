@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
 use kube::core::NamespaceResourceScope;
-use ocm_api::{ManagedClusterAddOn, ManifestWork};
+use ocm_api::{ManagedCluster, ManagedClusterAddOn, ManifestWork};
 use ocm_core::{Failure, Reason, delivery, nearest};
 use ocm_kube::Cluster;
 use serde::de::DeserializeOwned;
 
-use crate::get::watched;
+use crate::get::{unknown_name, watched};
 use crate::observe::registration::not_a_hub;
 use crate::registry;
 use crate::watch::{Changed, changes};
@@ -103,7 +103,7 @@ impl Wanted {
 /// Those that are wanted, by cluster and name.
 ///
 /// # Errors
-/// When the hub cannot be read, is none, or does not know a name.
+/// When the hub cannot be read, is none, or does not know a name of a cluster or of one of them.
 pub async fn deliveries<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Result<Vec<DeliveryRow<K>>, Failure> {
     let params = || {
         let all = ListParams::default();
@@ -124,6 +124,9 @@ pub async fn deliveries<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Result<V
         _ => failure,
     })?;
     let mut rows: Vec<DeliveryRow<K>> = found.into_iter().map(DeliveryRow::of).collect();
+    if let Some(unknown) = unknown_cluster(hub, &wanted.clusters, &rows).await? {
+        return Err(unknown_name::<ManagedCluster>(hub, "managed cluster", &unknown).await);
+    }
     if let Some(unknown) = wanted.names.iter().find(|name| !rows.iter().any(|row| row.name() == **name)) {
         let failure = Failure::new(Reason::NotFound, format!("the hub has no {} {unknown:?}", K::WHAT));
         let near = nearest(unknown, rows.iter().map(DeliveryRow::name)).map(|near| format!("did you mean {near}?"));
@@ -133,6 +136,23 @@ pub async fn deliveries<K: Delivery>(hub: &Cluster, wanted: &Wanted) -> Result<V
     rows.sort_by(|left, right| (left.cluster(), left.name()).cmp(&(right.cluster(), right.name())));
     rows.dedup_by(|left, right| (left.cluster(), left.name()) == (right.cluster(), right.name()));
     Ok(rows)
+}
+
+/// The first of these clusters of which nothing was found, since the hub does not have it. Who may not read clusters is not
+/// told.
+async fn unknown_cluster<K: Delivery>(
+    hub: &Cluster,
+    clusters: &[String],
+    found: &[DeliveryRow<K>],
+) -> Result<Option<String>, Failure> {
+    let without = clusters.iter().filter(|cluster| !found.iter().any(|row| row.cluster() == **cluster));
+    let without: Vec<String> = without.cloned().collect();
+    let known = match registry::some_clusters(hub, &without).await {
+        Err(failure) if failure.reason == Reason::Forbidden => return Ok(None),
+        known => known?,
+    };
+    let is_known = |name: &String| known.iter().any(|cluster| cluster.metadata.name.as_ref() == Some(name));
+    Ok(without.into_iter().find(|name| !is_known(name)))
 }
 
 /// The same as they change, beginning with all that there are.

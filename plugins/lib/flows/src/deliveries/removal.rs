@@ -46,6 +46,20 @@ pub struct ToDelete {
     agent: Agent,
 }
 
+impl ToDelete {
+    /// The cluster, and the names of those that are there; none if nothing is.
+    pub fn there(&self) -> Option<(&str, Vec<String>)> {
+        let names: Vec<String> = self.remaining.iter().map(|one| one.name.clone()).collect();
+        (!names.is_empty()).then_some((self.cluster.as_str(), names))
+    }
+
+    /// Those of these names that are not there.
+    pub fn missing(&self, names: &[String]) -> Vec<String> {
+        let is_missing = |name: &&String| !self.remaining.iter().any(|one| one.name == **name);
+        names.iter().filter(is_missing).cloned().collect()
+    }
+}
+
 /// How they are deleted.
 #[derive(Clone, Copy, Debug)]
 pub struct Removing {

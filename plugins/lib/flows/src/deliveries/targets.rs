@@ -43,7 +43,7 @@ pub async fn clusters_of(hub: &Cluster, targets: &Targets, narrator: &dyn Narrat
     let clusters = decided(&decisions?, name);
     if clusters.is_empty() {
         return Err(Failure::refused(format!("placement {namespace}/{name} selects no cluster: nothing was changed"))
-            .hint(format!("see why: kubectl describe placement {name} -n {namespace}")));
+            .hint(Remedy::ExplainPlacement { namespace: namespace.clone(), name: name.clone() }));
     }
     narrator.tell(Event::note(format!(
         "placement {namespace}/{name} selects {} now; what it decides later changes nothing here",

@@ -68,7 +68,7 @@ pub struct Joined {
 }
 
 /// Joins the cluster, or does with the plan what the request says. `managed` is where the agents run. `each` hears of every
-/// object as soon as it is there.
+/// object as soon as it is there, and on which cluster: in the hosted modes there are two.
 ///
 /// # Errors
 /// A refusal before anything is touched; the failure of a request.
@@ -76,7 +76,7 @@ pub async fn join(
     managed: &Cluster,
     request: &Request,
     narrator: Arc<dyn Narrator>,
-    mut each: impl FnMut(&Applied),
+    mut each: impl FnMut(&Cluster, &Applied),
 ) -> Result<Joined, Failure> {
     let mut prepared = prepare(managed, request, narrator.clone()).await?;
     let applied = match request.mode {
@@ -87,7 +87,8 @@ pub async fn join(
                 Some(guest) => guest.account(mode, narrator, &mut each).await?,
                 None => Vec::new(),
             };
-            applied.extend(apply::plan(managed, &prepared.plan, mode.dry_run(), narrator, each).await?);
+            let here = |applied: &Applied| each(managed, applied);
+            applied.extend(apply::plan(managed, &prepared.plan, mode.dry_run(), narrator, here).await?);
             applied
         }
         _ if prepared.joined && !prepared.anew && prepared.guest.is_none() => Vec::new(),
@@ -108,7 +109,7 @@ async fn carry_out(
     request: &Request,
     prepared: &mut Prepared<'_>,
     narrator: &dyn Narrator,
-    mut each: impl FnMut(&Applied),
+    mut each: impl FnMut(&Cluster, &Applied),
 ) -> Result<Vec<Applied>, Failure> {
     let Prepared { hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, by_grpc, .. } = prepared;
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
@@ -127,7 +128,8 @@ async fn carry_out(
         kept = Some((guest, secret));
     }
     survey::clear(managed, &survey.stale, narrator).await;
-    applied.extend(apply::plan(managed, plan, request.mode.dry_run(), narrator, each).await?);
+    let here = |applied: &Applied| each(managed, applied);
+    applied.extend(apply::plan(managed, plan, request.mode.dry_run(), narrator, here).await?);
     tidy::tidy(managed, survey, *by_grpc, narrator).await?;
     // The operator has the new one now.
     if let Some((guest, secret)) = kept {

@@ -144,7 +144,7 @@ impl Guest<'_> {
         access::require(self.cluster, "let an operator elsewhere manage the cluster", &rights).await
     }
 
-    /// Makes or tries the account.
+    /// Makes or tries the account. `each` hears of every object, and that it is on the managed cluster.
     ///
     /// # Errors
     /// The failure of a request.
@@ -152,22 +152,23 @@ impl Guest<'_> {
         &self,
         mode: Mode,
         narrator: &dyn Narrator,
-        each: &mut impl FnMut(&Applied),
+        each: &mut impl FnMut(&Cluster, &Applied),
     ) -> Result<Vec<Applied>, Failure> {
+        let mut each = |applied: &Applied| each(self.cluster, applied);
         if !mode.changes() {
             return apply::plan(self.cluster, &self.plan(), mode.dry_run(), narrator, each).await;
         }
         // The namespace comes first: it owns the rights.
         let mut space = self.plan();
         space.stages.truncate(1);
-        let mut applied = apply::plan(self.cluster, &space, mode.dry_run(), narrator, &mut *each).await?;
+        let mut applied = apply::plan(self.cluster, &space, mode.dry_run(), narrator, &mut each).await?;
         let name = &self.klusterlet;
         let spaces: Api<Namespace> = Api::all(self.cluster.client.clone());
         let space = spaces.get_metadata(name).await;
         let space = space.map_err(|error| self.cluster.explain(format_args!("read namespace {name:?}"), error))?;
         let mut rest = rules::account(name, Some(&space.metadata));
         rest.stages.remove(0);
-        applied.extend(apply::plan(self.cluster, &rest, mode.dry_run(), narrator, each).await?);
+        applied.extend(apply::plan(self.cluster, &rest, mode.dry_run(), narrator, &mut each).await?);
         Ok(applied)
     }
 

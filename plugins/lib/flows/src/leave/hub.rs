@@ -247,7 +247,11 @@ pub(super) async fn drain(
     for one in remaining {
         each(&row(one.manifest(), Outcome::Deleted));
     }
-    if cluster.is_some() {
+    if let Some(cluster) = cluster {
+        if cluster.metadata.deletion_timestamp.is_some() {
+            // Somebody else has begun to delete it.
+            leaving.goes(managed_cluster(name).reference(), narrator);
+        }
         each(&row(managed_cluster(name), Outcome::Deleted));
     }
     Ok(())

@@ -88,7 +88,11 @@ pub(crate) async fn namespace_gone(
     .await
 }
 
-/// Hands over every object, and notes those that are gone for good.
+/// Kinds that are noted as soon as they begin to go, since much goes with them: not once more when they are gone.
+const NOTED_BEFORE: [&str; 3] = ["ManagedCluster", "Klusterlet", "ClusterManager"];
+
+/// Hands over every object, and notes those that are gone for good; but for those of kinds that are noted when they begin to
+/// go.
 pub(crate) fn noted<'a>(
     leaving: Leaving,
     narrator: &'a dyn Narrator,
@@ -96,8 +100,51 @@ pub(crate) fn noted<'a>(
 ) -> impl Fn(&Applied) + 'a {
     move |applied| {
         each(applied);
-        if applied.outcome == Outcome::Deleted {
+        if applied.outcome == Outcome::Deleted && !NOTED_BEFORE.contains(&applied.manifest.kind()) {
             leaving.goes(applied.manifest.reference(), narrator);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Mutex;
+
+    use k8s_openapi::api::core::v1::Namespace;
+    use ocm_api::{ManagedCluster, Manifest};
+    use ocm_core::leave::row;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<Event>>);
+
+    impl Narrator for Heard {
+        fn tell(&self, event: Event) {
+            self.0.lock().unwrap().push(event);
+        }
+    }
+
+    #[test]
+    fn what_goes_is_noted_once() {
+        let leaving = |dry_run| Leaving { force: false, purge: false, dry_run, timeout: Duration::from_secs(1) };
+        let cluster = Manifest::of(&ManagedCluster::new("c1", Default::default()));
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some("c1".to_owned());
+        let rows = [row(cluster.clone(), Outcome::Deleted), row(Manifest::of(&namespace), Outcome::Deleted)];
+        let told = |dry_run| {
+            let (heard, shown) = (Heard::default(), Cell::new(0));
+            let leaving = leaving(dry_run);
+            // It begins to go, is waited for, and is gone.
+            leaving.goes(cluster.reference(), &heard);
+            let each = |_: &Applied| shown.set(shown.get() + 1);
+            let noted = noted(leaving, &heard, &each);
+            rows.iter().for_each(noted);
+            (shown.get(), heard.0.into_inner().unwrap())
+        };
+        let done = ["managedcluster.cluster.open-cluster-management.io/c1 deleted", "namespace/c1 deleted"];
+        assert_eq!(told(DryRun::No), (2, done.map(Event::done).to_vec()));
+        assert_eq!(told(DryRun::Client), (2, Vec::new()), "nothing goes that is only tried");
     }
 }
