@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::{NodeArgs, OutputArgs, PlanArgs, ResourceArgs};
+use ocm_cli::{ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
 use ocm_kube::ClientArgs;
 
 /// What the help says before the flags.
@@ -47,6 +47,12 @@ Examples:
 
   # Pull the images from a registry of your own, with credentials
   kubectl ocm install hub --registry registry.example/ocm --image-pull-credential-file ~/.docker/config.json
+
+  # And pin every image by its digest
+  kubectl ocm install hub --registry registry.example/ocm --image-digests digests.json
+
+  # With settings that no flag has: a part of the spec of ClusterManager
+  kubectl ocm install hub --values manager.yaml --diff
 
   # Put the manifests of a new hub into Git, without looking at any cluster
   kubectl ocm install hub --render > hub.yaml
@@ -92,11 +98,15 @@ pub(crate) struct HubInstallArgs {
     /// Components: registration, work, placement, addon-manager, registration-operator.
     #[arg(long = "image", value_name = "COMPONENT=IMAGE", help_heading = "Release and images")]
     pub(crate) images: Vec<String>,
+    #[command(flatten)]
+    pub(crate) image_files: ImageArgs,
     /// Docker configuration file with the credentials to pull the images
     ///
     /// Without it, credentials that the hub has stay as they are.
     #[arg(long, value_name = "FILE", help_heading = "Release and images")]
     pub(crate) image_pull_credential_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) values: ValuesArgs,
 
     /// Feature gates of the hub, e.g. ManagedClusterAutoApproval=true
     ///

@@ -1,5 +1,6 @@
 //! From arguments to the flow.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ocm_api::cert_manager::Issuer;
@@ -9,6 +10,7 @@ use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, Options};
 use ocm_core::plan::Mode;
 use ocm_core::release::Component;
+use ocm_core::values::Kind;
 use ocm_core::{Event, Exit, Failure, Narrator as _, duration, glob, name, nearest, policy_engine};
 use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, connect};
@@ -138,7 +140,9 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         bundle_version,
         registry,
         images,
+        image_files,
         image_pull_credential_file,
+        values,
         feature_gates,
         enable_sync_labels,
         registration_drivers,
@@ -159,10 +163,14 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
     } = arguments;
     let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
+    let images: BTreeMap<Component, String> = images.iter().map(|pair| image(pair)).collect::<Result<_, _>>()?;
     let mut options = Options {
-        bundle: bundle_version.as_deref().map(options::release).transpose()?,
-        registry: registry.as_deref().map(registry_of).transpose()?,
-        images: images.iter().map(|pair| image(pair)).collect::<Result<_, _>>()?,
+        bundle: image_files.bundle(bundle_version.as_deref())?,
+        registry: registry.as_deref().map(options::registry).transpose()?,
+        // An image that was typed says its digest itself.
+        digests: image_files.digests(Component::ALL.into_iter().filter(|component| !images.contains_key(component)))?,
+        images,
+        values: values.read(Kind::ClusterManager)?,
         pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
         feature_gates: options::feature_gates(&feature_gates, "a hub", GATES)?,
         registration_drivers: (!registration_drivers.is_empty()).then(|| drivers(&registration_drivers)),
@@ -202,14 +210,6 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         Err(failure) => Err(Troubleshoot::new(client.words()).explain(failure, &[], &*ui).await),
         done => done,
     }
-}
-
-fn registry_of(text: &str) -> Result<String, Failure> {
-    let registry = text.trim().trim_end_matches('/');
-    if registry.is_empty() || registry.contains("://") || registry.contains(char::is_whitespace) {
-        return Err(Failure::usage(format!("--registry {text:?} is not a registry such as registry.example/ocm")));
-    }
-    Ok(registry.to_owned())
 }
 
 fn image(pair: &str) -> Result<(Component, String), Failure> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
-use ocm_cli::{NodeArgs, OutputArgs, PlanArgs, ResourceArgs};
+use ocm_cli::{ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
 use ocm_kube::{ClientArgs, HubArgs, ManagedArgs};
 
 /// What the command is, for its help.
@@ -38,6 +38,15 @@ Examples:
 
   # One agent instead of two, from a registry of your own
   kubectl ocm join c1 --singleton --registry registry.example/ocm --image-pull-credential-file auth.json --hub-context hub
+
+  # And every image pinned by its digest
+  kubectl ocm join c1 --registry registry.example/ocm --image-digests digests.json --hub-context hub
+
+  # Where no name server knows the hub: its address goes to the agent's pods
+  kubectl ocm join c1 --hub-context hub --host-alias 192.0.2.10=hub.example --accept --wait
+
+  # With settings that no flag has: a part of the spec of Klusterlet
+  kubectl ocm join c1 --hub-context hub --values klusterlet.yaml --diff
 
   # With the agent on another cluster: of the one that joins the hosting one gets an account, replaced by each join
   kubectl ocm join c1 --mode hosted --context hosting --managed-kubeconfig c1.kubeconfig --hub-context hub --accept --wait
@@ -136,9 +145,13 @@ pub(crate) struct JoinArgs {
     /// Registry of all images (default: quay.io/open-cluster-management)
     #[arg(long, value_name = "REGISTRY", alias = "image-registry", help_heading = "The agent")]
     pub(crate) registry: Option<String>,
+    #[command(flatten)]
+    pub(crate) image_files: ImageArgs,
     /// File with registry credentials, a Docker configuration
     #[arg(long, value_name = "FILE", help_heading = "The agent")]
     pub(crate) image_pull_credential_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) values: ValuesArgs,
     /// Feature gates as NAME=true or NAME=false (repeatable)
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', help_heading = "The agent")]
     pub(crate) feature_gates: Vec<String>,
@@ -161,6 +174,13 @@ pub(crate) struct JoinArgs {
     /// ARN of the EKS cluster that joins, with --registration-auth awsirsa
     #[arg(long, value_name = "ARN", help_heading = "Registration")]
     pub(crate) managed_cluster_arn: Option<String>,
+    /// How add-ons that the hub's API server lets in prove who they are, from release 1.2 on (default: csr, or as it is)
+    #[arg(long, value_enum, value_name = "DRIVER", help_heading = "Registration")]
+    pub(crate) addon_kubeclient_registration_auth: Option<AddOnAuthArg>,
+    /// Life of the tokens of add-ons in seconds, with --addon-kubeclient-registration-auth token: 600 at least, or 0 for
+    /// the agent's own choice
+    #[arg(long, value_name = "SECONDS", help_heading = "Registration", allow_negative_numbers = true)]
+    pub(crate) addon_token_expiration_seconds: Option<i64>,
     /// Annotation of the managed cluster as KEY=VALUE; agent.open-cluster-management.io/ is added in front (repeatable)
     #[arg(long, value_name = "KEY=VALUE", help_heading = "The agent")]
     pub(crate) klusterlet_annotation: Vec<String>,
@@ -185,6 +205,15 @@ pub(crate) struct JoinArgs {
     /// File with the CA certificates of an https --proxy-url
     #[arg(long, value_name = "FILE", help_heading = "The agent's way to the hub")]
     pub(crate) proxy_ca_file: Option<PathBuf>,
+    /// Address of the hub's host name in the agent's pods, for clusters whose name servers do not know it
+    ///
+    /// An IPv4 address. The operator has no such entry: what it reports of the connection to the hub may differ.
+    #[arg(long, value_name = "IP=NAME", help_heading = "The agent's way to the hub")]
+    pub(crate) host_alias: Option<String>,
+    /// In the hosted modes, let the operator reach the managed cluster at the address that it publishes in
+    /// kube-public/cluster-info, as in its own network
+    #[arg(long, help_heading = "Connection to the managed cluster, in the hosted modes")]
+    pub(crate) force_internal_endpoint_lookup_managed: bool,
     /// Create the operator's namespace
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1)]
     #[arg(default_missing_value = "true", require_equals = true, help_heading = "The agent", hide_short_help = true)]
@@ -222,6 +251,15 @@ pub(crate) enum DriverArg {
     /// By an IAM role of AWS
     #[value(name = "awsirsa")]
     AwsIrsa,
+}
+
+/// How add-ons register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AddOnAuthArg {
+    /// By a certificate
+    Csr,
+    /// By a token of a ServiceAccount on the hub
+    Token,
 }
 
 /// Modes of the agent.

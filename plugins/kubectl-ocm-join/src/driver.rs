@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use ocm_api::operator::{AwsIrsa, RegistrationAuthType, RegistrationDriver};
+use ocm_api::operator::{AddOnAuthType, AddOnRegistrationDriver, AwsIrsa, RegistrationAuthType, RegistrationDriver};
 use ocm_core::join::aws::Roles;
+use ocm_core::join::choices::{AddOnDriverError, addon_driver};
+use ocm_core::values::Values;
 use ocm_core::{Failure, certificate, grpc};
 use ocm_flows::join::GrpcOptions;
 
-use crate::args::DriverArg;
+use crate::args::{AddOnAuthArg, DriverArg};
 use crate::run::read;
 
 /// What was typed about how the agent registers.
@@ -73,6 +75,51 @@ impl Typed {
     }
 }
 
+impl Registration {
+    /// The same, with the driver of a file of values where none was typed.
+    ///
+    /// # Errors
+    /// A driver of AWS without two clusters that are named by their ARNs.
+    pub(crate) fn or(self, values: &Values) -> Result<Self, Failure> {
+        let Some(driver) = values.driver().filter(|_| self.driver.is_none()) else { return Ok(self) };
+        let roles = match driver.auth_type {
+            RegistrationAuthType::AwsIrsa => {
+                let clusters = driver.aws_irsa.clone().map(|aws| (aws.hub_cluster_arn, aws.managed_cluster_arn));
+                let (hub, managed) = clusters.unzip();
+                Some(
+                    aws(hub, managed)
+                        .map_err(|failure| failure.context("the registrationDriver of the values cannot be used"))?
+                        .1,
+                )
+            }
+            _ => None,
+        };
+        Ok(Self { driver: Some(driver), roles, ..self })
+    }
+}
+
+/// How add-ons are to register.
+///
+/// # Errors
+/// A life of tokens that cannot be, or without tokens.
+pub(crate) fn addons(
+    auth: Option<AddOnAuthArg>,
+    seconds: Option<i64>,
+) -> Result<Option<AddOnRegistrationDriver>, Failure> {
+    let auth = auth.map(|auth| match auth {
+        AddOnAuthArg::Csr => AddOnAuthType::Csr,
+        AddOnAuthArg::Token => AddOnAuthType::Token,
+    });
+    addon_driver(auth, seconds).map_err(|error| match error {
+        AddOnDriverError::NotByToken => {
+            Failure::usage("--addon-token-expiration-seconds goes with --addon-kubeclient-registration-auth token")
+        }
+        AddOnDriverError::TooShort { shortest } => Failure::usage(format!(
+            "--addon-token-expiration-seconds: a token lives for {shortest} seconds at least; 0 leaves it to the agent"
+        )),
+    })
+}
+
 /// The two clusters, and their roles.
 fn aws(hub: Option<String>, managed: Option<String>) -> Result<(AwsIrsa, Roles), Failure> {
     let (Some(hub_cluster_arn), Some(managed_cluster_arn)) = (hub, managed) else {
@@ -128,6 +175,30 @@ mod tests {
         assert_eq!(grpc("h:8443").unwrap().grpc.server, Some(("h".to_owned(), Some(8443))));
         assert_eq!(grpc("h").unwrap().grpc.server, Some(("h".to_owned(), None)));
         assert!(grpc("http://h").unwrap_err().message.contains("--grpc-server"));
+    }
+
+    #[test]
+    fn a_file_of_values_says_the_driver_where_no_flag_does() {
+        let driver = r#"{"registrationConfiguration": {"registrationDriver": {"authType": "grpc"}}}"#;
+        let values = serde_json::from_str(driver).unwrap();
+        let values = Values::read(values, ocm_core::values::Kind::Klusterlet).unwrap();
+        let or = |driver: Option<DriverArg>, values: &Values| typed(driver).check().unwrap().or(values);
+        let of = |driver| or(driver, &values).unwrap().driver.unwrap().auth_type;
+        assert_eq!(of(None), RegistrationAuthType::Grpc);
+        assert_eq!(of(Some(DriverArg::Csr)), RegistrationAuthType::Csr);
+        assert!(or(None, &Values::default()).unwrap().driver.is_none());
+        let aws = r#"{"registrationConfiguration": {"registrationDriver": {"authType": "awsirsa"}}}"#;
+        let aws = Values::read(serde_json::from_str(aws).unwrap(), ocm_core::values::Kind::Klusterlet).unwrap();
+        let wrong = or(None, &aws).unwrap_err();
+        assert!(wrong.to_string().contains("--hub-cluster-arn ARN"), "{wrong}");
+    }
+
+    #[test]
+    fn how_addons_register_is_told_in_the_words_of_flags() {
+        let wrong = |auth, seconds| addons(auth, Some(seconds)).unwrap_err().message;
+        assert!(wrong(Some(AddOnAuthArg::Csr), 3600).contains("goes with --addon-kubeclient-registration-auth token"));
+        assert!(wrong(Some(AddOnAuthArg::Token), 60).contains("600 seconds at least"));
+        assert!(addons(Some(AddOnAuthArg::Token), None).unwrap().is_some());
     }
 
     #[test]

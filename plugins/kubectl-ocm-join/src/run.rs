@@ -4,13 +4,15 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ocm_api::operator::KlusterletMode;
+use ocm_api::operator::{HubApiServerHostAlias, KlusterletMode, RegistrationAuthType};
 use ocm_cli::{PlanView, Troubleshoot, Ui, options};
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::gates::GATES;
 use ocm_core::join::progress::Goal;
 use ocm_core::join::proxy::{AgentProxy, ProxyUrl};
-use ocm_core::join::{CertificateLife, Settings};
+use ocm_core::join::{CertificateLife, Settings, choices};
+use ocm_core::release::Component;
+use ocm_core::values::Kind;
 use ocm_core::work::is_object_name;
 use ocm_core::{Applied, Event, Exit, Failure, Narrator, Role, certificate};
 use ocm_flows::hub::AddressOptions;
@@ -18,7 +20,7 @@ use ocm_flows::join::{self, HubAccess, Request, Trust};
 use ocm_kube::{Cluster, Connection, HubArgs, ManagedArgs, connect};
 use secrecy::SecretString;
 
-use crate::args::{DriverArg, JoinArgs, ModeArg, WaitArg};
+use crate::args::{JoinArgs, ModeArg, WaitArg};
 use crate::{driver, view};
 
 pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -43,7 +45,9 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         singleton,
         bundle_version,
         registry,
+        image_files,
         image_pull_credential_file,
+        values,
         feature_gates,
         client_cert_expiration_seconds,
         registration_auth,
@@ -51,6 +55,8 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         grpc_ca_file,
         hub_cluster_arn,
         managed_cluster_arn,
+        addon_kubeclient_registration_auth,
+        addon_token_expiration_seconds,
         klusterlet_annotation,
         enable_sync_labels,
         resources,
@@ -58,6 +64,8 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         priority_class,
         proxy_url,
         proxy_ca_file,
+        host_alias,
+        force_internal_endpoint_lookup_managed: internal_managed,
         create_namespace,
         output,
         hub,
@@ -71,12 +79,16 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         hub_arn: hub_cluster_arn,
         managed_arn: managed_cluster_arn,
     };
-    let driver::Registration { driver, grpc, roles } = typed.check()?;
+    let values = values.read(Kind::Klusterlet)?;
+    let driver::Registration { driver, grpc, roles } = typed.check()?.or(&values)?;
+    let by_aws = driver.as_ref().is_some_and(|driver| driver.auth_type == RegistrationAuthType::AwsIrsa);
     let settings = Settings {
         name: name.or(cluster_name).unwrap_or_default(),
-        mode: mode_of(mode, singleton)?,
-        bundle: bundle_version.as_deref().map(options::release).transpose()?,
-        registry,
+        mode: mode_of(mode, singleton)?.or_else(|| values.mode()),
+        bundle: image_files.bundle(bundle_version.as_deref())?,
+        registry: registry.as_deref().map(options::registry).transpose()?,
+        digests: image_files.digests(Component::AGENT)?,
+        values,
         pull_credentials: image_pull_credential_file.as_deref().map(options::pull_credentials).transpose()?,
         create_namespace,
         feature_gates: options::feature_gates(&feature_gates, "a klusterlet", GATES)?,
@@ -87,6 +99,8 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         scheduling: nodes.scheduling(priority_class.map(priority_class_of).transpose()?)?,
         enable_sync_labels,
         driver,
+        addon_driver: driver::addons(addon_kubeclient_registration_auth, addon_token_expiration_seconds)?,
+        host_alias: host_alias.as_deref().map(host_alias_of).transpose()?,
     };
     let view = PlanView::new(ui.clone(), &plan, output.output)?;
     let timeout = options::timeout(&timeout)?;
@@ -94,6 +108,10 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let trust = trust(&hub_ca_pin, &hub_ca_data, ca_file, hub_insecure_skip_tls_verify)?;
     let connection = client.connection()?;
     let guest = guest(settings.is_hosted(), &managed_args, &connection)?;
+    if internal_managed && guest.is_none() {
+        return Err(Failure::usage("--force-internal-endpoint-lookup-managed goes with --mode hosted")
+            .hint("for the hub's address: --force-internal-endpoint-lookup"));
+    }
     let token = token(hub_token, hub_token_file)?;
     let typed = Typed { token, server: hub_apiserver, trust, internal };
     let access = typed.access(&hub, &connection, &ui).await?;
@@ -105,7 +123,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         .hint("with access to both clusters: --hub-context NAME or --hub-kubeconfig FILE")
         .hint("otherwise, on the hub: kubectl ocm accept NAME"));
     }
-    if accept && registration_auth == Some(DriverArg::AwsIrsa) {
+    if accept && by_aws {
         return Err(Failure::usage(
             "--accept approves a certificate request, and with an identity of AWS there is none",
         )
@@ -147,6 +165,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         wait: goal,
         timeout,
         internal,
+        internal_managed,
         adopt_namespace,
         guest,
         proxy,
@@ -304,6 +323,13 @@ fn proxy(url: Option<&str>, ca: Option<&Path>) -> Result<AgentProxy, Failure> {
     Ok(AgentProxy::Through { url, ca })
 }
 
+fn host_alias_of(text: &str) -> Result<HubApiServerHostAlias, Failure> {
+    choices::host_alias(text).ok_or_else(|| {
+        Failure::usage(format!("--host-alias {text:?} is not IP=NAME, with an IPv4 address and the name of a host"))
+            .hint("write it as 192.0.2.10=hub.example")
+    })
+}
+
 fn certificate_life(seconds: i32) -> Result<CertificateLife, Failure> {
     CertificateLife::seconds(seconds).ok_or_else(|| {
         Failure::usage(format!(
@@ -317,6 +343,14 @@ fn certificate_life(seconds: i32) -> Result<CertificateLife, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_alias_is_an_address_and_a_name() {
+        assert_eq!(host_alias_of("192.0.2.10=hub.example").unwrap().hostname, "hub.example");
+        assert!(
+            host_alias_of("hub.example").unwrap_err().message.contains("--host-alias \"hub.example\" is not IP=NAME")
+        );
+    }
 
     #[test]
     fn a_certificate_that_would_live_too_briefly_is_refused() {

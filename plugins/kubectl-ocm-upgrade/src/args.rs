@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Args, Subcommand};
-use ocm_cli::{OutputArgs, PlanArgs};
+use ocm_cli::{ImageArgs, OutputArgs, PlanArgs};
 use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the help says before the flags.
@@ -26,7 +26,7 @@ pub(crate) struct UpgradeArgs {
 #[derive(Subcommand, Debug)]
 pub(crate) enum What {
     /// Bring a hub to a newer release
-    Hub(HubUpgradeArgs),
+    Hub(Box<HubUpgradeArgs>),
     /// Bring the agent of a managed cluster to a newer release, or those of many clusters in stages
     Klusterlet(Box<KlusterletUpgradeArgs>),
 }
@@ -39,6 +39,9 @@ Examples:
   # Upgrade, and wait until everything has rolled out
   kubectl ocm upgrade hub --context hub --bundle-version 1.3.1 --wait
 
+  # From a registry of your own, with every image pinned by its digest
+  kubectl ocm upgrade hub --context hub --registry registry.example/ocm --image-digests digests.json --wait
+
   # The way back, as the command prints it at the end
   kubectl ocm upgrade hub --context hub --bundle-version v1.2.1 --allow-downgrade --wait
 
@@ -50,8 +53,8 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 /// Bring a hub to a newer release
 ///
 /// Changes the definition of ClusterManager, the roles of the operator and of whoever registers clusters, the operator, and the
-/// images of the ClusterManager; every other setting stays. Registries and names of images stay, tags become that of the
-/// release. An older release is refused, and so is one that does not have a version in which objects of the hub may be stored.
+/// images of the ClusterManager; every other setting stays. Registries and names of images stay unless --registry says
+/// another one, tags become that of the release. An older release is refused, and so is one that does not have a version in which objects of the hub may be stored.
 ///
 /// With --wait the ClusterManager is changed when the new operator has rolled out, and the command ends when every Deployment
 /// has the new image, the ClusterManager says that all is applied, and every webhook answers.
@@ -69,6 +72,11 @@ pub(crate) struct HubUpgradeArgs {
     /// Release to upgrade to: 1.3.1, v1.3.1 or latest [default: v1.3.1]
     #[arg(long, value_name = "VERSION")]
     pub(crate) bundle_version: Option<String>,
+    /// Where the new images are: all of them, by their usual names (default: as installed)
+    #[arg(long, value_name = "HOST/PATH", visible_alias = "image-registry", help_heading = "Images")]
+    pub(crate) registry: Option<String>,
+    #[command(flatten)]
+    pub(crate) images: ImageArgs,
     /// Go to a release that is older than what runs, which upstream does not test
     #[arg(long)]
     pub(crate) allow_downgrade: bool,
@@ -86,6 +94,9 @@ Examples:
 
   # One of several clusters that are hosted there
   kubectl ocm upgrade klusterlet c2 --context hosting --hub-context hub --wait
+
+  # From a registry of your own, with every image pinned by its digest
+  kubectl ocm upgrade klusterlet --context c1 --registry registry.example/ocm --image-digests digests.json --wait
 
   # Many clusters, a tenth of them at once, those of the set canary first
   kubectl ocm upgrade klusterlet --contexts c1,c2,c3,c4 --hub-context hub --cluster-sets canary,prod --stage 10%
@@ -127,6 +138,11 @@ pub(crate) struct KlusterletUpgradeArgs {
     /// Release to upgrade to: 1.3.1, v1.3.1 or latest [default: that of the hub, v1.3.1 without access to it]
     #[arg(long, value_name = "VERSION")]
     pub(crate) bundle_version: Option<String>,
+    /// Where the new images are: all of them, by their usual names (default: as installed)
+    #[arg(long, value_name = "HOST/PATH", visible_alias = "image-registry", help_heading = "Images")]
+    pub(crate) registry: Option<String>,
+    #[command(flatten)]
+    pub(crate) images: ImageArgs,
     /// Go to a release that is older than what runs, which upstream does not test
     #[arg(long)]
     pub(crate) allow_downgrade: bool,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ocm_cli::{Format, OutputArgs, PlanView, Troubleshoot, Ui, options};
+use ocm_cli::{Format, ImageArgs, OutputArgs, PlanView, Troubleshoot, Ui, options};
+use ocm_core::images::Source;
+use ocm_core::release::Component;
 use ocm_core::upgrade::Target;
 use ocm_core::upgrade::staging::Size;
 use ocm_core::{Exit, Failure};
@@ -15,21 +17,36 @@ use crate::view::{self, Way};
 pub(crate) async fn run(arguments: UpgradeArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let UpgradeArgs { what, client } = arguments;
     match what {
-        What::Hub(hub) => hub_command(hub, client, ui).await,
+        What::Hub(hub) => hub_command(*hub, client, ui).await,
         What::Klusterlet(klusterlet) => klusterlet_command(*klusterlet, client, ui).await,
     }
 }
 
+/// From where the images are taken.
+fn source(registry: Option<&str>, images: &ImageArgs, needed: &[Component]) -> Result<Source, Failure> {
+    let registry = registry.map(options::registry).transpose()?;
+    Ok(Source { registry, digests: images.digests(needed.iter().copied())? })
+}
+
 async fn hub_command(arguments: HubUpgradeArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let HubUpgradeArgs { wait, timeout: limit, plan, bundle_version, allow_downgrade, output } = arguments;
-    let OutputArgs { output } = output;
+    let HubUpgradeArgs {
+        wait,
+        timeout: limit,
+        plan,
+        bundle_version,
+        registry,
+        images,
+        allow_downgrade,
+        output: OutputArgs { output },
+    } = arguments;
     let limit = options::timeout(&limit)?;
-    let bundle = bundle_version.as_deref().map(options::release).transpose()?.unwrap_or_default();
+    let bundle = images.bundle(bundle_version.as_deref())?.unwrap_or_default();
+    let source = source(registry.as_deref(), &images, &Component::ALL)?;
     let target = Target { bundle, downgrade: allow_downgrade };
     let view = PlanView::new(ui.clone(), &plan, output)?;
-    let way = Way::hub(client.words());
+    let way = Way::hub(client.words(), source.registry.is_some());
     let cluster = connect(&client.connection()?, ui.clone()).await?;
-    let request = HubRequest { target, mode: view.mode(), wait: wait.then_some(limit) };
+    let request = HubRequest { target, source, mode: view.mode(), wait: wait.then_some(limit) };
     let upgraded = flow::upgrade_hub(&cluster, &request, &*ui, |applied| view.row(applied)).await?;
     match view::finish_hub(&view, &ui, &cluster, &request.target.bundle, &way, upgraded) {
         Err(failure) => Err(Troubleshoot::new(client.words()).explain(failure, &[], &*ui).await),
@@ -49,6 +66,8 @@ async fn klusterlet_command(
         timeout: limit,
         plan,
         bundle_version,
+        registry,
+        images,
         allow_downgrade,
         contexts,
         stage,
@@ -61,7 +80,8 @@ async fn klusterlet_command(
     let request = KlusterletRequest {
         cluster: name,
         klusterlet,
-        bundle: bundle_version.as_deref().map(options::release).transpose()?,
+        bundle: images.bundle(bundle_version.as_deref())?,
+        source: source(registry.as_deref(), &images, &Component::AGENT)?,
         downgrade: allow_downgrade,
         mode,
         wait: (wait || !contexts.is_empty()).then_some(limit),
@@ -80,7 +100,7 @@ async fn klusterlet_command(
         return fleet_command(&members, &connection, reached.as_ref(), &request, &fleet, output, ui).await;
     }
     let view = PlanView::new(ui.clone(), &plan, output)?;
-    let way = Way::klusterlet(client.words(), &hub.words());
+    let way = Way::klusterlet(client.words(), &hub.words(), request.source.registry.is_some());
     let managed = connect(&connection, ui.clone()).await?;
     let prepared = flow::prepare(&managed, reached.as_ref(), &request, &*ui).await?;
     let each = |applied: &ocm_core::Applied| view.row(applied);

@@ -16,18 +16,20 @@ pub(crate) struct Way {
     verb: &'static str,
     /// The flags; none where a credential is among them.
     flags: Option<Vec<String>>,
+    /// Whether images come from another registry.
+    moved: bool,
 }
 
 impl Way {
     /// Of `upgrade hub`.
-    pub(crate) fn hub(client: Option<Vec<OsString>>) -> Self {
-        Self { verb: "upgrade hub", flags: client.map(|words| quoted(&words)) }
+    pub(crate) fn hub(client: Option<Vec<OsString>>, moved: bool) -> Self {
+        Self { verb: "upgrade hub", flags: client.map(|words| quoted(&words)), moved }
     }
 
     /// Of `upgrade klusterlet`.
-    pub(crate) fn klusterlet(client: Option<Vec<OsString>>, hub: &[OsString]) -> Self {
+    pub(crate) fn klusterlet(client: Option<Vec<OsString>>, hub: &[OsString], moved: bool) -> Self {
         let flags = client.map(|words| quoted(&[&words[..], hub].concat()));
-        Self { verb: "upgrade klusterlet", flags }
+        Self { verb: "upgrade klusterlet", flags, moved }
     }
 
     /// What leads back to the release before, if one says all that ran.
@@ -37,6 +39,9 @@ impl Way {
         words.extend(which.map(str::to_owned));
         words.extend(self.flags.clone().unwrap_or_default());
         words.push(format!("--bundle-version={release}"));
+        if self.moved {
+            words.extend(quoted(&[OsString::from(format!("--registry={}", before.registry()?))]));
+        }
         words.extend(is_older.then(|| "--allow-downgrade".to_owned()));
         words.push("--wait".to_owned());
         Some(words.join(" "))

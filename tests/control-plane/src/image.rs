@@ -3,7 +3,7 @@
 //! Importing and unpacking half a gigabyte takes seconds, so it is done once, into a store in the cache that every
 //! cluster is shown without copying it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -105,7 +105,7 @@ pub(crate) fn store(
         images.push(Image { names: names(version), user: "10001".into(), command: Vec::new(), files });
     }
     let containerd = run(Command::new("containerd").arg("--version"))?;
-    let mut key = format!("2 {containerd} {ENVIRONMENT:?}");
+    let mut key = format!("3 {containerd} {ENVIRONMENT:?}");
     for (_, file) in images.iter().flat_map(|image| &image.files) {
         let meta = fs::metadata(file).trying(|| format!("looking at {}", file.display()))?;
         key.push_str(&format!("{} {} {} {}\n", file.display(), meta.len(), meta.mtime(), meta.mtime_nsec()));
@@ -168,6 +168,7 @@ pub(crate) fn fill(wanted: &str) -> Result<(), Error> {
     }
     for image in &wanted.images {
         import(image)?;
+        name_by_digest(image)?;
     }
     // Its databases are complete only after it has ended well.
     if let Some(pid) = Pid::from_raw(containerd.id().cast_signed()) {
@@ -194,8 +195,8 @@ fn import(image: &Image) -> Result<(), Error> {
         "Config": format!("{name}.json"), "RepoTags": image.names, "Layers": [format!("{layer}/layer.tar")],
     }])
     .to_string();
-    let mut ctr = Command::new("ctr")
-        .args(["-a", "/run/containerd.sock", "-n", "k8s.io", "images", "import", "-"])
+    let mut ctr = images_of_containerd()
+        .args(["import", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -221,6 +222,27 @@ fn import(image: &Image) -> Result<(), Error> {
     }
     written.transpose().trying(|| "writing the images".into())?;
     Ok(())
+}
+
+/// Gives an image names with its digest, too: pods that pin it find it without a registry.
+fn name_by_digest(image: &Image) -> Result<(), Error> {
+    let Some(first) = image.names.first() else { return Ok(()) };
+    let listed = run(images_of_containerd().args(["ls", &format!("name=={first}")]))?;
+    let digest = listed.split_whitespace().find(|word| word.starts_with("sha256:"));
+    let digest = digest.ok_or_else(|| Error::host(format!("containerd tells no digest of {first}: {listed}")))?;
+    let repositories: BTreeSet<&str> =
+        image.names.iter().filter_map(|name| name.rsplit_once(':')).map(|(repository, _)| repository).collect();
+    for repository in repositories {
+        run(images_of_containerd().args(["tag", first, &format!("{repository}@{digest}")]))?;
+    }
+    Ok(())
+}
+
+/// The command that works on the images of the containerd of this store.
+fn images_of_containerd() -> Command {
+    let mut ctr = Command::new("ctr");
+    ctr.args(["-a", "/run/containerd.sock", "-n", "k8s.io", "images"]);
+    ctr
 }
 
 /// Measures what is written.

@@ -456,6 +456,18 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let access = hub_access(hub);
     let hosting = user_with(&host, "hosting", &["join.yaml"]);
     let managing = user_with(&guest, "managing", &["join-hosted.yaml"]);
+    // At the address that it publishes, where that is typed.
+    let internal = ["--dry-run=server", "--force-internal-endpoint-lookup-managed"];
+    let said = hosted(&hosting, &managing, &internal);
+    assert!(said.code == Some(1) && said.stderr.contains("publishes no address for others"), "{said:?}");
+    let config = json!({"apiVersion": "v1", "kind": "Config",
+        "clusters": [{"name": "", "cluster": {"server": guest.server()}}]});
+    let literal = format!("--from-literal=kubeconfig={config}");
+    guest.kubectl(&["create", "configmap", "cluster-info", "--namespace=kube-public", &literal]).expect("made");
+    let said = hosted(&hosting, &managing, &internal);
+    let told = format!("the operator reaches the managed cluster at {}", guest.server());
+    assert!(said.code == Some(0) && said.stderr.contains(&told), "{said:?}");
+    guest.kubectl(&["delete", "configmap", "cluster-info", "--namespace=kube-public"]).expect("it goes");
     let before = (sweep(&host), sweep(&guest), sweep(hub));
     // The operator is not there yet.
     let said = hosted(&hosting, &managing, &["--dry-run=server"]);

@@ -108,6 +108,18 @@ pub fn release(text: &str) -> Result<Bundle, Failure> {
     })
 }
 
+/// `--registry`, which is `--image-registry`, too.
+///
+/// # Errors
+/// A usage failure for what is none.
+pub fn registry(text: &str) -> Result<String, Failure> {
+    let registry = text.trim().trim_end_matches('/');
+    if registry.is_empty() || registry.contains("://") || registry.contains(char::is_whitespace) {
+        return Err(Failure::usage(format!("--registry {text:?} is not a registry such as registry.example/ocm")));
+    }
+    Ok(registry.to_owned())
+}
+
 /// `--feature-gates` of `owner`, "a hub" or "a klusterlet", which has these `gates`.
 ///
 /// # Errors

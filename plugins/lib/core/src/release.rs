@@ -43,9 +43,22 @@ impl Bundle {
         (tag == "latest" || Version::parse(tag.strip_prefix('v')?).is_ok()).then_some(Self { tag })
     }
 
+    /// A build whose images have a tag of their own, which need not name a release; none for what can be no tag. Upstream: the
+    /// specification of OCI distribution, "Pulling manifests".
+    pub fn of_tag(tag: &str) -> Option<Self> {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        let begins = tag.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        (begins && tag.len() <= 128 && tag.bytes().all(is_inner)).then(|| Self { tag: tag.to_owned() })
+    }
+
     /// The tag of its images.
     pub fn tag(&self) -> &str {
         &self.tag
+    }
+
+    /// Whether its tag says which release it is, so that others can be compared with it.
+    pub fn says_version(&self) -> bool {
+        self.version().is_some()
     }
 
     /// Whether it is a release before `other`, as far as both are releases.
@@ -120,6 +133,9 @@ impl Component {
     /// Every component.
     pub const ALL: [Self; 5] = [Self::Registration, Self::Work, Self::Placement, Self::AddonManager, Self::Operator];
 
+    /// Those whose images a managed cluster has.
+    pub const AGENT: [Self; 3] = [Self::Registration, Self::Work, Self::Operator];
+
     /// The name of its image.
     pub const fn image(self) -> &'static str {
         match self {
@@ -169,10 +185,13 @@ impl Image {
         self.repository.rsplit_once('/').map_or("", |(registry, _)| registry)
     }
 
-    /// The same image of another release: by its tag, no digest.
+    /// The same image of a release. A digest stays only where the tag beside it is that of the release already: it is the
+    /// digest of one image. A tag that names no release, as `latest`, may be of another image by now.
     #[must_use]
     pub fn of_release(mut self, bundle: &Bundle) -> Self {
-        (self.tag, self.digest) = (Some(bundle.tag().to_owned()), None);
+        if self.tag.as_deref() != Some(bundle.tag()) || !bundle.says_version() {
+            (self.tag, self.digest) = (Some(bundle.tag().to_owned()), None);
+        }
         self
     }
 
@@ -213,6 +232,27 @@ mod tests {
         for text in ["", "1.3", "newest", "v1.3.1.2", "1.3.x"] {
             assert!(Bundle::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_build_may_have_a_tag_that_names_no_release() {
+        let mine = Bundle::of_tag("main-4f2a").unwrap();
+        assert_eq!((mine.tag(), mine.says_version()), ("main-4f2a", false));
+        assert!(Bundle::of_tag("v1.2.0-mine").unwrap().is_before(&Bundle::default()));
+        let long = "a".repeat(129);
+        for wrong in ["", "-a", ".a", "a b", "a:b", "a@sha256", long.as_str()] {
+            assert_eq!(Bundle::of_tag(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_digest_goes_with_its_release() {
+        let of = |text: &str| Image::parse(text).of_release(&Bundle::parse("1.2.0").unwrap()).to_string();
+        assert_eq!(of("r/work:v1.1.0@sha256:ab"), "r/work:v1.2.0");
+        assert_eq!(of("r/work@sha256:ab"), "r/work:v1.2.0");
+        assert_eq!(of("r/work:v1.2.0@sha256:ab"), "r/work:v1.2.0@sha256:ab");
+        let newest = Image::parse("r/work:latest@sha256:ab").of_release(&Bundle::parse("latest").unwrap());
+        assert_eq!(newest.to_string(), "r/work:latest");
     }
 
     #[test]

@@ -72,20 +72,21 @@ pub(super) fn body(
         Some(live) => reconcile::over(&defaults, live),
         None => defaults,
     };
+    let laid = options.values.over(live);
     // Names and book-keeping are not the live object's to give; an empty status says nothing.
     body["metadata"] = json!({ "name": name });
     let members = body.as_object_mut().expect("built above");
     members.retain(|_, value| !value.is_null());
     let spec = members.entry("spec").or_insert_with(|| json!({}));
+    options.values.lay(spec);
     for (component, image) in images {
         if let Some(member) = image_member(*component) {
             spec[member] = Value::from(image.as_str());
         }
     }
     feature_gates(spec, &options.feature_gates);
-    let live_drivers = live.and_then(|live| live.pointer("/spec/registrationConfiguration/registrationDrivers"));
-    drivers(spec, live_drivers, options, warnings)?;
-    grpc(spec, live, options)?;
+    drivers(spec, listed(live), listed(laid.as_ref()), options, warnings)?;
+    grpc(spec, laid.as_ref(), options)?;
     auto_approval(spec, options, warnings)?;
     if let Some(resources) = &options.resources {
         spec["resourceRequirement"] = json!(resources);
@@ -94,7 +95,28 @@ pub(super) fn body(
     if let Some(port) = expose::port(options, live)? {
         body["metadata"]["annotations"] = json!({ PORT_ANNOTATION: port.to_string() });
     }
+    warnings.extend(options.values.remarks(&body["spec"]));
+    warnings.extend(kept_users(options.values.spec(), live));
     Ok(body)
+}
+
+/// Says which users stay approved though a file of values names others: what is applied adds to their list.
+fn kept_users(values: &Value, live: Option<&Value>) -> Option<String> {
+    let users = |spec: &Value| spec.pointer("/registrationConfiguration/autoApproveUsers")?.as_array().cloned();
+    let (named, there) = (users(values)?, users(&live?["spec"])?);
+    let stay: Vec<&str> = there.iter().filter(|user| !named.contains(user)).filter_map(Value::as_str).collect();
+    (!stay.is_empty()).then(|| {
+        format!(
+            "autoApproveUsers of the values takes nobody out: {} stay there until the ClusterManager is edited",
+            stay.join(", ")
+        )
+    })
+}
+
+/// The registration drivers of a ClusterManager.
+fn listed(manager: Option<&Value>) -> &[Value] {
+    let list = manager.and_then(|manager| manager.pointer("/spec/registrationConfiguration/registrationDrivers"));
+    list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn feature_gates(spec: &mut Value, typed: &[(&'static Gate, bool)]) {
@@ -117,29 +139,30 @@ fn is_on(spec: &Value, gate: &str) -> bool {
     gates.into_iter().flatten().any(|live| live["feature"] == gate && live["mode"] == "Enable")
 }
 
+/// `live` are the drivers that the hub has, `laid` those with what a file of values says over them.
 fn drivers(
     spec: &mut Value,
-    live: Option<&Value>,
+    live: &[Value],
+    laid: &[Value],
     options: &Options,
     warnings: &mut Vec<String>,
 ) -> Result<(), OptionsError> {
-    let live: Vec<Value> = live.and_then(Value::as_array).cloned().unwrap_or_default();
-    let find = |driver: Driver| live.iter().find(|entry| entry["authType"] == driver.word()).cloned();
-    let mut list: Vec<Value> = match (&options.registration_drivers, live.is_empty()) {
+    let find = |driver: Driver| laid.iter().find(|entry| entry["authType"] == driver.word()).cloned();
+    let mut list: Vec<Value> = match (&options.registration_drivers, laid.is_empty()) {
         // What is not named in a typed list goes; what is named keeps its settings.
         (Some(typed), _) => {
-            for gone in live.iter().filter(|entry| !typed.iter().any(|driver| entry["authType"] == driver.word())) {
-                let word = gone["authType"].as_str().unwrap_or_default();
-                warnings.push(format!(
-                    "the registration driver {word} is not in the list that you typed: clusters that registered \
-                     with it cannot renew their credentials; a driver that another tool has set stays all the same"
-                ));
-            }
             typed.iter().map(|driver| find(*driver).unwrap_or_else(|| json!({ "authType": driver.word() }))).collect()
         }
-        (None, false) => live.clone(),
+        (None, false) => laid.to_vec(),
         (None, true) => vec![json!({ "authType": Driver::Csr.word() })],
     };
+    for gone in live.iter().filter(|live| !list.iter().any(|entry| entry["authType"] == live["authType"])) {
+        let word = gone["authType"].as_str().unwrap_or_default();
+        warnings.push(format!(
+            "the registration driver {word} is not in the list that you gave: clusters that registered with it cannot renew \
+             their credentials; a driver that another tool has set stays all the same"
+        ));
+    }
     let set = |list: &mut Vec<Value>, driver: Driver, setting: DriverSetting, member: &str, value: Value| {
         let Some(entry) = list.iter_mut().find(|entry| entry["authType"] == driver.word()) else {
             return Err(OptionsError::DriverIsOff(driver, setting));
@@ -226,7 +249,8 @@ fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>
     if !is_on(spec, AUTO_APPROVAL) {
         return if named.iter().all(|list| list.is_empty()) { Ok(()) } else { Err(OptionsError::AutoApprovalIsOff) };
     }
-    if !typed {
+    let values = options.values.spec();
+    if !typed && !is_on(values, AUTO_APPROVAL) {
         return Ok(());
     }
     warnings.push(format!(
@@ -234,7 +258,8 @@ fn auto_approval(spec: &mut Value, options: &Options, warnings: &mut Vec<String>
          only say whose certificate requests are approved"
     ));
     let registration = entry(spec, "registrationConfiguration");
-    if named.iter().all(|list| list.is_empty()) {
+    let names_users = values.pointer("/registrationConfiguration/autoApproveUsers").is_some();
+    if typed && !names_users && named.iter().all(|list| list.is_empty()) {
         // Whoever turns the gate on and names nobody means the clusters that join with our tokens.
         let users = registration.entry("autoApproveUsers").or_insert_with(|| json!([]));
         if let Some(users) = users.as_array_mut()

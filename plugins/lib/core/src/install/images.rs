@@ -1,4 +1,4 @@
-//! Which image every part of a hub gets: what runs stays, but for the part that was typed.
+//! Which image every part of a hub gets: what a file of values names or what runs stays, but for the part that was typed.
 
 use super::{Live, Options, cluster_manager};
 use crate::operator;
@@ -38,28 +38,31 @@ impl<'a> Images<'a> {
     }
 
     pub(crate) fn image(&self, component: Component) -> String {
-        match self.options.images.get(&component) {
-            Some(typed) => typed.clone(),
-            None => self.follow(component, self.running(component)),
+        let Options { images, digests, values, .. } = self.options;
+        if let Some(typed) = images.get(&component) {
+            return typed.clone();
         }
+        let named = cluster_manager::image_member(component).and_then(|member| values.spec()[member].as_str());
+        let named = named.filter(|image| !image.is_empty()).or_else(|| self.running(component));
+        digests.pin(component, self.follow(component, named)).to_string()
     }
 
     /// What becomes of an image that runs: it stays, but for the part that was typed.
-    fn follow(&self, component: Component, running: Option<&str>) -> String {
+    fn follow(&self, component: Component, running: Option<&str>) -> Image {
         let Options { bundle, registry, .. } = self.options;
         let Some(running) = running else {
             let tag = self.after().unwrap_or_default();
             // A part that is missing on a hub comes from where the others come from.
             let registry = registry.clone().or_else(|| self.registry()).unwrap_or_else(|| REGISTRY.to_owned());
-            return format!("{registry}/{}:{tag}", component.image());
+            return Image::parse(&format!("{registry}/{}:{tag}", component.image()));
         };
         let mut image = Image::parse(running);
         if let Some(registry) = registry {
             image.repository = format!("{registry}/{}", component.image());
         }
         match bundle {
-            Some(bundle) => image.of_release(bundle).to_string(),
-            None => image.to_string(),
+            Some(bundle) => image.of_release(bundle),
+            None => image,
         }
     }
 
@@ -79,7 +82,12 @@ impl<'a> Images<'a> {
         });
         match running {
             Some(running) if Some(running) != self.running(Component::Operator) => {
-                self.follow(Component::Operator, Some(running))
+                let image = self.follow(Component::Operator, Some(running));
+                match image.name() == Component::Operator.image() {
+                    true => self.options.digests.pin(Component::Operator, image).to_string(),
+                    // A digest of ours is not one of another program.
+                    false => image.to_string(),
+                }
             }
             _ => self.image(Component::Operator),
         }

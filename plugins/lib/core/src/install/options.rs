@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use ocm_api::operator::ResourceRequirement;
 
 use crate::gates::Gate;
+use crate::images::Digests;
 use crate::operator::PullCredentials;
 use crate::release::{Bundle, Component};
 use crate::scheduling::Scheduling;
+use crate::values::Values;
 
 /// What was typed. Whatever is empty was not.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,10 @@ pub struct Options {
     pub registry: Option<String>,
     /// Images of single components.
     pub images: BTreeMap<Component, String>,
+    /// Digests of the images that were not typed one by one.
+    pub digests: Digests,
+    /// A part of the spec of the ClusterManager, below what was typed.
+    pub values: Values,
     /// Registry credentials, a Docker configuration file.
     pub pull_credentials: Option<PullCredentials>,
     /// Feature gates.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::images::Images;
 use super::{Options, OptionsError, cluster_manager, deployment, expose, rbac};
 use crate::release::{self, Bundle, Component};
-use crate::{Plan, Stage, operator};
+use crate::{Plan, Stage, images, operator};
 
 /// What the cluster holds.
 #[derive(Clone, Debug, Default)]
@@ -69,9 +69,14 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
             .push(format!("{after} is older than {before}, which the hub runs; upstream does not test the way back"));
     }
 
-    let images: BTreeMap<Component, String> =
+    let planned: BTreeMap<Component, String> =
         Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
-    let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), &images, options, &mut warnings)?;
+    warnings.extend(images::unpinned(
+        planned
+            .iter()
+            .filter_map(|(component, image)| Some((component.image(), chosen.running(*component)?, image.as_str()))),
+    ));
+    let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), &planned, options, &mut warnings)?;
     let port = expose::port(options, live.cluster_manager.as_ref())?;
     let exposed = expose::objects(&hub, options, &cluster_manager, port);
     let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
@@ -114,10 +119,12 @@ mod tests {
 
     use super::*;
     use crate::gates::Gate;
+    use crate::images::Digests;
     use crate::install::{Driver, DriverSetting, feature_gates};
     use crate::reconcile;
     use crate::resources::{self, Amounts};
     use crate::scheduling::{Scheduling, toleration};
+    use crate::values::{Kind, Values};
     use ocm_api::operator::ResourceQosClass;
 
     fn options(change: impl FnOnce(&mut Options)) -> Options {
@@ -237,6 +244,126 @@ mod tests {
         let live = installed(&typed, &Live::default());
         assert_eq!(spec(&live)["workImagePullSpec"], "me/work:mine");
         assert_eq!(spec(&live)["placementImagePullSpec"], "quay.io/open-cluster-management/placement:v1.2.0");
+    }
+
+    fn digests(letter: &str) -> Digests {
+        let digest = format!("sha256:{}", letter.repeat(64));
+        Digests::read(&Component::ALL.map(|component| (component.image(), digest.clone())).into_iter().collect())
+            .unwrap()
+    }
+
+    #[test]
+    fn images_are_pinned_by_digests_until_another_release_comes() {
+        let pinned = installed(
+            &options(|o| (o.bundle, o.digests) = (Bundle::parse("1.2.1").ok(), digests("a"))),
+            &Live::default(),
+        );
+        let image = format!("quay.io/open-cluster-management/work:v1.2.1@sha256:{}", "a".repeat(64));
+        assert_eq!(spec(&pinned)["workImagePullSpec"], image);
+        assert!(operator_image(&pinned).ends_with(&"a".repeat(64)), "{}", operator_image(&pinned));
+        // They stay where nothing else is said, also in another registry.
+        assert_eq!(spec(&installed(&options(|_| ()), &pinned))["workImagePullSpec"], image);
+        let moved = installed(&options(|o| o.registry = Some("mirror.example".to_owned())), &pinned);
+        let moved = spec(&moved)["workImagePullSpec"].as_str().unwrap().to_owned();
+        assert_eq!(moved, format!("mirror.example/work:v1.2.1@sha256:{}", "a".repeat(64)));
+        let newer = options(|o| o.bundle = Some(Bundle::default()));
+        let told = plan(&newer, &pinned).unwrap().warnings;
+        assert!(told.iter().any(|warning| warning.starts_with("pinned by a digest until now")), "{told:?}");
+        assert_eq!(
+            spec(&installed(&newer, &pinned))["workImagePullSpec"],
+            "quay.io/open-cluster-management/work:v1.3.1"
+        );
+        // An image that is typed says all of it.
+        let mut typed = options(|o| o.digests = digests("b"));
+        typed.images.insert(Component::Work, "me/work:mine".to_owned());
+        assert_eq!(spec(&installed(&typed, &pinned))["workImagePullSpec"], "me/work:mine");
+    }
+
+    fn values(value: Value) -> Values {
+        Values::read(value, Kind::ClusterManager).unwrap()
+    }
+
+    #[test]
+    fn values_lie_over_what_is_there_and_under_what_was_typed() {
+        let live = installed(
+            &options(|o| {
+                o.feature_gates = vec![gate("ClusterProfile=true")];
+                o.registration_drivers = Some(vec![Driver::Csr, Driver::Grpc]);
+                o.grpc_server = Some("hub.example".to_owned());
+            }),
+            &Live::default(),
+        );
+        let said = values(json!({
+            "workImagePullSpec": "mirror.example/work:v1.2.1",
+            "nodePlacement": {"nodeSelector": {"pool": "infra"}},
+            "registrationConfiguration": {
+                "featureGates": [{"feature": "ResourceCleanup", "mode": "Disable"}],
+                "registrationDrivers": [{"authType": "csr", "csr": {"autoApprovedIdentities": ["u"]}}],
+            },
+        }));
+        let planned = plan(&options(|o| o.values = said.clone()), &live).unwrap();
+        assert!(
+            planned.warnings.iter().any(|warning| warning.contains("driver grpc is not in the list")),
+            "{planned:?}"
+        );
+        let after = installed(&options(|o| o.values = said.clone()), &live);
+        assert_eq!(spec(&after)["workImagePullSpec"], "mirror.example/work:v1.2.1");
+        assert_eq!(spec(&after)["placementImagePullSpec"], "quay.io/open-cluster-management/placement:v1.3.1");
+        assert_eq!(spec(&after)["nodePlacement"], json!({"nodeSelector": {"pool": "infra"}}));
+        let registration = &spec(&after)["registrationConfiguration"];
+        assert_eq!(
+            registration["registrationDrivers"],
+            json!([{"authType": "csr", "csr": {"autoApprovedIdentities": ["u"]}}])
+        );
+        let mode = |name: &str| {
+            let gates = registration["featureGates"].as_array().unwrap();
+            gates.iter().find(|gate| gate["feature"] == name).map(|gate| gate["mode"].clone())
+        };
+        assert_eq!(mode("ResourceCleanup"), Some(json!("Disable")));
+        assert_eq!((mode("DefaultClusterSet"), mode("ClusterProfile")), (Some(json!("Enable")), Some(json!("Enable"))));
+
+        // Flags win, and what they win over is told.
+        let typed = options(|o| {
+            o.values = said;
+            o.bundle = Some(Bundle::default());
+            o.feature_gates = vec![gate("ResourceCleanup=true")];
+        });
+        let told = plan(&typed, &live).unwrap().warnings;
+        let mut told: Vec<&str> =
+            told.iter().filter_map(|warning| warning.strip_suffix(" stands in its place")).collect();
+        told.sort_unstable();
+        assert_eq!(
+            told,
+            [
+                "registrationConfiguration.featureGates[ResourceCleanup].mode of the values has no effect: what was typed",
+                "workImagePullSpec of the values has no effect: what was typed",
+            ]
+        );
+        let after = installed(&typed, &live);
+        assert_eq!(spec(&after)["workImagePullSpec"], "mirror.example/work:v1.3.1");
+    }
+
+    #[test]
+    fn users_whom_values_do_not_name_stay_and_that_is_told() {
+        let users = |names: Value| values(json!({"registrationConfiguration": {"autoApproveUsers": names}}));
+        let live = installed(&options(|o| o.values = users(json!(["one", "two"]))), &Live::default());
+        let told = |names: Value| plan(&options(|o| o.values = users(names)), &live).unwrap().warnings;
+        let warnings = told(json!(["two"]));
+        assert!(warnings.iter().any(|told| told.contains("takes nobody out: one stay there")), "{warnings:?}");
+        let warnings = told(json!(["one", "two", "three"]));
+        assert!(!warnings.iter().any(|told| told.contains("takes nobody out")), "{warnings:?}");
+    }
+
+    #[test]
+    fn values_alone_expose_the_grpc_server() {
+        let exposure = json!([{"protocol": "grpc", "grpc": {"type": "hostname", "hostname": {"host": "h.example"}}}]);
+        let drivers = json!({"registrationDrivers": [{"authType": "csr"}, {"authType": "grpc"}]});
+        let said =
+            json!({"registrationConfiguration": drivers, "serverConfiguration": {"endpointsExposure": exposure}});
+        let hub = installed(&options(|o| o.values = values(said)), &Live::default());
+        assert_eq!(spec(&hub)["serverConfiguration"]["endpointsExposure"], exposure);
+        let without = options(|o| o.values = values(json!({"registrationConfiguration": drivers})));
+        assert_eq!(plan(&without, &Live::default()).unwrap_err(), OptionsError::NoGrpcAddress);
     }
 
     #[test]

@@ -11,11 +11,13 @@
 //! leader leases and pods ─▶ stale leases                   (lease)
 //! a cluster that is managed from another one               (hosted)
 //! what was typed of a proxy ─▶ the agent's way to its hub  (proxy)
+//! a hosts entry, how add-ons register, a file of values    (choices)
 //! ```
 
 pub mod agent;
 mod asking;
 pub mod aws;
+pub mod choices;
 mod driver;
 pub mod gates;
 pub mod hosted;

@@ -8,8 +8,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use ocm_api::names::{annotations, namespaces, operators, secrets};
 use ocm_api::operator::{
-    FeatureGate, KlusterletDeployOption, KlusterletMode, KlusterletSpec, RegistrationConfiguration, RegistrationDriver,
-    ResourceRequirement, ServerUrl,
+    AddOnRegistrationDriver, FeatureGate, HubApiServerHostAlias, KlusterletDeployOption, KlusterletMode,
+    KlusterletSpec, RegistrationConfiguration, RegistrationDriver, ResourceRequirement, ServerUrl,
 };
 use ocm_api::{Klusterlet, Manifest, crds};
 use serde_json::{Value, json};
@@ -17,11 +17,13 @@ use serde_json::{Value, json};
 use super::gates::GATES;
 use super::{hosted, rbac};
 use crate::gates::{Gate, Part};
+use crate::images::Digests;
 use crate::install::deployment::sync_labels;
 use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use crate::operator::PullCredentials;
 use crate::release::{self, Bundle, Component, Image};
 use crate::scheduling::Scheduling;
+use crate::values::Values;
 use crate::{Plan, Stage, operator, reconcile};
 
 /// How long an agent's certificate lives unless something else is said: a year.
@@ -38,6 +40,10 @@ pub struct Settings {
     pub bundle: Option<Bundle>,
     /// Where all images are.
     pub registry: Option<String>,
+    /// Digests of the images.
+    pub digests: Digests,
+    /// A part of the spec of the Klusterlet, below what was typed. Its mode and its driver are typed, too, where no flag says them.
+    pub values: Values,
     /// Registry credentials, a Docker configuration file.
     pub pull_credentials: Option<PullCredentials>,
     /// Whether the operator's namespace is part of the plan.
@@ -59,12 +65,22 @@ pub struct Settings {
     pub enable_sync_labels: Option<bool>,
     /// How the agent proves its identity to the hub.
     pub driver: Option<RegistrationDriver>,
+    /// How add-ons prove theirs.
+    pub addon_driver: Option<AddOnRegistrationDriver>,
+    /// A hosts entry for the hub in the agent's pods.
+    pub host_alias: Option<HubApiServerHostAlias>,
 }
 
 impl Settings {
     /// Whether the agents run on another cluster than the one that they manage.
     pub fn is_hosted(&self) -> bool {
         self.mode.as_ref().is_some_and(KlusterletMode::is_hosted)
+    }
+
+    /// Whether something was said that only the Klusterlet of a cluster that joins gets.
+    pub fn is_about_klusterlet(&self) -> bool {
+        let is_said = self.host_alias.is_some() || self.addon_driver.is_some() || self.digests != Digests::default();
+        is_said || !self.values.is_empty()
     }
 
     /// Whether something was said of the operator's own pods.
@@ -152,7 +168,7 @@ fn klusterlet_name(settings: &Settings, live: &Live) -> String {
 }
 
 /// The namespace of the agent: where it is already, else the usual one. Upstream: `AgentNamespace`.
-fn agent_namespace(settings: &Settings, live: &Live) -> String {
+pub(super) fn agent_namespace(settings: &Settings, live: &Live) -> String {
     if settings.is_hosted() {
         return klusterlet_name(settings, live);
     }
@@ -214,24 +230,27 @@ fn beside(operator: &Value, component: Component) -> Option<String> {
     Some(format!("{}/{}:{tag}", image.registry(), component.image()))
 }
 
-/// The image of a component: as typed, else as it is, else ours.
-fn image(settings: &Settings, component: Component, live: Option<&str>) -> String {
-    let live = live.filter(|live| !live.is_empty());
-    if let (Some(live), None, None) = (live, &settings.bundle, &settings.registry) {
-        return live.to_owned();
-    }
-    let live = live.map(Image::parse);
-    let registry = match (&settings.registry, &live) {
-        (Some(registry), _) => registry.trim_end_matches('/'),
-        (None, Some(live)) => live.registry(),
-        (None, None) => release::REGISTRY,
+/// The image of a component: as typed, else as it is named already, else ours.
+fn image(settings: &Settings, component: Component, named: Option<&str>) -> String {
+    let usual = |registry: &str| format!("{}/{}", registry.trim_end_matches('/'), component.image());
+    let image = match named.filter(|named| !named.is_empty()) {
+        None => {
+            let repository = usual(settings.registry.as_deref().unwrap_or(release::REGISTRY));
+            let bundle = settings.bundle.clone().unwrap_or_default();
+            Image { repository, tag: None, digest: None }.of_release(&bundle)
+        }
+        Some(named) => {
+            let mut image = Image::parse(named);
+            if let Some(registry) = &settings.registry {
+                image.repository = usual(registry);
+            }
+            match &settings.bundle {
+                Some(bundle) => image.of_release(bundle),
+                None => image,
+            }
+        }
     };
-    let tag = match (&settings.bundle, &live) {
-        (Some(bundle), _) => bundle.tag().to_owned(),
-        (None, Some(Image { tag: Some(tag), .. })) => tag.clone(),
-        _ => Bundle::default().tag().to_owned(),
-    };
-    format!("{registry}/{}:{tag}", component.image())
+    settings.digests.pin(component, image).to_string()
 }
 
 /// The operator's Deployment, from the one of the hub's operator: both are the same program.
@@ -286,7 +305,7 @@ pub(crate) fn operator_deployment(settings: &Settings, live: &Live) -> Manifest 
     manifest
 }
 
-fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
+pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     let gates = |part: Part| {
         let on = GATES.iter().filter(|gate| gate.part == part && gate.default);
         on.map(|gate| FeatureGate::enabled(gate.name)).collect::<Vec<_>>()
@@ -315,6 +334,10 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     let body = manifest.body_mut();
     body["metadata"] = metadata;
     let spec = &mut body["spec"];
+    // Where the agent is, and which cluster it is, is decided by now.
+    let namespace = spec["namespace"].clone();
+    settings.values.lay(spec);
+    spec["namespace"] = namespace;
     spec["clusterName"] = Value::from(settings.name.as_str());
     if let Some(mode) = &settings.mode {
         spec["deployOption"] = json!({ "mode": mode.as_str() });
@@ -325,9 +348,10 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
         ("workImagePullSpec", Component::Work),
         ("imagePullSpec", Component::Operator),
     ] {
-        let before = live.and_then(|live| live["spec"][member].as_str()).map(str::to_owned);
-        let before = before.or_else(|| beside(shared?, component));
-        spec[member] = Value::from(image(settings, component, before.as_deref()));
+        let there = settings.values.spec()[member].as_str().filter(|image| !image.is_empty());
+        let there = there.or_else(|| live.and_then(|live| live["spec"][member].as_str())).map(str::to_owned);
+        let there = there.or_else(|| beside(shared?, component));
+        spec[member] = Value::from(image(settings, component, there.as_deref()));
     }
     for (gate, on) in &settings.feature_gates {
         set_gate(spec, gate, *on);
@@ -347,9 +371,12 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     if let Some(driver) = &settings.driver {
         registration["registrationDriver"] = json!(driver);
     }
+    if let Some(driver) = &settings.addon_driver {
+        registration["addOnKubeClientRegistrationDriver"] = json!(driver);
+    }
     // The hub shows it to people. What somebody has written, perhaps with its CA, is better than what is published.
-    let written =
-        live.and_then(|live| live["spec"]["externalServerURLs"].as_array()).is_some_and(|all| !all.is_empty());
+    let are_there = |spec: &Value| spec["externalServerURLs"].as_array().is_some_and(|all| !all.is_empty());
+    let written = live.is_some_and(|live| are_there(&live["spec"])) || are_there(settings.values.spec());
     let urls = match settings.server_urls.as_slice() {
         [] if written => &[],
         [] => published,
@@ -361,6 +388,9 @@ fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manifest {
     }
     if let Some(resources) = &settings.resources {
         spec["resourceRequirement"] = json!(resources);
+    }
+    if let Some(alias) = &settings.host_alias {
+        spec["hubApiServerHostAlias"] = json!(alias);
     }
     settings.scheduling.tell_operator(spec);
     manifest

@@ -61,7 +61,7 @@ pub fn stored(name: &str, definition: &Value) -> Stored {
 /// A refusal that names the first definition which an API server would not take.
 pub fn check(rows: &[Row], live: &[Stored], bundle: &Bundle) -> Result<Option<String>, Failure> {
     let (first, last) = (Bundle::parse(FIRST).unwrap_or_default(), Bundle::default());
-    if !says(bundle) || bundle.is_before(&first) || last.is_minor_before(bundle) {
+    if !bundle.says_version() || bundle.is_before(&first) || last.is_minor_before(bundle) {
         return Ok(Some(format!(
             "which versions the definitions of {bundle} have is not known here, only those of {FIRST} to {}: the stored \
              versions are not checked",
@@ -82,11 +82,6 @@ pub fn check(rows: &[Row], live: &[Stored], bundle: &Bundle) -> Result<Option<St
         }
     }
     Ok(None)
-}
-
-/// Whether the tag names a release, not the newest build.
-fn says(bundle: &Bundle) -> bool {
-    bundle.tag() != "latest"
 }
 
 #[cfg(test)]
@@ -126,5 +121,6 @@ mod tests {
         for unknown in ["latest", "1.9.0", "1.1.3", "0.16.0"] {
             assert!(checked(SETS, &["v1beta1"], unknown).unwrap().is_some(), "{unknown}");
         }
+        assert!(check(HUB_DEFINITIONS, &[], &Bundle::of_tag("mine").unwrap()).unwrap().is_some());
     }
 }

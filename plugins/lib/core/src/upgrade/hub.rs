@@ -4,6 +4,7 @@ use ocm_api::{ClusterManager, Manifest, crds};
 use serde_json::{Value, json};
 
 use super::{Part, Parts, Upgrade};
+use crate::images::{self, Source};
 use crate::install::cluster_manager::image_member;
 use crate::install::images::Images;
 use crate::install::{self, Live, Options, deployment};
@@ -34,11 +35,12 @@ fn server_image(live: &Live) -> Option<&str> {
     live.cluster_manager.as_ref()?.pointer(SERVER_IMAGE)?.as_str().filter(|image| !image.is_empty())
 }
 
-/// Plans the upgrade of a hub. Of the ClusterManager it says nothing but images, so all else stays as it is.
+/// Plans the upgrade of a hub to a release, with images from `source`. Of the ClusterManager it says nothing but images, so all
+/// else stays as it is.
 ///
 /// # Errors
 /// When there is no hub, or no operator that could carry it out. `label` is how messages name the cluster.
-pub fn plan(live: &Live, bundle: &Bundle, label: &str) -> Result<Upgrade, Failure> {
+pub fn plan(live: &Live, bundle: &Bundle, source: &Source, label: &str) -> Result<Upgrade, Failure> {
     let Some(manager) = &live.cluster_manager else {
         return Err(Failure::refused(format!("there is no ClusterManager: {label} is no hub")).hint(Remedy::NameHub));
     };
@@ -48,21 +50,29 @@ pub fn plan(live: &Live, bundle: &Bundle, label: &str) -> Result<Upgrade, Failur
         ))
         .hint("bring it back: kubectl ocm install hub"));
     }
-    let options = Options { bundle: Some(bundle.clone()), ..Options::default() };
+    let Source { registry, digests } = source.clone();
+    let options = Options { bundle: Some(bundle.clone()), registry, digests, ..Options::default() };
     let images = Images::of(&options, live);
     let name = manager.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let mut spec = json!({});
-    let mut wanted = Vec::new();
+    let (mut wanted, mut moved) = (Vec::new(), Vec::new());
     for component in Component::ALL {
+        let image = images.image(component);
+        moved.extend(images.running(component).map(|running| (component.image(), running, image.clone())));
         if let Some(member) = image_member(component) {
-            let image = images.image(component);
             spec[member] = Value::from(image.as_str());
             wanted.push(image);
         }
     }
     if let Some(server) = server_image(live) {
-        let image = Image::parse(server).of_release(bundle).to_string();
+        let image = Image::parse(server).of_release(bundle);
+        // One of another name is not among those that were given.
+        let image = match Component::of(image.name()) {
+            Some(component) => source.image(component, image),
+            None => image.to_string(),
+        };
         spec["serverConfiguration"] = json!({ "imagePullSpec": image });
+        moved.push(("the gRPC server", server, image.clone()));
         wanted.push(image);
     }
     let rights = install::operator_rights().into_iter().chain(install::bootstrap_rights());
@@ -79,13 +89,19 @@ pub fn plan(live: &Live, bundle: &Bundle, label: &str) -> Result<Upgrade, Failur
             vec![Manifest::with::<ClusterManager>(&meta(None, name), json!({ "spec": spec }))],
         )]),
         images: wanted,
+        unpinned: images::unpinned(moved.iter().map(|(name, before, after)| (*name, *before, after.as_str()))),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::images::Digests;
     use crate::operator;
+
+    fn bundle() -> Bundle {
+        Bundle::parse("1.2.0").unwrap()
+    }
 
     fn live() -> Live {
         Live {
@@ -108,7 +124,7 @@ mod tests {
 
     #[test]
     fn nothing_but_images_is_said_of_the_cluster_manager() {
-        let upgrade = plan(&live(), &Bundle::parse("1.2.0").unwrap(), "context \"h\"").unwrap();
+        let upgrade = plan(&live(), &bundle(), &Source::default(), "context \"h\"").unwrap();
         let manager = upgrade.resource.objects().next().unwrap();
         assert_eq!(manager.name(), "mine");
         assert_eq!(
@@ -131,6 +147,30 @@ mod tests {
         let kinds: Vec<&str> = whole.objects().map(Manifest::kind).collect();
         assert_eq!((kinds[0], *kinds.last().unwrap()), ("CustomResourceDefinition", "ClusterManager"));
         assert!(!kinds.contains(&"Namespace") && !kinds.contains(&"Secret") && !kinds.contains(&"ServiceAccount"));
+        assert!(upgrade.unpinned.unwrap().ends_with("from now on: work"));
+    }
+
+    #[test]
+    fn images_come_from_another_registry_and_by_their_digests() {
+        let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
+        let digests = Digests::read(&json!({"work": digest("a"), "registration-operator": digest("b")})).unwrap();
+        let source = Source { registry: Some("other.example/ocm".to_owned()), digests };
+        let upgrade = plan(&live(), &bundle(), &source, "x").unwrap();
+        let spec = upgrade.resource.objects().next().unwrap().body()["spec"].clone();
+        assert_eq!(spec["workImagePullSpec"], format!("other.example/ocm/work:v1.2.0@{}", digest("a")));
+        assert_eq!(spec["placementImagePullSpec"], "other.example/ocm/placement:v1.2.0");
+        assert_eq!(spec["serverConfiguration"]["imagePullSpec"], "mirror.example/ocm/grpc:v1.2.0");
+        let operator = upgrade.operator.objects().find(|object| object.kind() == "Deployment").unwrap().body();
+        let image = operator::container(operator).unwrap()["image"].clone();
+        assert_eq!(image, format!("other.example/ocm/registration-operator:v1.2.0@{}", digest("b")));
+        assert_eq!(upgrade.unpinned, None);
+    }
+
+    #[test]
+    fn digests_of_the_release_that_runs_stay() {
+        let upgrade = plan(&live(), &Bundle::parse("1.1.0").unwrap(), &Source::default(), "x").unwrap();
+        let spec = upgrade.resource.objects().next().unwrap().body()["spec"].clone();
+        assert_eq!(spec["workImagePullSpec"], "mirror.example/ocm/my-work:v1.1.0@sha256:ab");
     }
 
     #[test]
@@ -142,16 +182,16 @@ mod tests {
 
     #[test]
     fn what_is_no_hub_or_has_no_operator_is_refused() {
-        let bundle = Bundle::default();
-        let none = plan(&Live::default(), &bundle, "x").unwrap_err();
+        let planned = |live: &Live| plan(live, &Bundle::default(), &Source::default(), "x");
+        let none = planned(&Live::default()).unwrap_err();
         assert!(none.message.contains("is no hub"), "{none}");
-        let without = plan(&Live { operator: None, ..live() }, &bundle, "x").unwrap_err();
+        let without = planned(&Live { operator: None, ..live() }).unwrap_err();
         assert!(without.message.contains("operator"), "{without}");
     }
 
     #[test]
     fn roles_that_a_hub_does_not_have_can_be_left_out() {
-        let mut upgrade = plan(&live(), &Bundle::default(), "x").unwrap();
+        let mut upgrade = plan(&live(), &Bundle::default(), &Source::default(), "x").unwrap();
         upgrade.retain(|object| object.kind() != "ClusterRoleBinding" && object.kind() != "ClusterRole");
         assert_eq!(upgrade.operator.stages.len(), 2);
     }

@@ -5,6 +5,7 @@ use ocm_api::{Klusterlet, Manifest, crds};
 use serde_json::{Value, json};
 
 use super::{Part, Parts, Upgrade};
+use crate::images::{self, Source};
 use crate::join::plan::{Live, Settings, operator_deployment};
 use crate::leave::meta;
 use crate::release::{Bundle, Component, Image, REGISTRY};
@@ -49,11 +50,18 @@ pub fn parts(klusterlet: &Value, operator: Option<&Value>) -> Parts {
     Parts(parts)
 }
 
-/// Plans the upgrade of one Klusterlet and of the operator that serves it. Of the Klusterlet it says nothing but images.
+/// Plans the upgrade of one Klusterlet and of the operator that serves it to a release, with images from `source`. Of the
+/// Klusterlet it says nothing but images.
 ///
 /// # Errors
 /// When no operator is there that could carry it out. `label` is how messages name the cluster.
-pub fn plan(klusterlet: &Value, operator: Option<&Value>, bundle: &Bundle, label: &str) -> Result<Upgrade, Failure> {
+pub fn plan(
+    klusterlet: &Value,
+    operator: Option<&Value>,
+    bundle: &Bundle,
+    source: &Source,
+    label: &str,
+) -> Result<Upgrade, Failure> {
     let name = klusterlet.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let Some(running) = operator_image(operator) else {
         return Err(Failure::refused(format!(
@@ -62,7 +70,7 @@ pub fn plan(klusterlet: &Value, operator: Option<&Value>, bundle: &Bundle, label
         ))
         .hint("bring it back: kubectl ocm join"));
     };
-    let image = Image::parse(running).of_release(bundle).to_string();
+    let image = source.image(Component::Operator, Image::parse(running).of_release(bundle));
     let live = Live { operator: operator.cloned(), ..Live::default() };
     let mut deployment = operator_deployment(&Settings::default(), &live);
     let containers = deployment.body_mut().pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
@@ -71,18 +79,22 @@ pub fn plan(klusterlet: &Value, operator: Option<&Value>, bundle: &Bundle, label
     }
     let mode = mode(klusterlet);
     let (mut spec, mut wanted) = (json!({}), Vec::new());
+    let mut moved = vec![(Component::Operator.image(), running, image)];
     for (member, component) in MEMBERS {
-        let next = match image_of(klusterlet, member) {
-            Some(image) => Image::parse(image).of_release(bundle).to_string(),
+        let before = image_of(klusterlet, member);
+        let next = match before {
+            Some(image) => Image::parse(image).of_release(bundle),
             None if is_used(member, &mode) => {
                 let beside = Image::parse(running);
                 let registry = Some(beside.registry()).filter(|registry| !registry.is_empty()).unwrap_or(REGISTRY);
-                format!("{registry}/{}:{bundle}", component.image())
+                Image::parse(&format!("{registry}/{}:{bundle}", component.image()))
             }
             None => continue,
         };
+        let next = source.image(component, next);
         if is_used(member, &mode) {
             wanted.push(next.clone());
+            moved.extend(before.map(|before| (component.image(), before, next.clone())));
         }
         spec[member] = Value::from(next);
     }
@@ -99,12 +111,14 @@ pub fn plan(klusterlet: &Value, operator: Option<&Value>, bundle: &Bundle, label
             vec![Manifest::with::<Klusterlet>(&meta(None, name), json!({ "spec": spec }))],
         )]),
         images: wanted,
+        unpinned: images::unpinned(moved.iter().map(|(name, before, after)| (*name, *before, after.as_str()))),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::images::Digests;
 
     fn live(mode: &str, spec: &Value) -> Value {
         let mut live =
@@ -120,8 +134,12 @@ mod tests {
             {"name": "klusterlet", "image": "mirror.example/ocm/my-operator:v1.1.0", "args": ["/registration-operator", "klusterlet", "-v=2"]}]}}}})
     }
 
+    fn from(klusterlet: &Value, source: &Source) -> Upgrade {
+        plan(klusterlet, Some(&operator()), &Bundle::parse("1.2.0").unwrap(), source, "context \"c1\"").unwrap()
+    }
+
     fn planned(klusterlet: &Value) -> Upgrade {
-        plan(klusterlet, Some(&operator()), &Bundle::parse("1.2.0").unwrap(), "context \"c1\"").unwrap()
+        from(klusterlet, &Source::default())
     }
 
     fn spec(upgrade: &Upgrade) -> Value {
@@ -158,6 +176,25 @@ mod tests {
         );
         // What the mode does not use tells nothing of what runs.
         assert_eq!(upgrade.before.0.len(), 3);
+        assert!(upgrade.unpinned.unwrap().ends_with("from now on: registration"));
+    }
+
+    #[test]
+    fn images_come_from_another_registry_and_by_their_digests() {
+        let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
+        let names = ["registration", "work", "registration-operator"];
+        let digests = Digests::read(&names.map(|name| (name, digest("c"))).into_iter().collect()).unwrap();
+        let source = Source { registry: Some("other.example/ocm".to_owned()), digests };
+        let klusterlet = live("Default", &json!({"workImagePullSpec": "r/my-work:v1.1.0"}));
+        let upgrade = from(&klusterlet, &source);
+        let image = |name: &str| format!("other.example/ocm/{name}:v1.2.0@{}", digest("c"));
+        assert_eq!(
+            spec(&upgrade),
+            json!({"registrationImagePullSpec": image("registration"), "workImagePullSpec": image("work")})
+        );
+        let deployment = upgrade.operator.objects().find(|object| object.kind() == "Deployment").unwrap().body();
+        assert_eq!(operator::container(deployment).unwrap()["image"], image("registration-operator"));
+        assert_eq!(upgrade.unpinned, None);
     }
 
     #[test]
@@ -183,7 +220,8 @@ mod tests {
 
     #[test]
     fn without_an_operator_nobody_could_carry_it_out() {
-        let refused = plan(&live("Default", &json!({})), None, &Bundle::default(), "x").unwrap_err();
+        let (klusterlet, source) = (live("Default", &json!({})), Source::default());
+        let refused = plan(&klusterlet, None, &Bundle::default(), &source, "x").unwrap_err();
         assert_eq!(refused.reason, crate::Reason::Refused);
     }
 }

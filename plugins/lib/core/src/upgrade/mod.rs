@@ -38,6 +38,8 @@ pub struct Upgrade {
     pub resource: Plan,
     /// The images that Deployments of the operator have afterwards.
     pub images: Vec<String>,
+    /// That images were pinned by a digest and are not any more, where it is so.
+    pub unpinned: Option<String>,
 }
 
 impl Upgrade {

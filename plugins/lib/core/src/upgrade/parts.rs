@@ -1,6 +1,6 @@
 //! What runs: every part of an installation and its image.
 
-use crate::release::{Bundle, Image};
+use crate::release::{Bundle, Component, Image};
 
 /// A part of an installation, and where its image is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,17 @@ impl Parts {
         let (oldest, newest) = (self.oldest()?, self.newest()?);
         let way = if target.is_before(&newest) { (newest, false) } else { (oldest, true) };
         (way.0 != *target).then_some(way)
+    }
+
+    /// The registry where all images are by their usual names; none if they are in several, or have names of their own.
+    pub fn registry(&self) -> Option<String> {
+        let registry = |part: &Part| {
+            let image = Image::parse(&part.image);
+            Component::of(image.name())?;
+            Some(image.registry().to_owned()).filter(|registry| !registry.is_empty())
+        };
+        let first = registry(self.0.first()?)?;
+        self.0.iter().all(|part| registry(part).as_ref() == Some(&first)).then_some(first)
     }
 
     /// The parts whose release is told, each with it.
@@ -96,6 +107,18 @@ mod tests {
         let tag = |bundle: Option<Bundle>| bundle.unwrap().to_string();
         assert_eq!((tag(mixed.oldest()), tag(mixed.newest())), ("v1.2.0".to_owned(), "v1.10.0".to_owned()));
         assert_eq!(Parts::default().release(), None);
+    }
+
+    #[test]
+    fn a_registry_is_told_where_one_flag_names_it() {
+        let registry = |images: &[&str]| {
+            let images: Vec<(&'static str, &str)> = images.iter().map(|image| ("a part", *image)).collect();
+            parts(&images).registry()
+        };
+        assert_eq!(registry(&["r:5000/o/work:v1", "r:5000/o/placement:v1"]).as_deref(), Some("r:5000/o"));
+        for none in [&["r/work:v1", "q/placement:v1"][..], &["r/my-work:v1"], &["work:v1"], &[]] {
+            assert_eq!(registry(none), None, "{none:?}");
+        }
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Request {
     pub timeout: Duration,
     /// Use the address that the hub publishes for its own network, with a token.
     pub internal: bool,
+    /// Have pods reach a hosted cluster at the address that it publishes for its own network.
+    pub internal_managed: bool,
     /// Whether a namespace of the cluster's name that is on the hub already, and is nobody's cluster's, becomes its own.
     pub adopt_namespace: bool,
     /// The cluster that joins, where the agents run on another one: in the hosted modes.

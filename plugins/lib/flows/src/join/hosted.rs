@@ -33,18 +33,23 @@ pub(super) struct Guest<'a> {
     klusterlet: String,
 }
 
-/// Looks at the managed cluster. Nothing is changed yet.
+/// Looks at the managed cluster. Nothing is changed yet. `internal`: pods take the address that it publishes.
 ///
 /// # Errors
 /// A refusal where it has an agent of its own or of another Klusterlet, or a foreign namespace is in the way; when pods
 /// cannot reach it at its address; the failure of a request.
-pub(super) async fn look<'a>(cluster: &'a Cluster, klusterlet: &str) -> Result<Guest<'a>, Failure> {
+pub(super) async fn look<'a>(
+    cluster: &'a Cluster,
+    klusterlet: &str,
+    internal: bool,
+    narrator: &dyn Narrator,
+) -> Result<Guest<'a>, Failure> {
     let spaces: Api<Namespace> = Api::all(cluster.client.clone());
     let (klusterlets, agents, space, address) = futures::join!(
         observe::klusterlets(cluster),
         observe::other_agents(cluster, Some(klusterlet)),
         spaces.get_metadata_opt(klusterlet),
-        address(cluster),
+        address(cluster, internal, narrator),
     );
     let label = cluster.label();
     if let Some(name) = own(&klusterlets?).next().and_then(|own| own.metadata.name.as_deref()) {
@@ -72,7 +77,7 @@ pub(super) async fn look<'a>(cluster: &'a Cluster, klusterlet: &str) -> Result<G
 }
 
 /// How pods of another cluster reach this one, by an address that was seen to be vouched for.
-async fn address(cluster: &Cluster) -> Result<HubAddress, Failure> {
+async fn address(cluster: &Cluster, internal: bool, narrator: &dyn Narrator) -> Result<HubAddress, Failure> {
     let label = cluster.label();
     if cluster.insecure {
         return Err(Failure::new(
@@ -92,15 +97,26 @@ async fn address(cluster: &Cluster) -> Result<HubAddress, Failure> {
     let mut server = cluster.server.clone();
     let mut endpoint = Endpoint::parse(&server, None)?;
     let mut candidates: Vec<Vec<Vec<u8>>> = cluster.ca.iter().cloned().collect();
-    if endpoint.is_loopback() {
+    if internal || endpoint.is_loopback() {
         let published = hub::cluster_info(cluster).await?;
         let usable = published.and_then(|info| Some((Endpoint::parse(&info.server, None).ok()?, info)));
         let Some((found, info)) = usable.filter(|(endpoint, _)| !endpoint.is_loopback()) else {
-            return Err(Failure::usage(format!(
-                "pods of the hosting cluster cannot reach the managed cluster at {server}: to a pod that is the pod itself"
-            ))
-            .hint("name a kubeconfig with the address at which other machines reach it"));
+            let failure = match internal {
+                true => Failure::new(
+                    Reason::NotFound,
+                    format!("{label} publishes no address for others; nothing was changed"),
+                )
+                .because("kube-public/cluster-info is not there, may not be read, or names none that others reach"),
+                false => Failure::usage(format!(
+                    "pods of the hosting cluster cannot reach the managed cluster at {server}: to a pod that is the pod itself"
+                )),
+            };
+            return Err(failure.hint("name a kubeconfig with the address at which other machines reach it"));
         };
+        narrator.tell(Event::note(format!(
+            "the operator reaches the managed cluster at {}, the address in its kube-public/cluster-info",
+            info.server
+        )));
         (endpoint, server) = (found, info.server);
         candidates.extend([info.ca, hub::root_ca(cluster).await?]);
     }

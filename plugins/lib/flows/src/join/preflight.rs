@@ -10,15 +10,19 @@ use ocm_api::names::labels;
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::registration::RegisteredKeys;
 use ocm_core::csr::State;
+use ocm_core::grpc::Server;
 use ocm_core::join::Settings;
 use ocm_core::join::agent::{self, Agent, Credential};
+use ocm_core::join::choices::judge;
 use ocm_core::join::state::Belonging;
+use ocm_core::kubeconfig::HubAddress;
 use ocm_core::managed::Asked;
 use ocm_core::phase::{Phase, standing};
 use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right, require};
 use ocm_kube::apply::FIELD_MANAGER;
+use ocm_net::Endpoint;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
@@ -332,7 +336,8 @@ pub(super) async fn pods(
     survey: &Survey,
     narrator: &dyn Narrator,
 ) -> Result<(), Failure> {
-    if let Some(class) = &settings.scheduling.priority_class {
+    let typed = settings.scheduling.priority_class.as_deref();
+    if let Some(class) = typed.or(settings.values.priority_class()) {
         has_priority_class(managed, class).await?;
     }
     if survey.live.is_shared && settings.is_about_operator() {
@@ -341,6 +346,32 @@ pub(super) async fn pods(
             managed.label()
         )));
     }
+    Ok(())
+}
+
+/// Judges what was chosen of the Klusterlet of an agent that dials this hub, and says what of it has no effect.
+///
+/// # Errors
+/// A refusal of what the agent cannot have.
+pub(super) fn choices(
+    settings: &Settings,
+    survey: &Survey,
+    hub: &HubAddress,
+    grpc: Option<&Server>,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let mut warnings = judge(settings, &survey.live)?;
+    if let Some(alias) = &settings.host_alias {
+        let host = Endpoint::parse(&hub.server, None).ok().map(|endpoint| endpoint.host);
+        let mut dialled = host.into_iter().chain(grpc.map(|server| server.address.host.clone()));
+        if !dialled.any(|host| host.eq_ignore_ascii_case(&alias.hostname)) {
+            warnings.push(format!(
+                "the agent does not look for {}, of which an address was given: it dials {}",
+                alias.hostname, hub.server
+            ));
+        }
+    }
+    warnings.iter().for_each(|warning| narrator.tell(Event::warning(warning)));
     Ok(())
 }
 

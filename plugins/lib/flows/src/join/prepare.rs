@@ -66,7 +66,10 @@ pub(super) async fn prepare<'a>(
         survey = survey::survey(managed, guest, wanted).await?;
     }
     let guest = match guest {
-        Some(guest) => Some(hosted::look(guest, &survey.names.klusterlet).await?),
+        Some(guest) => {
+            let internal = request.internal_managed;
+            Some(hosted::look(guest, &survey.names.klusterlet, internal, narrator.as_ref()).await?)
+        }
         None => None,
     };
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
@@ -92,6 +95,7 @@ pub(super) async fn prepare<'a>(
     let without = HubAddress { entry, ..hub.address.clone() };
     let way = request.proxy.way(before, &without).map_err(registered::unknown_ca)?;
     preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
+    preflight::choices(&request.settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
     narrator.tell(Event::now(format!("asking the hub at {}", hub.address.server)));
     let token = hub.token();
     // What is there may still serve: then agents go on undisturbed, and no token is made for nothing.

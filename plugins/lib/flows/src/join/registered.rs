@@ -121,11 +121,19 @@ pub(super) async fn prepare<'a>(
     let exclusive = hub.token().is_none();
     let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive, grpc: chosen.grpc.clone() });
     let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
+    let is_whole = request.mode == Mode::Render || chosen.is_another;
     if chosen.is_another {
         preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
     }
+    if is_whole {
+        preflight::choices(&request.settings, &survey, &hub.address, chosen.grpc.as_ref(), narrator.as_ref())?;
+    } else if request.settings.is_about_klusterlet() {
+        narrator.tell(Event::warning(
+            "the Klusterlet of a cluster that has joined stays as it is: what was given for it is not applied",
+        ));
+    }
     // The Klusterlet says the driver.
-    let plan = match request.mode == Mode::Render || chosen.is_another {
+    let plan = match is_whole {
         true => join::plan(&request.settings, kubeconfigs, &survey.live),
         false => only_kubeconfigs(&survey.names.namespace, kubeconfigs),
     };

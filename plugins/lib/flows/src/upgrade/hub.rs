@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators};
+use ocm_core::images::Source;
 use ocm_core::install::health::{self, Finding, judge};
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::upgrade::{self as rules, HUB_DEFINITIONS, Parts, Target, Upgrade};
@@ -28,6 +29,8 @@ const PURPOSE: &str = "upgrade the hub";
 pub struct HubRequest {
     /// Where it leads.
     pub target: Target,
+    /// From where the images are taken.
+    pub source: Source,
     /// What is done with the plan.
     pub mode: Mode,
     /// Wait until everything has rolled out, for so long.
@@ -57,7 +60,7 @@ pub async fn upgrade_hub(
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Applied),
 ) -> Result<HubUpgraded, Failure> {
-    let upgrade = prepare(cluster, &request.target, narrator).await?;
+    let upgrade = prepare(cluster, request, narrator).await?;
     if request.mode == Mode::Render {
         return Ok(HubUpgraded { upgrade, applied: Vec::new(), changed: false, rolled_out: None });
     }
@@ -77,9 +80,9 @@ pub async fn upgrade_hub(
 }
 
 /// Looks at the hub, plans, and judges.
-async fn prepare(cluster: &Cluster, target: &Target, narrator: &dyn Narrator) -> Result<Upgrade, Failure> {
+async fn prepare(cluster: &Cluster, request: &HubRequest, narrator: &dyn Narrator) -> Result<Upgrade, Failure> {
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
-    match look_and_judge(cluster, target, narrator).await {
+    match look_and_judge(cluster, request, narrator).await {
         Err(failure) if failure.reason == Reason::Forbidden => {
             // All rights that are missing are named at once.
             access::require(cluster, PURPOSE, &rights_to_look()).await?;
@@ -89,10 +92,11 @@ async fn prepare(cluster: &Cluster, target: &Target, narrator: &dyn Narrator) ->
     }
 }
 
-async fn look_and_judge(cluster: &Cluster, target: &Target, narrator: &dyn Narrator) -> Result<Upgrade, Failure> {
+async fn look_and_judge(cluster: &Cluster, request: &HubRequest, narrator: &dyn Narrator) -> Result<Upgrade, Failure> {
+    let HubRequest { target, source, .. } = request;
     let live = survey(cluster).await?;
     let label = cluster.label();
-    let mut upgrade = rules::hub::plan(&live, &target.bundle, &label)?;
+    let mut upgrade = rules::hub::plan(&live, &target.bundle, source, &label)?;
     let who = format!("the hub ({label})");
     narrator.tell(Event::note(format!("{who} runs {}", upgrade.before.told())));
     let mut warnings = rules::direction(&upgrade.before, target, &who)?;
@@ -112,6 +116,7 @@ async fn look_and_judge(cluster: &Cluster, target: &Target, narrator: &dyn Narra
     )?;
     warnings.extend(rules::check(rows, &stored, &target.bundle)?);
     warnings.extend(rules::newer_agents(&target.bundle, agents.iter().map(|(told, parts)| (told.as_str(), parts))));
+    warnings.extend(upgrade.unpinned.clone());
     warnings.extend(rules::of_manager(&manager));
     warnings.extend(rules::of_addons(&addons.0, &addons.1));
     warnings.iter().for_each(|warning| narrator.tell(Event::warning(warning)));

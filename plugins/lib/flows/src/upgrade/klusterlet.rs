@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{hub as names, namespaces, operators};
+use ocm_core::images::Source;
 use ocm_core::leave::klusterlet::{Known, choose};
 use ocm_core::leave::some;
 use ocm_core::managed::{is_recent, renewed};
@@ -38,6 +39,8 @@ pub struct KlusterletRequest {
     pub klusterlet: Option<String>,
     /// The release; none: that of the hub, or the default one where the hub is not looked at.
     pub bundle: Option<Bundle>,
+    /// From where the images are taken.
+    pub source: Source,
     /// Whether it may be older than what runs.
     pub downgrade: bool,
     /// What is done with the plan.
@@ -136,7 +139,7 @@ async fn look_and_judge(
     )?;
     let bundle = request.bundle.clone().or_else(|| of_hub.as_ref()?.oldest()).unwrap_or_default();
     let target = Target { bundle, downgrade: request.downgrade };
-    let upgrade = rules::klusterlet::plan(&klusterlet, operator.as_ref(), &target.bundle, &label)?;
+    let upgrade = rules::klusterlet::plan(&klusterlet, operator.as_ref(), &target.bundle, &request.source, &label)?;
     let who = format!("{} ({label})", known.told());
     let mode = known.klusterlet.mode();
     narrator.tell(Event::note(format!("{who}, in mode {}, runs {}", mode.as_str(), upgrade.before.told())));
@@ -150,6 +153,7 @@ async fn look_and_judge(
         (None, _) => narrator.tell(Event::note("the hub is not looked at: agents should not be newer than their hub")),
     }
     warnings.extend(rules::check(KLUSTERLET_DEFINITIONS, &stored, &target.bundle)?);
+    warnings.extend(upgrade.unpinned.clone());
     warnings.extend(rules::of_klusterlet(&klusterlet));
     warnings.iter().for_each(|warning| narrator.tell(Event::warning(warning)));
     let others: Vec<String> = all.iter().filter(|other| other.name() != known.name()).map(Known::told).collect();
