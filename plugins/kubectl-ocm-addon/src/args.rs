@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use ocm_cli::{ApplyArgs, OutputArgs, SendArgs, WithdrawArgs};
-use ocm_kube::ClientArgs;
+use ocm_kube::{ClientArgs, ManagedArgs};
 
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-addon")
-        .about("Create add-ons, enable them on clusters, see which configuration takes effect, and disable them")
+        .about("Create add-ons, enable them on clusters, see which configuration takes effect, set proxies, and disable them")
         .long_about(
-            "Create add-ons, enable them on clusters, see which configuration takes effect, and disable them.\n\n\
+            "Create add-ons, enable them on clusters, see which configuration takes effect, set proxies, and disable them.\n\n\
              An add-on of a cluster is a ManagedClusterAddOn in the cluster's namespace on the hub; what it is, its \
              ClusterManagementAddOn says. kubectl ocm get addons shows where each stands.",
         )
@@ -31,13 +31,16 @@ const EXAMPLES: &str = "Examples:
   # Which configuration takes effect, and how far a change has come
   kubectl ocm addon status hello --context hub
 
+  # Let its agents on a cluster go through a proxy
+  kubectl ocm addon proxy-config hello --clusters c1 --https-proxy http://proxy.example:3128 --no-proxy 10.96.0.0/16 \\
+    --context hub
+
   # Disable it, and wait until it is gone
   kubectl ocm addon disable hello --clusters c1 --context hub
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 refused: nothing defines the
-add-on, it is somebody else's, an agent is not there to clean up, or the answer was no; or a configuration is not in
-effect, 124 it was not there, or not
-gone, in time, 130 interrupted.";
+add-on, it is somebody else's, an agent is not there to clean up, or the answer was no; or a
+configuration is not in effect, 124 it was not there, or not gone, in time, 130 interrupted.";
 
 const CREATE: &str = "Examples:
   # See what would be created, and create nothing
@@ -68,6 +71,22 @@ const ENABLE: &str = "Examples:
   # With a configuration of its own
   kubectl ocm addon enable hello --clusters c1 --context hub \\
     --config addondeploymentconfigs.addon.open-cluster-management.io/default/proxied";
+
+const PROXY: &str = "Examples:
+  # See what would change, and change nothing; with access to the cluster, its own addresses are read there
+  kubectl ocm addon proxy-config hello --clusters c1 --https-proxy https://proxy.example:3129 --proxy-ca-file proxy.crt \\
+    --managed-context c1 --context hub --diff
+
+  # The clusters of a placement by which the hub installs it, and wait until it is in effect
+  kubectl ocm addon proxy-config hello --placement default/eu --http-proxy http://proxy.example:3128 \\
+    --https-proxy http://proxy.example:3128 --no-proxy 10.96.0.0/16,.corp.example --context hub --wait
+
+  # All clusters, in a configuration that holds other settings, too
+  kubectl ocm addon proxy-config hello --default --config default/hello --https-proxy http://proxy.example:3128 \\
+    --no-proxy 10.96.0.0/16 --context hub
+
+  # Without a proxy again
+  kubectl ocm addon proxy-config hello --clusters c1 --http-proxy '' --https-proxy '' --context hub";
 
 const DISABLE: &str = "Examples:
   # See what would be deleted, and delete nothing
@@ -104,6 +123,13 @@ pub(crate) enum Verb {
     /// Say which configuration of an add-on takes effect on each cluster, and how far a change of it has come
     #[command(after_help = STATUS)]
     Status(StatusArgs),
+    /// Let the agents of add-ons reach others through a proxy: an AddOnDeploymentConfig, and where it is referred to
+    ///
+    /// What is not given stays as it is; '' takes a proxy away. An add-on takes one AddOnDeploymentConfig: where another one is
+    /// referred to, it is refused, and --config names that one. Whether an add-on heeds it is for the add-on; those of
+    /// addon create get it as variables of their environment.
+    #[command(after_help = PROXY)]
+    ProxyConfig(Box<ProxyConfigArgs>),
     /// Disable add-ons on clusters, and wait until what they put there is gone
     ///
     /// Some add-ons have jobs run on the cluster before they go. A cluster whose agent is not there for that is refused without
@@ -190,6 +216,50 @@ pub(crate) struct EnableArgs {
     pub(crate) without_definition: bool,
     #[command(flatten)]
     pub(crate) send: SendArgs,
+}
+
+/// Arguments of `kubectl ocm addon proxy-config`.
+#[derive(Args, Clone, Debug)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until the configuration is in effect")))]
+pub(crate) struct ProxyConfigArgs {
+    /// Names of add-ons
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// On these clusters (repeatable, or with commas)
+    #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', conflicts_with_all = ["placement", "default"])]
+    #[arg(required_unless_present_any = ["placement", "default"])]
+    pub(crate) clusters: Vec<String>,
+    /// On the clusters of a placement by which the hub installs the add-on
+    #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "default")]
+    pub(crate) placement: Option<String>,
+    /// On all clusters that have no other configuration
+    #[arg(long)]
+    pub(crate) default: bool,
+    /// The AddOnDeploymentConfig that is written (default: addon-proxy-settings, in the namespace of each cluster, of the
+    /// placement, or of the context)
+    ///
+    /// What else it holds stays.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) config: Option<String>,
+    /// Proxy of HTTP requests
+    #[arg(long, value_name = "URL")]
+    pub(crate) http_proxy: Option<String>,
+    /// Proxy of HTTPS requests
+    #[arg(long, value_name = "URL")]
+    pub(crate) https_proxy: Option<String>,
+    /// Hosts, .domains, addresses and networks that are reached without a proxy (repeatable, or with commas)
+    ///
+    /// .svc and .cluster.local are added. The address of the cluster's own API server has to be among them, or a network that
+    /// holds it: with --managed-context it is read there.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) no_proxy: Option<Vec<String>>,
+    /// File with the CA certificates of an https --https-proxy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proxy_ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) apply: ApplyArgs,
+    #[command(flatten)]
+    pub(crate) managed: ManagedArgs,
 }
 
 /// Arguments of `kubectl ocm addon disable`.

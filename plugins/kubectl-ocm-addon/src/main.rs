@@ -1,6 +1,8 @@
-//! `kubectl ocm addon`: creates add-ons, enables them on clusters, says which configuration takes effect, and disables them.
+//! `kubectl ocm addon`: creates add-ons, enables them on clusters, says which configuration takes effect, sets proxies, and
+//! disables them.
 
 mod args;
+mod proxy;
 mod run;
 mod status;
 mod view;

@@ -14,7 +14,7 @@ use ocm_flows::deliveries::{self, Removing, check_rights_to_remove, remove_all};
 use ocm_kube::{Connection, connect};
 
 use crate::args::{AddOnArgs, CreateArgs, DisableArgs, EnableArgs, StatusArgs, Verb};
-use crate::{status, view};
+use crate::{proxy, status, view};
 
 pub(crate) async fn run(args: AddOnArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let AddOnArgs { verb, client } = args;
@@ -23,6 +23,7 @@ pub(crate) async fn run(args: AddOnArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         Verb::Create(args) => create(*args, &connection, ui).await,
         Verb::Status(args) => status(args, &connection, ui).await,
         Verb::Enable(args) => enable(*args, &connection, ui).await,
+        Verb::ProxyConfig(args) => proxy::run(*args, &connection, ui).await,
         Verb::Disable(args) => disable(args, &connection, ui).await,
     }
 }

@@ -6,7 +6,7 @@ use ocm_cli::list::NONE;
 use ocm_cli::{PlanView, Sent, SentAll, Table, Ui, WaitedFor, Withdrawn, of_clusters, withdrawn};
 use ocm_core::plan::{Applied, Mode, Outcome};
 use ocm_core::{Event, Exit, Failure, Narrator, Remedy, delivery};
-use ocm_flows::addons::{AddOnsEnabled, DefineRequest};
+use ocm_flows::addons::{AddOnsEnabled, DefineRequest, ProxyRequest};
 use ocm_flows::deliveries::{DeliveryRow, ToDelete};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
@@ -23,6 +23,23 @@ pub(crate) fn defined(view: &PlanView, ui: &Ui, request: &DefineRequest, applied
     view.document(members)?;
     if view.mode().changes() && placement.is_none() && applied.iter().any(|one| one.outcome == Outcome::Created) {
         ui.tell(Event::note(format!("to have it on clusters: kubectl ocm addon enable {name} --clusters CLUSTER")));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What setting the proxies of add-ons came to.
+pub(crate) fn proxies(view: &PlanView, ui: &Ui, request: &ProxyRequest, applied: &[Applied]) -> Result<Exit, Failure> {
+    if view.mode() == Mode::Diff {
+        return view.diff(applied);
+    }
+    let ProxyRequest { names, wait, .. } = request;
+    let mut members = Map::new();
+    members.insert("addons".to_owned(), json!(names));
+    view.document(members)?;
+    if view.mode().changes() && wait.is_none() && applied.iter().any(|one| one.outcome.is_change()) {
+        for name in names {
+            ui.tell(Event::note(format!("whether it is in effect tells kubectl ocm addon status {name}")));
+        }
     }
     Ok(Exit::Ok)
 }

@@ -212,7 +212,7 @@ pub(crate) struct JoinArgs {
     pub(crate) host_alias: Option<String>,
     /// In the hosted modes, let the operator reach the managed cluster at the address that it publishes in
     /// kube-public/cluster-info, as in its own network
-    #[arg(long, help_heading = "Connection to the managed cluster, in the hosted modes")]
+    #[arg(long, help_heading = "Connection to the managed cluster")]
     pub(crate) force_internal_endpoint_lookup_managed: bool,
     /// Create the operator's namespace
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1)]

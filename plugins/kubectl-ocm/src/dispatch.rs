@@ -19,7 +19,11 @@ pub(crate) const VERBS: &[(&str, &str)] = &[
     ("clusterset", "Make sets of clusters, put clusters into them, and bind them to namespaces"),
     ("placement", "Create placements, which select clusters, and delete them"),
     ("work", "Bring objects to clusters, see what became of them, and take them away"),
-    ("addon", "Create add-ons, enable them on clusters, see which configuration takes effect, and disable them"),
+    (
+        "addon",
+        "Create add-ons, enable them on clusters, see which configuration takes effect, set proxies, and disable them",
+    ),
+    ("proxy", "See which clusters can be reached through the add-on cluster-proxy, and run kubectl on one"),
     ("troubleshoot", "Say why a cluster is not joined, and what to type next"),
     ("tls-check", "Check the certificates of hubs and managed clusters, and tell when they expire"),
     ("upgrade", "Bring hubs and managed clusters to a newer release"),

@@ -211,6 +211,7 @@ const RULES: &[Rule] = &[
     binary("kubectl-ocm-install"),
     binary("kubectl-ocm-join"),
     binary("kubectl-ocm-placement"),
+    binary("kubectl-ocm-proxy"),
     binary("kubectl-ocm-token"),
     binary("kubectl-ocm-troubleshoot"),
     binary("kubectl-ocm-tls-check"),

@@ -29,6 +29,14 @@ api_object! {
     group "addon.open-cluster-management.io", version "v1alpha1", plural "addontemplates", scope ClusterResourceScope
 }
 
+api_object! {
+    /// Settings of an add-on's agents: variables, images, proxies, where they run; it has no status. Upstream:
+    /// `addon/v1alpha1.AddOnDeploymentConfig`.
+    AddOnDeploymentConfig { spec: Value, status: Value }
+    group "addon.open-cluster-management.io", version "v1alpha1", plural "addondeploymentconfigs",
+    scope NamespaceResourceScope
+}
+
 /// How the add-on is installed. Upstream: `ManagedClusterAddOnSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,8 +8,8 @@
 //!   cluster join, and [`Registration`], which the policy controller writes.
 //! * **Objects that we read and patch**: [`ManagedCluster`], [`ManagedClusterSet`], [`ManagedClusterSetBinding`],
 //!   [`Placement`], [`PlacementDecision`], [`ManifestWork`], [`AppliedManifestWork`], [`ManifestWorkReplicaSet`],
-//!   [`ManagedClusterAddOn`], [`ClusterManagementAddOn`], [`AddOnTemplate`]. Their hub owns the schema, so unknown fields are
-//!   ignored; write them with patches, never with a replace.
+//!   [`ManagedClusterAddOn`], [`ClusterManagementAddOn`], [`AddOnTemplate`], [`AddOnDeploymentConfig`]. Their hub owns the
+//!   schema, so unknown fields are ignored; write them with patches, never with a replace.
 //! * **Objects of others**: [`cert_manager`].
 //! * **Names**: [`names`] and [`conditions`].
 //! * **One object of a plan**: [`Manifest`].
@@ -39,7 +39,7 @@ pub mod registration;
 pub mod schema;
 pub mod work;
 
-pub use addon::{AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn};
+pub use addon::{AddOnDeploymentConfig, AddOnTemplate, ClusterManagementAddOn, ManagedClusterAddOn};
 pub use approval::RegistrationApproval;
 pub use cluster::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -178,7 +178,7 @@ impl Manifest {
     }
 
     /// The object for people: every value of a Secret is replaced by its length, also of Secrets inside other objects
-    /// such as a ManifestWork.
+    /// such as a ManifestWork; and so is a proxy of an AddOnDeploymentConfig that names a user.
     pub fn redacted(&self) -> Value {
         redacted(&self.body)
     }
@@ -235,6 +235,11 @@ fn redact(value: &mut Value) {
                 if let Some(copy) = copy.and_then(|annotations| annotations.get_mut(LAST_APPLIED)) {
                     redact_one(copy, str::len);
                 }
+            } else if members.get("kind").is_some_and(|kind| kind == "AddOnDeploymentConfig") {
+                let proxies = members.get_mut("spec").and_then(|spec| spec.get_mut("proxyConfig"));
+                let proxies = proxies.and_then(Value::as_object_mut).into_iter().flatten().map(|(_, proxy)| proxy);
+                let with_user = proxies.filter(|proxy| proxy.as_str().is_some_and(|url| url.contains('@')));
+                with_user.for_each(|proxy| redact_one(proxy, str::len));
             } else {
                 members.values_mut().for_each(redact);
             }
@@ -332,6 +337,14 @@ mod tests {
         let work = Manifest::of(&ManifestWork::new("w", spec));
         assert!(!work.is_secret());
         assert_eq!(work.redacted()["spec"]["workload"]["manifests"][0]["data"]["kubeconfig"], "<redacted, 5 bytes>");
+    }
+
+    #[test]
+    fn a_proxy_with_its_user_is_redacted() {
+        let proxies = json!({"httpProxy": "http://me:s3cr@p:1", "httpsProxy": "http://p:1", "noProxy": ".svc"});
+        let object = json!({"kind": "AddOnDeploymentConfig", "spec": {"proxyConfig": proxies}});
+        let told = json!({"httpProxy": "<redacted, 18 bytes>", "httpsProxy": "http://p:1", "noProxy": ".svc"});
+        assert_eq!(redacted(&object)["spec"]["proxyConfig"], told);
     }
 
     #[test]

@@ -80,11 +80,13 @@ impl<A: FromArgMatches> FromArgMatches for Described<A> {
 
 /// Runs one verb. `name` is the binary's, `kubectl-ocm-<verb>`; help and errors call it `kubectl ocm <verb>`.
 ///
-/// Returns the documented exit code. The first Ctrl-C or SIGTERM drops the work, says what was done and how to go on.
-pub fn run_main<A, F>(name: &'static str, about: Command, run: F) -> ExitCode
+/// Returns the documented exit code, or that of another program which it has run. The first Ctrl-C or SIGTERM drops the
+/// work, says what was done and how to go on.
+pub fn run_main<A, F, E>(name: &'static str, about: Command, run: F) -> ExitCode
 where
     A: Args,
-    F: AsyncFnOnce(A, Arc<Ui>) -> Result<Exit, Failure>,
+    F: AsyncFnOnce(A, Arc<Ui>) -> Result<E, Failure>,
+    E: Into<u8>,
 {
     serve_main(name, about, async |own, ui, interrupted: Stop| {
         tokio::select! {
@@ -98,10 +100,11 @@ where
 pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs a server: it is told when it shall end, and ends by itself.
-pub fn serve_main<A, F>(name: &'static str, about: Command, serve: F) -> ExitCode
+pub fn serve_main<A, F, E>(name: &'static str, about: Command, serve: F) -> ExitCode
 where
     A: Args,
-    F: AsyncFnOnce(A, Arc<Ui>, Stop) -> Result<Exit, Failure>,
+    F: AsyncFnOnce(A, Arc<Ui>, Stop) -> Result<E, Failure>,
+    E: Into<u8>,
 {
     // A static that nobody uses would be dropped by the linker.
     #[cfg(target_os = "linux")]
@@ -126,10 +129,11 @@ where
 
 /// Does what the command line says. Not inlined: the work is large, and help and versions need no memory for it.
 #[inline(never)]
-fn work<A, F>(name: &'static str, whole: Whole<A>, serve: F) -> ExitCode
+fn work<A, F, E>(name: &'static str, whole: Whole<A>, serve: F) -> ExitCode
 where
     A: Args,
-    F: AsyncFnOnce(A, Arc<Ui>, Stop) -> Result<Exit, Failure>,
+    F: AsyncFnOnce(A, Arc<Ui>, Stop) -> Result<E, Failure>,
+    E: Into<u8>,
 {
     let ui = Arc::new(Ui::new(&whole.ui));
     if let Some(suite) = std::env::var_os(SUITE).filter(|suite| suite != VERSION) {
@@ -144,26 +148,26 @@ where
     let result = runtime.block_on(async { serve(whole.own, ui.clone(), Box::pin(interrupted())).await });
     // A look-up of a name that hangs must not keep the process alive.
     runtime.shutdown_background();
-    finish(&ui, result)
+    finish(&ui, result.map(Into::into))
 }
 
-fn finish(ui: &Ui, result: Result<Exit, Failure>) -> ExitCode {
+fn finish(ui: &Ui, result: Result<u8, Failure>) -> ExitCode {
     // What could not be printed is an error of its own, unless the work failed: then that is what counts.
     let result = match (result, ui.stdout_failure()) {
-        (Ok(exit), Some(failure)) if exit.code() <= failure.exit().code() => Err(failure),
+        (Ok(code), Some(failure)) if code <= failure.exit().code() => Err(failure),
         (result, _) => result,
     };
-    let exit = match result {
-        Ok(exit) => {
+    let code = match result {
+        Ok(code) => {
             ui.quiet_down();
-            exit
+            code
         }
         Err(failure) => {
             ui.fail(&failure);
-            failure.exit()
+            failure.exit().code()
         }
     };
-    ExitCode::from(exit.code())
+    ExitCode::from(code)
 }
 
 /// Help and version go to stdout and are a success; everything else is a usage error.

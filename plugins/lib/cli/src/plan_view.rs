@@ -237,6 +237,11 @@ fn mark_secrets(before: &Value, after: &Value, shown: &mut Value) {
             mark_changed(before, after, shown, "data");
             mark_changed(before, after, shown, "stringData");
         }
+        Value::Object(members) if members.get("kind").is_some_and(|kind| kind == "AddOnDeploymentConfig") => {
+            if let Some(spec) = members.get_mut("spec") {
+                mark_changed(&before["spec"], &after["spec"], spec, "proxyConfig");
+            }
+        }
         Value::Object(members) => {
             members.iter_mut().for_each(|(key, shown)| mark_secrets(&before[key], &after[key], shown));
         }
@@ -253,7 +258,7 @@ fn mark_changed(before: &Value, after: &Value, shown: &mut Value, member: &str) 
     let Some(Value::Object(values)) = shown.get_mut(member) else { return };
     for (key, text) in values {
         if before[member][key] != after[member][key]
-            && let Some(length) = text.as_str()
+            && let Some(length) = text.as_str().filter(|text| text.starts_with('<'))
         {
             *text = Value::from(format!("{length}, changed"));
         }
@@ -287,6 +292,15 @@ mod tests {
         assert!(text.contains("changed") && !text.contains("b2xk") && !text.contains("bmV3"), "{text}");
         let text = diff(&applied(None, "bmV3")).unwrap().unwrap();
         assert!(text.contains("+kind: Secret") && !text.contains("bmV3"), "{text}");
+        // The password of a proxy, too.
+        let config = |password: &str| {
+            let url = format!("http://me:{password}@p:1");
+            json!({"kind": "AddOnDeploymentConfig", "spec": {"proxyConfig": {"httpProxy": url, "noProxy": password}}})
+        };
+        let text = diff(&Applied { before: Some(config("old")), after: config("new"), ..applied(Some(""), "") });
+        let text = text.unwrap().unwrap();
+        assert!(text.contains("bytes>, changed") && !text.contains("me:"), "{text}");
+        assert!(text.contains("-    noProxy: old\n") && text.contains("+    noProxy: new\n"), "{text}");
     }
 
     #[test]

@@ -133,6 +133,14 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::WithoutDefinition => {
             "if whatever installs it needs no ClusterManagementAddOn: --without-definition".to_owned()
         }
+        Remedy::EnableAddOn { name, cluster } => {
+            format!("enable it there first: kubectl ocm addon enable {name} --clusters {cluster}")
+        }
+        Remedy::IntoConfiguration(object) => {
+            format!("put the proxies into that one, which keeps what else it holds: --config {object}")
+        }
+        Remedy::NameAccount => "name one that may do there what you want: --sa NAME".to_owned(),
+        Remedy::SeeProxy => "see what keeps it from working: kubectl ocm proxy health".to_owned(),
     }
 }
 

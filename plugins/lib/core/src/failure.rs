@@ -50,6 +50,12 @@ impl Exit {
     }
 }
 
+impl From<Exit> for u8 {
+    fn from(exit: Exit) -> Self {
+        exit.code()
+    }
+}
+
 /// What went wrong, as a word that programs can match and flows can branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Reason {

@@ -13,6 +13,7 @@ pub mod baseline;
 pub mod bootstrap;
 pub mod certificate;
 mod changed;
+pub mod cluster_proxy;
 pub mod cluster_sets;
 pub mod csr;
 pub mod delivery;

@@ -145,6 +145,19 @@ pub enum Remedy {
     EnableGate(&'static str),
     /// Enable an add-on that nothing on the hub defines.
     WithoutDefinition,
+    /// Enable an add-on on a cluster first.
+    EnableAddOn {
+        /// Its name.
+        name: String,
+        /// The cluster.
+        cluster: String,
+    },
+    /// Put the settings into the configuration of this namespace and name, which is referred to already.
+    IntoConfiguration(String),
+    /// Say which ManagedServiceAccount is meant, or make one.
+    NameAccount,
+    /// See what keeps the proxy to managed clusters from working.
+    SeeProxy,
 }
 
 /// What to do next.

@@ -3,6 +3,7 @@
 
 pub mod accept;
 pub mod addons;
+pub mod cluster_proxy;
 pub mod cluster_sets;
 pub mod deliveries;
 pub mod explanation;

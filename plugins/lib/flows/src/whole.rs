@@ -2,6 +2,7 @@
 //! before that is known of all.
 
 use ocm_api::Manifest;
+use ocm_core::addon::proxy::keep_configurations;
 use ocm_core::plan::{Applied, Found, Mode, Plan};
 use ocm_core::work::{Owner, with_defaults_of};
 use ocm_core::written::{Standing, standing};
@@ -28,7 +29,8 @@ pub(crate) async fn apply_whole(
     let found = look_first(hub, &manifests, AT_ONCE).await?;
     let found: Vec<(Found, Standing)> = found
         .into_iter()
-        .map(|found| {
+        .map(|mut found| {
+            found.live.iter().for_each(|live| keep_configurations(&mut found.manifest, live));
             let standing = standing(&found.manifest, found.live.as_ref());
             (found, standing)
         })

@@ -88,9 +88,10 @@ pub struct HubArgs {
     pub hub_as_group: Vec<String>,
 }
 
-/// kubectl's connection flags for the managed cluster, for commands whose plain flags speak of the one where its agents run.
+/// kubectl's connection flags for the managed cluster, for commands whose plain flags speak of the hub, or of the cluster
+/// where its agents run.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Connection to the managed cluster, in the hosted modes")]
+#[command(next_help_heading = "Connection to the managed cluster")]
 pub struct ManagedArgs {
     /// Path of the kubeconfig file that holds the managed cluster (default: the one of --kubeconfig)
     #[arg(long, value_name = "FILE", alias = "managed-cluster-kubeconfig")]

@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::io;
 
+use kube::client::UpgradeConnectionError;
+use kube::core::Status;
 use ocm_core::{Failure, Reason};
 use ocm_net::proxy::ProxyName;
 use ocm_net::tls_failure;
@@ -16,6 +18,10 @@ use crate::untyped::{StatusKind, is_lookup};
 pub fn explain(error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => api(status),
+        // A server that refuses `exec` or `portforward` says so by its code alone: the client does not read its words.
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(status)) => {
+            api(&Status::failure("", "").with_code(status.as_u16()))
+        }
         kube::Error::SerdeError(error) => {
             Failure::other("the server's answer cannot be read").because(error).hint("is this a Kubernetes API server?")
         }
@@ -23,7 +29,7 @@ pub fn explain(error: &kube::Error) -> Failure {
     }
 }
 
-fn api(status: &kube::core::Status) -> Failure {
+fn api(status: &Status) -> Failure {
     let message = status.message.trim();
     let said = |reason, sentence: &str| {
         let failure = Failure::new(reason, sentence);
@@ -123,7 +129,6 @@ fn chain<'e>(error: &'e (dyn StdError + 'static)) -> Vec<&'e (dyn StdError + 'st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube::core::Status;
 
     fn reason_of(code: u16, message: &str) -> Reason {
         explain(&kube::Error::Api(Status::failure(message, "").with_code(code).boxed())).reason
@@ -142,6 +147,15 @@ mod tests {
         assert_eq!(reason_of(409, of_policy), Reason::Conflict);
         assert_eq!(reason_of(500, "failed calling webhook \"w\": connection refused"), Reason::Busy);
         assert_eq!(reason_of(503, ""), Reason::Busy);
+    }
+
+    #[test]
+    fn a_connection_that_is_not_passed_on_says_why() {
+        let refused = |code| {
+            let error = UpgradeConnectionError::ProtocolSwitch(http::StatusCode::from_u16(code).unwrap());
+            explain(&kube::Error::UpgradeConnection(error)).reason
+        };
+        assert_eq!([403, 404, 500].map(refused), [Reason::Forbidden, Reason::NotFound, Reason::Busy]);
     }
 
     #[test]

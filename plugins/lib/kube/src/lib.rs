@@ -15,6 +15,7 @@ pub mod contents;
 mod credentials;
 mod dial;
 mod explain;
+pub mod forward;
 mod kubeconfig;
 mod middleware;
 pub mod relay;

@@ -9,12 +9,14 @@
 //! Proxy    ─▶ Tunnel::open            a connection to a server through the proxy
 //! Trust    ─▶ client_config           how a client of an HTTP library speaks TLS
 //! Vantage  ─▶ open                    a connection from here, or from another place that passes bytes on
+//! konnectivity::Client ─▶ open        a connection that the agent of a managed cluster opens, by a proxy server on the hub
 //! ```
 
 mod client;
 mod connect;
 mod endpoint;
 pub mod key;
+pub mod konnectivity;
 mod learn;
 mod legacy;
 pub mod proxy;

@@ -57,13 +57,14 @@ pub fn manifest(name: &str, cluster: &str, options: &AddOnOptions, live: Option<
     let lives_in = live.and_then(|live| live["spec"]["installNamespace"].as_str());
     let mut spec = json!({"installNamespace": namespace.as_deref().or(lives_in).unwrap_or(namespaces::AGENT_ADDON)});
     if !configs.is_empty() {
-        spec["configs"] = Value::Array(united(configs, live));
+        spec["configs"] = Value::Array(united(configs, live.map(|live| &live["spec"]["configs"])));
     }
     Manifest::with::<ManagedClusterAddOn>(&metadata, json!({"spec": spec}))
 }
 
-fn united(configs: &[AddOnConfig], live: Option<&Value>) -> Vec<Value> {
-    let live = live.and_then(|live| live["spec"]["configs"].as_array()).map(Vec::as_slice).unwrap_or_default();
+/// Configurations and those of other kinds in a live list.
+pub(super) fn united(configs: &[AddOnConfig], live: Option<&Value>) -> Vec<Value> {
+    let live = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let kind = |config: &Value| (config["group"].as_str().unwrap_or_default().to_owned(), config["resource"].clone());
     let mut given: Vec<Value> = configs.iter().map(|config| json!(config)).collect();
     // In the live order, so that nothing changes when nothing is new.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
+use ocm_api::addon::AddOnConfig;
 use ocm_api::{ManagedClusterAddOn, Manifest};
 use ocm_core::addon::{AddOnOptions, manifest, placements, unsupported};
 use ocm_core::plan::{Applied, Mode, Plan, Stage};
@@ -159,15 +160,20 @@ fn check(
             .hint("see which there are: kubectl get clustermanagementaddons")
             .hint(Remedy::WithoutDefinition));
     };
-    let unsupported = unsupported(definition, &request.options.configs);
-    if !unsupported.is_empty() {
-        let sentence =
-            format!("add-on {name:?} takes no configuration of {}: nothing was changed", unsupported.join(", "));
-        return Err(Failure::refused(sentence)
-            .hint(format!("see which it takes: kubectl get clustermanagementaddon {name} -o yaml")));
-    }
+    require_taken(name, definition, &request.options.configs)?;
     tell_of_placements(name, definition, "takes it from clusters that these do not select", narrator);
     Ok(())
+}
+
+/// Refuses configurations of kinds that an add-on does not take.
+pub(super) fn require_taken(name: &str, definition: &Value, configs: &[AddOnConfig]) -> Result<(), Failure> {
+    let unsupported = unsupported(definition, configs);
+    if unsupported.is_empty() {
+        return Ok(());
+    }
+    let sentence = format!("add-on {name:?} takes no configuration of {}: nothing was changed", unsupported.join(", "));
+    Err(Failure::refused(sentence)
+        .hint(format!("see which it takes: kubectl get clustermanagementaddon {name} -o yaml")))
 }
 
 /// Tells of an add-on that the hub itself gives to clusters and takes from them.

@@ -49,7 +49,10 @@ pub async fn status(hub: &Cluster, name: &str, clusters: &[String]) -> Result<Ad
 }
 
 /// The decisions of the namespaces of placements, `NAMESPACE/NAME`, as far as they may be read.
-async fn decided(hub: &Cluster, placements: &[String]) -> Result<(Vec<PlacementDecision>, Option<String>), Failure> {
+pub(super) async fn decided(
+    hub: &Cluster,
+    placements: &[String],
+) -> Result<(Vec<PlacementDecision>, Option<String>), Failure> {
     let namespaces: BTreeSet<&str> =
         placements.iter().filter_map(|placement| placement.split_once('/')).map(|(namespace, _)| namespace).collect();
     let (mut all, mut unread) = (Vec::new(), None);

@@ -1,0 +1,473 @@
+//! Proxies of an add-on's agents: what an AddOnDeploymentConfig says of them, and where it is referred to.
+//!
+//! ```text
+//! AddOnDeploymentConfig ◀─ supportedConfigs[].defaultConfig      of the ClusterManagementAddOn, for all clusters
+//!                       ◀─ installStrategy.placements[].configs  of the ClusterManagementAddOn, for those of a placement
+//!                       ◀─ spec.configs                          of the ManagedClusterAddOn, for one cluster
+//! ```
+
+use std::net::IpAddr;
+
+use ocm_api::addon::AddOnConfig;
+use ocm_api::{AddOnDeploymentConfig, ClusterManagementAddOn, Manifest};
+use serde_json::{Map, Value, json};
+
+use super::enabled::united;
+use crate::certificate;
+use crate::join::proxy::ProxyUrl;
+use crate::leave::meta;
+use crate::reconcile::owned_by_us;
+
+/// Name of the AddOnDeploymentConfig where none is said.
+pub const CONFIG_NAME: &str = "addon-proxy-settings";
+
+const GROUP: &str = "addon.open-cluster-management.io";
+const RESOURCE: &str = "addondeploymentconfigs";
+
+/// Domains of the cluster's own Services: no proxy leads to these.
+const OWN: [&str; 2] = [".cluster.local", ".svc"];
+
+/// A setting that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setting<T> {
+    /// It is this.
+    Is(T),
+    /// It is taken away.
+    Without,
+}
+
+/// What is said of proxies; what is not stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyOptions {
+    /// The proxy of HTTP requests.
+    pub http: Option<Setting<ProxyUrl>>,
+    /// The proxy of HTTPS requests.
+    pub https: Option<Setting<ProxyUrl>>,
+    /// Hosts, domains, addresses and networks to which no proxy leads; the domains of the cluster's own Services are added.
+    pub no_proxy: Option<Setting<Vec<String>>>,
+    /// Certificates (DER) that vouch for an https proxy.
+    pub ca: Option<Vec<Vec<u8>>>,
+    /// Addresses and networks of the cluster's Services: no proxy leads to these either.
+    pub services: Vec<String>,
+}
+
+impl ProxyOptions {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a URL that is said names a user.
+    pub fn names_user(&self) -> bool {
+        let names_user = |said: &Setting<ProxyUrl>| matches!(said, Setting::Is(url) if url.as_str().contains('@'));
+        [&self.http, &self.https].into_iter().flatten().any(names_user)
+    }
+}
+
+/// A reference to an AddOnDeploymentConfig.
+pub fn config_reference(namespace: &str, name: &str) -> AddOnConfig {
+    AddOnConfig {
+        group: GROUP.to_owned(),
+        resource: RESOURCE.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+    }
+}
+
+/// The kind of AddOnDeploymentConfigs, as a [`Configured`](super::Configured) names it.
+pub fn config_kind() -> String {
+    format!("{RESOURCE}.{GROUP}")
+}
+
+/// The AddOnDeploymentConfig with what is said of proxies. What else the live one holds stays. Upstream:
+/// `addon/v1alpha1.ProxyConfig`.
+pub fn proxy_config(namespace: &str, name: &str, options: &ProxyOptions, live: Option<&Value>) -> Manifest {
+    let said = [
+        ("httpProxy", url(options.http.as_ref())),
+        ("httpsProxy", url(options.https.as_ref())),
+        ("noProxy", no_proxy(options, live)),
+        ("caBundle", ca(options)),
+    ];
+    let mut proxy = Map::new();
+    for (member, said) in said {
+        let text = match said {
+            Some(Setting::Is(text)) => text,
+            // Others may have set it: it goes if it is said to be empty.
+            Some(Setting::Without) if there(live, member).is_some() => String::new(),
+            Some(Setting::Without) | None => continue,
+        };
+        proxy.insert(member.to_owned(), Value::String(text));
+    }
+    let metadata = meta(Some(namespace), name);
+    Manifest::with::<AddOnDeploymentConfig>(&metadata, json!({"spec": {"proxyConfig": proxy}}))
+}
+
+fn there<'a>(live: Option<&'a Value>, member: &str) -> Option<&'a str> {
+    live.and_then(|live| live["spec"]["proxyConfig"][member].as_str())
+}
+
+fn url(said: Option<&Setting<ProxyUrl>>) -> Option<Setting<String>> {
+    said.map(|said| match said {
+        Setting::Is(url) => Setting::Is(url.as_str().to_owned()),
+        Setting::Without => Setting::Without,
+    })
+}
+
+fn no_proxy(options: &ProxyOptions, live: Option<&Value>) -> Option<Setting<String>> {
+    let ProxyOptions { no_proxy, services, .. } = options;
+    let known = there(live, "noProxy").filter(|text| !text.is_empty());
+    match (no_proxy, known) {
+        (Some(Setting::Without), _) => Some(Setting::Without),
+        (Some(Setting::Is(list)), _) => Some(Setting::Is(joined(list.iter().map(String::as_str), services))),
+        (None, Some(_)) if services.is_empty() => None,
+        (None, Some(text)) => Some(Setting::Is(joined(text.split(',').map(str::trim), services))),
+        (None, None) => has_proxy(options, live).then(|| Setting::Is(joined([].into_iter(), services))),
+    }
+}
+
+/// Whether there is a proxy afterwards.
+fn has_proxy(options: &ProxyOptions, live: Option<&Value>) -> bool {
+    let of = |said: &Option<Setting<ProxyUrl>>, member: &str| match said {
+        Some(said) => *said != Setting::Without,
+        None => there(live, member).is_some_and(|url| !url.is_empty()),
+    };
+    of(&options.http, "httpProxy") || of(&options.https, "httpsProxy")
+}
+
+/// What no proxy leads to, each once: what is named, the domains of the cluster's own Services, and their addresses.
+fn joined<'a>(named: impl Iterator<Item = &'a str>, services: &'a [String]) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for one in named.chain(OWN).chain(services.iter().map(String::as_str)) {
+        if !one.is_empty() && !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all.join(",")
+}
+
+fn ca(options: &ProxyOptions) -> Option<Setting<String>> {
+    match (&options.ca, &options.https) {
+        (Some(ca), _) => Some(Setting::Is(certificate::to_pem_base64(ca))),
+        // There is no https proxy any more that it could vouch for.
+        (None, Some(Setting::Without)) => Some(Setting::Without),
+        (None, Some(Setting::Is(url))) if !url.is_https() => Some(Setting::Without),
+        (None, _) => None,
+    }
+}
+
+/// What an AddOnDeploymentConfig lacks with which pods reach the API server of their own cluster: they dial an address.
+/// None if it names one, or has no proxy.
+pub fn api_server_behind_proxy(planned: &Manifest, live: Option<&Value>) -> Option<String> {
+    let said = &planned.body()["spec"]["proxyConfig"];
+    let text = |member: &str| said[member].as_str().or_else(|| there(live, member)).unwrap_or_default();
+    let has_proxy = !text("httpProxy").is_empty() || !text("httpsProxy").is_empty();
+    let is_address = |entry: &str| entry == "*" || is_network(entry) || entry.parse::<IpAddr>().is_ok();
+    (has_proxy && !text("noProxy").split(',').map(str::trim).any(is_address)).then(|| {
+        "noProxy names no address: pods dial the API server of their cluster by the address of Service default/kubernetes, \
+         and would go through the proxy"
+            .to_owned()
+    })
+}
+
+/// Whether a text can be an entry of a list of hosts to which no proxy leads: a host, with a port or not; a domain that begins
+/// with a dot; an address; a network; `*` for all.
+pub fn is_no_proxy(entry: &str) -> bool {
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-_.:[]*".contains(c);
+    !entry.is_empty() && (entry.chars().all(is_host) || is_network(entry))
+}
+
+fn is_network(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    let most = match address.parse() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+}
+
+/// The addresses of a Service and the networks of Services. Upstream: `core/v1.ServiceSpec`, `networking/v1.ServiceCIDRSpec`.
+pub fn service_addresses(service: Option<&Value>, networks: &[Value]) -> Vec<String> {
+    let list = |list: &Value| -> Vec<String> {
+        let all = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+        all.map(str::to_owned).collect()
+    };
+    let addresses = service.map(|service| list(&service["spec"]["clusterIPs"])).unwrap_or_default();
+    addresses.into_iter().chain(networks.iter().flat_map(|network| list(&network["spec"]["cidrs"]))).collect()
+}
+
+/// Where a definition refers to a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// As the default of all clusters.
+    Default,
+    /// For the clusters of a placement by which the hub installs the add-on: namespace and name.
+    Placement(String, String),
+}
+
+impl Place {
+    /// The entry of this place in a list of the definition.
+    fn list<'a>(&self, spec: &'a Value) -> &'a Value {
+        match self {
+            Self::Default => &spec["supportedConfigs"],
+            Self::Placement(..) => &spec["installStrategy"]["placements"],
+        }
+    }
+
+    /// What tells its entry from others.
+    fn keys<'a>(&'a self, config: &'a AddOnConfig) -> [(&'static str, &'a str); 2] {
+        match self {
+            Self::Default => [("group", config.group.as_str()), ("resource", config.resource.as_str())],
+            Self::Placement(namespace, name) => [("namespace", namespace.as_str()), ("name", name.as_str())],
+        }
+    }
+
+    /// The entry of this place in a spec.
+    fn find<'a>(&self, spec: &'a Value, config: &AddOnConfig) -> Option<&'a Value> {
+        let keys = self.keys(config);
+        self.list(spec).as_array()?.iter().find(|entry| has(entry, &keys))
+    }
+}
+
+fn has(entry: &Value, keys: &[(&'static str, &str)]) -> bool {
+    keys.iter().all(|(key, value)| entry[*key].as_str().unwrap_or_default() == *value)
+}
+
+/// The configuration of the same kind that a definition refers to in a place; none if there is none, or no such place.
+pub fn referred(definition: &Value, place: &Place, config: &AddOnConfig) -> Option<AddOnConfig> {
+    let entry = place.find(&definition["spec"], config)?;
+    match place {
+        Place::Default => {
+            let default = entry.get("defaultConfig").filter(|default| default.is_object())?;
+            let word = |member: &str| default[member].as_str().map(str::to_owned);
+            Some(AddOnConfig { namespace: word("namespace"), name: word("name")?, ..config.clone() })
+        }
+        Place::Placement(..) => of_kind(&entry["configs"], config),
+    }
+}
+
+/// The configuration of the same kind in a list of them.
+pub fn of_kind(configs: &Value, config: &AddOnConfig) -> Option<AddOnConfig> {
+    let all = configs.as_array()?.iter().filter_map(|one| serde_json::from_value::<AddOnConfig>(one.clone()).ok());
+    all.into_iter().find(|one| (&one.group, &one.resource) == (&config.group, &config.resource))
+}
+
+/// A definition that refers to a configuration in a place, with what we have written of it before and nothing of others.
+/// Upstream: `ClusterManagementAddOnSpec`, whose lists the server tells apart by these keys.
+pub fn referring(name: &str, definition: &Value, place: &Place, config: &AddOnConfig) -> Manifest {
+    let mut spec =
+        owned_by_us(definition).get("spec").filter(|spec| spec.is_object()).cloned().unwrap_or_else(|| json!({}));
+    let keys = place.keys(config);
+    match place {
+        Place::Default => {
+            let named = json!({"namespace": config.namespace, "name": config.name});
+            entry(&mut spec["supportedConfigs"], &keys)["defaultConfig"] = named;
+        }
+        Place::Placement(..) => {
+            let there = place.find(&definition["spec"], config).map(|entry| &entry["configs"]);
+            let all = united(std::slice::from_ref(config), there);
+            entry(&mut spec["installStrategy"]["placements"], &keys)["configs"] = Value::Array(all);
+        }
+    }
+    Manifest::with::<ClusterManagementAddOn>(&meta(None, name), json!({"spec": spec}))
+}
+
+/// The entry of a list with these keys, made if it is not there.
+fn entry<'a>(list: &'a mut Value, keys: &[(&'static str, &str)]) -> &'a mut Value {
+    if !list.is_array() {
+        *list = Value::Array(Vec::new());
+    }
+    let all = list.as_array_mut().expect("it is an array");
+    let found = all.iter().position(|entry| has(entry, keys));
+    let at = found.unwrap_or_else(|| {
+        all.push(keys.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect());
+        all.len() - 1
+    });
+    &mut all[at]
+}
+
+/// Adds to a planned definition the configurations that the live one refers to, but for templates: who plans a definition anew
+/// says nothing of them.
+pub fn keep_configurations(planned: &mut Manifest, live: &Value) {
+    if planned.kind() != "ClusterManagementAddOn" {
+        return;
+    }
+    let lists = [
+        ("/spec/supportedConfigs", ["group", "resource"], "defaultConfig"),
+        ("/spec/installStrategy/placements", ["namespace", "name"], "configs"),
+    ];
+    for (list, keys, member) in lists {
+        let there = live.pointer(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let entries = planned.body_mut().pointer_mut(list).and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten() {
+            let is_same = |other: &&Value| keys.iter().all(|key| other[*key] == entry[*key]);
+            let kept = there.iter().find(is_same).and_then(|other| other.get(member)).cloned();
+            if let (Some(kept), Some(members)) = (kept, entry.as_object_mut()) {
+                members.entry(member).or_insert(kept);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn through(url: &str) -> Option<Setting<ProxyUrl>> {
+        Some(Setting::Is(ProxyUrl::parse(url).unwrap()))
+    }
+
+    fn settings(options: &ProxyOptions, live: Option<Value>) -> Value {
+        let live = live.map(|proxy| json!({"spec": {"proxyConfig": proxy}}));
+        let manifest = proxy_config("c1", CONFIG_NAME, options, live.as_ref());
+        assert_eq!(manifest.namespace(), Some("c1"));
+        manifest.body()["spec"]["proxyConfig"].clone()
+    }
+
+    #[test]
+    fn what_belongs_to_the_cluster_is_reached_without_a_proxy() {
+        let options = ProxyOptions { http: through("http://10.0.0.1:3128"), ..ProxyOptions::default() };
+        assert_eq!(
+            settings(&options, None),
+            json!({"httpProxy": "http://10.0.0.1:3128", "noProxy": ".cluster.local,.svc"})
+        );
+        let services = service_addresses(
+            Some(&json!({"spec": {"clusterIPs": ["10.96.0.1"]}})),
+            &[json!({"spec": {"cidrs": ["10.96.0.0/16"]}})],
+        );
+        let list = vec!["example.com".to_owned(), ".svc".to_owned()];
+        let options = ProxyOptions { no_proxy: Some(Setting::Is(list)), services: services.clone(), ..options };
+        let told = settings(&options, None);
+        assert_eq!(told["noProxy"], "example.com,.svc,.cluster.local,10.96.0.1,10.96.0.0/16");
+        // What is there stays, and is added to.
+        let options = ProxyOptions { services, ..ProxyOptions::default() };
+        let told = settings(&options, Some(json!({"httpProxy": "http://a:1", "noProxy": "b, .svc"})));
+        assert_eq!(told, json!({"noProxy": "b,.svc,.cluster.local,10.96.0.1,10.96.0.0/16"}));
+        assert_eq!(settings(&ProxyOptions::default(), Some(json!({"noProxy": "b"}))), json!({}));
+    }
+
+    #[test]
+    fn what_is_not_said_stays_and_what_is_taken_away_goes() {
+        let options = ProxyOptions { https: Some(Setting::Without), ..ProxyOptions::default() };
+        let live = json!({"httpProxy": "http://a:1", "httpsProxy": "https://b:2", "noProxy": "c", "caBundle": "eA=="});
+        assert_eq!(settings(&options, Some(live)), json!({"httpsProxy": "", "caBundle": ""}));
+        // Once more it is the same, and where nothing is there nothing is said.
+        assert_eq!(settings(&options, Some(json!({"httpsProxy": ""}))), json!({"httpsProxy": ""}));
+        assert_eq!(settings(&options, None), json!({}));
+        let none = ProxyOptions { no_proxy: Some(Setting::Without), ..ProxyOptions::default() };
+        assert_eq!(settings(&none, Some(json!({"noProxy": "c"}))), json!({"noProxy": ""}));
+    }
+
+    #[test]
+    fn a_ca_belongs_to_an_https_proxy() {
+        let options =
+            ProxyOptions { https: through("https://p:1"), ca: Some(vec![vec![1]]), ..ProxyOptions::default() };
+        assert_eq!(settings(&options, None)["caBundle"], certificate::to_pem_base64(&[vec![1]]));
+        let plain = ProxyOptions { https: through("http://p:1"), ..ProxyOptions::default() };
+        assert_eq!(settings(&plain, Some(json!({"caBundle": "eA=="})))["caBundle"], "");
+        let other = ProxyOptions { https: through("https://q:1"), ..ProxyOptions::default() };
+        assert_eq!(settings(&other, Some(json!({"caBundle": "eA=="}))).get("caBundle"), None);
+        assert!(ProxyOptions { http: through("http://me:x@p:1"), ..ProxyOptions::default() }.names_user());
+        assert!(!other.names_user());
+    }
+
+    #[test]
+    fn it_is_told_when_the_api_server_would_be_reached_by_the_proxy() {
+        let told = |options: &ProxyOptions, live: Value| {
+            let live = json!({"spec": {"proxyConfig": live}});
+            let planned = proxy_config("c1", CONFIG_NAME, options, Some(&live));
+            api_server_behind_proxy(&planned, Some(&live)).is_some()
+        };
+        let options = ProxyOptions { https: through("http://a:1"), ..ProxyOptions::default() };
+        assert!(told(&options, json!({"noProxy": ".svc,.cluster.local"})));
+        for no_proxy in ["10.96.0.1", ".svc, 10.96.0.0/16", "fd00::/108", "*"] {
+            assert!(!told(&options, json!({"noProxy": no_proxy})), "{no_proxy}");
+        }
+        let without = ProxyOptions { https: Some(Setting::Without), ..ProxyOptions::default() };
+        assert!(!told(&without, json!({"httpsProxy": "http://a:1", "noProxy": ".svc"})));
+        assert!(told(&without, json!({"httpProxy": "http://a:1", "noProxy": ".svc"})));
+    }
+
+    #[test]
+    fn entries_are_hosts_domains_addresses_and_networks() {
+        for good in ["a.example", ".svc", "*.example", "10.0.0.1", "10.0.0.0/8", "fd00::/8", "[::1]:80", "a:80", "*"] {
+            assert!(is_no_proxy(good), "{good}");
+        }
+        for bad in ["", "a b", "http://a", "10.0.0.0/33", "a/8", "10.0.0.0/", "10.0.0.0/x"] {
+            assert!(!is_no_proxy(bad), "{bad}");
+        }
+    }
+
+    fn config(name: &str) -> AddOnConfig {
+        config_reference("n", name)
+    }
+
+    /// A definition of which we have written the template, and others the placement.
+    fn definition() -> Value {
+        json!({
+            "metadata": {"name": "a", "managedFields": [{"manager": "kubectl-ocm", "operation": "Apply", "fieldsV1": {
+                "f:spec": {"f:supportedConfigs": {
+                    "k:{\"group\":\"addon.open-cluster-management.io\",\"resource\":\"addontemplates\"}": {
+                        ".": {}, "f:group": {}, "f:resource": {}, "f:defaultConfig": {"f:name": {}}}}}}}]},
+            "spec": {
+                "supportedConfigs": [
+                    {"group": GROUP, "resource": "addontemplates", "defaultConfig": {"name": "t"}},
+                    {"group": GROUP, "resource": RESOURCE}],
+                "installStrategy": {"type": "Placements", "placements": [
+                    {"namespace": "p", "name": "x", "configs": [{"group": "g", "resource": "others", "name": "o"}]},
+                    {"namespace": "p", "name": "y"}]}},
+        })
+    }
+
+    #[test]
+    fn a_definition_refers_to_it_and_keeps_what_we_have_written() {
+        let planned = referring("a", &definition(), &Place::Default, &config("new"));
+        assert_eq!(
+            planned.body()["spec"],
+            json!({"supportedConfigs": [
+                {"group": GROUP, "resource": "addontemplates", "defaultConfig": {"name": "t"}},
+                {"group": GROUP, "resource": RESOURCE, "defaultConfig": {"namespace": "n", "name": "new"}}]})
+        );
+        let place = Place::Placement("p".to_owned(), "x".to_owned());
+        let planned = referring("a", &definition(), &place, &config("new"));
+        let placements = &planned.body()["spec"]["installStrategy"]["placements"];
+        // The list of configurations is one value to the server: those of other kinds are said, too.
+        assert_eq!(
+            *placements,
+            json!([{"namespace": "p", "name": "x", "configs": [
+                {"group": "g", "resource": "others", "name": "o"},
+                {"group": GROUP, "resource": RESOURCE, "namespace": "n", "name": "new"}]}])
+        );
+        assert_eq!(planned.body()["spec"]["supportedConfigs"][0]["defaultConfig"]["name"], "t");
+    }
+
+    #[test]
+    fn what_is_referred_to_already_is_found() {
+        let place = |name: &str| Place::Placement("p".to_owned(), name.to_owned());
+        let mut live = definition();
+        for place in [Place::Default, place("x"), place("y"), place("z")] {
+            assert_eq!(referred(&live, &place, &config("new")), None, "{place:?}");
+        }
+        live["spec"]["supportedConfigs"][1]["defaultConfig"] = json!({"namespace": "n", "name": "old"});
+        assert_eq!(referred(&live, &Place::Default, &config("new")), Some(config("old")));
+        live["spec"]["installStrategy"]["placements"][1]["configs"] = json!([config("old")]);
+        assert_eq!(referred(&live, &place("y"), &config("new")), Some(config("old")));
+    }
+
+    #[test]
+    fn a_definition_that_is_planned_anew_keeps_configurations_but_not_its_template() {
+        let mut live = definition();
+        live["spec"]["supportedConfigs"][1]["defaultConfig"] = json!({"namespace": "n", "name": "old"});
+        let spec = json!({
+            "supportedConfigs": [
+                {"group": GROUP, "resource": "addontemplates", "defaultConfig": {"name": "t2"}},
+                {"group": GROUP, "resource": RESOURCE}],
+            "installStrategy": {"type": "Placements", "placements": [{"namespace": "p", "name": "x"}]}});
+        let mut planned = Manifest::with::<ClusterManagementAddOn>(&meta(None, "a"), json!({"spec": spec}));
+        keep_configurations(&mut planned, &live);
+        let spec = &planned.body()["spec"];
+        assert_eq!(spec["supportedConfigs"][0]["defaultConfig"]["name"], "t2");
+        assert_eq!(spec["supportedConfigs"][1]["defaultConfig"]["name"], "old");
+        assert_eq!(spec["installStrategy"]["placements"][0]["configs"][0]["name"], "o");
+    }
+}

@@ -1,0 +1,349 @@
+//! Proxies that people set for the agents of add-ons: AddOnDeploymentConfigs, and what refers to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use ocm_api::addon::AddOnConfig;
+use ocm_api::{ManagedClusterAddOn, Manifest};
+use ocm_core::addon::proxy::{
+    CONFIG_NAME, Place, ProxyOptions, api_server_behind_proxy, config_kind, config_reference, of_kind, proxy_config,
+    referred, referring, service_addresses,
+};
+use ocm_core::addon::{AddOnOptions, Level, configurations, manifest, placements};
+use ocm_core::cluster_sets::decided_for;
+use ocm_core::plan::{Applied, Found, Mode, Plan, Stage};
+use ocm_core::{Event, Failure, Narrator, Outcome, Reason, Remedy};
+use ocm_kube::access::{self, Right};
+use ocm_kube::wait::{Check, until};
+use ocm_kube::{Cluster, apply};
+use serde_json::Value;
+
+use super::enable::require_taken;
+use super::status::decided;
+use super::{definitions, status};
+use crate::deliveries::{look_first, require_accepted};
+use crate::objects::{Sought, objects};
+
+const GROUP: &str = "addon.open-cluster-management.io";
+/// How many objects are read at once.
+const AT_ONCE: usize = 8;
+/// Each right is asked for one by one: of more objects, for all at once.
+const ONE_BY_ONE: usize = 10;
+/// How often it is looked while it waits.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What refers to the AddOnDeploymentConfig.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// The add-ons of these clusters.
+    Clusters {
+        /// Their names.
+        names: Vec<String>,
+        /// Namespace and name of the AddOnDeploymentConfig that all share; none: each has one in its namespace.
+        config: Option<(String, String)>,
+    },
+    /// The definitions of the add-ons.
+    Definition {
+        /// Where in them.
+        place: Place,
+        /// Namespace and name of the AddOnDeploymentConfig.
+        config: (String, String),
+    },
+}
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct ProxyRequest {
+    /// Names of add-ons.
+    pub names: Vec<String>,
+    /// What refers to it.
+    pub target: Target,
+    /// What is said of proxies.
+    pub options: ProxyOptions,
+    /// What is done with the plan.
+    pub mode: Mode,
+    /// Wait until it is in effect, for so long.
+    pub wait: Option<Duration>,
+}
+
+impl Target {
+    /// The configurations, each once.
+    fn references(&self) -> Vec<AddOnConfig> {
+        match self {
+            Self::Clusters { names, config: None } => {
+                names.iter().map(|cluster| config_reference(cluster, CONFIG_NAME)).collect()
+            }
+            Self::Clusters { config: Some((namespace, name)), .. }
+            | Self::Definition { config: (namespace, name), .. } => vec![config_reference(namespace, name)],
+        }
+    }
+
+    /// The configuration that the add-ons of a cluster refer to.
+    fn of_cluster(&self, cluster: &str) -> AddOnConfig {
+        match self {
+            Self::Clusters { config: None, .. } => config_reference(cluster, CONFIG_NAME),
+            Self::Clusters { config: Some((namespace, name)), .. }
+            | Self::Definition { config: (namespace, name), .. } => config_reference(namespace, name),
+        }
+    }
+
+    /// The clusters that are named; none: all.
+    fn clusters(&self) -> &[String] {
+        match self {
+            Self::Clusters { names, .. } => names,
+            Self::Definition { .. } => &[],
+        }
+    }
+}
+
+/// Addresses of a managed cluster's API server as its pods dial it, and the networks of its Services, as far as they may be
+/// read.
+///
+/// # Errors
+/// When the Service cannot be read.
+pub async fn services_of(cluster: &Cluster) -> Result<Vec<String>, Failure> {
+    let sought = |api_version: &str, resource: &str, name: Option<&str>| Sought {
+        api_version: api_version.to_owned(),
+        resource: resource.to_owned(),
+        namespace: name.map(|_| "default".to_owned()),
+        name: name.map(str::to_owned),
+    };
+    let service = objects(cluster, &sought("v1", "services", Some("kubernetes"))).await?;
+    let networks = match objects(cluster, &sought("networking.k8s.io/v1", "servicecidrs", None)).await {
+        // Kubernetes has them since 1.33, and the address alone is enough.
+        Err(failure) if matches!(failure.reason, Reason::KindNotServed | Reason::NotFound | Reason::Forbidden) => {
+            Vec::new()
+        }
+        networks => networks?,
+    };
+    Ok(service_addresses(service.first(), &networks))
+}
+
+/// Looks at add-ons, and plans the AddOnDeploymentConfigs and what refers to them.
+///
+/// # Errors
+/// A refusal, if an add-on is not defined on the hub, is not on a cluster, takes no AddOnDeploymentConfig or refers to
+/// another one; the failure of a request.
+pub async fn plan_proxy(hub: &Cluster, request: &ProxyRequest, narrator: &dyn Narrator) -> Result<Plan, Failure> {
+    let ProxyRequest { names, target, options, .. } = request;
+    narrator.tell(Event::now(format!("looking at add-ons ({})", hub.label())));
+    let definitions = known(hub, names, &target.references()).await?;
+    let referring = match target {
+        Target::Clusters { names: clusters, .. } => {
+            require_accepted(hub, clusters).await?;
+            of_clusters(hub, (clusters.as_slice(), target), &definitions, narrator).await?
+        }
+        Target::Definition { place, config: (namespace, name) } => {
+            of_definitions(&definitions, place, &config_reference(namespace, name))?
+        }
+    };
+    let draft = |config: &AddOnConfig| {
+        proxy_config(config.namespace.as_deref().unwrap_or_default(), &config.name, options, None)
+    };
+    let drafts: Vec<Manifest> = target.references().iter().map(draft).collect();
+    let mut configs = Vec::new();
+    for Found { manifest, live } in look_first(hub, &drafts, AT_ONCE).await? {
+        let namespace = manifest.namespace().unwrap_or_default();
+        let planned = proxy_config(namespace, manifest.name(), options, live.as_ref());
+        if let Some(why) = api_server_behind_proxy(&planned, live.as_ref()) {
+            let told = format!("AddOnDeploymentConfig {namespace}/{}: {why}", manifest.name());
+            narrator.tell(Event::warning(format!(
+                "{told}; see the address there: kubectl get service kubernetes -n default"
+            )));
+        }
+        configs.push(planned);
+    }
+    Ok(Plan::new([Stage::new("configurations", configs), Stage::new("add-ons", referring)]))
+}
+
+/// The definitions of add-ons, each with its name, if they take AddOnDeploymentConfigs.
+async fn known(hub: &Cluster, names: &[String], configs: &[AddOnConfig]) -> Result<Vec<(String, Value)>, Failure> {
+    let mut all = Vec::new();
+    for (name, definition) in definitions(hub, names).await? {
+        let Some(definition) = definition else {
+            return Err(Failure::refused(format!(
+                "the hub has no ClusterManagementAddOn {name:?}: nothing was changed"
+            ))
+            .hint("see which there are: kubectl get clustermanagementaddons"));
+        };
+        require_taken(&name, &definition, configs.get(..1).unwrap_or_default())?;
+        all.push((name, definition));
+    }
+    Ok(all)
+}
+
+async fn of_clusters(
+    hub: &Cluster,
+    (clusters, target): (&[String], &Target),
+    definitions: &[(String, Value)],
+    narrator: &dyn Narrator,
+) -> Result<Vec<Manifest>, Failure> {
+    let mut all = Vec::new();
+    for (name, definition) in definitions {
+        let draft = |cluster: &String| manifest(name, cluster, &AddOnOptions::default(), None);
+        let drafts: Vec<Manifest> = clusters.iter().map(draft).collect();
+        let (decisions, _) = decided(hub, &placements(definition)).await?;
+        let selected = decided_for(&decisions);
+        for (cluster, Found { live, .. }) in clusters.iter().zip(look_first(hub, &drafts, AT_ONCE).await?) {
+            let Some(live) = live else {
+                let sentence = format!("cluster {cluster:?} has no add-on {name:?}: nothing was changed");
+                let remedy = Remedy::EnableAddOn { name: name.clone(), cluster: cluster.clone() };
+                return Err(Failure::refused(sentence).hint(remedy));
+            };
+            let config = target.of_cluster(cluster);
+            refuse_other(
+                of_kind(&live["spec"]["configs"], &config).as_ref(),
+                &config,
+                &format!("add-on {name:?} of cluster {cluster:?}"),
+            )?;
+            let addon: ManagedClusterAddOn = serde_json::from_value(live.clone()).unwrap_or_default();
+            let effective =
+                configurations(definition, &addon, &selected).into_iter().map(|one| (one.resource, one.effective));
+            for (_, replaced) in effective.filter(|(kind, one)| *kind == config_kind() && one.level != Level::Cluster) {
+                narrator.tell(Event::warning(format!(
+                    "of add-on {name:?} on cluster {cluster:?} it takes the place of AddOnDeploymentConfig {} ({}), with all \
+                     that this one says",
+                    replaced.object, replaced.level
+                )));
+            }
+            let options = AddOnOptions { configs: vec![config], ..AddOnOptions::default() };
+            all.push(manifest(name, cluster, &options, Some(&live)));
+        }
+    }
+    Ok(all)
+}
+
+fn of_definitions(
+    definitions: &[(String, Value)],
+    place: &Place,
+    config: &AddOnConfig,
+) -> Result<Vec<Manifest>, Failure> {
+    let mut all = Vec::new();
+    for (name, definition) in definitions {
+        let what = match place {
+            Place::Default => format!("the default of add-on {name:?}"),
+            Place::Placement(namespace, placement) => {
+                let placement = format!("{namespace}/{placement}");
+                let known = placements(definition);
+                if !known.contains(&placement) {
+                    let sentence = format!(
+                        "the hub does not install add-on {name:?} by placement {placement}: nothing was changed"
+                    );
+                    let failure = Failure::refused(sentence);
+                    return Err(match known.is_empty() {
+                        true => failure.hint("people enable it on clusters: name these, or make it the default"),
+                        false => failure.hint(format!("it does by {}", known.join(", "))),
+                    });
+                }
+                format!("add-on {name:?} on clusters of placement {placement}")
+            }
+        };
+        refuse_other(referred(definition, place, config).as_ref(), config, &what)?;
+        all.push(referring(name, definition, place, config));
+    }
+    Ok(all)
+}
+
+/// An add-on takes one of a kind: another one would lose all that it says.
+fn refuse_other(there: Option<&AddOnConfig>, config: &AddOnConfig, what: &str) -> Result<(), Failure> {
+    let Some(other) = there.filter(|there| *there != config) else { return Ok(()) };
+    let object = match &other.namespace {
+        Some(namespace) => format!("{namespace}/{}", other.name),
+        None => other.name.clone(),
+    };
+    let sentence = format!("{what} refers to AddOnDeploymentConfig {object}, and takes one: nothing was changed");
+    Err(Failure::refused(sentence).hint(Remedy::IntoConfiguration(object)))
+}
+
+/// Applies a plan, or does with it what the request says. `each` hears of every object.
+///
+/// # Errors
+/// The rights that are missing; the first failure of a request, what was applied before it stays; [`Reason::TimedOut`] if
+/// it waits and the configuration is not in effect in time.
+pub async fn configure_proxy(
+    hub: &Cluster,
+    request: &ProxyRequest,
+    plan: &Plan,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<Vec<Applied>, Failure> {
+    let ProxyRequest { mode, wait, .. } = request;
+    if mode.changes() {
+        narrator.tell(Event::now("checking your rights"));
+        access::require(hub, "set the proxies of add-ons", &rights(plan)).await?;
+    }
+    let wait = wait.filter(|_| mode.changes());
+    let before = match wait {
+        Some(_) => desired(hub, request).await?,
+        None => BTreeMap::new(),
+    };
+    let applied = apply::plan(hub, plan, mode.dry_run(), narrator, each).await?;
+    if let Some(timeout) = wait {
+        let is_changed =
+            |one: &&Applied| one.manifest.kind() == "AddOnDeploymentConfig" && one.outcome == Outcome::Configured;
+        let changed = applied.iter().filter(is_changed).map(|one| object_of(&one.manifest)).collect();
+        until_in_effect(hub, request, (&changed, &before), timeout, narrator).await?;
+    }
+    Ok(applied)
+}
+
+fn object_of(manifest: &Manifest) -> String {
+    format!("{}/{}", manifest.namespace().unwrap_or_default(), manifest.name())
+}
+
+/// What is needed to apply a plan. What refers to a configuration is there already: it is not made.
+fn rights(plan: &Plan) -> Vec<Right> {
+    if plan.objects().count() > ONE_BY_ONE {
+        let configs = ["get", "create", "patch"].map(|verb| Right::new(verb, GROUP, "addondeploymentconfigs"));
+        return configs.into_iter().chain([Right::new("patch", GROUP, "managedclusteraddons")]).collect();
+    }
+    let is_there = |right: &Right| right.resource != "addondeploymentconfigs";
+    access::to_apply(plan).into_iter().filter(|right| !(is_there(right) && right.verb == "create")).collect()
+}
+
+/// By add-on and cluster, the hash that the hub wants of the configuration.
+type Desired = BTreeMap<(String, String), Option<String>>;
+
+async fn desired(hub: &Cluster, request: &ProxyRequest) -> Result<Desired, Failure> {
+    let mut all = Desired::new();
+    for name in &request.names {
+        let found = status(hub, name, request.target.clusters()).await?.configurations.into_iter();
+        let of_kind = found.filter(|one| one.resource == config_kind());
+        all.extend(of_kind.map(|one| ((name.clone(), one.cluster), one.desired)));
+    }
+    Ok(all)
+}
+
+/// Waits until the configuration is in effect wherever it takes effect. Of one that has `changed`, the hub first has to want
+/// another hash than `before`.
+async fn until_in_effect(
+    hub: &Cluster,
+    request: &ProxyRequest,
+    (changed, before): (&BTreeSet<String>, &Desired),
+    timeout: Duration,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let object = |config: AddOnConfig| format!("{}/{}", config.namespace.unwrap_or_default(), config.name);
+    let ours: BTreeSet<String> = request.target.references().into_iter().map(object).collect();
+    let doing = "waiting until the configuration is in effect";
+    let waited = until(doing, Instant::now() + timeout, PAUSE, narrator, async || {
+        for name in &request.names {
+            let found = status(hub, name, request.target.clusters()).await?.configurations;
+            for one in
+                found.into_iter().filter(|one| ours.contains(&one.effective.object) && one.resource == config_kind())
+            {
+                let is_old = changed.contains(&one.effective.object)
+                    && before.get(&(name.clone(), one.cluster.clone())) == Some(&one.desired);
+                let why = one.why.or_else(|| is_old.then(|| "the hub has not read its content yet".to_owned()));
+                if let Some(why) = why {
+                    return Ok(Check::NotYet(format!("{name} of {}: {why}", one.cluster)));
+                }
+            }
+        }
+        Ok(Check::Ready(()))
+    });
+    waited.await.map_err(|failure| match failure.reason {
+        Reason::TimedOut => failure.hint(Remedy::SeeAddOns),
+        _ => failure,
+    })
+}
