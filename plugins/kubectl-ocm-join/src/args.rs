@@ -16,7 +16,9 @@ pub(crate) fn about() -> clap::Command {
              both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
-             and a cluster that has joined stays as it is, but for its agent's proxy and its driver where another one is typed.",
+             and a cluster that has joined stays as it is, but for its agent's proxy and its driver where another one is typed.\n\n\
+             With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
+             has it so, and all clusters join at the same time, whatever becomes of the others.",
         )
         .after_help(EXAMPLES)
 }
@@ -72,18 +74,106 @@ Examples:
   # The manifests instead of a join, with the token in them
   kubectl ocm join c1 --hub-token-file token --hub-apiserver … --render --show-secrets > c1.yaml
 
+  # A hub and many clusters, as a file says: what would change, and then all of it, until every cluster is available
+  kubectl ocm join -f fleet.yaml --dry-run
+  kubectl ocm join -f fleet.yaml
+
+  # Their manifests for Git, without a secret
+  kubectl ocm join -f fleet.yaml --render > manifests.yaml
+
 Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, the name is taken,
 or the hub does not offer the driver; or --diff found differences, 124 the wait ended, 130 interrupted.";
+
+/// What a fleet file says of each cluster, or what is of one cluster alone. A token is none of it: it may come from the
+/// environment.
+const NOT_WITH_A_FILE: [&str; 68] = [
+    "name",
+    "cluster_name",
+    "hub_token_file",
+    "hub_apiserver",
+    "hub_ca_pin",
+    "hub_ca_data",
+    "ca_file",
+    "hub_insecure_skip_tls_verify",
+    "force_internal_endpoint_lookup",
+    "accept",
+    "adopt_namespace",
+    "itself",
+    "wait",
+    "diff",
+    "show_secrets",
+    "mode",
+    "singleton",
+    "bundle_version",
+    "registry",
+    "bundle_version_overrides",
+    "image_digests",
+    "image_pull_credential_file",
+    "values",
+    "feature_gates",
+    "client_cert_expiration_seconds",
+    "registration_auth",
+    "grpc_server",
+    "grpc_ca_file",
+    "hub_cluster_arn",
+    "managed_cluster_arn",
+    "addon_kubeclient_registration_auth",
+    "addon_token_expiration_seconds",
+    "klusterlet_annotation",
+    "enable_sync_labels",
+    "resource_qos_class",
+    "resource_limits",
+    "resource_requests",
+    "node_selector",
+    "tolerations",
+    "priority_class",
+    "proxy_url",
+    "proxy_ca_file",
+    "host_alias",
+    "force_internal_endpoint_lookup_managed",
+    "create_namespace",
+    "hub_kubeconfig",
+    "hub_context",
+    "hub_tls_server_name",
+    "hub_as",
+    "hub_as_group",
+    "managed_kubeconfig",
+    "managed_context",
+    "managed_as",
+    "managed_as_group",
+    "context",
+    "cluster",
+    "user",
+    "server",
+    "tls_server_name",
+    "certificate_authority",
+    "insecure_skip_tls_verify",
+    "client_certificate",
+    "client_key",
+    "token",
+    "act_as",
+    "as_group",
+    "as_uid",
+    "as_user_extra",
+];
 
 /// Arguments of `kubectl ocm join`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct JoinArgs {
     /// Name that the cluster gets on the hub
-    #[arg(value_name = "NAME", required_unless_present = "cluster_name")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["cluster_name", "filename"])]
     pub(crate) name: Option<String>,
     /// Alias for compatibility with clusteradm
     #[arg(long, value_name = "NAME", hide = true, conflicts_with = "name")]
     pub(crate) cluster_name: Option<String>,
+
+    /// File of a hub and its clusters, of kind Fleet; - for stdin. What is otherwise typed of a cluster stands in it
+    #[arg(short, long, value_name = "FILE", help_heading = "Many clusters", conflicts_with_all = NOT_WITH_A_FILE)]
+    pub(crate) filename: Option<PathBuf>,
+    /// How many clusters are worked on at once
+    #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true, help_heading = "Many clusters")]
+    #[arg(requires = "filename")]
+    pub(crate) concurrency: u16,
 
     /// Token with which the cluster registers; - reads it from stdin
     #[arg(long, value_name = "TOKEN", env = "KUBECTL_OCM_HUB_TOKEN", hide_env_values = true)]
@@ -274,4 +364,36 @@ pub(crate) enum ModeArg {
     /// One Deployment on another cluster
     #[value(alias = "singletonhosted")]
     SingletonHosted,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+
+    use super::*;
+
+    /// What goes with a fleet file. A token may come from the environment, and is refused later.
+    const WITH_A_FILE: [&str; 9] = [
+        "filename",
+        "concurrency",
+        "timeout",
+        "dry_run",
+        "render",
+        "output",
+        "kubeconfig",
+        "request_timeout",
+        "hub_token",
+    ];
+
+    #[test]
+    fn every_flag_goes_with_a_fleet_file_or_is_refused_beside_it() {
+        let command = JoinArgs::augment_args(Command::new("join"));
+        let ids = command.get_arguments().map(|argument| argument.get_id().as_str());
+        let unsaid: Vec<&str> = ids.filter(|id| !WITH_A_FILE.contains(id) && !NOT_WITH_A_FILE.contains(id)).collect();
+        assert_eq!(unsaid, [""; 0], "they would be passed over beside --filename");
+        let refused =
+            command.clone().try_get_matches_from(["join", "-f", "fleet.yaml", "--host-alias", "192.0.2.1=hub"]);
+        assert_eq!(refused.unwrap_err().kind(), clap::error::ErrorKind::ArgumentConflict);
+        assert!(command.try_get_matches_from(["join", "-f", "fleet.yaml", "--dry-run"]).is_ok());
+    }
 }

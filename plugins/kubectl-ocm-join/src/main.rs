@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod args;
 mod driver;
+mod fleet;
 mod run;
 mod view;
 

@@ -21,12 +21,17 @@ use ocm_kube::{Cluster, Connection, HubArgs, ManagedArgs, connect};
 use secrecy::SecretString;
 
 use crate::args::{JoinArgs, ModeArg, WaitArg};
-use crate::{driver, view};
+use crate::{driver, fleet, view};
 
 pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    if let Some(file) = args.filename.clone() {
+        return fleet::run(&file, args, ui).await;
+    }
     let JoinArgs {
         name,
         cluster_name,
+        filename: _,
+        concurrency: _,
         hub_token,
         hub_token_file,
         hub_apiserver,
@@ -170,6 +175,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         guest,
         proxy,
         grpc,
+        coming: None,
     };
     let name = &request.settings.name;
     // In the hosted modes objects of the same names are on both clusters.

@@ -167,7 +167,7 @@ impl PlanView {
 
 /// Whether an object has contents that must not be shown. A pull Secret with the `{}` that stands for no credentials
 /// holds none, and without it the manifests are complete.
-fn holds_secrets(manifest: &Manifest) -> bool {
+pub fn holds_secrets(manifest: &Manifest) -> bool {
     manifest.body()["data"][".dockerconfigjson"] != "e30=" && manifest.redacted() != *manifest.body()
 }
 

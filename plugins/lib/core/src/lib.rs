@@ -22,6 +22,7 @@ pub mod duration;
 pub mod event;
 pub mod explanation;
 pub mod failure;
+pub mod fleet;
 pub mod gates;
 pub mod grpc;
 pub mod hub_policy;

@@ -15,7 +15,7 @@ use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
 use super::session::{self, HubSession};
-use super::{GrpcOptions, HubAccess, TrustedBy, follow, on_hub, survey, tidy};
+use super::{Coming, GrpcOptions, HubAccess, TrustedBy, follow, on_hub, survey, tidy};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -48,6 +48,9 @@ pub struct Request {
     pub proxy: AgentProxy,
     /// What was typed about the hub's gRPC server.
     pub grpc: GrpcOptions,
+    /// The hub's installation, where the caller installs it at the same time: then it is waited for, also where nothing tells
+    /// yet that this becomes a hub. Where nothing is to be changed, what such a hub would say is not known.
+    pub coming: Option<Coming>,
 }
 
 /// What a join came to.

@@ -8,6 +8,7 @@
 //! ```
 
 mod carry_out;
+mod coming;
 mod driver;
 mod follow;
 mod hosted;
@@ -21,5 +22,6 @@ mod survey;
 mod tidy;
 
 pub use carry_out::{Joined, Request, join};
+pub use coming::Coming;
 pub use driver::GrpcOptions;
 pub use reach::{HubAccess, Trust, TrustedBy, are_one, is_itself};

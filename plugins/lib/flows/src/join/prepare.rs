@@ -118,12 +118,17 @@ pub(super) async fn prepare<'a>(
     let checked = hub.check(&registrant, narrator.as_ref()).await;
     // It may be about to become one: whoever installs a hub need not wait before clusters join it.
     let preflight::Checked { adopts, strangers } = match checked {
-        Err(failure) if failure.reason == Reason::KindNotServed && hub.starts().await? => {
-            if !request.mode.changes() {
-                return Err(hub.still_starting());
+        Err(failure)
+            if failure.reason == Reason::KindNotServed && (request.coming.is_some() || hub.starts().await?) =>
+        {
+            match (request.mode.changes(), &request.coming) {
+                (true, coming) => {
+                    hub.started(request.timeout, coming.as_ref(), narrator.as_ref()).await?;
+                    hub.check(&registrant, narrator.as_ref()).await?
+                }
+                (false, Some(_)) => preflight::Checked::default(),
+                (false, None) => return Err(hub.still_starting()),
             }
-            hub.started(request.timeout, narrator.as_ref()).await?;
-            hub.check(&registrant, narrator.as_ref()).await?
         }
         checked => checked?,
     };

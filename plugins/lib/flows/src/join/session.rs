@@ -18,7 +18,7 @@ use ocm_kube::{Cluster, Connection, connect_to};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
-use super::{TrustedBy, on_hub};
+use super::{Coming, TrustedBy, on_hub};
 use crate::observe::registration;
 
 /// How long a request to the hub may take.
@@ -95,8 +95,13 @@ impl HubSession {
     /// Waits for a hub that is being installed to serve managed clusters.
     ///
     /// # Errors
-    /// [`Reason::TimedOut`], or what the hub said.
-    pub(super) async fn started(&self, timeout: Duration, narrator: &dyn Narrator) -> Result<(), Failure> {
+    /// [`Reason::TimedOut`]; [`Reason::KindNotServed`] where its installation has failed; or what the hub said.
+    pub(super) async fn started(
+        &self,
+        timeout: Duration,
+        coming: Option<&Coming>,
+        narrator: &dyn Narrator,
+    ) -> Result<(), Failure> {
         let client = self.client();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.client.clone());
         let definition = format!("{}.{}", ManagedCluster::plural(&()), ManagedCluster::group(&()));
@@ -104,10 +109,14 @@ impl HubSession {
         let doing = format!("waiting for the hub at {} to start", self.address.server);
         until_triggered(&doing, Instant::now() + timeout, PAUSE, triggers, narrator, async || {
             // The watch wakes it, but the API server may say a moment later only that it serves the kind.
-            Ok(match serves::<ManagedCluster>(client).await? {
-                true => Check::Ready(()),
-                false => Check::Unwatched(NOT_SERVED.to_owned()),
-            })
+            match serves::<ManagedCluster>(client).await? {
+                true => Ok(Check::Ready(())),
+                false if coming.is_some_and(Coming::has_failed) => {
+                    let sentence = format!("the hub at {} was not installed", self.address.server);
+                    Err(Failure::new(Reason::KindNotServed, sentence))
+                }
+                false => Ok(Check::Unwatched(NOT_SERVED.to_owned())),
+            }
         })
         .await
         .map_err(|failure| failure.hint(Remedy::HubStart))

@@ -11,6 +11,7 @@ use ocm_core::{Event, Failure, Narrator, Reason};
 use ocm_kube::Cluster;
 
 use super::klusterlet::{KlusterletRequest, Prepared, prepare, upgrade_klusterlet};
+use crate::named;
 use crate::observe::registration;
 
 /// How many clusters are looked at at once.
@@ -186,12 +187,6 @@ struct Named<'a> {
 
 impl Narrator for Named<'_> {
     fn tell(&self, event: Event) {
-        let of = |text: String| format!("{}: {text}", self.name);
-        self.narrator.tell(match event {
-            Event::Now { doing, because } => Event::Now { doing: of(doing), because },
-            Event::Done(what) => Event::Done(of(what)),
-            Event::Note(what) => Event::Note(of(what)),
-            Event::Warning(what) => Event::Warning(of(what)),
-        });
+        self.narrator.tell(named::of(self.name, event));
     }
 }

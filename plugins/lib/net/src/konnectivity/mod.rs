@@ -34,6 +34,9 @@ const BUFFER: usize = 64 << 10;
 /// How many bytes are sent in one packet; servers read packets of 4 MiB at most, which is the default of gRPC.
 const PACKET: usize = 16 << 10;
 
+/// How many bytes a proxy server may send before it hears that they were read.
+const WINDOW: u32 = 1 << 20;
+
 /// How long it is waited for the agent to say that it has ended a connection. Upstream: `CloseTimeout`.
 const CLOSE: Duration = Duration::from_secs(10);
 
@@ -108,7 +111,9 @@ async fn dial<S>(server: S, address: &str) -> Result<DuplexStream, TunnelError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (requests, connection) = h2::client::handshake(server).await.map_err(protocol)?;
+    let mut client = h2::client::Builder::new();
+    client.initial_window_size(WINDOW).initial_connection_window_size(WINDOW);
+    let (requests, connection) = client.handshake::<_, Bytes>(server).await.map_err(protocol)?;
     // It ends with the last stream.
     tokio::spawn(connection);
     let mut requests = requests.ready().await.map_err(protocol)?;

@@ -1,0 +1,51 @@
+//! The hub of a fleet.
+
+use std::sync::Arc;
+
+use ocm_core::fleet::options_failure;
+use ocm_core::install::Options;
+use ocm_core::plan::Mode;
+use ocm_core::{Event, Narrator};
+use ocm_kube::Cluster;
+
+use super::{Outcome, Request, Row};
+use crate::install::{self, InstallError};
+use crate::join::Coming;
+use crate::named::OneOfMany;
+
+/// Installs the hub, or does with its plan what the request says. Whoever waits for it hears of `coming` that it is in vain.
+pub(super) async fn install(
+    hub: &Cluster,
+    options: &Options,
+    request: &Request,
+    coming: Coming,
+    narrator: Arc<dyn Narrator>,
+) -> Row {
+    let narrator = OneOfMany::new("hub", narrator);
+    let wanted = install::Request { options: options.clone(), mode: request.mode, wait: Some(request.timeout) };
+    let mut row = Row { label: hub.label(), ..Row::default() };
+    let installed = match install::install(hub, &wanted, &narrator, |_| ()).await {
+        Ok(installed) => installed,
+        Err(error) => {
+            coming.fail();
+            row.outcome = Outcome::Failed(match error {
+                InstallError::Failed(failure) => failure,
+                InstallError::Options(error) => options_failure(error),
+            });
+            return row;
+        }
+    };
+    let is_changed = installed.applied.iter().any(|applied| applied.outcome.is_change());
+    row.plan = installed.installation.plan;
+    row.applied = installed.applied;
+    row.outcome = match installed.usable {
+        Some(Err(failure)) => Outcome::Failed(failure),
+        Some(Ok(())) => {
+            narrator.tell(Event::note("it is usable"));
+            if is_changed { Outcome::Changed } else { Outcome::Unchanged }
+        }
+        None if is_changed || request.mode == Mode::Render => Outcome::Changed,
+        None => Outcome::Unchanged,
+    };
+    row
+}
