@@ -85,7 +85,8 @@ pub(crate) struct HealthArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KubectlArgs {
     /// Name of the cluster on the hub
-    #[arg(value_name = "CLUSTER")]
+    // Another id than that of --cluster, an entry of the kubeconfig.
+    #[arg(id = "managed", value_name = "CLUSTER")]
     pub(crate) cluster: String,
     /// The ManagedServiceAccount as which kubectl acts there (default: the only one of the cluster)
     #[arg(long, value_name = "NAME")]
