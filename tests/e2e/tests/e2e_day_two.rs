@@ -220,9 +220,11 @@ fn what_an_object_lacks_is_explained_and_what_a_hub_would_refuse_is_not_sent() {
     let said = work(&["status", "-c", "day"]);
     assert!(said.code == Some(3) && said.stdout.contains("ConfigMap nowhere/nowhere"), "{said:?}");
     succeeds(&get(&["works", "bad", "--output=tree"]), &["Nothing default/n  Applied: False", "│   └── WHY: "]);
-    for said in [get(&["works", "-c", "day,dax"]), get(&["addons", "-c", "dax"]), work(&["status", "-c", "dax"])] {
+    for said in [get(&["works", "-c", "day,dax"]), get(&["addons", "-c", "dax"])] {
         fails(&said, 1, &["the hub has no managed cluster \"dax\"", "did you mean day?"]);
     }
+    // Who may not list clusters is told no name.
+    fails(&work(&["status", "-c", "dax"]), 1, &["the hub has no managed cluster \"dax\""]);
     succeeds(&work(&["delete", "bad", "--clusters=day", "--yes"]), &[]);
 
     // Nothing of what a hub refuses is sent, and it is told which file it is.

@@ -64,7 +64,7 @@ pub fn work(work: &ManifestWork) -> Option<String> {
         return Some("the agent has not looked at its latest content yet".to_owned());
     }
     let manifests = status.resource_status.iter().flat_map(|all| &all.manifests).collect::<Vec<_>>();
-    [manifest_work::APPLIED, manifest_work::AVAILABLE].into_iter().find_map(|kind| {
+    let broken = [manifest_work::APPLIED, manifest_work::AVAILABLE].into_iter().find_map(|kind| {
         if is_true(&status.conditions, kind) {
             return None;
         }
@@ -78,7 +78,10 @@ pub fn work(work: &ManifestWork) -> Option<String> {
         let why = find(&first.conditions, kind).map(told).unwrap_or_default();
         let more = if failing.len() > 1 { format!(" (and {} more)", failing.len() - 1) } else { String::new() };
         Some(format!("{}: {why}{more}", object(&first.resource_meta)))
-    })
+    });
+    // The agent may have judged the whole before it has looked at new objects.
+    let (available, all) = objects(work);
+    broken.or_else(|| (available < all).then(|| format!("the agent has told of {available} of {all} objects yet")))
 }
 
 /// How many objects of a work are available, and how many there are.
@@ -140,8 +143,10 @@ mod tests {
     #[test]
     fn what_a_work_lacks_is_told_of_its_first_object() {
         let good = json!([condition("Applied", "True", "A"), condition("Available", "True", "B")]);
-        let well = a_work(good, json!([manifest("a", "True", "True"), manifest("b", "True", "True")]));
+        let well = a_work(good.clone(), json!([manifest("a", "True", "True"), manifest("b", "True", "True")]));
         assert_eq!((work(&well), objects(&well)), (None, (2, 2)));
+        let early = a_work(good, json!([manifest("a", "True", "True")]));
+        assert_eq!(work(&early).unwrap(), "the agent has told of 1 of 2 objects yet");
         assert_eq!(work(&a_work(json!([]), json!([]))).unwrap(), "no agent has looked at it yet");
         let bad = json!([condition("Applied", "False", "A"), condition("Available", "False", "B")]);
         let failed = a_work(bad.clone(), json!([manifest("a", "True", "True"), manifest("b", "False", "False")]));

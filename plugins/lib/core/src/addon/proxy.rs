@@ -24,6 +24,9 @@ pub const CONFIG_NAME: &str = "addon-proxy-settings";
 const GROUP: &str = "addon.open-cluster-management.io";
 const RESOURCE: &str = "addondeploymentconfigs";
 
+/// The member with the certificates that vouch for an https proxy.
+const CA: &str = "caBundle";
+
 /// Domains of the cluster's own Services: no proxy leads to these.
 const OWN: [&str; 2] = [".cluster.local", ".svc"];
 
@@ -82,14 +85,14 @@ pub fn config_kind() -> String {
 /// The AddOnDeploymentConfig with what is said of proxies. What else the live one holds stays. Upstream:
 /// `addon/v1alpha1.ProxyConfig`.
 pub fn proxy_config(namespace: &str, name: &str, options: &ProxyOptions, live: Option<&Value>) -> Manifest {
-    let said = [
+    let urls = [
         ("httpProxy", url(options.http.as_ref())),
         ("httpsProxy", url(options.https.as_ref())),
         ("noProxy", no_proxy(options, live)),
-        ("caBundle", ca(options)),
     ];
-    let mut proxy = Map::new();
-    for (member, said) in said {
+    let mut spec = live.map(ours).unwrap_or_default();
+    let mut proxy = spec["proxyConfig"].as_object().cloned().unwrap_or_default();
+    for (member, said) in urls {
         let text = match said {
             Some(Setting::Is(text)) => text,
             // Others may have set it: it goes if it is said to be empty.
@@ -98,8 +101,19 @@ pub fn proxy_config(namespace: &str, name: &str, options: &ProxyOptions, live: O
         };
         proxy.insert(member.to_owned(), Value::String(text));
     }
-    let metadata = meta(Some(namespace), name);
-    Manifest::with::<AddOnDeploymentConfig>(&metadata, json!({"spec": {"proxyConfig": proxy}}))
+    match ca(options) {
+        Some(Setting::Is(bundle)) => drop(proxy.insert(CA.to_owned(), Value::String(bundle))),
+        // The server takes no empty one. That of others stays: it vouches for nothing.
+        Some(Setting::Without) => drop(proxy.remove(CA)),
+        None => {}
+    }
+    spec["proxyConfig"] = Value::Object(proxy);
+    Manifest::with::<AddOnDeploymentConfig>(&meta(Some(namespace), name), json!({"spec": spec})).exactly()
+}
+
+/// What we have written before of a spec.
+fn ours(live: &Value) -> Value {
+    owned_by_us(live).get("spec").filter(|spec| spec.is_object()).cloned().unwrap_or_else(|| json!({}))
 }
 
 fn there<'a>(live: Option<&'a Value>, member: &str) -> Option<&'a str> {
@@ -255,8 +269,7 @@ pub fn of_kind(configs: &Value, config: &AddOnConfig) -> Option<AddOnConfig> {
 /// A definition that refers to a configuration in a place, with what we have written of it before and nothing of others.
 /// Upstream: `ClusterManagementAddOnSpec`, whose lists the server tells apart by these keys.
 pub fn referring(name: &str, definition: &Value, place: &Place, config: &AddOnConfig) -> Manifest {
-    let mut spec =
-        owned_by_us(definition).get("spec").filter(|spec| spec.is_object()).cloned().unwrap_or_else(|| json!({}));
+    let mut spec = ours(definition);
     let keys = place.keys(config);
     match place {
         Place::Default => {
@@ -350,7 +363,7 @@ mod tests {
     fn what_is_not_said_stays_and_what_is_taken_away_goes() {
         let options = ProxyOptions { https: Some(Setting::Without), ..ProxyOptions::default() };
         let live = json!({"httpProxy": "http://a:1", "httpsProxy": "https://b:2", "noProxy": "c", "caBundle": "eA=="});
-        assert_eq!(settings(&options, Some(live)), json!({"httpsProxy": "", "caBundle": ""}));
+        assert_eq!(settings(&options, Some(live)), json!({"httpsProxy": ""}));
         // Once more it is the same, and where nothing is there nothing is said.
         assert_eq!(settings(&options, Some(json!({"httpsProxy": ""}))), json!({"httpsProxy": ""}));
         assert_eq!(settings(&options, None), json!({}));
@@ -364,9 +377,20 @@ mod tests {
             ProxyOptions { https: through("https://p:1"), ca: Some(vec![vec![1]]), ..ProxyOptions::default() };
         assert_eq!(settings(&options, None)["caBundle"], certificate::to_pem_base64(&[vec![1]]));
         let plain = ProxyOptions { https: through("http://p:1"), ..ProxyOptions::default() };
-        assert_eq!(settings(&plain, Some(json!({"caBundle": "eA=="})))["caBundle"], "");
         let other = ProxyOptions { https: through("https://q:1"), ..ProxyOptions::default() };
-        assert_eq!(settings(&other, Some(json!({"caBundle": "eA=="}))).get("caBundle"), None);
+        let ours = json!({
+            "metadata": {"managedFields": [{"manager": "kubectl-ocm", "operation": "Apply", "fieldsV1": {
+                "f:spec": {"f:proxyConfig": {"f:caBundle": {}, "f:httpProxy": {}}}}}]},
+            "spec": {"proxyConfig": {"caBundle": "eA==", "httpProxy": "http://h:1", "noProxy": ".svc"}},
+        });
+        // What an apply of ours does not mention goes; what others have written stays.
+        let after = |options: &ProxyOptions| {
+            let planned = proxy_config("c1", CONFIG_NAME, options, Some(&ours));
+            assert!(planned.is_exact());
+            planned.body()["spec"]["proxyConfig"].clone()
+        };
+        assert_eq!(after(&plain), json!({"httpProxy": "http://h:1", "httpsProxy": "http://p:1"}));
+        assert_eq!(after(&other), json!({"caBundle": "eA==", "httpProxy": "http://h:1", "httpsProxy": "https://q:1"}));
         assert!(ProxyOptions { http: through("http://me:x@p:1"), ..ProxyOptions::default() }.names_user());
         assert!(!other.names_user());
     }
