@@ -77,8 +77,14 @@ const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 const PROCESSORS: usize = 2;
 /// Programs that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
 /// or operators that roll out; the longest first.
-const WAITING: [&str; 5] =
-    ["test e2e_upgrade", "test e2e_grpc", "test e2e_troubleshoot", "test e2e_expiry", "test e2e_agent_proxy"];
+const WAITING: [&str; 6] = [
+    "test e2e_upgrade",
+    "test e2e_grpc",
+    "test e2e_troubleshoot",
+    "test e2e_expiry",
+    "test e2e_images",
+    "test e2e_agent_proxy",
+];
 /// The longest of the others, the one with most pods first, so that none is left alone in the end.
 const LONGEST: [&str; 6] = [
     "test e2e_policy_engine",

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use ocm_api::addon::AddOnConfig;
 use ocm_api::{AddOnDeploymentConfig, ClusterManagementAddOn, Manifest};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::enabled::united;
 use crate::certificate;
