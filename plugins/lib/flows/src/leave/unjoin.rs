@@ -800,6 +800,9 @@ async fn operator(
     }
     if dry_run == DryRun::No {
         pods_gone(managed, Operator::Klusterlet, leaving, narrator).await?;
+        if let Some(known) = seen.known.as_ref().filter(|known| !known.is_hosted()) {
+            rights_left(managed, known, narrator, each).await?;
+        }
     }
     for manifest in rules::of_operator(seen.beside_hub) {
         delete(managed, &manifest, dry_run, each).await?;
@@ -810,6 +813,29 @@ async fn operator(
         departure.namespace_kept = operators_namespace(managed, Operator::Klusterlet, leaving, narrator, each).await?;
     }
     Ok(departure)
+}
+
+/// Deletes the rights of the agents of a Klusterlet that is gone. Its operator has deleted them, and may have applied them once
+/// more: its controllers run beside each other, each with what it has read before. It has ended now.
+async fn rights_left(
+    managed: &Cluster,
+    known: &Known,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<(), Failure> {
+    if !observe::other_agents(managed, None).await?.iter().any(|name| name == known.name()) {
+        return Ok(());
+    }
+    for manifest in rules::rights_of_agents(known.name()) {
+        match delete(managed, &manifest, DryRun::No, each).await {
+            Err(failure) if failure.reason == Reason::Forbidden => {
+                let told = format!("the operator has left {}, which you may not delete", manifest.reference());
+                narrator.tell(Event::warning(told));
+            }
+            deleted => drop(deleted?),
+        }
+    }
+    Ok(())
 }
 
 /// Deletes the definitions of a managed cluster of which there are no objects, unless another agent needs them.
