@@ -11,6 +11,12 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::Cli;
 
+/// Runs a command, tells with which code it ended, and stays until it is killed. The kernel throws away what was not read yet
+/// when the first process of a terminal ends: that must not be the command.
+const SHELL: &str = r#"trap : INT TERM; "$@"; printf '\0%s\0' "$?"; exec sleep 600"#;
+/// What stands before and behind the exit code. Commands never write it.
+const MARK: char = '\0';
+
 /// A command at a terminal of its own.
 pub struct Terminal {
     child: Child,
@@ -33,7 +39,7 @@ impl Terminal {
         let open = || OpenOptions::new().read(true).write(true).open(&name).expect("it opens");
         // It makes the terminal the command's own, so that Ctrl-C there is a signal to the command.
         let mut command = cli.command(Path::new("/usr/bin/setsid"));
-        command.arg("--ctty").arg(program).args(words).env("TERM", "xterm");
+        command.args(["--ctty", "sh", "-c", SHELL, "sh"]).arg(program).args(words).env("TERM", "xterm");
         let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().expect("setsid starts");
         drop(command);
         let mut screen = keyboard.try_clone().expect("a terminal has several hands");
@@ -79,15 +85,22 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).expect("a key can be pressed");
     }
 
-    /// The exit code and everything that was shown.
+    /// Waits until the command has ended: its exit code, and everything that was shown.
     ///
     /// # Panics
-    /// When it cannot be waited for.
+    /// When it does not end.
     pub fn end(mut self) -> (i32, String) {
-        let status = self.child.wait().expect("it ends");
-        while let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(60)) {
+        let code = loop {
+            let mut parts = self.seen.split(MARK).skip(1);
+            if let (Some(code), Some(_)) = (parts.next(), parts.next()) {
+                break code.parse().expect("the shell tells a number");
+            }
+            let bytes = self.output.recv_timeout(Duration::from_secs(60));
+            let bytes = bytes.unwrap_or_else(|_| panic!("it does not end: {:?}", self.seen));
             self.seen += &String::from_utf8_lossy(&bytes);
-        }
-        (status.code().unwrap_or(-1), self.seen)
+        };
+        self.child.kill().and_then(|()| self.child.wait()).expect("the shell ends");
+        let shown = self.seen.split(MARK).next().unwrap_or_default().to_owned();
+        (code, shown)
     }
 }
