@@ -1,7 +1,7 @@
 //! The command line of `kubectl ocm accept`.
 
 use clap::Args;
-use ocm_cli::{DryRunArg, OutputArgs};
+use ocm_cli::{ConcurrencyArgs, DryRunArg, OutputArgs};
 use ocm_kube::ClientArgs;
 
 /// What the command is, for its help.
@@ -60,6 +60,7 @@ Exit codes: 0 every cluster is accepted, or approved with --approve-only, 1 the 
 
 /// Arguments of `kubectl ocm accept`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("concurrency", |arg| arg.default_value("64")))]
 pub(crate) struct AcceptArgs {
     /// Names of managed clusters
     #[arg(value_name = "NAME", conflicts_with_all = ["all_pending", "selector"])]
@@ -132,9 +133,8 @@ pub(crate) struct AcceptArgs {
     /// Show what would be done: client decides here, server lets the hub check it too; nothing is changed
     #[arg(long, value_enum, value_name = "WHO", default_value_t, num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub(crate) dry_run: DryRunArg,
-    /// How many clusters are worked on at once
-    #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true)]
-    pub(crate) concurrency: u16,
+    #[command(flatten)]
+    pub(crate) concurrency: ConcurrencyArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -79,7 +79,7 @@ pub(crate) async fn run(args: AcceptArgs, ui: Arc<Ui>) -> Result<Exit, Failure> 
         deny,
         approval,
         ask: !yes && dry_run == DryRun::No && ui.can_ask(),
-        at_once: usize::from(concurrency),
+        at_once: concurrency.at_once(),
         deadline: wait.then(|| Instant::now() + timeout),
         named,
         view: View::new(ui.clone(), output.output, dry_run, approve_only),

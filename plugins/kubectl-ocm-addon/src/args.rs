@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:
   # Make an add-on of what stands in a file
   kubectl ocm addon create hello -f agent.yaml --context hub
 
-  # Enable an add-on on two clusters, and wait until it is well there
+  # Enable an add-on on two clusters, and wait until it is available there
   kubectl ocm addon enable hello --clusters c1,c2 --wait --context hub
 
   # Where each stands
@@ -114,7 +114,7 @@ pub(crate) enum Verb {
     /// without --overwrite, unless it says the same.
     #[command(after_help = CREATE)]
     Create(Box<CreateArgs>),
-    /// Enable add-ons on clusters, or change what was said of them
+    /// Enable add-ons on clusters, or change their settings
     ///
     /// What is not given stays as it is, and so does what somebody else has set. An add-on without ClusterManagementAddOn is
     /// refused without --without-definition, and so is a configuration of a kind that it does not take.

@@ -48,7 +48,7 @@ const EXAMPLES: &str = "Examples:
 Exit codes: 0 ok, 1 the hub failed or does not know a name, 2 usage, 130 interrupted.";
 
 const CLUSTERS: &str = "Phases: Pending (waits for acceptance), Accepted (the agent has not joined yet), Joined,
-Available, Unavailable (the cluster's API server is not well), Unknown (the agent has stopped reporting),
+Available, Unavailable (the cluster's API server is not healthy), Unknown (the agent has stopped reporting),
 Denied, Detaching (being removed from the hub).
 
 Examples:
@@ -84,7 +84,8 @@ Examples:
   kubectl ocm get works -c c1 -o tree --context hub
   kubectl ocm get works web -o json --context hub | jq '.items[].standing'";
 
-const ADDONS: &str = "WHY is what keeps an add-on from being well: its configuration, its registration, its objects,
+const ADDONS: &str =
+    "WHY is what keeps an add-on from being available: its configuration, its registration, its objects,
 its agent, whatever comes first.
 
 Examples:
@@ -168,7 +169,7 @@ pub(crate) enum What {
     #[command(visible_alias = "work", aliases = ["manifestworks", "manifestwork"], after_help = WORKS)]
     #[command(mut_arg("output", with_tree))]
     Works(DeliveryArgs),
-    /// Add-ons of clusters, and what keeps them from being well
+    /// Add-ons of clusters, and what keeps them from being available
     #[command(visible_alias = "addon", aliases = ["managedclusteraddons", "managedclusteraddon", "mca"], after_help = ADDONS)]
     #[command(mut_arg("output", with_tree))]
     Addons(DeliveryArgs),

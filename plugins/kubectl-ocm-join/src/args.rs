@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ValueEnum};
-use ocm_cli::{ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
+use clap::{Arg, ArgAction, Args, ValueEnum};
+use ocm_cli::{ConcurrencyArgs, ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
 use ocm_kube::{ClientArgs, HubArgs, ManagedArgs};
 
 /// What the command is, for its help.
@@ -82,13 +82,15 @@ Examples:
   kubectl ocm join -f fleet.yaml --render > manifests.yaml
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, the name is taken,
-or the hub does not offer the driver; or --diff found differences, 124 the wait ended, 130 interrupted.";
+or the hub does not offer the driver; or --diff found differences, 124 the wait ended, 130 interrupted.
+With --filename, the code is that of the first failure: of the hub, or else of the first cluster in the order of the file.";
+
+/// The heading of what goes with a fleet file.
+const MANY: &str = "Many clusters";
 
 /// What a fleet file says of each cluster, or what is of one cluster alone. A token is none of it: it may come from the
 /// environment.
-const NOT_WITH_A_FILE: [&str; 68] = [
-    "name",
-    "cluster_name",
+const NOT_WITH_A_FILE: [&str; 66] = [
     "hub_token_file",
     "hub_apiserver",
     "hub_ca_pin",
@@ -159,6 +161,7 @@ const NOT_WITH_A_FILE: [&str; 68] = [
 
 /// Arguments of `kubectl ocm join`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("concurrency", of_a_fleet))]
 pub(crate) struct JoinArgs {
     /// Name that the cluster gets on the hub
     #[arg(value_name = "NAME", required_unless_present_any = ["cluster_name", "filename"])]
@@ -168,12 +171,10 @@ pub(crate) struct JoinArgs {
     pub(crate) cluster_name: Option<String>,
 
     /// File of a hub and its clusters, of kind Fleet; - for stdin. What is otherwise typed of a cluster stands in it
-    #[arg(short, long, value_name = "FILE", help_heading = "Many clusters", conflicts_with_all = NOT_WITH_A_FILE)]
+    #[arg(short, long, value_name = "FILE", help_heading = MANY, conflicts_with_all = NOT_WITH_A_FILE)]
     pub(crate) filename: Option<PathBuf>,
-    /// How many clusters are worked on at once
-    #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true, help_heading = "Many clusters")]
-    #[arg(requires = "filename")]
-    pub(crate) concurrency: u16,
+    #[command(flatten)]
+    pub(crate) concurrency: ConcurrencyArgs,
 
     /// Token with which the cluster registers; - reads it from stdin
     #[arg(long, value_name = "TOKEN", env = "KUBECTL_OCM_HUB_TOKEN", hide_env_values = true)]
@@ -319,6 +320,11 @@ pub(crate) struct JoinArgs {
     pub(crate) client: ClientArgs,
 }
 
+/// How many of a file's clusters are worked on at once: most of the time they are waited for.
+fn of_a_fleet(concurrency: Arg) -> Arg {
+    concurrency.default_value("64").requires("filename").help_heading(MANY)
+}
+
 /// How far the agent is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WaitArg {
@@ -372,8 +378,11 @@ mod tests {
 
     use super::*;
 
-    /// What goes with a fleet file. A token may come from the environment, and is refused later.
-    const WITH_A_FILE: [&str; 9] = [
+    /// What goes with a fleet file, or is refused later: a name, with what to type instead, and a token, which may come from
+    /// the environment.
+    const WITH_A_FILE: [&str; 11] = [
+        "name",
+        "cluster_name",
         "filename",
         "concurrency",
         "timeout",

@@ -112,7 +112,7 @@ pub(crate) struct CreateArgs {
     /// Select clusters of which the hub hears nothing, too
     #[arg(long)]
     pub(crate) tolerate_unreachable: bool,
-    /// Select clusters whose API server is not well, too
+    /// Select clusters whose API server is not healthy, too
     #[arg(long)]
     pub(crate) tolerate_unavailable: bool,
     /// Select clusters with this taint, too (repeatable)

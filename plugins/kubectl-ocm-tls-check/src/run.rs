@@ -60,6 +60,9 @@ pub(crate) async fn run(arguments: TlsCheckArgs, ui: Arc<Ui>) -> Result<Exit, Fa
         hub: if hub.is_given() { Some(connect(&hub.connection(&plain), ui.clone()).await?) } else { None },
     };
     let context = |cluster: &Option<Cluster>| cluster.as_ref().and_then(|cluster| cluster.context.clone());
+    if watch {
+        ui.watches();
+    }
     let mut last: Option<Report> = None;
     loop {
         let inventory = look(&plan).await?;

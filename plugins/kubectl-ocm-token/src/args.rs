@@ -88,7 +88,7 @@ pub(crate) struct CreateArgs {
     /// What kind of token
     #[arg(long, value_enum, value_name = "KIND", default_value_t)]
     pub(crate) kind: KindArg,
-    /// How long the token is good, e.g. 30m, 48h (default: 1h; bootstrap tokens 24h)
+    /// How long the token is valid, e.g. 30m, 48h (default: 1h; bootstrap tokens 24h)
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttl: Option<String>,
     /// What a bootstrap token is for; `list` shows it

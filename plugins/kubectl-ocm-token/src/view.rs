@@ -122,7 +122,7 @@ pub(crate) fn account(ui: &Ui, dry_run: DryRun, format: Format) {
     let reference = "serviceaccount/agent-registration-bootstrap";
     match format {
         Format::Name => ui.line(reference),
-        Format::Table | Format::Wide => ui.line(&format!("{reference} made anew{}", dry_run.remark())),
+        Format::Table | Format::Wide => ui.line(&format!("{reference} recreated{}", dry_run.remark())),
         Format::Json | Format::Yaml => {}
     }
 }

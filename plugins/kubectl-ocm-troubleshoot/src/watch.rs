@@ -33,6 +33,7 @@ pub(crate) async fn run(
     fail_on: FailOn,
     ui: &Ui,
 ) -> Result<Exit, Failure> {
+    ui.watches();
     let (mut history, mut first, mut trouble) = (History::default(), true, None);
     loop {
         match looks.look().await {

@@ -123,6 +123,19 @@ fn a_server_that_falls_silent() {
 }
 
 #[test]
+fn a_name_beside_a_fleet_file_is_told_with_what_to_type_instead() {
+    for name in [&["c1"][..], &["--cluster-name", "c1"]] {
+        let run = Cli::new().run([&["join"][..], name, &["-f", "fleet.yaml"]].concat());
+        assert_eq!(run.exit, 2, "{run}");
+        assert!(run.stderr.starts_with("error: c1 and --filename cannot be typed together: "), "{run}");
+        assert!(
+            run.stderr.contains("\n  hint: all clusters of the file: kubectl ocm join --filename fleet.yaml\n"),
+            "{run}"
+        );
+    }
+}
+
+#[test]
 fn flags_that_cannot_be() {
     let cli = Cli::with_kubeconfig(&kubeconfig("https://127.0.0.1:1", &["hub"]));
     let cases: &[(&str, &[&str])] = &[

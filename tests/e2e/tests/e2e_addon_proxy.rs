@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
-use e2e_tests::roles::user_with;
+use e2e_tests::roles::{user_with, users_without_one_right};
 use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
 use serde_json::{Value, json};
 
@@ -250,12 +250,98 @@ fn a_proxy_is_set_for_all_clusters_and_for_those_of_a_placement() {
     }
 }
 
+/// The role of `proxy kubectl` for a namespace, and the namespaces where it is bound here.
+const BOUND: [(&str, &str); 2] =
+    [("kubectl-ocm-proxy-kubectl-servers", "default"), ("kubectl-ocm-proxy-kubectl-accounts", "day")];
+
+/// Somebody who may act on the cluster: with the documented roles, each bound where its file says.
+fn acting_on_day() -> PathBuf {
+    let roles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rbac/proxy-kubectl.yaml");
+    hub().kubectl(&["apply", "--filename", roles.to_str().expect("text")]).expect("the roles can be applied");
+    let (name, user) = ("proxy-kubectl", "--user=proxy-kubectl");
+    let words = ["create", "clusterrolebinding", name, "--clusterrole=kubectl-ocm-proxy-kubectl", user];
+    hub().kubectl(&words).expect("it is bound");
+    for (role, namespace) in BOUND {
+        let (role, namespace) = (format!("--clusterrole={role}"), format!("--namespace={namespace}"));
+        hub().kubectl(&["create", "rolebinding", name, &role, user, &namespace]).expect("it is bound");
+    }
+    until_within(SLOW, "the last role is in force", String::new, || {
+        hub().kubectl(&["auth", "can-i", "get", "secrets", "--namespace=day", "--as", name]).is_ok()
+    });
+    let elsewhere = hub().kubectl(&["auth", "can-i", "get", "secrets", "--namespace=kube-system", "--as", name]);
+    assert!(elsewhere.is_err(), "Secrets of others are not read");
+    hub().user_kubeconfig(name, &[]).expect("a user can be made")
+}
+
+/// With a ManagedServiceAccount, everything is read up to the certificate of the servers' clients, which cannot be used; and
+/// that is not reached without a single right.
+fn kubectl_needs_what_is_documented(proxy: &dyn Fn(&[&str]) -> Said) {
+    const KIND: &str = "managedserviceaccounts.authentication.open-cluster-management.io";
+    const READ: &str = "Secret default/proxy-client of the proxy servers cannot be used";
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    apply(
+        "accounts.json",
+        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": KIND},
+            "spec": {"group": "authentication.open-cluster-management.io", "scope": "Namespaced",
+                "names": {"plural": "managedserviceaccounts", "singular": "managedserviceaccount",
+                    "kind": "ManagedServiceAccount", "listKind": "ManagedServiceAccountList"},
+                "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}}),
+    );
+    hub().kubectl(&["wait", "--for=condition=Established", &format!("crd/{KIND}"), "--timeout=60s"]).expect("served");
+    let account = json!({"apiVersion": "authentication.open-cluster-management.io/v1beta1", "kind": "ManagedServiceAccount",
+        "metadata": {"name": "reader", "namespace": "day"}, "status": {"tokenSecretRef": {"name": "reader"}}});
+    let taken = file("account.json", &account.to_string());
+    until_within(SLOW, "the account is there", String::new, || hub().kubectl(&["apply", "--filename", &taken]).is_ok());
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let params = rcgen::CertificateParams::new(vec!["proxy-ca".to_owned()]).expect("parameters");
+    let root = params.self_signed(&key).expect("a certificate").pem();
+    let secret = |namespace: &str, name: &str, data: Value| {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
+            "stringData": data});
+        apply("secret.json", &secret);
+    };
+    secret("day", "reader", json!({"token": "t0ken", "ca.crt": root}));
+    secret("default", "proxy-server-ca", json!({"ca.crt": root}));
+    secret("default", "proxy-client", json!({"tls.crt": "no certificate", "tls.key": "no key"}));
+
+    let ways =
+        [&["kubectl", "day", "--", "get", "nodes"][..], &["kubectl", "day", "--sa=reader", "--", "get", "nodes"]];
+    for way in ways {
+        ends(&proxy(way), 1, &[READ]);
+    }
+    // No proxy server is ready, so nobody gets as far as a port of one. And bound everywhere, as these users have them, the
+    // rights to Secrets of clusters are rights to those of the proxy servers, too.
+    let unseen = ["pods/portforward", "secrets \"proxy-"];
+    let users = users_without_one_right(hub(), "proxy-kubectl.yaml");
+    assert_eq!(users.len(), 11);
+    for (user, missing) in &users {
+        let said = ways.map(|way| {
+            let words = [&["--as", user.as_str()], way].concat();
+            run(kubectl_ocm("proxy", hub().kubeconfig()).args(words))
+        });
+        let is_refused = said.iter().any(|said| said.code == Some(1) && !said.stderr.contains(READ));
+        let is_unseen = unseen.iter().any(|right| missing.contains(right));
+        assert_ne!(is_refused, is_unseen, "who {missing:?}: {said:?}");
+    }
+    hub().kubectl(&["delete", "secret", "reader", "--namespace=day"]).expect("it goes");
+    hub().kubectl(&["delete", "secret", "proxy-server-ca", "proxy-client", "--namespace=default"]).expect("they go");
+    hub().kubectl(&["delete", "crd", KIND]).expect("it goes");
+    for (_, namespace) in BOUND {
+        let namespace = format!("--namespace={namespace}");
+        hub().kubectl(&["delete", "rolebinding", "proxy-kubectl", &namespace]).expect("it goes");
+    }
+}
+
 #[test]
 fn a_hub_says_what_keeps_clusters_from_being_reached_through_cluster_proxy() {
     let _alone = alone();
     cluster();
-    let user = user_with(hub(), "proxy-health", &["proxy.yaml", "proxy-kubectl.yaml"]);
-    let proxy = |words: &[&str]| run(kubectl_ocm("proxy", &user).args(words));
+    let user = user_with(hub(), "proxy-health", &["proxy.yaml"]);
+    let acting = acting_on_day();
+    let proxy = |words: &[&str]| {
+        let user = if words[0] == "kubectl" { &acting } else { &user };
+        run(kubectl_ocm("proxy", user).args(words))
+    };
     for words in [&["health"][..], &["kubectl", "day", "--", "get", "nodes"]] {
         ends(&proxy(words), 1, &["no ClusterManagementAddOn \"cluster-proxy\"", "is not installed"]);
     }
@@ -304,6 +390,7 @@ fn a_hub_says_what_keeps_clusters_from_being_reached_through_cluster_proxy() {
     assert!(day.get("reached").is_none(), "{told}");
     ends(&proxy(&["health", "nobody"]), 1, &["nobody"]);
     ends(&proxy(&["kubectl", "day", "--", "get", "nodes"]), 1, &["the add-on managed-serviceaccount is not installed"]);
+    kubectl_needs_what_is_documented(&proxy);
 
     for words in [
         &["delete", "managedclusteraddon", "cluster-proxy", "--namespace=day"][..],

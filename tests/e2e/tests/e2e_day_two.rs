@@ -349,7 +349,7 @@ fn a_list_that_is_watched_ends_when_it_is_interrupted() {
     cluster();
     let mut watched = command("get", &["clusters", "day", "--watch"])
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
     let mut lines = BufReader::new(watched.stdout.take().expect("its output")).lines();
@@ -357,7 +357,10 @@ fn a_list_that_is_watched_ends_when_it_is_interrupted() {
     let process = watched.id().to_string();
     let said = run(Command::new("kill").args(["-INT", &process]));
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(watched.wait().expect("it ends").code(), Some(130));
+    let ended = watched.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(130), "{stderr}");
+    assert!(!stderr.contains("error"), "Ctrl-C is how a watch ends: {stderr}");
 }
 
 #[test]

@@ -22,7 +22,10 @@ const WHAT: &str = "the fleet file";
 
 pub(crate) async fn run(file: &Path, args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     // What else there is of a cluster is refused beside a file by the command line itself.
-    let JoinArgs { hub_token, timeout, plan, concurrency, output, client, .. } = args;
+    let JoinArgs { name, cluster_name, hub_token, timeout, plan, concurrency, output, client, .. } = args;
+    if let Some(name) = name.or(cluster_name) {
+        return Err(beside_a_name(file, &name));
+    }
     if hub_token.is_some() {
         return Err(Failure::usage("a fleet file goes with access to all clusters, and with no token")
             .hint("leave out --hub-token (and $KUBECTL_OCM_HUB_TOKEN)"));
@@ -35,12 +38,19 @@ pub(crate) async fn run(file: &Path, args: JoinArgs, ui: Arc<Ui>) -> Result<Exit
     let mut beside = |path: &str| std::fs::read(folder.join(path)).map_err(|error| error.to_string());
     let fleet = fleet::read(&text, &mut beside).map_err(|wrong| refused(file, wrong))?;
     let fleet = connected(fleet, folder, &client.connection()?, &ui).await?;
-    let request = Request { mode, timeout, at_once: usize::from(concurrency.max(1)) };
+    let request = Request { mode, timeout, at_once: concurrency.at_once() };
     let brought = bring_up(&fleet, &request, ui.clone()).await;
     match mode {
         Mode::Render => render::render(&ui, format, &brought),
         _ => view::finish(&ui, format, mode, &brought),
     }
+}
+
+/// Somebody names a cluster, and a file that names its clusters itself.
+fn beside_a_name(file: &Path, name: &str) -> Failure {
+    Failure::usage(format!("{name} and --filename cannot be typed together: the fleet file says which clusters join"))
+        .hint(format!("all clusters of the file: kubectl ocm join --filename {}", file.display()))
+        .hint(format!("{name} alone, with flags for what the file says of it: kubectl ocm join {name} --help"))
 }
 
 /// What is wrong with the file, for people.
@@ -105,6 +115,14 @@ mod tests {
         assert_eq!(of(Some("c1.yaml")), Some("fleets/c1.yaml".into()));
         assert_eq!(of(Some("/etc/c1.yaml")), Some("/etc/c1.yaml".into()));
         assert_eq!(of(None), Some("all.yaml".into()));
+    }
+
+    #[test]
+    fn a_name_beside_a_file_is_refused_with_what_to_type() {
+        let failure = beside_a_name(Path::new("fleet.yaml"), "c1");
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert!(failure.message.starts_with("c1 and --filename cannot be typed together"), "{failure}");
+        assert_eq!(failure.hints.len(), 2, "{failure}");
     }
 
     #[test]

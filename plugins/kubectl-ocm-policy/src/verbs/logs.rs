@@ -28,6 +28,7 @@ pub(crate) async fn run(args: LogsArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let request = LogsRequest { since, selection };
     let hub = connect(&client.connection()?, ui.clone()).await?;
     if follow {
+        ui.watches();
         heading(&ui, output);
         follow_logged(&hub, &request, &*ui, |decision| {
             show(&ui, output, &decision);

@@ -110,8 +110,8 @@ impl View for Tokens {
             token.expires.map_or("never".to_owned(), |expires| expires.to_string()),
             match (&token.unusable, token.expires) {
                 (Some(why), _) => why.clone(),
-                (None, Some(expires)) => format!("good for {}", left(now, expires)),
-                (None, None) => "good".to_owned(),
+                (None, Some(expires)) => format!("valid for {}", left(now, expires)),
+                (None, None) => "valid".to_owned(),
             },
             token.description.clone(),
             if token.ours { "kubectl ocm" } else { "others" }.to_owned(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ocm_core::{Event, Failure, Narrator};
+use ocm_core::{Event, Failure, Narrator, Reason};
 
 use crate::{clean, remedy};
 
@@ -76,6 +76,8 @@ struct State {
     done: Vec<String>,
     /// Whether a question is open: the cursor stands behind it.
     asking: bool,
+    /// Whether the command shows what changes until the user ends it.
+    watching: bool,
 }
 
 impl Ui {
@@ -184,9 +186,25 @@ impl Ui {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
+    /// From now on the command shows what changes until the user ends it. Ctrl-C is how that ends, as with kubectl: there is
+    /// no error to tell, nothing was left undone, and only the exit code says so.
+    pub fn watches(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.watching = true;
+        }
+    }
+
+    /// Whether a failure is the end that the user gave to a watch.
+    fn is_end_of_watch(&self, failure: &Failure) -> bool {
+        failure.reason == Reason::Interrupted && self.state.lock().is_ok_and(|state| state.watching)
+    }
+
     /// Renders a failure on stderr: the sentence, what lies behind it, what to do next.
     pub fn fail(&self, failure: &Failure) {
         self.quiet_down();
+        if self.is_end_of_watch(failure) {
+            return;
+        }
         let asking = self.state.lock().is_ok_and(|mut state| std::mem::take(&mut state.asking));
         let line = if asking { "\n" } else { "" };
         let mut text = format!("{line}error: {}", clean(&failure.message));
@@ -197,7 +215,7 @@ impl Ui {
             text += &format!("\n  hint: {}", clean(&remedy::words(hint)));
         }
         self.err(&text);
-        if failure.reason == ocm_core::Reason::Interrupted {
+        if failure.reason == Reason::Interrupted {
             self.err(&self.interrupted());
         }
     }
@@ -296,5 +314,20 @@ impl Narrator for Ui {
             Event::Note(text) => self.say(&format!("note: {}", clean(&text))),
             Event::Warning(text) => self.say(&format!("warning: {}", clean(&text))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_watch_ends_without_a_word_when_it_is_interrupted() {
+        let ui = Ui::new(&UiArgs { quiet: true, progress: When::Never });
+        let interrupted = Failure::new(Reason::Interrupted, "interrupted");
+        assert!(!ui.is_end_of_watch(&interrupted), "there is more to say of other commands");
+        ui.watches();
+        assert!(ui.is_end_of_watch(&interrupted));
+        assert!(!ui.is_end_of_watch(&Failure::other("the hub does not answer")));
     }
 }

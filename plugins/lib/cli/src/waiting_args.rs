@@ -30,7 +30,7 @@ impl WaitArgs {
     }
 }
 
-/// `--concurrency`.
+/// `--concurrency`. Commands that mostly read, or wait for each cluster, have a higher default.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct ConcurrencyArgs {
     /// How many clusters are worked on at once

@@ -117,7 +117,7 @@ pub enum Outcome {
     Created,
     /// It changed.
     Configured,
-    /// It is as it was.
+    /// It is as it was, [without what the server notes down for itself](without_bookkeeping).
     Unchanged,
     /// It was left alone, for this reason.
     Kept(String),

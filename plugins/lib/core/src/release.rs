@@ -2,13 +2,17 @@
 
 use std::fmt;
 
-use semver::Version;
+use semver::{Prerelease, Version};
 
 /// The release that is installed unless another one is asked for.
 pub const DEFAULT: &str = "v1.3.1";
 
 /// Where the images of the releases are.
 pub const REGISTRY: &str = "quay.io/open-cluster-management";
+
+/// The words of suffixes with which a release is called that is not out yet, as `v1.4.0-rc.1`.
+const NOT_OUT_YET: [&str; 11] =
+    ["alpha", "beta", "rc", "pre", "prerelease", "preview", "dev", "snapshot", "nightly", "canary", "ci"];
 
 /// Why a text names no release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +70,15 @@ impl Bundle {
         self.version().zip(other.version()).is_some_and(|(own, other)| own < other)
     }
 
+    /// The release that it is, or, of a build of somebody's own, the one that was built.
+    ///
+    /// Semantic Versioning calls whatever stands behind a `-` a pre-release. But the tag of an image has no other place for the
+    /// name of who has built it: `v1.3.1-mine` is 1.3.1, and neither earlier nor later than another build of it. Only a
+    /// suffix that says so is of a release that is not out yet.
     fn version(&self) -> Option<Version> {
-        Version::parse(self.tag.strip_prefix('v')?).ok()
+        let version = Version::parse(self.tag.strip_prefix('v')?).ok()?;
+        let pre = if is_not_out_yet(&version.pre) { version.pre } else { Prerelease::EMPTY };
+        Some(Version { pre, ..Version::new(version.major, version.minor, version.patch) })
     }
 
     /// Whether it is of an earlier minor release than `other`, as far as both are releases.
@@ -100,6 +111,14 @@ impl Bundle {
             _ => false,
         }
     }
+}
+
+/// Whether a suffix says that the release is not out yet: by a word, as `rc.1` or `beta2`, or by the zero with which Go names a
+/// commit before a release (`0.20260102030405-0123456789ab`).
+fn is_not_out_yet(suffix: &Prerelease) -> bool {
+    let first = suffix.as_str().split(['.', '-']).next().unwrap_or_default();
+    let word = first.trim_end_matches(|character: char| character.is_ascii_digit()).to_ascii_lowercase();
+    first == "0" || NOT_OUT_YET.contains(&word.as_str())
 }
 
 impl Default for Bundle {
@@ -277,6 +296,22 @@ mod tests {
         let bundle = |text: &str| Bundle::parse(text).unwrap();
         assert!(bundle("1.2.9").is_before(&bundle("1.10.0")) && bundle("1.3.0-rc.1").is_before(&bundle("1.3.0")));
         assert!(!bundle("1.3.0").is_before(&bundle("1.3.0")) && !bundle("latest").is_before(&bundle("1.3.0")));
+    }
+
+    #[test]
+    fn a_build_of_somebodys_own_is_the_release_that_was_built() {
+        let bundle = |text: &str| Bundle::parse(text).unwrap();
+        let release = bundle("1.3.1");
+        for own in ["1.3.1-mine", "1.3.1-mirror.2", "1.3.1-1", "1.3.1-fips-rc1", "1.3.1-cited"] {
+            let own = bundle(own);
+            assert!(!own.is_before(&release) && !release.is_before(&own), "{own}");
+            assert!(bundle("1.3.1-rc.1").is_before(&own) && own.is_before(&bundle("1.3.2-mine")), "{own}");
+            assert!(own.says_version() && own.tag() != release.tag(), "{own}");
+        }
+        for early in ["1.3.1-rc.1", "1.3.1-RC1", "1.3.1-alpha", "1.3.1-beta-2", "1.3.1-0.20260102030405-0123456789ab"] {
+            assert!(bundle(early).is_before(&release), "{early}");
+        }
+        assert!(bundle("1.3.1-rc.1").is_before(&bundle("1.3.1-rc.2")));
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod policies;
 pub mod registrations;
 pub mod registry;
 pub mod replica_sets;
+mod served;
 pub mod tls;
 pub mod token;
 pub mod troubleshoot;

@@ -1,6 +1,8 @@
 //! Applying objects that a command writes as a whole: what others have written is refused, or replaced, and nothing is sent
 //! before that is known of all.
 
+use std::borrow::Borrow;
+
 use ocm_api::Manifest;
 use ocm_core::addon::proxy::keep_configurations;
 use ocm_core::plan::{Applied, Found, Mode, Plan};
@@ -70,7 +72,13 @@ fn refuse_foreign(found: &[(Found, Standing)]) -> Result<(), Failure> {
         Standing::New | Standing::Ours | Standing::Same => None,
     });
     let foreign: Vec<(String, &Owner)> = foreign.collect();
+    refuse(&foreign)
+}
+
+/// Refuses to change what is somebody else's: each object, in words, with whose it is. The first makes the sentence.
+pub(crate) fn refuse<O: Borrow<Owner>>(foreign: &[(String, O)]) -> Result<(), Failure> {
     let Some(((first, owner), more)) = foreign.split_first() else { return Ok(()) };
+    let owner: &Owner = owner.borrow();
     let failure = Failure::refused(format!("{first}: nothing was changed"));
     let failure = more.iter().fold(failure, |failure, (told, _)| failure.because(told));
     let failure = match owner {

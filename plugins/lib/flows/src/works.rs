@@ -5,11 +5,12 @@ use std::time::Duration;
 use ocm_api::{Manifest, ManifestWork};
 use ocm_core::plan::{Applied, Found, Mode, Plan};
 use ocm_core::work::{Owner, owner, with_defaults_of};
-use ocm_core::{DryRun, Event, Failure, Narrator, Remedy};
+use ocm_core::{DryRun, Event, Failure, Narrator};
 use ocm_kube::Cluster;
 use ocm_kube::access::{self, Right};
 
 use crate::deliveries::{Waited, look_first, require_accepted, send, until_there};
+use crate::whole::refuse;
 
 /// Each right is asked for one by one: for a fleet, all clusters at once.
 const ONE_BY_ONE: usize = 10;
@@ -108,12 +109,5 @@ fn refuse_foreign(found: &[Found]) -> Result<(), Failure> {
         Some((format!("work {:?} of cluster {cluster:?} {told}", manifest.name()), owner))
     });
     let foreign: Vec<(String, Owner)> = foreign.collect();
-    let Some(((first, owner), more)) = foreign.split_first() else { return Ok(()) };
-    let failure = Failure::refused(format!("{first}: nothing was changed"));
-    let failure = more.iter().fold(failure, |failure, (told, _)| failure.because(told));
-    let failure = match owner {
-        Owner::Kept(_) => failure.hint("what it belongs to would change it back: take another name"),
-        Owner::Ours | Owner::Others(_) => failure,
-    };
-    Err(failure.hint(Remedy::Overwrite))
+    refuse(&foreign)
 }

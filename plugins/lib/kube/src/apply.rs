@@ -295,12 +295,16 @@ fn to_value(object: &DynamicObject) -> Result<Value, Failure> {
     serde_json::to_value(object).map_err(|error| Failure::other("the server's answer cannot be read").because(error))
 }
 
-/// Whether an apply changed nothing. For real the resource version tells; a dry run answers a made-up one.
+/// Whether an apply changed nothing.
+///
+/// An apply for real is to exactly the version that was read, so that what differs is what it has changed. The same version
+/// means that nothing was stored. Another one does not mean that the object changed: the server also stores who owns which
+/// field, and its own form of what an older version of it, or of the definition, has written. Whoever restarts something
+/// because an object changed must not do so for that. A dry run answers a made-up version.
 fn same(before: &Value, after: &Value, dry_run: DryRun) -> bool {
-    match dry_run {
-        DryRun::No => before.pointer("/metadata/resourceVersion") == after.pointer("/metadata/resourceVersion"),
-        DryRun::Client | DryRun::Server => without_bookkeeping(before) == without_bookkeeping(after),
-    }
+    let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+    (dry_run == DryRun::No && version(before) == version(after))
+        || without_bookkeeping(before) == without_bookkeeping(after)
 }
 
 #[cfg(test)]
@@ -324,6 +328,24 @@ mod tests {
         assert!(!answer(409, "Conflict", "FieldManagerConflict"));
         assert!(!answer(409, "AlreadyExists", ""));
         assert!(!answer(422, "Invalid", ""));
+    }
+
+    #[test]
+    fn an_object_has_changed_if_more_than_the_servers_notes_about_it_did() {
+        let object = |version: &str, owner: &str, value: &str| {
+            json!({"metadata": {"name": "a", "resourceVersion": version, "generation": 1,
+                "managedFields": [{"manager": owner, "operation": "Apply"}]}, "spec": {"x": value}})
+        };
+        let before = object("1", "a", "1");
+        for dry_run in [DryRun::No, DryRun::Server] {
+            assert!(same(&before, &object("1", "a", "1"), dry_run));
+            assert!(same(&before, &object("2", "b", "1"), dry_run), "who owns what is no part of the object");
+            assert!(!same(&before, &object("2", "a", "2"), dry_run));
+        }
+        let mut labelled = object("2", "a", "1");
+        labelled["metadata"]["labels"] = json!({"l": "x"});
+        assert!(!same(&before, &labelled, DryRun::No));
+        assert!(!same(&before, &object("1", "a", "2"), DryRun::Server), "the version of a dry run tells nothing");
     }
 
     fn conflict(code: u16, reason: &str, cause: &str) -> Value {

@@ -99,6 +99,7 @@ pub async fn follow<T: View>(
     changes: impl Stream<Item = Result<Changed<T::Row>, Failure>>,
     wanted: impl Fn(&T::Row) -> bool,
 ) -> Result<Exit, Failure> {
+    ui.watches();
     // Later rows cannot move the columns of earlier ones: these widths hold most names, and longer cells push.
     let aligned = |cells: &[String]| cells.iter().map(|cell| format!("{cell:<14}")).collect::<Vec<_>>().join("  ");
     let headings: Vec<&str> = match &list.output.output {

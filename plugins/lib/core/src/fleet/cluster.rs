@@ -97,6 +97,17 @@ pub(super) fn check_named(own: &Entry, defaults: &Entry, place: &Place) -> Resul
     }
 }
 
+/// Refuses of a cluster whose agent runs on itself what would have no effect. In the defaults it is for those that are hosted.
+pub(super) fn check_hosted(own: &Entry, defaults: &Entry, place: &Place) -> Result<(), Wrong> {
+    let is_hosted = own.mode.or(defaults.mode).map(mode).is_some_and(|mode| mode.is_hosted());
+    match own.managed_internal_address == Some(true) && !is_hosted {
+        true => Err(place
+            .wrong("managedInternalAddress", "it goes with mode: hosted and mode: singleton-hosted")
+            .hint("leave it out; for the hub's address: internalAddress: true, in hub")),
+        false => Ok(()),
+    }
+}
+
 /// Checks a cluster that has its defaults.
 pub(super) fn read(entry: Entry, place: &Place, files: Files<'_>) -> Result<Member, Wrong> {
     let name = cluster_name(entry.name.clone(), place)?;
@@ -123,7 +134,7 @@ pub(super) fn read(entry: Entry, place: &Place, files: Files<'_>) -> Result<Memb
                 .hint("with the agent on the cluster itself, that cluster is named by context and kubeconfig"));
         }
     }
-    // Of the defaults it is for those clusters that are hosted.
+    // In the defaults it is for those clusters that are hosted.
     let internal_managed = entry.managed_internal_address.unwrap_or_default();
     let driver = driver(&entry, place)?;
     let accept = entry.accept.unwrap_or(true);

@@ -51,6 +51,7 @@ pub fn read(text: &str, files: Files<'_>) -> Result<Fleet, Wrong> {
         let line = entry.referenced.line();
         let place = Place::of(format!("clusters[{index}]"), (line > 0).then_some(line));
         cluster::check_named(&entry.value, &defaults, &place)?;
+        cluster::check_hosted(&entry.value, &defaults, &place)?;
         let member = cluster::read(entry.value.over(&defaults), &place, files)?;
         let name = &member.settings.name;
         if members.iter().any(|other| other.settings.name == *name) {
@@ -178,6 +179,8 @@ mod tests {
             ("registrationAuth: awsirsa, accept: false", "clusters[0].registrationAuth"),
             ("mode: hosted", "clusters[0].managed"),
             ("managed: {context: c2}", "clusters[0].managed"),
+            ("managedInternalAddress: true", "clusters[0].managedInternalAddress"),
+            ("mode: singleton, managedInternalAddress: true", "clusters[0].managedInternalAddress"),
             ("asGroups: [g]", "clusters[0].asGroups"),
             ("imagePullCredentialFile: missing", "clusters[0].imagePullCredentialFile"),
             ("imageDigests: {work: latest}", "clusters[0].imageDigests"),
@@ -246,6 +249,10 @@ mod tests {
         assert_eq!(members[1].joining().kubeconfig.as_deref(), Some("c2.yaml"));
         assert_eq!(members[1].joining().as_groups, ["g"]);
         assert_eq!(members.iter().map(|member| member.internal_managed).collect::<Vec<_>>(), [true, false]);
+        let of_all = "hub: {context: hub}\ndefaults: {managedInternalAddress: true}\nclusters:\n- {name: c1, context: c1}\n\
+            - {name: c2, context: c1, mode: hosted, managed: {context: c2}}\n";
+        let internal: Vec<bool> = fleet(of_all).unwrap().members.iter().map(|member| member.internal_managed).collect();
+        assert_eq!(internal, [false, true], "the defaults are for those that are hosted");
         let driver = members[0].settings.driver.as_ref().map(|driver| driver.auth_type.clone());
         assert_eq!(driver, Some(RegistrationAuthType::Grpc));
         assert_eq!(members[0].grpc.server, Some(("hub.example".to_owned(), Some(443))));

@@ -56,14 +56,14 @@ fn defaults(name: &str) -> Value {
     serde_json::to_value(ClusterManager::new(name, spec)).expect("an API object is plain JSON")
 }
 
-/// The body of the ClusterManager.
+/// The body of the ClusterManager, with the images of the components, and that of a gRPC server that has one of its own.
 ///
 /// # Errors
 /// Options that contradict each other or what is there.
 pub(super) fn body(
     name: &str,
     live: Option<&Value>,
-    images: &BTreeMap<Component, String>,
+    (images, server): (&BTreeMap<Component, String>, Option<&str>),
     options: &Options,
     warnings: &mut Vec<String>,
 ) -> Result<Value, OptionsError> {
@@ -83,6 +83,9 @@ pub(super) fn body(
         if let Some(member) = image_member(*component) {
             spec[member] = Value::from(image.as_str());
         }
+    }
+    if let Some(server) = server {
+        entry(spec, "serverConfiguration").insert("imagePullSpec".to_owned(), Value::from(server));
     }
     feature_gates(spec, &options.feature_gates);
     drivers(spec, listed(live), listed(laid.as_ref()), options, warnings)?;

@@ -1,8 +1,17 @@
 //! Which image every part of a hub gets: what a file of values names or what runs stays, but for the part that was typed.
 
+use serde_json::Value;
+
 use super::{Live, Options, cluster_manager};
 use crate::operator;
 use crate::release::{self, Bundle, Component, Image, REGISTRY};
+
+/// Where a spec says the image of the gRPC server, if that has one of its own: without it the server runs the image of
+/// registration. Upstream: `clustermanager_runtime_reconcile.go`.
+const SERVER_IMAGE: &str = "/serverConfiguration/imagePullSpec";
+
+/// What people call the gRPC server as a part with an image.
+pub(crate) const SERVER: &str = "the gRPC server";
 
 /// Which image every component gets.
 pub(crate) struct Images<'a> {
@@ -45,6 +54,24 @@ impl<'a> Images<'a> {
         let named = cluster_manager::image_member(component).and_then(|member| values.spec()[member].as_str());
         let named = named.filter(|image| !image.is_empty()).or_else(|| self.running(component));
         digests.pin(component, self.follow(component, named)).to_string()
+    }
+
+    /// The image of its own that the gRPC server has now.
+    pub(crate) fn running_server(&self) -> Option<&'a str> {
+        server_in(self.live.cluster_manager.as_ref()?.get("spec")?)
+    }
+
+    /// The image of its own that the gRPC server gets. One that is not named as those of the releases is of another program:
+    /// it keeps its registry, and no digest that was given is its own.
+    pub(crate) fn server(&self) -> Option<String> {
+        let Options { bundle, digests, values, .. } = self.options;
+        let named = server_in(values.spec()).or_else(|| self.running_server())?;
+        let image = Image::parse(named);
+        Some(match (Component::of(image.name()), bundle) {
+            (Some(component), _) => digests.pin(component, self.follow(component, Some(named))).to_string(),
+            (None, Some(bundle)) => image.of_release(bundle).to_string(),
+            (None, None) => named.to_owned(),
+        })
     }
 
     /// What becomes of an image that runs: it stays, but for the part that was typed.
@@ -102,4 +129,8 @@ impl<'a> Images<'a> {
         let default = release::DEFAULT;
         Some(format!("the hub runs {installed} and keeps it; to change to the default release, name {default}"))
     }
+}
+
+fn server_in(spec: &Value) -> Option<&str> {
+    spec.pointer(SERVER_IMAGE)?.as_str().filter(|image| !image.is_empty())
 }

@@ -9,7 +9,7 @@ use ocm_api::names::{bootstrap, operators};
 use ocm_api::{Manifest, crds};
 use serde_json::Value;
 
-use super::images::Images;
+use super::images::{Images, SERVER};
 use super::{Options, OptionsError, cluster_manager, deployment, expose, rbac};
 use crate::release::{self, Bundle, Component};
 use crate::{Plan, Stage, images, operator};
@@ -71,12 +71,16 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
 
     let planned: BTreeMap<Component, String> =
         Component::ALL.into_iter().map(|component| (component, chosen.image(component))).collect();
+    let server = chosen.server();
+    let of_server = chosen.running_server().zip(server.as_deref()).map(|(running, image)| (SERVER, running, image));
     warnings.extend(images::unpinned(
         planned
             .iter()
-            .filter_map(|(component, image)| Some((component.image(), chosen.running(*component)?, image.as_str()))),
+            .filter_map(|(component, image)| Some((component.image(), chosen.running(*component)?, image.as_str())))
+            .chain(of_server),
     ));
-    let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), &planned, options, &mut warnings)?;
+    let images = (&planned, server.as_deref());
+    let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), images, options, &mut warnings)?;
     let port = expose::port(options, live.cluster_manager.as_ref())?;
     let exposed = expose::objects(&hub, options, &cluster_manager, port);
     let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
@@ -277,6 +281,33 @@ mod tests {
         let mut typed = options(|o| o.digests = digests("b"));
         typed.images.insert(Component::Work, "me/work:mine".to_owned());
         assert_eq!(spec(&installed(&typed, &pinned))["workImagePullSpec"], "me/work:mine");
+    }
+
+    #[test]
+    fn a_grpc_server_with_an_image_of_its_own_is_pinned_like_the_others() {
+        let with = |image: &str| {
+            let mut live = installed(&options(|_| ()), &Live::default());
+            live.cluster_manager.as_mut().unwrap()["spec"]["serverConfiguration"] = json!({"imagePullSpec": image});
+            live
+        };
+        let server = |live: &Live| spec(live)["serverConfiguration"]["imagePullSpec"].clone();
+        let (own, pin) = ("mirror.example/registration:v1.3.1", options(|o| o.digests = digests("a")));
+        let expected = format!("{own}@sha256:{}", "a".repeat(64));
+        let pinned = installed(&pin, &with(own));
+        assert_eq!(server(&pinned), expected);
+        assert_eq!(server(&installed(&options(|_| ()), &pinned)), expected);
+        let older = options(|o| o.bundle = Bundle::parse("1.2.1").ok());
+        assert_eq!(server(&installed(&older, &pinned)), "mirror.example/registration:v1.2.1");
+        let told = plan(&older, &pinned).unwrap().warnings;
+        let is_told =
+            |warning: &String| warning.starts_with("pinned by a digest until now") && warning.contains(SERVER);
+        assert!(told.iter().any(is_told), "{told:?}");
+        // A digest of ours is not one of another program. Without an image of its own it runs that of registration.
+        assert_eq!(server(&installed(&pin, &with("mirror.example/grpc:v1.3.1"))), "mirror.example/grpc:v1.3.1");
+        assert_eq!(server(&installed(&pin, &Live::default())), Value::Null);
+        let said = values(json!({"serverConfiguration": {"imagePullSpec": own}}));
+        let both = options(|o| (o.digests, o.values) = (digests("a"), said));
+        assert_eq!(server(&installed(&both, &Live::default())), expected);
     }
 
     fn values(value: Value) -> Values {

@@ -6,14 +6,11 @@ use serde_json::{Value, json};
 use super::{Part, Parts, Upgrade};
 use crate::images::{self, Source};
 use crate::install::cluster_manager::image_member;
-use crate::install::images::Images;
+use crate::install::images::{Images, SERVER};
 use crate::install::{self, Live, Options, deployment};
 use crate::leave::meta;
-use crate::release::{Bundle, Component, Image};
+use crate::release::{Bundle, Component};
 use crate::{Failure, Plan, Remedy, Stage};
-
-/// Where the image of the gRPC server is said, if it has one of its own.
-const SERVER_IMAGE: &str = "/spec/serverConfiguration/imagePullSpec";
 
 /// What runs on a hub: its operator, and what its ClusterManager names.
 pub fn parts(live: &Live) -> Parts {
@@ -27,12 +24,8 @@ pub fn parts(live: &Live) -> Parts {
         .chain([Component::AddonManager])
         .filter_map(part)
         .collect();
-    parts.extend(server_image(live).map(|image| Part { name: "the gRPC server", image: image.to_owned() }));
+    parts.extend(images.running_server().map(|image| Part { name: SERVER, image: image.to_owned() }));
     Parts(parts)
-}
-
-fn server_image(live: &Live) -> Option<&str> {
-    live.cluster_manager.as_ref()?.pointer(SERVER_IMAGE)?.as_str().filter(|image| !image.is_empty())
 }
 
 /// Plans the upgrade of a hub to a release, with images from `source`. Of the ClusterManager it says nothing but images, so all
@@ -64,15 +57,9 @@ pub fn plan(live: &Live, bundle: &Bundle, source: &Source, label: &str) -> Resul
             wanted.push(image);
         }
     }
-    if let Some(server) = server_image(live) {
-        let image = Image::parse(server).of_release(bundle);
-        // One of another name is not among those that were given.
-        let image = match Component::of(image.name()) {
-            Some(component) => source.image(component, image),
-            None => image.to_string(),
-        };
+    if let Some((running, image)) = images.running_server().zip(images.server()) {
         spec["serverConfiguration"] = json!({ "imagePullSpec": image });
-        moved.push(("the gRPC server", server, image.clone()));
+        moved.push((SERVER, running, image.clone()));
         wanted.push(image);
     }
     let rights = install::operator_rights().into_iter().chain(install::bootstrap_rights());

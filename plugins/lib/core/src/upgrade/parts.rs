@@ -38,8 +38,12 @@ impl Parts {
             return None;
         }
         let (oldest, newest) = (self.oldest()?, self.newest()?);
-        let way = if target.is_before(&newest) { (newest, false) } else { (oldest, true) };
-        (way.0 != *target).then_some(way)
+        let came_from = if target.is_before(&newest) { newest } else { oldest };
+        // Builds of one release are neither earlier nor later: among them, it is one that is not the target.
+        let builds = self.known().map(|(_, release)| release);
+        let release = std::iter::once(came_from).chain(builds).find(|release| release != target)?;
+        let is_older = release.is_before(target);
+        Some((release, is_older))
     }
 
     /// The registry where all images are by their usual names; none if they are in several, or have names of their own.
@@ -131,6 +135,10 @@ mod tests {
         assert_eq!(back(&[("work", "r/work:v1.1.0")]), old);
         assert_eq!(back(&[("registration-operator", "r/o:v1.2.0"), ("work", "r/work:v1.1.0")]), old);
         assert_eq!(back(&[("work", "r/work:v1.3.1")]), Some(("v1.3.1".to_owned(), false)));
+        // Neither is older than the other, so that nothing has to be allowed.
+        let build = Some(("v1.2.0-mine".to_owned(), false));
+        assert_eq!(back(&[("work", "r/work:v1.2.0-mine")]), build);
+        assert_eq!(back(&[("registration-operator", "r/o:v1.2.0"), ("work", "r/work:v1.2.0-mine")]), build);
         for none in ["r/work:v1.2.0", "r/work:v1.1.0@sha256:ab", "r/work:mine", "r/work@sha256:ab"] {
             assert_eq!(back(&[("work", none)]), None, "{none}");
         }

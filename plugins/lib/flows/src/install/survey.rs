@@ -6,10 +6,12 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use ocm_api::ClusterManager;
 use ocm_api::names::{namespaces, operators};
+use ocm_core::Failure;
 use ocm_core::install::Live;
-use ocm_core::{Failure, Reason};
-use ocm_kube::{Cluster, explain};
+use ocm_kube::Cluster;
 use serde_json::Value;
+
+use crate::served::or_nothing;
 
 /// Reads what an installation depends on.
 ///
@@ -25,13 +27,8 @@ pub(crate) async fn survey(cluster: &Cluster) -> Result<Live, Failure> {
     let (all, two) = (ListParams::default(), ListParams::default().limit(2));
     let (managers, operator, nodes) =
         futures::join!(managers.list(&all), deployments.get_opt(operators::CLUSTER_MANAGER), nodes.list_metadata(&two));
-    let managers = match managers {
-        Ok(list) => list.items,
-        Err(error) => match explain(&error).reason {
-            Reason::KindNotServed | Reason::NotFound => Vec::new(),
-            _ => return Err(cluster.explain("list ClusterManagers", error)),
-        },
-    };
+    let managers = managers.map(|list| list.items).map_err(|error| cluster.explain("list ClusterManagers", error));
+    let managers = or_nothing(managers)?;
     let names: Vec<&str> = managers.iter().filter_map(|manager| manager.metadata.name.as_deref()).collect();
     if names.len() > 1 {
         return Err(Failure::refused(format!("there are several ClusterManagers: {}", names.join(", ")))

@@ -26,6 +26,7 @@ use serde_json::Value;
 
 use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::registration;
+use crate::served::or_nothing;
 
 /// How many objects are deleted at once.
 const AT_ONCE: usize = 8;
@@ -158,20 +159,11 @@ async fn remaining(hub: &Cluster, name: &str) -> Result<Vec<Remaining>, Failure>
     let works: Api<ManifestWork> = Api::namespaced(hub.client.clone(), name);
     let all = ListParams::default();
     let (addons, works) = futures::join!(addons.list_metadata(&all), works.list_metadata(&all));
-    let mut found = match addons {
-        Ok(list) => list.items.iter().map(|item| Remaining::of(Kind::AddOn, &item.metadata)).collect(),
-        Err(error) => served(hub.explain("list add-ons", error))?,
-    };
-    found.extend(match works {
-        Ok(list) => list.items.iter().map(|item| Remaining::of(Kind::Work, &item.metadata)).collect(),
-        Err(error) => served(hub.explain("list works", error))?,
-    });
-    Ok(found)
-}
-
-/// Of a kind that is not served there is nothing.
-fn served<T>(failure: Failure) -> Result<Vec<T>, Failure> {
-    if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) { Ok(Vec::new()) } else { Err(failure) }
+    let addons = addons.map(|list| list.items).map_err(|error| hub.explain("list add-ons", error));
+    let works = works.map(|list| list.items).map_err(|error| hub.explain("list works", error));
+    let addons = or_nothing(addons)?.into_iter().map(|item| Remaining::of(Kind::AddOn, &item.metadata));
+    let works = or_nothing(works)?.into_iter().map(|item| Remaining::of(Kind::Work, &item.metadata));
+    Ok(addons.chain(works).collect())
 }
 
 async fn requests(hub: &Cluster, name: &str) -> Result<Vec<(String, String)>, Failure> {

@@ -30,6 +30,7 @@ use super::hub::{self, Detached, Held};
 use super::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
 use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::managed as observe;
+use crate::served::or_nothing;
 use crate::{hub as address, workload};
 
 /// How many objects are read at once.
@@ -325,16 +326,8 @@ async fn of_agent(managed: &Cluster, known: &Known) -> Result<Vec<AppliedManifes
 /// All records of works on a cluster.
 async fn records(managed: &Cluster) -> Result<Vec<AppliedManifestWork>, Failure> {
     let api: Api<AppliedManifestWork> = Api::all(managed.client.clone());
-    match api.list(&ListParams::default()).await {
-        Ok(list) => Ok(list.items),
-        Err(error) => {
-            let failure = managed.explain("list AppliedManifestWorks", error);
-            match failure.reason {
-                Reason::NotFound | Reason::KindNotServed => Ok(Vec::new()),
-                _ => Err(failure),
-            }
-        }
-    }
+    let listed = api.list(&ListParams::default()).await;
+    or_nothing(listed.map(|list| list.items).map_err(|error| managed.explain("list AppliedManifestWorks", error)))
 }
 
 /// Records of works on a cluster without any Klusterlet, which a run that was killed has left. Where an agent of a Klusterlet

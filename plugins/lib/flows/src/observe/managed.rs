@@ -15,10 +15,11 @@ use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use ocm_core::leave::klusterlet::klusterlet_of_role;
 use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::workload::Health;
-use ocm_core::{Failure, Reason, grpc};
+use ocm_core::{Failure, grpc};
+use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
-use ocm_kube::{Cluster, explain};
 
+use crate::served::or_nothing;
 use crate::tls::{GrpcConfig, grpc_config};
 use crate::{hub, workload};
 
@@ -102,13 +103,8 @@ pub fn triggers(managed: &Cluster, names: &Names) -> Triggers {
 /// The failure of the request.
 pub async fn klusterlets(managed: &Cluster) -> Result<Vec<Klusterlet>, Failure> {
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
-    match api.list(&ListParams::default()).await {
-        Ok(list) => Ok(list.items),
-        Err(error) => match explain(&error).reason {
-            Reason::KindNotServed | Reason::NotFound => Ok(Vec::new()),
-            _ => Err(managed.explain("list Klusterlets", error)),
-        },
-    }
+    let listed = api.list(&ListParams::default()).await;
+    or_nothing(listed.map(|list| list.items).map_err(|error| managed.explain("list Klusterlets", error)))
 }
 
 /// The agents' Deployments that the operator has made so far.

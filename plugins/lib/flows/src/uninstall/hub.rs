@@ -27,6 +27,7 @@ use ocm_kube::{Cluster, apply};
 
 use crate::leave::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
 use crate::leave::{Leaving, PAUSE, namespace_gone, noted};
+use crate::served::or_nothing;
 use crate::{token, workload};
 
 /// What the rights are needed for.
@@ -133,16 +134,9 @@ pub async fn find_hub(hub: &Cluster, leaving: Leaving, narrator: &dyn Narrator) 
 /// The one ClusterManager of the cluster.
 async fn manager(hub: &Cluster) -> Result<Option<(String, String)>, Failure> {
     let api: Api<ClusterManager> = Api::all(hub.client.clone());
-    let mut all = match api.list(&ListParams::default()).await {
-        Ok(list) => list.items,
-        Err(error) => {
-            let failure = hub.explain("list ClusterManagers", error);
-            return match failure.reason {
-                Reason::NotFound | Reason::KindNotServed => Ok(None),
-                _ => Err(failure),
-            };
-        }
-    };
+    let listed = api.list(&ListParams::default()).await;
+    let mut all =
+        or_nothing(listed.map(|list| list.items).map_err(|error| hub.explain("list ClusterManagers", error)))?;
     let names =
         |all: &[ClusterManager]| all.iter().filter_map(|one| one.metadata.name.clone()).collect::<Vec<_>>().join(", ");
     if all.len() > 1 {
@@ -164,16 +158,10 @@ async fn manager(hub: &Cluster) -> Result<Option<(String, String)>, Failure> {
 
 async fn attached(hub: &Cluster) -> Result<Attached, Failure> {
     let clusters: Api<ManagedCluster> = Api::all(hub.client.clone());
-    let mut attached = Attached::default();
-    match clusters.list_metadata(&ListParams::default()).await {
-        Ok(list) => attached.clusters = list.items.into_iter().filter_map(|item| item.metadata.name).collect(),
-        Err(error) => {
-            let failure = hub.explain("list managed clusters", error);
-            if !matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) {
-                return Err(failure);
-            }
-        }
-    }
+    let listed = clusters.list_metadata(&ListParams::default()).await;
+    let listed = listed.map(|list| list.items).map_err(|error| hub.explain("list managed clusters", error));
+    let clusters = or_nothing(listed)?.into_iter().filter_map(|item| item.metadata.name).collect();
+    let mut attached = Attached { clusters, ..Attached::default() };
     for kind in PEOPLES {
         let all = objects_of(hub, kind.plural, kind.group, &kind.definition()).await?;
         let is_own = |name: &Option<String>| kind.own.contains(&name.as_deref().unwrap_or_default());

@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt as _};
 use ocm_api::{HubPolicy, ManagedCluster};
 use ocm_core::plan::{Applied, Found, Outcome, Plan};
 use ocm_core::policy_engine::{self as engine, Removal};
-use ocm_core::{DryRun, Event, Failure, Narrator, Reason};
+use ocm_core::{DryRun, Event, Failure, Narrator};
 use ocm_kube::access::Right;
 use ocm_kube::wait::{Check, until};
 use ocm_kube::{Cluster, access, apply, remove};
@@ -21,6 +21,7 @@ use ocm_policy_certificates::look;
 use ocm_rules::cluster::{ACCEPTED_BY_HUB, HELD};
 
 use crate::install::asked_for;
+use crate::served::or_nothing;
 
 /// What the rights are needed for.
 const PURPOSE: &str = "uninstall the policy engine";
@@ -103,13 +104,9 @@ pub async fn find_policy_engine(
 /// How many HubPolicies there are.
 async fn count(cluster: &Cluster) -> Result<usize, Failure> {
     let api: Api<HubPolicy> = Api::all(cluster.client.clone());
-    match api.list_metadata(&ListParams::default()).await {
-        Ok(list) => Ok(list.items.len()),
-        Err(error) => {
-            let failure = cluster.explain("list HubPolicies", error);
-            if matches!(failure.reason, Reason::NotFound | Reason::KindNotServed) { Ok(0) } else { Err(failure) }
-        }
-    }
+    let listed = api.list_metadata(&ListParams::default()).await;
+    let listed = listed.map(|list| list.items).map_err(|error| cluster.explain("list HubPolicies", error));
+    Ok(or_nothing(listed)?.len())
 }
 
 /// Deletes what was found. `each` hears of every object as soon as it is gone.

@@ -7,13 +7,14 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use ocm_api::names::{namespaces, operators};
 use ocm_api::{ClusterManager, ManagedClusterAddOn, Manifest};
+use ocm_core::Failure;
 use ocm_core::install::Live;
 use ocm_core::upgrade::rollout::Running;
 use ocm_core::upgrade::{Parts, Stored, hub, stored};
-use ocm_core::{Failure, Reason};
 use ocm_kube::{Cluster, apply};
 use serde_json::Value;
 
+use crate::served::or_nothing;
 use crate::workload::{self, Deployment};
 
 /// A definition by its name alone.
@@ -40,16 +41,9 @@ pub(super) async fn stored_versions(
 /// All objects of a kind as they are; none where the kind is not served.
 pub(crate) async fn all_of(cluster: &Cluster, resource: ApiResource) -> Result<Vec<Value>, Failure> {
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-    match api.list(&ListParams::default()).await {
-        Ok(list) => list.items.iter().map(value).collect(),
-        Err(error) => {
-            let failure = cluster.explain(format_args!("list {}", resource.plural), error);
-            match failure.reason {
-                Reason::NotFound | Reason::KindNotServed => Ok(Vec::new()),
-                _ => Err(failure),
-            }
-        }
-    }
+    let listed = api.list(&ListParams::default()).await;
+    let listed = listed.map_err(|error| cluster.explain(format_args!("list {}", resource.plural), error));
+    or_nothing(listed.map(|list| list.items))?.iter().map(value).collect()
 }
 
 /// The add-ons of a hub and those of its clusters.
