@@ -136,8 +136,8 @@ fn people(ui: &Ui, wide: bool, shown: &Shown<'_>) {
     }
     if wide {
         for suppressed in &report.suppressed {
-            let (finding, reason) = (&suppressed.finding, &suppressed.reason);
-            ui.line(&format!("  suppressed, {reason}: {} {}", finding.name(), finding.summary));
+            let finding = &suppressed.finding;
+            ui.line(&format!("  suppressed, {}: {} {}", suppressed.why(), finding.name(), finding.summary));
         }
     }
     if let Some(finding) = report.findings.first() {

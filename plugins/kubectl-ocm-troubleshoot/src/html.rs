@@ -88,7 +88,7 @@ pub(crate) fn report(snapshot: &Snapshot, report: &Report) -> String {
                     h2 { "Suppressed" }
                     ul {
                         @for one in &report.suppressed {
-                            li { (one.finding.name()) ", " (clean(&one.reason)) ": " (clean(&one.finding.summary)) }
+                            li { (one.finding.name()) ", " (clean(&one.why())) ": " (clean(&one.finding.summary)) }
                         }
                     }
                 }

@@ -71,6 +71,7 @@ async fn until_done(args: TroubleshootArgs, ui: Arc<Ui>, in_cluster: InCluster) 
         name_contexts(&mut snapshot, client.context, hub.hub_context);
         let report = judge(&snapshot, &suppressions);
         view::report(&ui, output, fail_on, &snapshot, &report)?;
+        report.notes.iter().for_each(|note| ui.tell(Event::note(note.clone())));
         if view::lacks_context(output, &snapshot, &report) {
             ui.tell(Event::note(
                 "the commands name no context, for what was read was taken elsewhere: name yours with --context and --hub-context",

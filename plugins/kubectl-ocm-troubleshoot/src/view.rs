@@ -380,8 +380,8 @@ fn people(snapshot: &Snapshot, report: &Report, wide: bool) -> String {
             lines.push(format!("  left out, {}: {}", skipped.why, ids.join(", ")));
         }
         for suppressed in &report.suppressed {
-            let (finding, reason) = (&suppressed.finding, &suppressed.reason);
-            lines.push(format!("  suppressed, {reason}: {} {}", finding.name(), finding.summary));
+            let finding = &suppressed.finding;
+            lines.push(format!("  suppressed, {}: {} {}", suppressed.why(), finding.name(), finding.summary));
         }
     }
     lines.iter().map(|line| clean(line.trim_end()) + "\n").collect()

@@ -3,6 +3,8 @@
 use std::fs;
 
 use cli_tests::{binaries, docs, root};
+use ocm_checks::finding::Id;
+use ocm_checks::registry::{check, of_snapshots};
 use ocm_core::Exit;
 use ocm_core::csr::Code;
 
@@ -99,10 +101,79 @@ fn every_check_has_its_page_and_stands_in_the_index() {
         assert!(page.is == page.should_be, "{name} is not what the registry says: run `cargo xtask generate`");
     }
     let known: Vec<_> = pages.iter().map(|page| page.file.clone()).collect();
+    let coverage = root().join(COVERAGE);
     for entry in fs::read_dir(root().join("docs/checks")).expect("there are pages").flatten() {
+        if entry.path() == coverage {
+            continue;
+        }
         assert!(known.contains(&entry.path()), "{} is the page of no check", entry.path().display());
     }
     assert!(pages.len() > 50, "the registry is not empty");
+}
+
+/// Which check finds which failure.
+const COVERAGE: &str = "docs/checks/coverage.md";
+/// How many rows the catalogue of failures has under each letter.
+const FAILURES: [(char, usize); 10] =
+    [('H', 22), ('J', 29), ('A', 18), ('P', 7), ('G', 11), ('W', 4), ('M', 9), ('D', 10), ('X', 10), ('V', 10)];
+
+/// The cells of a row of a table.
+fn cells(line: &str) -> Vec<&str> {
+    let inner = line.strip_prefix('|').and_then(|rest| rest.trim_end().strip_suffix('|')).unwrap_or_default();
+    inner.split('|').map(str::trim).collect()
+}
+
+/// The ids that a text names, each with the address of its link.
+fn linked(text: &str) -> Vec<(&str, &str)> {
+    let links = text.split("[OCM").skip(1).filter_map(|rest| {
+        let (digits, rest) = rest.split_once("](")?;
+        Some((digits, rest.split_once(')')?.0))
+    });
+    links.collect()
+}
+
+#[test]
+fn every_known_failure_has_a_check_or_a_command_that_shows_it() {
+    let text = page(COVERAGE);
+    let is_id = |cell: &str| cell.len() == 3 && cell.as_bytes()[1..].iter().all(u8::is_ascii_digit);
+    let rows: Vec<Vec<&str>> = text.lines().map(cells).filter(|row| is_id(row[0])).collect();
+    let named: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    let wanted: Vec<String> = FAILURES
+        .iter()
+        .flat_map(|(letter, count)| (1..=*count).map(move |number| format!("{letter}{number:02}")))
+        .collect();
+    assert_eq!(named, wanted, "{COVERAGE} has each row of the catalogue once, in its order");
+    for row in rows {
+        let [id, what, found, note] = row[..] else { panic!("{COVERAGE}: {row:?} has four cells") };
+        assert!(!what.is_empty(), "{id}");
+        assert!(
+            !linked(found).is_empty() || note.contains("`kubectl "),
+            "{id}: nothing finds it, and nothing shows it"
+        );
+    }
+}
+
+/// Whether a check has the id with these digits.
+fn is_known(digits: &str) -> bool {
+    format!("OCM{digits}").parse::<Id>().is_ok_and(|id| check(id).is_some())
+}
+
+#[test]
+fn coverage_names_checks_that_there_are_and_every_check_of_snapshots() {
+    let text = page(COVERAGE);
+    for (digits, target) in linked(&text) {
+        assert!(is_known(digits), "{COVERAGE} names OCM{digits}, which there is not");
+        assert_eq!(target, format!("OCM{digits}.md"));
+    }
+    // What stands in words is a check, too.
+    for rest in text.split("OCM").skip(1) {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        assert!(digits.len() < 4 || is_known(&digits), "{COVERAGE} names OCM{digits}, which there is not");
+    }
+    let is_named = |id: String| text.contains(&format!("[{id}]({id}.md)"));
+    let missing: Vec<String> =
+        of_snapshots().map(|check| check.id.to_string()).filter(|id| !is_named(id.clone())).collect();
+    assert_eq!(missing, Vec::<String>::new(), "checks of troubleshoot that {COVERAGE} names for no failure");
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub struct Report {
     pub unknown: Vec<Unknown>,
     /// What was left out.
     pub skipped: Vec<Skipped>,
-    /// Where a pod beside an agent sees the way to the hub otherwise than this machine, and that is no finding.
+    /// Where a pod beside an agent sees the way to the hub otherwise than this machine, and that is no finding; and which
+    /// suppressions have ended, or are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -77,7 +78,7 @@ impl Report {
     }
 }
 
-/// Runs every check over a snapshot.
+/// Runs every check over a snapshot. `suppressions`: those that were said, besides those in annotations of the snapshot.
 pub fn judge(snapshot: &Snapshot, suppressions: &[Suppression]) -> Report {
     let facts = Facts::of(snapshot);
     let mut all = Vec::new();
@@ -88,8 +89,10 @@ pub fn judge(snapshot: &Snapshot, suppressions: &[Suppression]) -> Report {
         }
     }
     let folded = fold(&facts, all);
+    let (annotated, wrong) = crate::suppress::annotated(&facts);
+    let suppressions = [suppressions, annotated.as_slice()].concat();
     // A cause that is suppressed takes what follows from it along.
-    let (suppressed, findings) = crate::suppress::apply(folded, suppressions, facts.now);
+    let (suppressed, findings) = crate::suppress::apply(folded, &suppressions, facts.now);
     let causes = Causes::of(&findings);
     let clusters = facts.clusters.values().map(|cluster| chain::standing(&facts, cluster, &causes)).collect();
     let reached = |cluster: &Cluster<'_>| {
@@ -97,7 +100,8 @@ pub fn judge(snapshot: &Snapshot, suppressions: &[Suppression]) -> Report {
             cluster.agent.filter(|agent| agent.in_cluster.is_some_and(|probe| probe.answer == Answer::Known))?;
         Some(format!("{}: {}", cluster.name, crate::registry::difference(&agent)?))
     };
-    let notes = facts.clusters.values().filter_map(reached).collect();
+    let mut notes: Vec<String> = facts.clusters.values().filter_map(reached).collect();
+    notes.extend(crate::suppress::idle(&suppressions, wrong, facts.now));
     Report {
         notes,
         clusters,
@@ -233,6 +237,7 @@ fn state<'a>(snapshot: &'a Snapshot, input: Input, agent: Option<&'a AgentSide>)
         Input::HubDeployments => hub().map(|hub| observed(&hub.deployments)),
         Input::Webhooks => hub().map(|hub| observed(&hub.webhooks)),
         Input::Conversions => hub().map(|hub| observed(&hub.conversions)),
+        Input::Admission => hub().map(|hub| observed(&hub.admission)),
         Input::CaBundle => hub().map(|hub| observed(&hub.ca_bundle)),
         Input::ManagedClusters => hub().map(|hub| observed(&hub.clusters)),
         Input::Requests => hub().map(|hub| observed(&hub.requests)),

@@ -1,26 +1,72 @@
-//! Findings that somebody knows of: until when, and why they are not to be reported.
+//! Findings that somebody knows of: until when, and why they are not to be reported. It is said to a command, or stands in an
+//! annotation of what they are about.
 
 use std::str::FromStr;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Serialize;
 
-use crate::finding::{Finding, Id, NotAnId};
+use crate::facts::Facts;
+use crate::finding::{Finding, Id, NotAnId, ObjectRef};
+use crate::registry::{Category, Rule, check};
+use crate::snapshot::Side;
+use crate::text;
+
+/// The annotation of ManagedClusters, Klusterlets and ClusterManagers that holds suppressions of findings about them, with line
+/// breaks or semicolons between.
+pub const ANNOTATION: &str = "kubectl-ocm/suppress";
+
+/// What annotations of ManagedClusters and Klusterlets suppress nothing of, besides all that is about safety: agents may write
+/// them, and so would whoever takes the name of a cluster.
+const STAYS: [Id; 4] = [Id(2203), Id(2206), Id(2209), Id(2212)];
+
+/// How many suppressions a report tells of that suppress nothing.
+const TOLD: usize = 20;
 
 /// Findings that are not to be reported for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
     /// Of which check.
     pub id: Id,
-    /// Of which cluster; none: of all.
+    /// Of which cluster; none: of all, or of none where an annotation says it.
     pub cluster: Option<String>,
     /// Until when.
     pub until: Timestamp,
     /// Why.
     pub reason: String,
+    /// The object whose annotation says it; none: it was said to the command.
+    pub by: Option<ObjectRef>,
 }
+
+impl Suppression {
+    /// Whether it is about a finding, whenever it ends.
+    fn is_about(&self, finding: &Finding) -> bool {
+        let whole = |rule: fn(&Rule) -> bool| check(finding.id).is_some_and(|check| rule(&check.rule));
+        self.id == finding.id
+            && match (&self.by, &finding.cluster) {
+                (None, cluster) => self.cluster.is_none() || self.cluster == *cluster,
+                (Some(_), Some(cluster)) => self.cluster.as_ref() == Some(cluster),
+                (Some(by), None) if by.kind == MANAGER => whole(|rule| matches!(rule, Rule::Hub(_))),
+                (Some(by), None) if by.kind == KLUSTERLET => whole(|rule| matches!(rule, Rule::Managed(_))),
+                (Some(_), None) => false,
+            }
+    }
+
+    /// What it suppresses, as it is written.
+    fn name(&self) -> String {
+        match &self.cluster {
+            Some(cluster) => format!("{}:{cluster}", self.id),
+            None => self.id.to_string(),
+        }
+    }
+}
+
+const MANAGER: &str = "ClusterManager";
+const CLUSTER: &str = "ManagedCluster";
+const KLUSTERLET: &str = "Klusterlet";
 
 /// Why a text is no suppression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,7 +99,7 @@ impl FromStr for Suppression {
             None => (what, None),
         };
         let id: Id = id.trim().parse()?;
-        if crate::registry::check(id).is_none() {
+        if check(id).is_none() {
             return Err(NotASuppression::Unknown(id));
         }
         let until = until.trim();
@@ -71,8 +117,85 @@ impl FromStr for Suppression {
         if reason.is_empty() {
             return Err(NotASuppression::Reason);
         }
-        Ok(Self { id, cluster, until, reason })
+        Ok(Self { id, cluster, until, reason, by: None })
     }
+}
+
+/// The suppressions that objects carry, and what of their annotations is none.
+#[derive(Default)]
+struct Annotated {
+    suppressions: Vec<Suppression>,
+    wrong: Vec<String>,
+}
+
+impl Annotated {
+    /// Takes in those of an object, which is about this cluster; none: about the hub as a whole.
+    fn take(&mut self, metadata: &ObjectMeta, by: ObjectRef, cluster: Option<&str>) {
+        let annotation = metadata.annotations.as_ref().and_then(|all| all.get(ANNOTATION));
+        let lines = annotation.map(String::as_str).unwrap_or_default().split([';', '\n']);
+        for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
+            match said_by(line, &by, cluster) {
+                Ok(suppression) => self.suppressions.push(suppression),
+                Err(why) => self.wrong.push(format!("{by} has {:?} in {ANNOTATION}: {why}", text::head(line, 80))),
+            }
+        }
+    }
+}
+
+/// The suppression of a line in an annotation.
+fn said_by(line: &str, by: &ObjectRef, cluster: Option<&str>) -> Result<Suppression, String> {
+    let said = line.parse::<Suppression>().map_err(|error| error.to_string())?;
+    if said.cluster.as_deref().is_some_and(|named| Some(named) != cluster) {
+        return Err("it suppresses findings about what carries it, and names another cluster".to_owned());
+    }
+    let is_safety = check(said.id).is_some_and(|check| check.category == Category::Safety);
+    if by.kind != MANAGER && (is_safety || STAYS.contains(&said.id)) {
+        return Err(format!("agents may write it: it suppresses nothing of {}", said.id));
+    }
+    Ok(Suppression { cluster: cluster.map(str::to_owned), by: Some(by.clone()), ..said })
+}
+
+/// The suppressions in annotations of a snapshot, and what of those is none.
+pub(crate) fn annotated(facts: &Facts<'_>) -> (Vec<Suppression>, Vec<String>) {
+    let object = |side: Side, kind: &'static str, metadata: &ObjectMeta| ObjectRef {
+        side,
+        kind,
+        namespace: None,
+        name: metadata.name.clone().unwrap_or_default(),
+    };
+    let mut found = Annotated::default();
+    let managers = facts.snapshot.hub.iter().filter_map(|hub| hub.managers.read()).flatten();
+    for manager in managers {
+        found.take(&manager.metadata, object(Side::Hub, MANAGER, &manager.metadata), None);
+    }
+    for cluster in facts.clusters.values() {
+        if let Some(managed) = cluster.object {
+            found.take(&managed.metadata, object(Side::Hub, CLUSTER, &managed.metadata), Some(cluster.name));
+        }
+        if let Some(agent) = cluster.agent {
+            let metadata = &agent.klusterlet.metadata;
+            found.take(metadata, object(Side::Managed, KLUSTERLET, metadata), Some(cluster.name));
+        }
+    }
+    (found.suppressions, found.wrong)
+}
+
+/// What is to be told of suppressions that suppress nothing: those that have ended, and what is none.
+pub(crate) fn idle(suppressions: &[Suppression], wrong: Vec<String>, now: Timestamp) -> Vec<String> {
+    let ended = suppressions.iter().filter(|one| one.until <= now).map(|one| {
+        let (name, until, reason) = (one.name(), one.until, &one.reason);
+        match &one.by {
+            Some(by) => format!("the suppression of {name} by {by} ended at {until}: {reason}"),
+            None => format!("the suppression of {name} ended at {until}: {reason}"),
+        }
+    });
+    let mut told: Vec<String> = ended.chain(wrong).collect();
+    let more = told.len().saturating_sub(TOLD);
+    told.truncate(TOLD);
+    if more > 0 {
+        told.push(format!("{more} more suppressions have ended, or are none"));
+    }
+    told
 }
 
 /// A finding that is not reported, and why.
@@ -83,6 +206,21 @@ pub struct Suppressed {
     pub finding: Finding,
     /// Why it is not reported.
     pub reason: String,
+    /// Until when.
+    pub until: Time,
+    /// The object whose annotation says it; none: it was said to the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<ObjectRef>,
+}
+
+impl Suppressed {
+    /// Who suppresses it, and why, in words.
+    pub fn why(&self) -> String {
+        match &self.by {
+            Some(by) => format!("{}, says {by}", self.reason),
+            None => self.reason.clone(),
+        }
+    }
 }
 
 /// Parts what is suppressed from what is not. A suppression that has ended counts no more.
@@ -94,11 +232,12 @@ pub(crate) fn apply(
     let mut suppressed = Vec::new();
     let mut left = Vec::new();
     for finding in findings {
-        let about = |one: &&Suppression| {
-            one.id == finding.id && one.until > now && (one.cluster.is_none() || one.cluster == finding.cluster)
-        };
+        let about = |one: &&Suppression| one.until > now && one.is_about(&finding);
         match suppressions.iter().find(about) {
-            Some(one) => suppressed.push(Suppressed { finding, reason: one.reason.clone() }),
+            Some(Suppression { reason, until, by, .. }) => {
+                let (reason, by) = (reason.clone(), by.clone());
+                suppressed.push(Suppressed { finding, reason, until: Time(*until), by });
+            }
             None => left.push(finding),
         }
     }

@@ -58,6 +58,12 @@ pub(crate) fn host(url: &str) -> String {
     }
 }
 
+/// Whether a URL is of the machine on which somebody dials it.
+pub(crate) fn is_loopback(url: &str) -> bool {
+    let host = host(url);
+    host == "localhost" || host == "::1" || host.starts_with("127.")
+}
+
 /// The port of a URL: the one of its scheme where it names none.
 pub(crate) fn port(url: &str) -> Option<u16> {
     let (scheme, rest) = url.split_once("://")?;

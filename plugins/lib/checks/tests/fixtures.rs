@@ -15,8 +15,8 @@ use ocm_checks::finding::{Id, Outcome, Severity};
 use ocm_checks::judge::{explainers, judge, outcomes};
 use ocm_checks::registry::{Category, check, checks, of_snapshots};
 use ocm_checks::snapshot::{
-    AdminFacts, Answer, AppliedWorkFacts, Credential, GrpcFacts, LeaseFacts, NamespaceFacts, NetworkPolicyFacts,
-    Observed, PolicyRule, Probe, Snapshot, StorageFacts, TokenFacts, Trouble,
+    AdminFacts, AdmissionFacts, Answer, AppliedWorkFacts, Credential, GrpcFacts, LeaseFacts, NamespaceFacts,
+    NetworkPolicyFacts, Observed, PolicyRule, Probe, Snapshot, StorageFacts, TokenFacts, Trouble,
 };
 use ocm_core::Reason;
 use ocm_core::workload::Health;
@@ -186,6 +186,15 @@ const CASES: &[Case] = &[
         full(&mut on_hub(s).storage);
         silent(s);
     }),
+    Case {
+        id: 1117,
+        root: 1117,
+        bad: |s| {
+            unregistered(s);
+            admission(s, "kyverno/kyverno-svc", false);
+        },
+        good: |s| admission(s, "kyverno/kyverno-svc", true),
+    },
     case(2101, |s| {
         on_managed(s).klusterlets = Observed::Read(Vec::new());
         on_managed(s).agents.clear();
@@ -411,6 +420,7 @@ const CASES: &[Case] = &[
         full(&mut on_managed(s).storage);
         silent(s);
     }),
+    Case { id: 3112, root: 3112, bad: |s| reported(s, "https://HUB:6443/"), good: |s| reported(s, "https://c1:6443") },
     case(5101, |s| {
         let work = &mut read(&mut on_hub(s).works)[0];
         work.conditions = vec![parse(condition("Applied", "False", "AppliedManifestWorkFailed"))];
@@ -448,6 +458,22 @@ const CASES: &[Case] = &[
         metadata.deletion_timestamp = Some(old());
         metadata.finalizers = Some(vec!["addon.open-cluster-management.io/addon-pre-delete".to_owned()]);
     }),
+    Case {
+        id: 5205,
+        root: 5205,
+        bad: |s| {
+            hosted_add_on(s, None);
+            let status = read(&mut on_hub(s).addons)[0].status.as_mut().expect("it is there");
+            status.conditions = vec![parse(condition("Available", "Unknown", "ManagedClusterAddOnLeaseNotFound"))];
+        },
+        good: |s| hosted_add_on(s, Some("host")),
+    },
+    Case {
+        id: 5206,
+        root: 5206,
+        bad: |s| registries(s, r#"{"registries": [{"source": "quay.io/ocm", "mirrors": "r/ocm"}]}"#),
+        good: |s| registries(s, r#"{"registries": [{"source": "quay.io/ocm", "mirror": "r/ocm"}]}"#),
+    },
     case(6101, |s| {
         cluster(s).metadata.deletion_timestamp = Some(old());
         read(&mut on_hub(s).works)[0].deleting = Some(old());
@@ -510,6 +536,32 @@ const CASES: &[Case] = &[
     Case { id: 8102, root: 8102, bad: |s| decided(s, "Hold"), good: |s| decided(s, "Allow") },
     Case { id: 8103, root: 8103, bad: |s| policy(s, "False"), good: |s| policy(s, "True") },
 ];
+
+/// Somebody else has the API server ask this Service about managed clusters.
+fn admission(snapshot: &mut Snapshot, service: &str, has_endpoint: bool) {
+    let (configuration, service) = ("others".to_owned(), service.to_owned());
+    let about = vec!["managedclusters".to_owned()];
+    on_hub(snapshot).admission = Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint }]);
+}
+
+/// The hub has this address of the managed cluster.
+fn reported(snapshot: &mut Snapshot, url: &str) {
+    cluster(snapshot).spec.managed_cluster_client_configs = parse(json!([{"url": url}]));
+}
+
+/// The add-on has been installed on another cluster, which its annotation names or not.
+fn hosted_add_on(snapshot: &mut Snapshot, host: Option<&str>) {
+    let metadata = &mut read(&mut on_hub(snapshot).addons)[0].metadata;
+    metadata.finalizers = Some(vec!["addon.open-cluster-management.io/hosting-manifests-cleanup".to_owned()]);
+    let name = "addon.open-cluster-management.io/hosting-cluster-name".to_owned();
+    metadata.annotations = host.map(|host| [(name, host.to_owned())].into());
+}
+
+/// The add-ons of the cluster take their images from elsewhere.
+fn registries(snapshot: &mut Snapshot, text: &str) {
+    let name = "open-cluster-management.io/image-registries".to_owned();
+    cluster(snapshot).metadata.annotations = Some([(name, text.to_owned())].into());
+}
 
 fn grpc(snapshot: &mut Snapshot) {
     klusterlet_spec(snapshot).registration_configuration = parse(json!({"registrationDriver": {"authType": "grpc"}}));
@@ -677,7 +729,32 @@ fn what_is_broken_is_found_and_is_the_one_cause() {
 #[test]
 fn what_follows_from_another_finding_is_told_under_it() {
     type Breaks = fn(&mut Snapshot);
-    let cases: [(u16, u16, Breaks); 4] = [
+    let cases: [(u16, u16, Breaks); 8] = [
+        // Nothing can be stored because of a webhook that has to be asked about leases, too.
+        (1117, 1116, |s| {
+            admission(s, "kyverno/kyverno-svc", false);
+            full(&mut on_hub(s).storage);
+            silent(s);
+        }),
+        (1117, 2205, |s| {
+            pending(s);
+            admission(s, "ocm-policy-engine/ocm-policy-webhook", false);
+        }),
+        // What was named as the hub is none, and the agent knows another one.
+        (1101, 2110, |s| {
+            unregistered(s);
+            on_hub(s).managers = Observed::Read(Vec::new());
+            let kubeconfig =
+                read(&mut agent(s).bootstrap).as_mut().expect("it is there").kubeconfig.as_mut().expect("it is there");
+            kubeconfig.server = "https://other:6443".to_owned();
+            kubeconfig.authorities = vec![ByteString(certificate(2025, 2035))];
+        }),
+        // The operator has removed the agents, and has not ended.
+        (6103, 2106, |s| {
+            read(&mut on_managed(s).klusterlets)[0].metadata.deletion_timestamp = Some(old());
+            agent(s).deployments = Observed::Read(Vec::new());
+            silent(s);
+        }),
         (1116, 3101, |s| {
             full(&mut on_hub(s).storage);
             silent(s);
@@ -886,6 +963,74 @@ fn what_is_suppressed_is_named_apart_until_it_ends() {
         let error = text.parse::<ocm_checks::suppress::Suppression>().unwrap_err().to_string();
         assert!(error.contains(words), "{text}: {error}");
     }
+}
+
+#[test]
+fn what_is_suppressed_by_an_annotation_is_about_what_carries_it() {
+    let annotate = |snapshot: &mut Snapshot, text: &str| {
+        cluster(snapshot).metadata.annotations = Some([("kubectl-ocm/suppress".to_owned(), text.to_owned())].into());
+    };
+    let mut snapshot = healthy();
+    silent(&mut snapshot);
+    annotate(&mut snapshot, "OCM5101=2026-12-31,other; OCM3101=2026-03-01,the site is off");
+    let report = judge(&snapshot, &[]);
+    assert_eq!((report.findings.len(), report.suppressed.len(), report.notes.len()), (0, 1, 0), "{report:#?}");
+    assert_eq!(report.suppressed[0].why(), "the site is off, says ManagedCluster c1 (hub)");
+    // What was said to the command comes first.
+    let said = "OCM3101=2026-12-31,typed".parse().expect("it is there");
+    assert_eq!(judge(&snapshot, &[said]).suppressed[0].why(), "typed");
+    // What has ended, is about another cluster, or is none suppresses nothing, and is told.
+    for (text, words) in [
+        (
+            "OCM3101=2026-02-28,off",
+            "the suppression of OCM3101:c1 by ManagedCluster c1 (hub) ended at 2026-03-01T00:00:00Z: off",
+        ),
+        ("OCM3101:c2=2026-12-31,off", "names another cluster"),
+        ("OCM3101=2026-12-31", "no reason"),
+        ("OCM9999=2026-12-31,off", "no check OCM9999"),
+    ] {
+        annotate(&mut snapshot, text);
+        let report = judge(&snapshot, &[]);
+        assert_eq!(report.findings.len(), 1, "{text}");
+        assert!(report.notes.len() == 1 && report.notes[0].contains(words), "{text}: {:?}", report.notes);
+    }
+    annotate(&mut snapshot, &"x;".repeat(50));
+    let notes = judge(&snapshot, &[]).notes;
+    assert!(notes.len() == 21 && notes[20].starts_with("30 more"), "{notes:?}");
+    // Agents may write it: what tells of somebody who takes their name stays.
+    let mut snapshot = healthy();
+    let mut lies = request("x", "a1", &["Approved", "Issued"], OLD);
+    lies["spec"]["request"] = json!(ByteString(csr_fixtures::Fixture::agent("c2", "a1").pem().into_bytes()));
+    requests(&mut snapshot, &[request("c1-a", "a1", &["Approved", "Issued"], FRESH), lies]);
+    annotate(&mut snapshot, "OCM7105=2026-12-31,nothing to see; OCM2203=2026-12-31,here");
+    let report = judge(&snapshot, &[]);
+    assert_eq!((report.findings[0].id, report.suppressed.len(), report.notes.len()), (Id(7105), 0, 2), "{report:#?}");
+    assert!(report.notes.iter().all(|note| note.contains("agents may write it")), "{:?}", report.notes);
+}
+
+#[test]
+fn operators_objects_suppress_what_is_found_of_their_cluster_as_a_whole() {
+    let mut snapshot = healthy();
+    read(&mut on_hub(&mut snapshot).operator).replicas = 0;
+    applied(&mut snapshot, "former-uid", None);
+    let by = |text: &str| Some([("kubectl-ocm/suppress".to_owned(), text.to_owned())].into());
+    let both = "OCM1102=2026-12-31,maintenance\nOCM5104=2026-12-31,known";
+    // Neither says anything about the other side.
+    read(&mut on_hub(&mut snapshot).managers)[0].metadata.annotations = by("OCM5104=2026-12-31,known");
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].metadata.annotations = by("OCM1102=2026-12-31,maintenance");
+    assert_eq!(judge(&snapshot, &[]).suppressed, []);
+    read(&mut on_hub(&mut snapshot).managers)[0].metadata.annotations = by(both);
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].metadata.annotations = by(both);
+    let report = judge(&snapshot, &[]);
+    let by: Vec<String> = report.suppressed.iter().map(|one| format!("{} {}", one.finding.id, one.why())).collect();
+    assert_eq!(report.findings, []);
+    assert_eq!(
+        by,
+        [
+            "OCM1102 maintenance, says ClusterManager cluster-manager (hub)",
+            "OCM5104 known, says Klusterlet klusterlet (managed cluster)",
+        ]
+    );
 }
 
 #[test]

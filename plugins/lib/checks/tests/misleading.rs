@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_checks::finding::{Finding, Id, Next, Severity};
 use ocm_checks::judge::{Report, judge};
 use ocm_checks::snapshot::{
-    Answer, Credential, GrpcFacts, KubeconfigFacts, LeaseFacts, NetworkPolicyFacts, Observed, Probe, SecretFacts,
-    Snapshot, Trouble,
+    AdmissionFacts, Answer, Credential, GrpcFacts, KubeconfigFacts, LeaseFacts, NetworkPolicyFacts, Observed, Probe,
+    SecretFacts, Snapshot, Trouble,
 };
 use ocm_core::Reason;
 use ocm_core::workload::Health;
@@ -888,4 +888,85 @@ fn pods_of_the_hub_that_are_missing_are_told_of_once() {
     // Whoever may not see the Deployments has nothing but the condition.
     on_hub(&mut snapshot).deployments = Observed::Trouble(forbidden());
     assert_eq!(ids(&judge(&snapshot, &[])), [1104]);
+}
+
+#[test]
+fn an_address_is_the_hubs_own_where_hub_and_managed_cluster_are_one_or_the_agent_is_elsewhere() {
+    let mut snapshot = healthy();
+    let address = |url: &str| parse(json!([{"url": url}]));
+    read(&mut on_hub(&mut snapshot).clusters)[0].spec.managed_cluster_client_configs = address("https://hub:6443");
+    assert_eq!(ids(&judge(&snapshot, &[])), [3112]);
+    // A hub that is registered at itself.
+    let mut own = snapshot.clone();
+    on_managed(&mut own).uid = on_hub(&mut own).uid.clone();
+    assert_eq!(ids(&judge(&own, &[])), Vec::<u16>::new());
+    // A hub that is managed by an agent on another cluster.
+    let mut hosted = snapshot.clone();
+    read(&mut on_managed(&mut hosted).klusterlets)[0].spec.deploy_option = parse(json!({"mode": "Hosted"}));
+    assert!(found(&hosted, 3112).is_none());
+    // Seen from one side, or where it is not known which clusters they are.
+    let mut one = snapshot.clone();
+    one.managed = None;
+    assert_eq!(ids(&judge(&one, &[])), Vec::<u16>::new());
+    on_managed(&mut snapshot).uid = None;
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    // Another cluster's loopback address is nobody's.
+    let mut local = healthy();
+    on_hub(&mut local).server = "https://127.0.0.1:6443".to_owned();
+    read(&mut on_hub(&mut local).clusters)[0].spec.managed_cluster_client_configs = address("https://127.0.0.1:6443");
+    assert_eq!(ids(&judge(&local, &[])), Vec::<u16>::new());
+}
+
+#[test]
+fn a_policy_engine_that_does_not_run_is_told_once() {
+    let mut snapshot = healthy();
+    let about = vec!["managedclusters".to_owned()];
+    let service = "ocm-policy-engine/ocm-policy-webhook".to_owned();
+    let configuration = "ocm-policy-webhook".to_owned();
+    on_hub(&mut snapshot).admission =
+        Observed::Read(vec![AdmissionFacts { configuration, service, about, has_endpoint: false }]);
+    // The configuration alone was left behind.
+    assert_eq!(ids(&judge(&snapshot, &[])), [1117]);
+    let mut workload: ocm_checks::snapshot::Workload =
+        parse(common::workload("ocm-policy-engine", "ocm-policy-webhook", "w"));
+    workload.health = Health::Stuck { because: "0 of 1 pods are ready".to_owned() };
+    on_hub(&mut snapshot).policy_engine = Observed::Read(vec![workload]);
+    assert_eq!(ids(&judge(&snapshot, &[])), [8101]);
+}
+
+#[test]
+fn add_ons_whose_images_come_from_elsewhere_are_in_trouble_only_where_there_are_some() {
+    let mut snapshot = healthy();
+    let name = "open-cluster-management.io/image-registries".to_owned();
+    read(&mut on_hub(&mut snapshot).clusters)[0].metadata.annotations = Some([(name, "{".to_owned())].into());
+    assert_eq!(found(&snapshot, 5206).map(|finding| finding.severity), Some(Severity::Warning));
+    read(&mut on_hub(&mut snapshot).addons)[0].status = None;
+    assert_eq!(found(&snapshot, 5206).map(|finding| finding.severity), Some(Severity::Error));
+    on_hub(&mut snapshot).addons = Observed::Read(Vec::new());
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+}
+
+#[test]
+fn an_accepted_agent_that_registers_by_aws_and_does_not_join_is_told_of() {
+    let mut snapshot = healthy();
+    snapshot.managed = None;
+    let cluster = &mut read(&mut on_hub(&mut snapshot).clusters)[0];
+    let arn = "arn:aws:eks:eu-1:000000000000:cluster/c1".to_owned();
+    cluster.metadata.annotations =
+        Some([("agent.open-cluster-management.io/managed-cluster-arn".to_owned(), arn)].into());
+    let status = cluster.status.as_mut().expect("it is there");
+    status.conditions = vec![parse(condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted"))];
+    let hub = on_hub(&mut snapshot);
+    (hub.leases, hub.requests) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    (hub.works, hub.addons) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    let report = judge(&snapshot, &[]);
+    assert_eq!(ids(&report), [2211], "{report:#?}");
+    assert!(
+        report.clusters[0].headline.contains("stopped at step 7 of 9: the cluster is accepted since 60m"),
+        "{report:#?}"
+    );
+    // That takes a while.
+    let status = read(&mut on_hub(&mut snapshot).clusters)[0].status.as_mut().expect("it is there");
+    status.conditions[0].last_transition_time = parse(json!(FRESH));
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
 }

@@ -208,6 +208,16 @@ fn of_hubs() -> Vec<Fault> {
         {"authType": "awsirsa", "awsirsa": {"hubClusterArn": "arn:aws:eks:eu-west-1:123456789012:cluster/a"}},
     ]}});
     let toleration = json!({"nodePlacement": {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}});
+    let left_behind = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "left-behind"},
+        "webhooks": [{
+            "name": "clusters.left-behind.example", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail", "clientConfig": {"service": {"namespace": "default", "name": "nobody"}},
+            "rules": [{"apiGroups": ["cluster.open-cluster-management.io"], "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE"], "resources": ["managedclusters"]}],
+        }],
+    });
     let object = |object: Value| Change::Object(On::Hub, object);
     vec![
         fault("a feature gate that the hub does not know", "OCM1105", manager(gates)),
@@ -237,6 +247,7 @@ fn of_hubs() -> Vec<Fault> {
             "OCM1102",
             without_role(On::Hub, "cluster-manager", "app=cluster-manager"),
         ),
+        fault("a webhook of something that is not there", "OCM1117", vec![object(left_behind)]),
     ]
 }
 

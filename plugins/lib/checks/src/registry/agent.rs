@@ -139,6 +139,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2121),
             Id(2126),
             Id(2204),
+            Id(6103),
             Id(6104),
             Id(3111),
         ],
@@ -210,7 +211,7 @@ pub(super) const CHECKS: &[Check] = &[
         category: Category::Join,
         severity: Severity::Error,
         inputs: &[Input::Bootstrap],
-        after: &[Id(2107), Id(2108)],
+        after: &[Id(1101), Id(2107), Id(2108)],
         rule: Rule::Cluster(bootstrap_hub),
         page: Page {
             means: "The kubeconfig that the agent registers with is that of another hub.",
@@ -695,8 +696,7 @@ fn bootstrap_secret(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 fn bootstrap_address(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
     let Some(kubeconfig) = agent.kubeconfig() else { return Outcome::skip("there is no kubeconfig to register with") };
-    let host = text::host(&kubeconfig.server);
-    let is_loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
+    let is_loopback = text::is_loopback(&kubeconfig.server);
     if !is_loopback || !agent.registers(facts.now) || cluster.is_well(facts.now) {
         return Outcome::Pass;
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use ocm_api::ManagedCluster;
 use ocm_api::conditions::{self, managed_cluster};
-use ocm_api::names::secrets;
+use ocm_api::names::{namespaces, secrets};
 use ocm_core::csr::{Request, State};
 use ocm_core::phase::Phase;
 use ocm_core::workload::Health;
@@ -18,6 +19,8 @@ use crate::text;
 
 /// How long the hub's controllers may take for what they do by themselves.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
+/// How long the hub and AWS may take to let an accepted cluster in.
+const AWS: SignedDuration = SignedDuration::from_mins(5);
 /// After so many requests without a certificate the agent stops asking. Upstream: `clientCertHalted`.
 const TOO_MANY: usize = 10;
 
@@ -51,6 +54,7 @@ const AGENT_SIDE: &[Id] = &[
     Id(1107),
     Id(1108),
     Id(1109),
+    Id(1117),
     Id(6102),
 ];
 
@@ -99,6 +103,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2118),
             Id(2201),
             Id(1116),
+            Id(1117),
             Id(3111),
         ],
         rule: Rule::Cluster(asked),
@@ -162,6 +167,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(1107),
             Id(1108),
             Id(1109),
+            Id(1117),
         ],
         rule: Rule::Cluster(accepted),
         page: Page {
@@ -288,6 +294,7 @@ pub(super) const CHECKS: &[Check] = &[
             Id(2208),
             Id(2210),
             Id(2212),
+            Id(2124),
             Id(1106),
             Id(3106),
             Id(1116),
@@ -295,10 +302,13 @@ pub(super) const CHECKS: &[Check] = &[
         ],
         rule: Rule::Cluster(joined),
         page: Page {
-            means: "The cluster is accepted and its certificate is there to be fetched, and the agent has not used it.",
+            means: "The cluster is accepted and its certificate is there to be fetched, and the agent has not used it; or it registers by \
+                    AWS IAM, is accepted for five minutes or more, and has not joined.",
             happens: "The agent was restarted between request and certificate and has lost the key; it waits for its leader lease; \
-                      it does not run.",
-            mend: "Restart the agent; it asks again where it has lost its key.",
+                      it does not run. With AWS IAM: the registration controller has no role, or one without trust, so that it makes \
+                      no access entry; or the agent's role is not the one that `aws eks get-token` asks for.",
+            mend: "Restart the agent; it asks again where it has lost its key. With AWS IAM, read the logs of the agent and of the \
+                   registration controller, and look at IAM, of which nothing is seen from the clusters.",
             mended: "`kubectl ocm get clusters NAME` says Joined or Available.",
         },
     },
@@ -666,9 +676,12 @@ fn hub_rights(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 }
 
 fn joined(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
-    let _ = staying!(cluster);
+    let object = staying!(cluster);
     if cluster.phase() != Some(Phase::Accepted) {
         return Outcome::Pass;
+    }
+    if cluster.is_aws() {
+        return joined_by_aws(facts, cluster, object);
     }
     let Some(request) = cluster.requests.iter().find(|request| request.state == State::Issued) else {
         return Outcome::skip("there is no certificate to join with");
@@ -685,6 +698,31 @@ fn joined(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     .seen(seen(facts, request))
     .because("the agent does not run, waits for its leader lease, or was restarted and has lost the key")
     .advise(look_at_both(cluster.name));
+    Outcome::Found(vec![finding])
+}
+
+/// An accepted cluster without certificates: what keeps its agent away is in AWS, where nobody looks.
+fn joined_by_aws(facts: &Facts<'_>, cluster: &Cluster<'_>, object: &ManagedCluster) -> Outcome {
+    let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let accepted = conditions::find(conditions, managed_cluster::HUB_ACCEPTED);
+    let since = accepted.filter(|one| one.status == conditions::TRUE).map(|one| one.last_transition_time.0);
+    // The hub makes roles and an access entry first, and the agent looks whether it may use the hub.
+    let Some(since) = since.filter(|since| facts.now.duration_since(*since) >= AWS) else {
+        return Outcome::Pass;
+    };
+    let namespace = cluster.agent.map_or(namespaces::AGENT, |agent| agent.side.namespace.as_str());
+    let finding = Finding::error(format!(
+        "the cluster is accepted since {}, and its agent, which registers by AWS IAM, has not joined",
+        facts.ago(Some(since))
+    ))
+    .on(Side::Hub, "ManagedCluster", None, cluster.name)
+    .because("the hub may not make its access entry, or `aws eks get-token` fails beside the agent")
+    .run(Side::Managed, AGENT_LOGS, &[namespace])
+    .run(
+        Side::Hub,
+        "kubectl logs deployment/cluster-manager-registration-controller -n {} --tail=50",
+        &[namespaces::HUB],
+    );
     Outcome::Found(vec![finding])
 }
 

@@ -1,6 +1,8 @@
 //! The registry: every check as data. What explains what, what is documented and what is run stand here once.
 
 mod addons;
+mod addresses;
+mod admission;
 mod agent;
 mod exposure;
 mod hub;
@@ -30,6 +32,7 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
         hub::CHECKS,
         serving::CHECKS,
         storage::OF_HUB,
+        admission::CHECKS,
         agent::CHECKS,
         settings::CHECKS,
         ways::CHECKS,
@@ -37,6 +40,7 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
         life::CHECKS,
         reporting::CHECKS,
         storage::OF_MANAGED,
+        addresses::CHECKS,
         tls::CHECKS,
         works::CHECKS,
         addons::CHECKS,
@@ -194,6 +198,8 @@ pub enum Input {
     Webhooks,
     /// The definitions of the hub whose versions a webhook converts.
     Conversions,
+    /// The webhooks of others that can refuse registrations.
+    Admission,
     /// The hub's bundle of authorities.
     CaBundle,
     /// Managed clusters.

@@ -32,7 +32,7 @@ pub(super) const OF_HUB: &[Check] = &[Check {
     category: Category::Hub,
     severity: Severity::Error,
     inputs: &[Input::HubStorage],
-    after: &[],
+    after: &[Id(1117)],
     rule: Rule::Hub(hub_stores),
     page: Page {
         means: "The hub's API server answers reads and stores nothing: not even its own lease, which it renews every ten seconds. \

@@ -153,6 +153,8 @@ pub(super) const CHECKS: &[Check] = &[
             Id(5102),
             Id(5201),
             Id(5203),
+            Id(5205),
+            Id(5206),
             Id(6101),
             Id(1116),
             Id(3111),

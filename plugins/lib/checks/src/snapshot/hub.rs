@@ -38,6 +38,8 @@ pub struct HubSide {
     pub deployments: Observed<Vec<Workload>>,
     /// The webhook configurations of Open Cluster Management and of the policy engine that a hub has to have.
     pub webhooks: Observed<Vec<WebhookFacts>>,
+    /// The webhooks of others that are asked about registrations, and whose failure refuses them.
+    pub admission: Observed<Vec<AdmissionFacts>>,
     /// The definitions whose versions a webhook converts, as if they were webhook configurations.
     pub conversions: Observed<Vec<WebhookFacts>>,
     /// The Service of the gRPC server; none: it is not there. Nobody asks for it on a hub without the driver grpc.
@@ -88,6 +90,21 @@ pub struct WebhookFacts {
     /// Who is asked in place of the Service; none: the Service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
+}
+
+/// A webhook that is none of Open Cluster Management, and is asked about registrations: whatever its configuration is asked
+/// about is refused while nothing answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AdmissionFacts {
+    /// Its configuration.
+    pub configuration: String,
+    /// The Service that it names, as namespace/name.
+    pub service: String,
+    /// The resources of registrations that it is asked about.
+    pub about: Vec<String>,
+    /// Whether the Service has a ready endpoint.
+    pub has_endpoint: bool,
 }
 
 /// A Service, and where it is reached from outside of its cluster.

@@ -10,7 +10,9 @@ mod observed;
 mod secret;
 mod wire;
 
-pub use hub::{HubSide, LeaseFacts, NamespaceFacts, ServiceFacts, StorageFacts, WebhookFacts, WorkFacts};
+pub use hub::{
+    AdmissionFacts, HubSide, LeaseFacts, NamespaceFacts, ServiceFacts, StorageFacts, WebhookFacts, WorkFacts,
+};
 pub use managed::{AdminFacts, AgentSide, AppliedWorkFacts, ManagedSide, NetworkPolicyFacts};
 pub use observed::{Observed, PolicyRule, Trouble, Version, Workload};
 pub use secret::{GrpcFacts, KeyFacts, KubeconfigFacts, SecretFacts, TokenFacts};

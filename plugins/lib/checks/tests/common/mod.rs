@@ -79,6 +79,7 @@ fn hub(authority: &[u8]) -> Value {
         "deployments": {"read": [workload(ns, "cluster-manager-registration-controller", "registration"),
             workload(ns, "cluster-manager-registration-webhook", "registration")]},
         "webhooks": {"read": [webhook("one"), webhook("two")]},
+        "admission": {"read": []},
         "conversions": {"read": [webhook("managedclusteraddons.addon.open-cluster-management.io")]},
         "caBundle": {"read": [der(authority)]},
         "clusters": {"read": [{"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",

@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceStatus};
@@ -14,13 +11,17 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::core::{ApiResource, Object};
 use kube::{Api, Resource as _};
-use ocm_api::names::{annotations, hub as hub_names, labels, namespaces, operators, secrets, webhooks};
+use ocm_api::cluster::ClientConfig;
+use ocm_api::names::{
+    annotations, hub as hub_names, labels, namespaces, operators, secrets, webhooks as webhook_names,
+};
 use ocm_api::operator::RegistrationAuthType;
 use ocm_api::work::ManifestWorkStatus;
 use ocm_api::{ClusterManager, HubPolicy, ManagedCluster, ManagedClusterAddOn, ManifestWork, Registration, conditions};
 use ocm_checks::snapshot::{
     HubSide, LeaseFacts, NamespaceFacts, Observed, ServiceFacts, Trouble, WebhookFacts, WorkFacts, Workload,
 };
+use ocm_checks::suppress::ANNOTATION;
 use ocm_core::csr::LONGEST;
 use ocm_core::install::health;
 use ocm_core::join::lease::{Running, stale_holder};
@@ -29,9 +30,10 @@ use ocm_core::{Failure, Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
 use serde::{Deserialize, Serialize};
 
+use super::webhooks::{self, SLICES, answers};
 use super::{
-    Kind, LEASES, NAMESPACES, deployments, if_served, is_asked, lease_facts, list, operator, pods, redact_all,
-    serves_group, storage, strip, time, trouble, version,
+    Kind, LEASES, NAMESPACES, annotations_of, deployments, if_served, is_asked, lease_facts, list, operator, pods,
+    redact_all, serves_group, storage, strip, time, trouble, version,
 };
 use crate::hub::{root_ca, uid};
 use crate::observe::conversion;
@@ -40,9 +42,6 @@ use crate::registry::{FEW, fold_requests, some};
 const MANAGERS: Kind = Kind::optional("operator.open-cluster-management.io", "clustermanagers");
 const CLUSTERS: Kind = Kind::new("cluster.open-cluster-management.io", "managedclusters");
 const REQUESTS: Kind = Kind::new("certificates.k8s.io", "certificatesigningrequests");
-const MUTATING: Kind = Kind::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations");
-const VALIDATING: Kind = Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations");
-const SLICES: Kind = Kind::new("discovery.k8s.io", "endpointslices");
 const DEFINITIONS: Kind = Kind::new("apiextensions.k8s.io", "customresourcedefinitions");
 const SERVICES: Kind = Kind::new("", "services");
 const WORKS: Kind = Kind::optional("work.open-cluster-management.io", "manifestworks");
@@ -58,6 +57,8 @@ const MOST_REQUESTS: usize = 25;
 const OLDEST_REQUESTS: usize = 15;
 /// How many taints of a cluster are kept.
 const TAINTS: usize = 10;
+/// How many addresses of its API server are kept.
+const ADDRESSES: usize = 4;
 /// Nobody has a longer name.
 const LONGEST_USER: usize = 1024;
 
@@ -79,7 +80,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
             operator,
             deployments(hub, &namespace, |_| true),
             // A hosted hub's webhooks are on another cluster than the hub's API, and its ClusterManager may be, too.
-            async { if elsewhere { Observed::NotAsked } else { webhook_facts(hub).await } },
+            webhooks::observe(hub, !elsewhere),
             async { if elsewhere { Observed::NotAsked } else { conversions(hub).await } },
             grpc_service(hub, &namespace, managers.read().map(Vec::as_slice).unwrap_or_default()),
             ca_bundle(hub, &namespace),
@@ -100,8 +101,9 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
     };
     let itself = async { futures::join!(uid(hub), root_ca(hub), serves(hub), storage(hub)) };
     let (control_plane, fleet, (uid, root, serves, storage)) = futures::join!(control_plane, fleet, itself);
-    let ((operator, leader), deployments, webhooks, conversions, grpc_service, ca_bundle, policy_engine, policies) =
+    let (control, deployments, (webhooks, admission), conversions, grpc_service, ca_bundle, policy_engine, policies) =
         control_plane;
+    let (operator, leader) = control;
     let ((clusters, requests, dropped_requests), leases, terminating, works, addons, registrations) = fleet;
     let mut authorities = hub.ca.clone().unwrap_or_default();
     authorities.extend(root.unwrap_or_default());
@@ -119,6 +121,7 @@ pub async fn observe(hub: &Cluster, names: Option<&[String]>, registered: &[Stri
         managers,
         deployments: deployments.into(),
         webhooks,
+        admission,
         conversions,
         grpc_service,
         ca_bundle,
@@ -152,7 +155,9 @@ pub async fn serves(cluster: &Cluster) -> Result<bool, Failure> {
 async fn managers(hub: &Cluster) -> Observed<Vec<ClusterManager>> {
     let api: Api<ClusterManager> = Api::all(hub.client.clone());
     let listed = list(hub, MANAGERS, None, &api, ListParams::default(), |mut manager| {
+        let kept = annotations_of(&mut manager.metadata, &[ANNOTATION]);
         strip(&mut manager.metadata);
+        manager.metadata.annotations = kept;
         if let Some(status) = &mut manager.status {
             redact_all(&mut status.conditions);
         }
@@ -188,87 +193,17 @@ async fn engine(hub: &Cluster) -> Observed<Vec<Workload>> {
     found.into()
 }
 
-async fn webhook_facts(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
-    let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
-    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
-    let slices: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), namespaces::HUB);
-    let all = ListParams::default();
-    let name = |name: &Option<String>| name.clone().unwrap_or_default();
-    let (mutating, validating, slices) = futures::join!(
-        list(hub, MUTATING, None, &mutating, all.clone(), |found| {
-            let hooks = found.webhooks.unwrap_or_default().into_iter();
-            let hooks = hooks.map(|hook| (hook.client_config, hook.failure_policy)).collect::<Vec<_>>();
-            Some((name(&found.metadata.name), hooks))
-        }),
-        list(hub, VALIDATING, None, &validating, all.clone(), |found| {
-            let hooks = found.webhooks.unwrap_or_default().into_iter();
-            let hooks = hooks.map(|hook| (hook.client_config, hook.failure_policy)).collect::<Vec<_>>();
-            Some((name(&found.metadata.name), hooks))
-        }),
-        list(hub, SLICES, Some(namespaces::HUB), &slices, all.clone(), Some),
-    );
-    let (mutating, validating, slices) = match (mutating, validating, slices) {
-        (Ok(mutating), Ok(validating), Ok(slices)) => (mutating, validating, slices),
-        (Err(trouble), ..) | (_, Err(trouble), _) | (.., Err(trouble)) => return Observed::Trouble(trouble),
-    };
-    let wanted = |wanted: &[(&str, &str)], found: &[(String, Vec<Hook>)]| -> Vec<WebhookFacts> {
-        let facts = |(name, service): &(&str, &str)| {
-            let hooks = found.iter().find(|(known, _)| known == name).map(|(_, hooks)| hooks);
-            let clients: Vec<&WebhookClientConfig> = hooks.into_iter().flatten().map(|(client, _)| client).collect();
-            WebhookFacts {
-                name: (*name).to_owned(),
-                service: format!("{}/{service}", namespaces::HUB),
-                exists: hooks.is_some(),
-                authorities: authorities(&clients),
-                has_endpoint: answers(&slices, service),
-                fails_open: hooks.into_iter().flatten().any(|(_, policy)| policy.as_deref() == Some("Ignore")),
-                elsewhere: clients.iter().find_map(|client| elsewhere(client, service)),
-            }
-        };
-        wanted.iter().map(facts).collect()
-    };
-    let mut facts = wanted(webhooks::MUTATING, &mutating);
-    facts.extend(wanted(webhooks::VALIDATING, &validating));
-    Observed::Read(facts)
-}
-
-/// Who is asked, and what happens to requests when it fails.
-type Hook = (WebhookClientConfig, Option<String>);
-
-/// Whether a Service of the hub has a ready endpoint.
-fn answers(slices: &[EndpointSlice], service: &str) -> bool {
-    let labelled = |slice: &&EndpointSlice| {
-        let labels = slice.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get("kubernetes.io/service-name")).is_some_and(|name| name == service)
-    };
-    let ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
-        endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
-    };
-    slices.iter().filter(labelled).flat_map(|slice| &slice.endpoints).any(ready)
-}
-
-/// Who is asked in place of a Service of the hub; none: that Service.
-fn elsewhere(client: &WebhookClientConfig, service: &str) -> Option<String> {
-    match (&client.service, &client.url) {
-        (Some(own), _) if own.name == service && own.namespace == namespaces::HUB => None,
-        (Some(other), _) => Some(format!("Service {}/{}", other.namespace, other.name)),
-        (None, Some(url)) => Some(redact(url)),
-        (None, None) => None,
-    }
-}
-
 /// The definitions whose versions the webhook of add-ons converts. Of a release without conversion there are none.
 async fn conversions(hub: &Cluster) -> Observed<Vec<WebhookFacts>> {
     let slices: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), namespaces::HUB);
-    let found =
-        futures::future::join_all(webhooks::CONVERTED.iter().map(
-            async |name| match conversion::webhook(hub, name).await {
-                Ok(webhook) => Ok(webhook.map(|webhook| (*name, webhook))),
-                Err(error) => {
-                    Err(trouble(hub, format_args!("read definition {name}"), error, DEFINITIONS.rule("get", None)))
-                }
-            },
-        ));
+    let found = futures::future::join_all(webhook_names::CONVERTED.iter().map(async |name| {
+        match conversion::webhook(hub, name).await {
+            Ok(webhook) => Ok(webhook.map(|webhook| (*name, webhook))),
+            Err(error) => {
+                Err(trouble(hub, format_args!("read definition {name}"), error, DEFINITIONS.rule("get", None)))
+            }
+        }
+    }));
     let all = ListParams::default();
     let (found, slices) = futures::join!(found, list(hub, SLICES, Some(namespaces::HUB), &slices, all, Some));
     let slices = match slices {
@@ -332,18 +267,6 @@ async fn grpc_service(hub: &Cluster, namespace: &str, managers: &[ClusterManager
     }))
 }
 
-/// The authorities that every webhook of a configuration has; none where one lacks them.
-fn authorities(hooks: &[&WebhookClientConfig]) -> Vec<ByteString> {
-    let of = |hook: &WebhookClientConfig| {
-        let bundle = hook.ca_bundle.as_ref()?;
-        certificate::from_pem(&bundle.0).ok()
-    };
-    let mut all = hooks.iter().map(|hook| of(hook).unwrap_or_default());
-    let first = all.next().unwrap_or_default();
-    let common = all.fold(first, |common, own| common.into_iter().filter(|der| own.contains(der)).collect());
-    common.into_iter().map(ByteString).collect()
-}
-
 async fn ca_bundle(hub: &Cluster, namespace: &str) -> Observed<Option<Vec<ByteString>>> {
     let api: Api<ConfigMap> = Api::namespaced(hub.client.clone(), namespace);
     let found = api.get_opt(secrets::CA_BUNDLE_CONFIGMAP).await;
@@ -394,12 +317,16 @@ async fn clusters_and_requests(
 
 async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<ManagedCluster>> {
     let slim = |mut cluster: ManagedCluster| {
-        let arn =
-            cluster.metadata.annotations.take().and_then(|all| all.get(annotations::MANAGED_CLUSTER_ARN).cloned());
+        // How the cluster registers, where its add-ons' images are, and what is known of it.
+        let kept = [annotations::MANAGED_CLUSTER_ARN, annotations::IMAGE_REGISTRIES, ANNOTATION];
+        let kept = annotations_of(&mut cluster.metadata, &kept);
         strip(&mut cluster.metadata);
-        // It tells how the cluster registers.
-        cluster.metadata.annotations = arn.map(|arn| [(annotations::MANAGED_CLUSTER_ARN.to_owned(), arn)].into());
-        cluster.spec.managed_cluster_client_configs.clear();
+        cluster.metadata.annotations = kept;
+        let addresses = &mut cluster.spec.managed_cluster_client_configs;
+        addresses.truncate(ADDRESSES);
+        for address in addresses {
+            *address = ClientConfig { url: redact_start(&address.url), ca_bundle: None };
+        }
         cluster.spec.taints.truncate(TAINTS);
         if let Some(status) = &mut cluster.status {
             (status.capacity, status.allocatable) = Default::default();
@@ -632,7 +559,9 @@ async fn addons(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<Managed
         if !is_asked(names, addon.metadata.namespace.as_deref().unwrap_or_default()) {
             return None;
         }
+        let kept = annotations_of(&mut addon.metadata, &[annotations::ADDON_HOSTING_CLUSTER]);
         strip(&mut addon.metadata);
+        addon.metadata.annotations = kept;
         if let Some(status) = &mut addon.status {
             (status.related_objects, status.config_references, status.supported_configs) = Default::default();
             (status.add_on_meta, status.add_on_configuration) = Default::default();

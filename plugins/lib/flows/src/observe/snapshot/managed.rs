@@ -18,6 +18,7 @@ use ocm_checks::snapshot::{
     AdminFacts, AgentSide, AppliedWorkFacts, LeaseFacts, ManagedSide, NamespaceFacts, NetworkPolicyFacts, Observed,
     SecretFacts, Trouble,
 };
+use ocm_checks::suppress::ANNOTATION;
 use ocm_core::join::lease::{self, Lock};
 use ocm_core::redact::redact;
 use ocm_kube::Cluster;
@@ -26,8 +27,8 @@ use serde::{Deserialize, Serialize};
 use super::hub::terminating;
 use super::secret::Digests;
 use super::{
-    AT_ONCE, Kind, LEASES, SECRETS, deployments, is_asked, lease_facts, list, operator, pods, redact_all, secret,
-    storage, strip, version,
+    AT_ONCE, Kind, LEASES, SECRETS, annotations_of, deployments, is_asked, lease_facts, list, operator, pods,
+    redact_all, secret, storage, strip, version,
 };
 use crate::hub::uid;
 
@@ -215,12 +216,10 @@ pub fn registered_names(managed: &ManagedSide) -> Vec<String> {
 async fn klusterlets(managed: &Cluster) -> Observed<Vec<Klusterlet>> {
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
     let listed = list(managed, KLUSTERLETS, None, &api, ListParams::default(), |mut klusterlet| {
-        let annotations = klusterlet.metadata.annotations.take().unwrap_or_default();
+        // Why the removal of a hosted one does not end, and what is known of it.
+        let kept = annotations_of(&mut klusterlet.metadata, &[annotations::EVICTION, ANNOTATION]);
         strip(&mut klusterlet.metadata);
-        // It tells why the removal of a hosted one does not end.
-        klusterlet.metadata.annotations = annotations
-            .get(annotations::EVICTION)
-            .map(|time| [(annotations::EVICTION.to_owned(), redact(time))].into());
+        klusterlet.metadata.annotations = kept;
         if let Some(registration) = &mut klusterlet.spec.registration_configuration {
             registration.cluster_annotations.clear();
         }

@@ -5,8 +5,10 @@ mod hub;
 mod managed;
 mod probe;
 mod secret;
+mod webhooks;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,7 +17,7 @@ use ocm_api::Condition;
 use ocm_api::names::namespaces;
 use ocm_checks::snapshot::{LeaseFacts, Observed, PolicyRule, StorageFacts, Trouble, Version, Workload};
 use ocm_core::join::lease::Running;
-use ocm_core::redact::redact_start;
+use ocm_core::redact::{LONGEST, redact, redact_start};
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason};
 use ocm_kube::{Cluster, access, explain};
@@ -147,6 +149,15 @@ fn strip(metadata: &mut ObjectMeta) {
     if let Some(finalizers) = &mut metadata.finalizers {
         finalizers.truncate(FINALIZERS);
     }
+}
+
+/// Those annotations of an object that are wanted, without what may be a credential; none of what is longer than anybody
+/// writes by hand.
+fn annotations_of(metadata: &mut ObjectMeta, wanted: &[&str]) -> Option<BTreeMap<String, String>> {
+    let mut all = metadata.annotations.take()?;
+    all.retain(|name, value| wanted.contains(&name.as_str()) && value.len() <= LONGEST);
+    all.values_mut().for_each(|value| *value = redact(value));
+    (!all.is_empty()).then_some(all)
 }
 
 /// Takes out of conditions what may be a credential, and cuts them short.
