@@ -84,6 +84,25 @@ pub fn is_well(cluster: &Cluster, hub: &Cluster, name: &str) {
     until_within(TIME, "nothing is found any more", said, || report(cluster, hub, name).1.is_empty());
 }
 
+/// As if the agent of a cluster had never come so far: it may still have registered with what it had before.
+///
+/// # Panics
+/// When what is left of it cannot be removed.
+pub fn forget(cluster: &Cluster, hub: &Cluster, name: &str) {
+    let label = format!("open-cluster-management.io/cluster-name={name}");
+    kubectl(cluster, &["delete", "secret", "hub-kubeconfig-secret", "--ignore-not-found", "--namespace", AGENTS]);
+    kubectl(hub, &["delete", "managedcluster", name, "--ignore-not-found", "--wait=true"]);
+    kubectl(hub, &["delete", "csr", "--selector", &label]);
+}
+
+/// Has the registration agent start anew: pods that have ended again and again are started later and later.
+///
+/// # Panics
+/// When its pods cannot be removed.
+pub fn restart(cluster: &Cluster) {
+    kubectl(cluster, &["delete", "pods", "--namespace", AGENTS, "--selector", "app=klusterlet-registration-agent"]);
+}
+
 /// Runs kubectl, which has to do it.
 ///
 /// # Panics

@@ -7,15 +7,23 @@ use control_plane::{Cluster, Spec};
 use serde_json::Value;
 
 use super::table::all;
-use super::{Fault, Pair};
-use crate::join_support::{alone, hub, hub_access, join};
-use crate::trouble_support::{KNOWN, is_well, read, report};
-use crate::{kubectl_ocm, pause_after, run};
+use super::{Fault, Of, Pair};
+use crate::join_support::{JoinCommand, alone, hub, hub_access, join};
+use crate::trouble_support::{KNOWN, TIME, finds, forget, is_well, read, report, restart};
+use crate::{kubectl_ocm, pause_after, run, until_within};
 
 /// What is found, of errors or, where there are none, of warnings.
 fn found(pair: &Pair<'_>, fault: &Fault) -> (Value, Vec<String>) {
-    let Some(name) = fault.of else { return report(pair.cluster, pair.hub, pair.name) };
-    read(&run(kubectl_ocm("troubleshoot", pair.hub.kubeconfig()).args([name, KNOWN, "--output=json"])))
+    match fault.of {
+        Of::Pair => report(pair.cluster, pair.hub, pair.name),
+        Of::Name(name) => {
+            read(&run(kubectl_ocm("troubleshoot", pair.hub.kubeconfig()).args([name, KNOWN, "--output=json"])))
+        }
+        Of::Registering => {
+            forget(pair.cluster, pair.hub, pair.name);
+            report(pair.cluster, pair.hub, pair.name)
+        }
+    }
 }
 
 /// How long it took until the fault was the one cause that is found; else what was found in its place.
@@ -35,40 +43,92 @@ fn look(pair: &Pair<'_>, fault: &Fault) -> Result<Duration, String> {
     }
 }
 
+/// What has come of the faults so far.
+#[derive(Default)]
+struct Told {
+    table: String,
+    faults: usize,
+    wrong: usize,
+}
+
+impl Told {
+    /// Tells of one.
+    #[expect(clippy::print_stdout, reason = "who waits for a matrix sees how far it is")]
+    fn tell(&mut self, fault: &Fault, looked: &Result<Duration, String>) {
+        let line = match looked {
+            Ok(took) => format!("found after {:.1} s", took.as_secs_f32()),
+            Err(why) => format!("NOT the one cause that is found: {why}"),
+        };
+        self.faults += 1;
+        self.wrong += usize::from(looked.is_err());
+        println!("{} {}: {line}", fault.id, fault.words);
+        let _ = writeln!(self.table, "{} {}: {line}", fault.id, fault.words);
+    }
+}
+
 /// Makes each of these faults, and undoes it. Tells the result of each, and at the end of all.
 ///
 /// # Panics
 /// When one is not found as the one cause, or is still found when it is undone.
-#[expect(clippy::print_stdout, reason = "who waits for a matrix sees how far it is, and its result")]
+#[expect(clippy::print_stdout, reason = "who waits for a matrix sees its result")]
 pub fn matrix(is_meant: impl Fn(&Fault) -> bool) {
     let _alone = alone();
+    let faults: Vec<Fault> = all().into_iter().filter(|fault| is_meant(fault)).collect();
+    let (registering, others): (Vec<&Fault>, Vec<&Fault>) =
+        faults.iter().partition(|fault| fault.of == Of::Registering);
+    let mut told = Told::default();
+    of_joined(&others, &mut told);
+    of_registering(&registering, &mut told);
+    let Told { table, faults, wrong } = told;
+    println!("{} of {faults} faults found as the one cause, and none once they were undone", faults - wrong);
+    assert_eq!(wrong, 0, "{table}");
+}
+
+/// The faults of a hub and of a cluster that has joined it.
+fn of_joined(faults: &[&Fault], told: &mut Told) {
+    if faults.is_empty() {
+        return;
+    }
     let (hub, cluster, name) = (hub(), Cluster::start(&Spec::node("faults")).expect("a cluster"), "f1");
     let said = join(&cluster, name, &["--wait", "--accept", &hub_access(hub)]);
     assert_eq!(said.code, Some(0), "{said:?}");
     is_well(&cluster, hub, name);
     let pair = Pair { hub, cluster: &cluster, name };
-    let (mut table, mut wrong) = (String::new(), 0);
-    let faults: Vec<Fault> = all().into_iter().filter(|fault| is_meant(fault)).collect();
-    // Some show only after a while, in which the others are made.
-    let (apart, of_pair): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.is_apart());
-    let waiting: Vec<_> = apart.iter().map(|fault| (*fault, Some(fault.make(&pair)))).collect();
-    for (fault, made) in of_pair.into_iter().map(|fault| (fault, None)).chain(waiting) {
+    let (apart, of_pair): (Vec<&Fault>, Vec<&Fault>) = faults.iter().copied().partition(|fault| fault.is_apart());
+    // Some show only after a while, which they share. They come first: API servers forget decided requests after an hour.
+    let waiting: Vec<_> = apart.into_iter().map(|fault| (fault, Some(fault.make(&pair)))).collect();
+    for (fault, made) in waiting.into_iter().chain(of_pair.into_iter().map(|fault| (fault, None))) {
         let made = made.unwrap_or_else(|| fault.make(&pair));
         let looked = look(&pair, fault);
         made.undo();
-        let line = match &looked {
-            Ok(took) => format!("found after {:.1} s", took.as_secs_f32()),
-            Err(why) => format!("NOT the one cause that is found: {why}"),
-        };
-        wrong += usize::from(looked.is_err());
-        println!("{} {}: {line}", fault.id, fault.words);
-        let _ = writeln!(table, "{} {}: {line}", fault.id, fault.words);
+        told.tell(fault, &looked);
         is_well(&cluster, hub, name);
     }
-    println!(
-        "{} of {} faults found as the one cause, and none once they were undone",
-        faults.len() - wrong,
-        faults.len()
-    );
-    assert_eq!(wrong, 0, "{table}");
+}
+
+/// The faults of a cluster whose agent has to register.
+fn of_registering(faults: &[&Fault], told: &mut Told) {
+    if faults.is_empty() {
+        return;
+    }
+    let (hub, cluster, name) = (hub(), Cluster::start(&Spec::node("registering")).expect("a cluster"), "f2");
+    let said = join(&cluster, name, &JoinCommand::create(hub, &[]).flags());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    finds(&cluster, hub, name, "OCM2205");
+    let pair = Pair { hub, cluster: &cluster, name };
+    for fault in faults {
+        let made = fault.make(&pair);
+        let looked = look(&pair, fault);
+        made.undo();
+        told.tell(fault, &looked);
+        let found = || report(&cluster, hub, name);
+        until_within(
+            TIME,
+            "it is no longer found",
+            || format!("{:#}", found().0["findings"]),
+            || !found().1.iter().any(|id| id == fault.id),
+        );
+    }
+    restart(&cluster);
+    finds(&cluster, hub, name, "OCM2205");
 }

@@ -3,17 +3,26 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test needs and cannot get must end it")]
 
+mod keeper;
 mod matrix;
+mod operators;
+mod registering;
+mod requests;
 mod table;
+mod ways;
+mod webhooks;
+mod works;
 
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use control_plane::Cluster;
+use keeper::Keeper;
 pub use matrix::matrix;
 use ocm_api::names::secrets;
 use serde_json::{Map, Value, json};
+use ways::Way;
 
 use crate::object;
 use crate::trouble_support::{AGENTS, apply, kubectl};
@@ -57,6 +66,8 @@ enum Change {
     Held(On, Value),
     /// Another token in the kubeconfig that the agent registers with.
     Token(&'static str),
+    /// Another kubeconfig that the agent registers with.
+    Registers(Way),
     /// A daemon of the cluster that ends, and is started again.
     Stop(On, &'static str),
     /// etcd has no space left.
@@ -65,6 +76,21 @@ enum Change {
     Gone(On, Vec<&'static str>),
     /// What kubectl does, and what undoes it; empty: it ends with the rest.
     Kubectl(On, Vec<&'static str>, Vec<&'static str>),
+    /// What kubectl does again and again, for somebody else undoes it, and what it does at the end.
+    Kept(On, Vec<String>, Vec<&'static str>),
+    /// Nothing: an object that is put back as it was.
+    Restored(On, Vec<&'static str>),
+}
+
+/// Whom a fault is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// The pair.
+    Pair,
+    /// A cluster that nobody runs: only the hub is asked about it.
+    Name(&'static str),
+    /// A cluster whose agent has to register, as if it had never come so far.
+    Registering,
 }
 
 /// A fault.
@@ -73,8 +99,8 @@ pub struct Fault {
     pub words: &'static str,
     /// The one cause that has to be found.
     id: &'static str,
-    /// The cluster that is asked about; none: the pair.
-    of: Option<&'static str>,
+    /// Whom it is about.
+    of: Of,
     /// Whether it is among the likely ones.
     pub is_likely: bool,
     /// How long it may take until it shows.
@@ -89,7 +115,8 @@ struct Made<'a>(Vec<Box<dyn FnOnce() + 'a>>);
 impl Fault {
     /// Whether it is about a name of its own, and disturbs nobody.
     fn is_apart(&self) -> bool {
-        self.of.is_some() && !self.changes.iter().any(|change| matches!(change, Change::Stop(..) | Change::Full(_)))
+        matches!(self.of, Of::Name(_))
+            && !self.changes.iter().any(|change| matches!(change, Change::Stop(..) | Change::Full(_)))
     }
 
     /// Makes it.
@@ -127,16 +154,8 @@ impl Change {
                 kubectl(cluster, &[&["delete", "--wait=false"], &*named(object)].concat());
                 Box::new(move || patch(cluster, &named(object), &json!({"metadata": {"finalizers": null}})))
             }
-            Self::Token(token) => {
-                let what = ["secret", secrets::BOOTSTRAP_HUB_KUBECONFIG, "--namespace", AGENTS];
-                let before = object(pair.cluster, &what)["data"]["kubeconfig"].as_str().unwrap().to_owned();
-                let text = String::from_utf8(STANDARD.decode(&before).unwrap()).unwrap();
-                let fault = STANDARD.encode(with_token(&text, token));
-                let put = |kubeconfig| json!({"data": {"kubeconfig": kubeconfig}});
-                patch(pair.cluster, &what, &put(fault));
-                let cluster = pair.cluster;
-                Box::new(move || patch(cluster, &what, &put(before)))
-            }
+            Self::Token(token) => registers_with(pair.cluster, |own| with_token(own, token)),
+            Self::Registers(way) => registers_with(pair.cluster, |own| way.instead(pair, own)),
             Self::Stop(on, daemon) => {
                 let cluster = on.of(pair);
                 cluster.stop(daemon).unwrap();
@@ -149,11 +168,25 @@ impl Change {
             }
             Self::Gone(on, what) => {
                 let cluster = on.of(pair);
-                let mut before = object(cluster, what);
-                let metadata = before["metadata"].as_object_mut().unwrap();
-                metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&key.as_str()));
+                let before = as_it_is(cluster, what);
                 kubectl(cluster, &[&["delete", "--wait=true"], &**what].concat());
                 Box::new(move || apply(cluster, &before))
+            }
+            Self::Restored(on, what) => {
+                let cluster = on.of(pair);
+                let before = as_it_is(cluster, what);
+                Box::new(move || apply(cluster, &before))
+            }
+            Self::Kept(on, words, cure) => {
+                let cluster = on.of(pair);
+                kubectl(cluster, &words.iter().map(String::as_str).collect::<Vec<_>>());
+                let keeper = Keeper::start(&cluster.kubectl_command(), words.clone());
+                Box::new(move || {
+                    drop(keeper);
+                    if !cure.is_empty() {
+                        kubectl(cluster, cure);
+                    }
+                })
             }
             Self::Kubectl(on, words, cure) => {
                 let cluster = on.of(pair);
@@ -166,6 +199,24 @@ impl Change {
             }
         }
     }
+}
+
+/// An object as it can be applied again.
+fn as_it_is(cluster: &Cluster, what: &[&str]) -> Value {
+    let mut object = object(cluster, what);
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&key.as_str()));
+    object
+}
+
+/// Replaces the kubeconfig that the agent registers with.
+fn registers_with(cluster: &Cluster, with: impl FnOnce(&str) -> String) -> Box<dyn FnOnce() + '_> {
+    let what = ["secret", secrets::BOOTSTRAP_HUB_KUBECONFIG, "--namespace", AGENTS];
+    let before = object(cluster, &what)["data"]["kubeconfig"].as_str().unwrap().to_owned();
+    let own = String::from_utf8(STANDARD.decode(&before).unwrap()).unwrap();
+    let put = |kubeconfig: String| json!({"data": {"kubeconfig": kubeconfig}});
+    patch(cluster, &what, &put(STANDARD.encode(with(&own))));
+    Box::new(move || patch(cluster, &what, &put(before)))
 }
 
 /// A kubeconfig, of YAML or JSON, with another token.

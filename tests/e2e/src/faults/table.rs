@@ -1,59 +1,37 @@
 //! The faults.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use csr_fixtures::Fixture;
 use serde_json::{Value, json};
 
-use super::{Change, Fault, On};
+use super::operators::of_operators;
+use super::registering::of_registering;
+use super::requests::{of_leavers, of_lies, of_names};
+use super::webhooks::of_webhooks;
+use super::works::{of_add_ons, of_works};
+use super::{Change, Fault, Of, On};
 use crate::trouble_support::{AGENTS, TIME};
 
 /// The namespace of the hub's components.
-const HUB: &str = "open-cluster-management-hub";
+pub(super) const HUB: &str = "open-cluster-management-hub";
 /// The namespace of operators.
-const OPERATOR: &str = "open-cluster-management";
+pub(super) const OPERATOR: &str = "open-cluster-management";
 /// A token of a service account that does not say when it ends.
 const ENDLESS: &str = "e30.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQ6b3Blbi1jbHVzdGVyLW1hbmFnZW1lbnQ6YSJ9.c2ln";
-/// What a work makes, as kubectl names it.
-const MAP: &str = "configmap/of-work";
-/// Where.
-const DEFAULT: &str = "--namespace=default";
 
-/// A managed cluster that nobody runs.
-fn managed(name: &str, is_accepted: bool) -> Value {
-    json!({
-        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": name},
-        "spec": {"hubAcceptsClient": is_accepted, "leaseDurationSeconds": 60},
-    })
-}
-
-/// A request for a certificate of a cluster.
-fn request(cluster: &str, name: &str, content: &Fixture) -> Value {
-    json!({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-        "metadata": {"name": name, "labels": {"open-cluster-management.io/cluster-name": cluster}},
-        "spec": {
-            "request": STANDARD.encode(content.pem()),
-            "signerName": "kubernetes.io/kube-apiserver-client",
-            "usages": ["digital signature", "key encipherment", "client auth"],
-        },
-    })
-}
-
-fn held(mut object: Value) -> Value {
-    object["metadata"]["finalizers"] = json!(["example.com/held"]);
-    object
-}
-
-/// Every fault of the matrix that a healthy pair can be given and taken from again.
+/// Every fault of the matrix. Each can be made, and taken back.
 pub(super) fn all() -> Vec<Fault> {
     let mut faults = of_klusterlets();
     faults.extend(of_pods());
     faults.extend(of_hubs());
+    faults.extend(of_webhooks());
+    faults.extend(of_operators());
     faults.extend(of_works());
+    faults.extend(of_add_ons());
     faults.extend(of_names());
+    faults.extend(of_lies());
+    faults.extend(of_leavers());
+    faults.extend(of_registering());
     faults.push(fault("a hub whose etcd is full", "OCM1116", vec![Change::Full(On::Hub)]));
     faults.push(fault("a managed cluster whose etcd is full", "OCM3111", vec![Change::Full(On::Managed)]));
     // Agents need a while until they try again.
@@ -61,26 +39,22 @@ pub(super) fn all() -> Vec<Fault> {
     faults
 }
 
-fn fault(words: &'static str, id: &'static str, changes: Vec<Change>) -> Fault {
-    Fault { words, id, of: None, is_likely: false, patience: TIME, changes }
+/// A fault of the pair.
+pub(super) fn fault(words: &'static str, id: &'static str, changes: Vec<Change>) -> Fault {
+    Fault { words, id, of: Of::Pair, is_likely: false, patience: TIME, changes }
 }
 
-fn likely(fault: Fault) -> Fault {
+pub(super) fn likely(fault: Fault) -> Fault {
     Fault { is_likely: true, ..fault }
 }
 
-/// Works and add-ons that are removed are waited for longer than others.
-fn slow(fault: Fault) -> Fault {
-    Fault { patience: Duration::from_secs(420), ..fault }
-}
-
 /// A change of the Klusterlet.
-fn klusterlet(spec: Value) -> Vec<Change> {
+pub(super) fn klusterlet(spec: Value) -> Vec<Change> {
     vec![Change::Patch(On::Managed, vec!["klusterlet", "klusterlet"], json!({ "spec": spec }))]
 }
 
 /// A change of the ClusterManager.
-fn manager(spec: Value) -> Vec<Change> {
+pub(super) fn manager(spec: Value) -> Vec<Change> {
     vec![Change::Patch(On::Hub, vec!["clustermanager", "cluster-manager"], json!({ "spec": spec }))]
 }
 
@@ -90,7 +64,7 @@ fn enormous() -> Value {
 }
 
 /// Pods that are made anew.
-fn replaced(on: On, namespace: &'static str, selector: &'static str) -> Change {
+pub(super) fn replaced(on: On, namespace: &'static str, selector: &'static str) -> Change {
     let words = vec!["delete", "pods", "--wait=false", "--namespace", namespace, "--selector", selector];
     Change::Kubectl(on, words, vec![])
 }
@@ -101,7 +75,7 @@ fn agents() -> Change {
 }
 
 /// The pods of the hub's registration controller, made anew.
-fn controllers() -> Change {
+pub(super) fn controllers() -> Change {
     replaced(On::Hub, HUB, "app=clustermanager-registration-controller")
 }
 
@@ -117,11 +91,24 @@ fn cordoned(on: On) -> Change {
 }
 
 /// No new pod may be made in a namespace.
-fn quota(namespace: &str) -> Value {
+pub(super) fn quota(namespace: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": namespace},
         "spec": {"hard": {"pods": "0"}},
     })
+}
+
+/// Less for each container than any of Open Cluster Management asks for.
+pub(super) fn limits(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "little", "namespace": namespace},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1m"}}]},
+    })
+}
+
+/// A namespace that takes no pods but of the strictest standard.
+pub(super) fn restricted() -> Value {
+    json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
 }
 
 /// What is wrong with a Klusterlet.
@@ -168,12 +155,7 @@ fn of_pods() -> Vec<Fault> {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "ServiceAccount", "name": "klusterlet-registration-sa", "namespace": AGENTS}],
     });
-    let limits = json!({
-        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "little", "namespace": AGENTS},
-        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1m"}}]},
-    });
     let security = vec!["namespace", AGENTS];
-    let restricted = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     vec![
         likely(fault("an image that nobody has", "OCM2106", image("nowhere.example/registration:v1"))),
         fault("an image that does not start", "OCM2106", image("ocm.local/pause:1")),
@@ -187,8 +169,8 @@ fn of_pods() -> Vec<Fault> {
         fault("agents that ask for more than any node has", "OCM2106", klusterlet(enormous())),
         fault("a priority class that is not there", "OCM2106", klusterlet(json!({"priorityClassName": "none"}))),
         fault("a quota for no pods", "OCM2106", vec![object(quota(AGENTS)), agents()]),
-        fault("a limit below what agents ask for", "OCM2106", vec![object(limits), agents()]),
-        fault("PodSecurity restricted", "OCM2106", vec![Change::Patch(On::Managed, security, restricted), agents()]),
+        fault("a limit below what agents ask for", "OCM2106", vec![object(limits(AGENTS)), agents()]),
+        fault("PodSecurity restricted", "OCM2106", vec![Change::Patch(On::Managed, security, restricted()), agents()]),
         fault("a node that takes nobody", "OCM2106", vec![cordoned(On::Managed), agents()]),
         fault("no scheduler", "OCM2106", vec![Change::Stop(On::Managed, "kube-scheduler"), agents()]),
         fault("no controller manager", "OCM3101", vec![Change::Stop(On::Managed, "kube-controller-manager"), agents()]),
@@ -248,139 +230,5 @@ fn of_hubs() -> Vec<Fault> {
             without_role(On::Hub, "cluster-manager", "app=cluster-manager"),
         ),
         fault("a webhook of something that is not there", "OCM1117", vec![object(left_behind)]),
-    ]
-}
-
-/// A work for the managed cluster.
-fn work(name: &str, manifest: &Value) -> Value {
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
-        "metadata": {"name": name, "namespace": "f1"},
-        "spec": {"workload": {"manifests": [manifest]}},
-    })
-}
-
-/// What is wrong with works and add-ons.
-fn of_works() -> Vec<Fault> {
-    let on_hub = |object: Value| Change::Object(On::Hub, object);
-    let unknown =
-        json!({"apiVersion": "example.com/v1", "kind": "Nothing", "metadata": {"name": "a", "namespace": "default"}});
-    let map = |namespace: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-work", "namespace": namespace}});
-    let class = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "of-work"}, "provisioner": "none",
-    });
-    let mut executed = work("executed", &map("default"));
-    executed["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount",
-        "serviceAccount": {"name": "default", "namespace": "default"}}});
-    let add_on = json!({
-        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
-        "metadata": {"name": "nobodys", "namespace": "f1"}, "spec": {},
-    });
-    let mut of_add_on = request("f1", "f1-add-on", &Fixture::addon("f1", "nobodys"));
-    of_add_on["metadata"]["labels"]["open-cluster-management.io/addon-name"] = json!("nobodys");
-    vec![
-        fault("a request of an add-on that nobody approves", "OCM5201", vec![on_hub(of_add_on)]),
-        fault("a work of a kind that the cluster does not know", "OCM5101", vec![on_hub(work("unknown", &unknown))]),
-        fault("a work that the agent may not apply", "OCM5101", vec![on_hub(work("forbidden", &class))]),
-        fault("a work for a namespace that is not there", "OCM5101", vec![on_hub(work("lost", &map("nowhere")))]),
-        fault("a work whose executor may not apply it", "OCM5101", vec![on_hub(executed)]),
-        slow(fault(
-            "a work that is removed, and whose object is held on the cluster",
-            "OCM5103",
-            vec![
-                on_hub(work("held", &held(map("default")))),
-                Change::Kubectl(On::Managed, vec!["wait", "--for=create", MAP, DEFAULT, "--timeout=60s"], vec![]),
-                Change::Kubectl(
-                    On::Hub,
-                    vec!["delete", "manifestwork", "held", "--namespace=f1", "--wait=false"],
-                    vec![],
-                ),
-                Change::Kubectl(
-                    On::Managed,
-                    vec!["get", MAP, DEFAULT],
-                    vec!["patch", MAP, DEFAULT, "--type=merge", r#"--patch={"metadata":{"finalizers":null}}"#],
-                ),
-            ],
-        )),
-        slow(fault("an add-on without a manager", "OCM5202", vec![on_hub(add_on.clone())])),
-        slow(fault(
-            "an add-on that is removed, and that nobody cleans up",
-            "OCM5204",
-            vec![Change::Held(On::Hub, held(add_on))],
-        )),
-    ]
-}
-
-/// Names on a hub of which only the hub is asked.
-fn of_names() -> Vec<Fault> {
-    let named = |of: &'static str, words, id, changes| Fault { of: Some(of), ..fault(words, id, changes) };
-    let on_hub = |object: Value| Change::Object(On::Hub, object);
-    let held = |object: Value| Change::Held(On::Hub, held(object));
-    let many = (0..10).map(|number| on_hub(request("many", &format!("many-{number}"), &Fixture::agent("many", "a"))));
-    let mut refused = request("refused", "refused-1", &Fixture::agent("refused", "a"));
-    refused["spec"]["usages"] = json!(["server auth", "client auth"]);
-    vec![
-        named("nobody", "a name that nobody has", "OCM2201", vec![]),
-        named("by-hand", "a cluster that was made by hand", "OCM2202", vec![on_hub(managed("by-hand", false))]),
-        named("empty", "a cluster that is accepted, and never asked", "OCM2202", vec![on_hub(managed("empty", true))]),
-        likely(named(
-            "half",
-            "a cluster that is accepted, and its request is not approved",
-            "OCM2206",
-            vec![on_hub(managed("half", true)), on_hub(request("half", "half-1", &Fixture::agent("half", "a")))],
-        )),
-        named(
-            "many",
-            "ten keys that ask for one name",
-            "OCM2203",
-            std::iter::once(on_hub(managed("many", false))).chain(many).collect(),
-        ),
-        named(
-            "false",
-            "a request for another name than its label tells",
-            "OCM7105",
-            vec![on_hub(managed("false", false)), on_hub(request("false", "false-1", &Fixture::agent("other", "a")))],
-        ),
-        named(
-            "refused",
-            "a request that the signer refuses",
-            "OCM2207",
-            vec![
-                on_hub(managed("refused", true)),
-                on_hub(refused),
-                Change::Kubectl(On::Hub, vec!["certificate", "approve", "refused-1"], vec![]),
-            ],
-        ),
-        named(
-            "denied",
-            "a request that was denied",
-            "OCM2208",
-            vec![
-                on_hub(managed("denied", true)),
-                on_hub(request("denied", "denied-1", &Fixture::agent("denied", "a"))),
-                Change::Kubectl(On::Hub, vec!["certificate", "deny", "denied-1"], vec![]),
-            ],
-        ),
-        named(
-            "unsigned",
-            "a controller manager that signs nothing",
-            "OCM2207",
-            vec![
-                on_hub(managed("unsigned", true)),
-                on_hub(request("unsigned", "unsigned-1", &Fixture::agent("unsigned", "a"))),
-                Change::Stop(On::Hub, "kube-controller-manager"),
-                Change::Kubectl(On::Hub, vec!["certificate", "approve", "unsigned-1"], vec![]),
-            ],
-        ),
-        named("leaving", "a finalizer that nobody takes away", "OCM6101", vec![held(managed("leaving", false))]),
-        named(
-            "gone",
-            "a namespace that does not go",
-            "OCM6102",
-            vec![held(json!({
-                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gone",
-                    "labels": {"open-cluster-management.io/cluster-name": "gone"}},
-            }))],
-        ),
     ]
 }

@@ -3,10 +3,13 @@
 
 mod fleet;
 mod grpc;
+mod grpc_faults;
+mod hub_alone;
 mod hubs;
 mod killed;
 mod kills;
 mod modes;
+mod quiet;
 
 use std::panic::catch_unwind;
 use std::time::Instant;
@@ -34,6 +37,9 @@ const ALL: &[Story] = stories![
     kills::a_join_and_an_unjoin_that_are_killed_at_every_step_are_gone_on_with,
     kills::a_join_over_grpc_that_is_killed_at_every_step_is_gone_on_with,
     kills::a_hosted_join_that_is_killed_at_every_step_is_gone_on_with,
+    quiet::clusters_that_are_well_give_no_finding_in_any_mode,
+    hub_alone::hub_alone_shows_what_is_wrong_on_either_side,
+    grpc_faults::grpc_that_does_not_lead_to_the_hub_is_found,
     kills::an_upgrade_that_is_killed_at_every_step_is_gone_on_with,
 ];
 
