@@ -16,7 +16,7 @@ pub(crate) fn about() -> clap::Command {
              both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
-             and a cluster that has joined stays as it is, but for its agent's proxy and its driver where another one is typed.\n\n\
+             and a cluster that has joined stays as it is, but for its agent's proxy, its driver and its mode where another one is typed.\n\n\
              With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
              has it so, and all clusters join at the same time, whatever becomes of the others.",
         )
@@ -40,6 +40,10 @@ Examples:
 
   # One agent instead of two, from a registry of your own
   kubectl ocm join c1 --singleton --registry registry.example/ocm --image-pull-credential-file auth.json --hub-context hub
+
+  # A cluster that has joined goes from two agents to one, and back
+  kubectl ocm join c1 --context c1 --hub-context hub --singleton --wait
+  kubectl ocm join c1 --context c1 --hub-context hub --mode default --wait
 
   # And every image pinned by its digest
   kubectl ocm join c1 --registry registry.example/ocm --image-digests digests.json --hub-context hub
@@ -223,8 +227,9 @@ pub(crate) struct JoinArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
 
-    /// In how many Deployments the agent runs: default has two, singleton one. In the hosted modes on another cluster, that of
-    /// --context, which needs --managed-context or --managed-kubeconfig
+    /// In how many Deployments the agent runs: default has two, singleton one, and a cluster that has joined moves from one to
+    /// the other. In the hosted modes on another cluster, that of --context, which needs --managed-context or
+    /// --managed-kubeconfig
     #[arg(short, long, value_enum, value_name = "MODE", ignore_case = true, help_heading = "The agent")]
     pub(crate) mode: Option<ModeArg>,
     /// One Deployment: --mode singleton, and with --mode hosted the same as --mode singleton-hosted

@@ -30,7 +30,7 @@ pub(crate) fn finish(
     joined: Joined,
     roles: Option<Roles>,
 ) -> Result<Exit, Failure> {
-    let Joined { hub, trusted_by, before, anew, plan, applied, followed } = joined;
+    let Joined { hub, trusted_by, before, anew, moves, plan, applied, followed } = joined;
     if let Some(Roles { managed, hub, creator }) = &roles {
         ui.tell(Event::note(format!("the agent comes with the IAM role {managed}, which has to be there")));
         ui.tell(Event::note(format!(
@@ -50,6 +50,7 @@ pub(crate) fn finish(
         (Some(Phase::Joined), _) => "joined",
         (Some(Phase::Available), _) => "available",
         (Some(_), _) => "registered",
+        (None, true) if moves.is_some() => "moving",
         (None, true) => "joined before",
         (None, false) if anew => "registering anew",
         (None, false) => "joining",

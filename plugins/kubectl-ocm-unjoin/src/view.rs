@@ -76,10 +76,7 @@ pub(crate) fn finish(
         ui.tell(Event::note("--purge deletes such a namespace with whatever else is in it"));
     }
     match works {
-        Some((many, Works::Keep)) => ui.tell(Event::note(format!(
-            "what {many} works have put there {}; nothing looks after it any more",
-            if changes { "stays" } else { "would stay" }
-        ))),
+        Some((many, Works::Keep)) => ui.tell(Event::note(kept(many, changes))),
         Some((_, Works::Delete)) | None => {}
     }
     match (&operator, seen.others, request.keep_operator) {
@@ -94,4 +91,22 @@ pub(crate) fn finish(
         )));
     }
     Ok(Exit::Ok)
+}
+
+/// What is said of what works have put on the cluster, where it stays.
+fn kept(many: usize, changes: bool) -> String {
+    let who = if many == 1 { "1 work has".to_owned() } else { format!("{many} works have") };
+    let stays = if changes { "stays" } else { "would stay" };
+    format!("what {who} put there {stays}; nothing looks after it any more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_work_is_told_as_one() {
+        assert_eq!(kept(1, true), "what 1 work has put there stays; nothing looks after it any more");
+        assert_eq!(kept(2, false), "what 2 works have put there would stay; nothing looks after it any more");
+    }
 }

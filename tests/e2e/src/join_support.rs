@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use control_plane::{Cluster, Spec, shared};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Said, bundle, kubectl_ocm, run};
 
@@ -93,4 +93,21 @@ pub fn join<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, name: &str, flags: &[S
 /// The flag that names the hub's kubeconfig.
 pub fn hub_access(hub: &Cluster) -> String {
     format!("--hub-kubeconfig={}", hub.kubeconfig().display())
+}
+
+/// Has a work put a ConfigMap of its name into the namespace `default` of a cluster, and waits until its agent says that it has.
+///
+/// # Panics
+///
+/// When it does not.
+pub fn bring(hub: &Cluster, cluster: &str, name: &str) {
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    let work = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": name, "namespace": cluster}, "spec": {"workload": {"manifests": [manifest]}}});
+    let file = hub.dir().expect("a folder").join(format!("{cluster}-{name}.json"));
+    std::fs::write(&file, work.to_string()).expect("written");
+    hub.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it is stored");
+    let (work, of) = (format!("manifestwork/{name}"), format!("--namespace={cluster}"));
+    let applied = ["wait", &work, &of, "--for=condition=Applied", "--timeout=120s"];
+    hub.kubectl(&applied).expect("the agent applies it");
 }

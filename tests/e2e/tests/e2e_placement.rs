@@ -99,7 +99,7 @@ fn placements_are_created_waited_for_changed_and_deleted() {
         3,
         &[
             "set default, place are not bound to namespace team-place: nothing was changed",
-            "kubectl ocm clusterset bind place --namespace team-place",
+            &format!("kubectl ocm clusterset bind place --namespace team-place --context {}", hub.name()),
         ],
     );
     ends(

@@ -213,7 +213,7 @@ api_object! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppliedManifestWorkSpec {
-    /// Hash of the hub's URL.
+    /// Hash of the address at which the agent has found its hub.
     pub hub_hash: String,
     /// Identity of the agent that wrote the record: the UID of its Klusterlet.
     #[serde(rename = "agentID")]

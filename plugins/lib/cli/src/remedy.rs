@@ -1,12 +1,25 @@
 //! What would help, as flags and commands to type. Flags of the same meaning have the same name in every command.
 
+use ocm_core::token::shell;
 use ocm_core::{Hint, Remedy, Role};
+
+use crate::clean;
 
 /// A hint as people read it.
 pub fn words(hint: &Hint) -> String {
     match hint {
         Hint::Text(text) => text.clone(),
         Hint::Remedy(remedy) => what_to_type(remedy),
+    }
+}
+
+/// A command with the context of the cluster that it is for.
+pub(crate) fn within(line: &str, context: Option<&str>) -> String {
+    match context {
+        // One that cannot be shown as it is is left to whoever types the command.
+        Some(context) if clean(context) != context => format!("{line} --context NAME"),
+        Some(context) => format!("{line} --context {}", shell(context)),
+        None => line.to_owned(),
     }
 }
 
@@ -116,8 +129,9 @@ fn what_to_type(remedy: &Remedy) -> String {
         }
         Remedy::SayWorks => "or say what becomes of their objects: --works=delete or --works=keep".to_owned(),
         Remedy::CreateNamespace => "if it is to be made, too: --create-namespace".to_owned(),
-        Remedy::BindSet { set, namespace } => {
-            format!("let its placements use it: kubectl ocm clusterset bind {set} --namespace {namespace}")
+        Remedy::BindSet { set, namespace, context } => {
+            let line = format!("kubectl ocm clusterset bind {set} --namespace {namespace}");
+            format!("let its placements use it: {}", within(&line, context.as_deref()))
         }
         Remedy::EmptySet(name) => format!(
             "kubectl ocm clusterset unset {name} and kubectl ocm clusterset unbind {name} take them away; --force does both first"
@@ -153,5 +167,18 @@ mod tests {
         let words = |remedy: Remedy| words(&Hint::from(remedy));
         assert_eq!(words(Remedy::User(Role::Hub)), "name one that it has: --hub-user NAME");
         assert_eq!(words(Remedy::SkipVerification(Role::Target)), "or accept that: --insecure-skip-tls-verify");
+    }
+
+    #[test]
+    fn a_set_is_bound_on_the_hub_that_was_asked() {
+        let bind = |context: Option<&str>| {
+            let (set, namespace) = ("prod".to_owned(), "team-a".to_owned());
+            words(&Hint::from(Remedy::BindSet { set, namespace, context: context.map(str::to_owned) }))
+        };
+        let line = "let its placements use it: kubectl ocm clusterset bind prod --namespace team-a";
+        assert_eq!(bind(None), line);
+        assert_eq!(bind(Some("hub")), format!("{line} --context hub"));
+        assert_eq!(bind(Some("my hub")), format!("{line} --context 'my hub'"));
+        assert_eq!(bind(Some("hub\u{1b}[31m")), format!("{line} --context NAME"));
     }
 }

@@ -123,6 +123,8 @@ pub enum Remedy {
         set: String,
         /// The namespace.
         namespace: String,
+        /// The context of the hub, if it was reached by one.
+        context: Option<String>,
     },
     /// Take clusters and bindings away from the set of this name, or let the command do it.
     EmptySet(String),

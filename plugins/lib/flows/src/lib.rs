@@ -10,6 +10,7 @@ pub mod explanation;
 pub mod fix;
 pub mod fleet;
 pub mod get;
+mod grpc_server;
 pub mod hub;
 pub mod in_cluster;
 pub mod info;

@@ -1,13 +1,17 @@
-//! A cluster that has joined over gRPC goes over to certificates of the API server, and comes back.
+//! A cluster that has joined over gRPC goes over to certificates of the API server, and comes back. What works have put there goes
+//! with it, by whichever way it came.
+
+use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use ocm_api::names::signers;
 use serde_json::json;
 
 use crate::grpc_hub::{GRPC, driver, has_file_for_grpc, is_available, issued, serve};
+use crate::join_support::bring;
 use crate::residue::{nothing_stays, sweep};
 use crate::roles::user_with;
-use crate::{bundle, kubectl_ocm, object, run};
+use crate::{bundle, kubectl_ocm, object, run, until_within};
 
 /// Its name on the hub.
 const NAME: &str = "g1";
@@ -35,6 +39,7 @@ pub(super) fn a_cluster_goes_over_from_grpc_to_the_api_server_and_comes_back() {
     let registered = uid();
     assert_eq!((driver(cluster), has_file_for_grpc(cluster)), (json!({"authType": "grpc"}), [true, true]));
     assert_eq!(issued(hub, NAME, signers::KUBE_APISERVER_CLIENT), 0);
+    bring(hub, NAME, "brought");
 
     let said = switch("--registration-auth=csr");
     is_available(hub, NAME, &said);
@@ -42,6 +47,9 @@ pub(super) fn a_cluster_goes_over_from_grpc_to_the_api_server_and_comes_back() {
     assert_eq!((driver(cluster), has_file_for_grpc(cluster)), (json!({"authType": "csr"}), [false, false]));
     assert!(issued(hub, NAME, signers::KUBE_APISERVER_CLIENT) > 0);
     let over_grpc = issued(hub, NAME, signers::GRPC);
+    let records = || object(cluster, &["appliedmanifestworks"])["items"].as_array().map_or(0, Vec::len);
+    let told = || format!("there are {}", records());
+    until_within(Duration::from_secs(120), "the agent makes a record of its own", told, || records() == 2);
 
     is_available(hub, NAME, &switch(GRPC));
     assert_eq!((driver(cluster), has_file_for_grpc(cluster)), (json!({"authType": "grpc"}), [true, true]));
@@ -51,6 +59,7 @@ pub(super) fn a_cluster_goes_over_from_grpc_to_the_api_server_and_comes_back() {
     // What either driver has left on both sides goes with the cluster.
     let said = run(kubectl_ocm("unjoin", &here).args([NAME, "--yes", &access]));
     assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!said.stderr.contains("put there stays"), "{said:?}");
     nothing_stays(cluster, &before.0);
     nothing_stays(hub, &before.1);
 }

@@ -11,10 +11,9 @@ use ocm_checks::registry::check;
 use ocm_checks::snapshot::Side;
 use ocm_checks::suppress::Suppression;
 use ocm_core::Failure;
-use ocm_core::token::shell;
 use serde_json::Value;
 
-use crate::clean;
+use crate::remedy::within;
 
 /// Which known findings are left out.
 #[derive(Args, Clone, Debug, Default)]
@@ -75,12 +74,7 @@ impl Contexts {
             Next::Text(text) => return text.clone(),
             Next::Command { side, line } => (side, line),
         };
-        match self.of(*side) {
-            // One that cannot be shown as it is is left to whoever types the command.
-            Some(context) if clean(context) != context => format!("{line} --context NAME"),
-            Some(context) => format!("{line} --context {}", shell(context)),
-            None => line.clone(),
-        }
+        within(line, self.of(*side))
     }
 
     /// The context of a side.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use ocm_api::Manifest;
 use ocm_api::names::{agent, operators};
+use ocm_api::operator::KlusterletMode;
 
 /// A leader lease that may hold up a join.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,13 @@ pub fn of_agents(klusterlet: &str) -> Vec<Lock> {
         (agent::SINGLETON_LOCK, "agent"),
     ];
     locks.map(|(name, of)| Lock { name, deployment: format!("{klusterlet}-{of}") }).into()
+}
+
+/// The locks of agents that a Klusterlet has in another mode than this one: one agent in the place of two, or two in the place
+/// of one.
+pub fn of_other_agents(klusterlet: &str, mode: &KlusterletMode) -> Vec<Lock> {
+    let is_one = matches!(mode, KlusterletMode::Singleton | KlusterletMode::SingletonHosted);
+    of_agents(klusterlet).into_iter().filter(|lock| (lock.name == agent::SINGLETON_LOCK) != is_one).collect()
 }
 
 /// The leader leases of a namespace, and the pods that were in it after they had been read.
@@ -71,16 +79,37 @@ pub struct StaleLease {
 
 /// The leases whose holders are gone. Nobody's is among them whose holder could still be there.
 pub fn stale(facts: &LeaseFacts) -> Vec<StaleLease> {
-    let of = |(lock, lease): &(Lock, Lease)| {
+    let gone = |(lock, lease): &(Lock, Lease)| stale_holder(lease, &lock.deployment, &facts.pods);
+    picked(facts, gone)
+}
+
+/// The leases that nobody holds: those whose holders are gone, and those that were given back, which name no pod.
+pub fn unheld(facts: &LeaseFacts) -> Vec<StaleLease> {
+    let unheld = |(lock, lease): &(Lock, Lease)| match holder(lease) {
+        None => Some(String::new()),
+        Some(_) => stale_holder(lease, &lock.deployment, &facts.pods),
+    };
+    picked(facts, unheld)
+}
+
+/// The leases of which something names the pod that held them.
+fn picked(facts: &LeaseFacts, pod: impl Fn(&(Lock, Lease)) -> Option<String>) -> Vec<StaleLease> {
+    let of = |one: &(Lock, Lease)| {
+        let (lock, lease) = one;
         Some(StaleLease {
             namespace: facts.namespace.clone(),
             name: lock.name,
-            pod: stale_holder(lease, &lock.deployment, &facts.pods)?,
+            pod: pod(one)?,
             uid: lease.metadata.uid.clone(),
             resource_version: lease.metadata.resource_version.clone(),
         })
     };
     facts.leases.iter().filter_map(of).collect()
+}
+
+/// Who holds a lease, if anybody does.
+fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
 /// A lease by its name alone, as whoever deletes it names it.
@@ -96,16 +125,20 @@ pub fn manifest(namespace: &str, name: &str) -> Manifest {
 /// `pods` are all pods of the lease's namespace. Who is not recognised as a pod of the Deployment is left alone: it
 /// may be a process that runs somewhere else.
 pub fn stale_holder(lease: &Lease, deployment: &str, pods: &[Running]) -> Option<String> {
-    let spec = lease.spec.as_ref()?;
-    let holder = spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())?;
+    let holder = holder(lease)?;
     // Leaders call themselves by their host's name, which is the pod's, and a random number.
     let host = holder.rsplit_once('_').map_or(holder, |(host, _)| host);
-    let ours = host.starts_with(cut(&format!("{deployment}-"), GENERATED));
-    let renewed = spec.renew_time.as_ref().map(|time| time.0);
+    let ours = is_of(host, deployment);
+    let renewed = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0);
     // Both times are by the clock of one node, which is not known to have been set back.
     let is_new = |pod: &Running| pod.since.zip(renewed).is_some_and(|(since, renewed)| since > renewed);
     let holds = |pod: &Running| hostname(&pod.pod) == host && !is_new(pod);
     (ours && !pods.iter().any(holds)).then(|| host.to_owned())
+}
+
+/// Whether a pod is called as those of a Deployment are.
+pub fn is_of(pod: &str, deployment: &str) -> bool {
+    pod.starts_with(cut(&format!("{deployment}-"), GENERATED))
 }
 
 /// How much of a Deployment's name the API server keeps in the generated names of its pods.
@@ -178,6 +211,29 @@ mod tests {
         let found = stale(&facts);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].name, found[0].pod.as_str()), (agent::WORK_LOCK, "k-work-agent-1"));
+    }
+
+    #[test]
+    fn in_each_mode_the_locks_of_the_other_ones_agents_are_left() {
+        let names = |mode: KlusterletMode| {
+            of_other_agents("k", &mode).into_iter().map(|lock| lock.deployment).collect::<Vec<_>>()
+        };
+        assert_eq!(names(KlusterletMode::Singleton), ["k-registration-agent", "k-work-agent"]);
+        assert_eq!(names(KlusterletMode::Default), ["k-agent"]);
+    }
+
+    #[test]
+    fn a_lease_that_was_given_back_is_held_by_nobody() {
+        let locks = of_agents("k");
+        let holders = [Some("k-registration-agent-1_x"), Some(""), Some("k-agent-1_x")];
+        let leases = locks.into_iter().zip(holders).map(|(lock, holder)| (lock, held_by(holder))).collect();
+        let pods = vec![running("k-registration-agent-1")];
+        let facts = LeaseFacts { namespace: "n".to_owned(), leases, pods };
+        let names =
+            |leases: Vec<StaleLease>| leases.into_iter().map(|lease| (lease.name, lease.pod)).collect::<Vec<_>>();
+        let of_one = (agent::SINGLETON_LOCK, "k-agent-1".to_owned());
+        assert_eq!(names(stale(&facts)), [of_one.clone()]);
+        assert_eq!(names(unheld(&facts)), [(agent::WORK_LOCK, String::new()), of_one]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Snapshot {
     pub hub: RegistrationFacts,
     /// What the hub says to the kubeconfig that the agent registers with; none: it was not asked just now.
     pub registrar: Option<Failure>,
+    /// What runs of agents that the cluster has in another mode, where it moves to this one: Deployments and pods.
+    pub former: Result<Vec<String>, Failure>,
 }
 
 /// Which cluster is to get how far.
@@ -52,12 +54,15 @@ pub struct Expected<'a> {
     /// What is known of the certificate that its agent had before, where it registers anew because its way to the hub was
     /// changed: what the hub says of the cluster it says of that one. None: it has no other.
     pub anew: Option<Former>,
+    /// What is known of the agents that the cluster had before, where it moves to another mode: what the hub has heard of them
+    /// says nothing of the new ones. None: it stays in its mode.
+    pub moves: Option<Former>,
 }
 
-/// The certificate that an agent had before it registers anew.
+/// An agent with the certificate that it had before it registers anew, or in the mode that the cluster leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Former {
-    /// When the agent renewed its lease last with it, as far as that is known.
+    /// When the agent renewed its lease last as such, as far as that is known.
     pub renewed: Option<Timestamp>,
 }
 
@@ -104,7 +109,7 @@ pub enum Link {
 
 /// Judges a snapshot, and finds everything that is missing.
 pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> Step {
-    let Expected { name, goal, anew, .. } = *expected;
+    let Expected { name, goal, anew, moves, .. } = *expected;
     let agent = Asking::of(snapshot, expected, now);
     // What the hub lacks, and after it what the managed cluster does.
     let waits = |link: Link, doing: &str, because: String| {
@@ -120,6 +125,7 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
     let Ok(Some(cluster)) = &snapshot.hub.cluster else { return registering(snapshot, &agent) };
     let standing = standing(cluster);
     let asks = agent.asks() || comes_by_aws(cluster);
+    let handing_over = moves.map(|former| handing_over(snapshot, former)).unwrap_or_default();
     match standing.phase {
         Phase::Denied => Step::Failed(
             Failure::refused(format!("the hub has denied {name:?}"))
@@ -152,6 +158,9 @@ pub fn judge(snapshot: &Snapshot, expected: &Expected<'_>, now: Timestamp) -> St
             }
             let link = if agent.is_pending() { Link::Acceptance } else { Link::Joining };
             waits(link, "the agent's new certificate", agent.waits_for(name))
+        }
+        Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if !handing_over.is_empty() => {
+            Step::Waiting(handing_over)
         }
         Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if is_of_former(snapshot, anew) => {
             let because = "the agent has its new certificate, and has not reported with it yet";
@@ -189,7 +198,25 @@ fn is_fresh(snapshot: &Snapshot, cluster: &ManagedCluster, now: Timestamp) -> bo
     last_renewed(snapshot).is_none_or(|renewed| is_recent(cluster, renewed, now))
 }
 
-/// Whether all that the hub has heard of an agent that registers anew, it has heard with its former certificate.
+/// What is missing until the agents of another mode have taken over: they run, the former ones do not any more, and the hub has
+/// heard of the new ones.
+fn handing_over(snapshot: &Snapshot, former: Former) -> Vec<Wait> {
+    let mut all = missing(snapshot);
+    let ending = |because: String| wait(Link::Agents, "the former agents to end", because);
+    match &snapshot.former {
+        Err(trouble) => all.push(ending(trouble.to_string())),
+        Ok(there) if !there.is_empty() => all.push(ending(format!("still there: {}", there.join(", ")))),
+        Ok(_) if is_of_former(snapshot, Some(former)) => {
+            let because = "the former agents have ended, and the new one has not reported yet";
+            all.push(wait(Link::Availability, "a sign of life of the agent", because.to_owned()));
+        }
+        Ok(_) => {}
+    }
+    all
+}
+
+/// Whether all that the hub has heard of an agent it has heard of the former one: with its former certificate, or in the mode
+/// that the cluster leaves.
 fn is_of_former(snapshot: &Snapshot, anew: Option<Former>) -> bool {
     let renewed = anew.and_then(|former| former.renewed);
     renewed.is_some() && last_renewed(snapshot) == renewed
@@ -325,6 +352,7 @@ mod tests {
             },
             hub: RegistrationFacts { cluster: Ok(None), requests: Ok(Vec::new()), lease: Ok(None) },
             registrar: None,
+            former: Ok(Vec::new()),
         }
     }
 
@@ -359,7 +387,13 @@ mod tests {
 
     fn judge_as(snapshot: &Snapshot, goal: Goal, anew: Option<Former>) -> Step {
         let credential = Credential::Id { id: "JTI=1".to_owned(), exclusive: true };
-        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew }, now())
+        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew, moves: None }, now())
+    }
+
+    /// The same of a cluster that moves to another mode, and whose former agent was heard of then.
+    fn judge_moving(snapshot: &Snapshot, goal: Goal, renewed: Option<Timestamp>) -> Step {
+        let (credential, moves) = (Credential::Unknown, Some(Former { renewed }));
+        super::judge(snapshot, &Expected { name: "c1", goal, credential: &credential, anew: None, moves }, now())
     }
 
     fn link(snapshot: &Snapshot, goal: Goal) -> (Link, String) {
@@ -565,6 +599,51 @@ mod tests {
         // Who may not read the lease goes by the certificate.
         snapshot.hub.lease = Err(Failure::new(Reason::Forbidden, "may not read it"));
         assert_eq!(judge_anew(&snapshot, Goal::Available), Step::Reached(Phase::Available));
+    }
+
+    #[test]
+    fn whoever_moves_to_another_mode_is_there_when_its_new_agent_has_reported_and_the_former_ones_are_gone() {
+        let joined = [("ManagedClusterJoined", "True"), ("ManagedClusterConditionAvailable", "True")];
+        let at = |age: i64| now() - age.seconds();
+        let lease = |age: i64| {
+            let spec = LeaseSpec { renew_time: Some(MicroTime(at(age))), ..LeaseSpec::default() };
+            Some(Lease { spec: Some(spec), ..Lease::default() })
+        };
+        let mut snapshot = known(cluster(true, &joined), vec![]);
+        snapshot.managed.identity = Ok(let_in());
+        snapshot.hub.lease = Ok(lease(30));
+        snapshot.former = Ok(vec!["Deployment k-work-agent".to_owned(), "pod k-work-agent-1".to_owned()]);
+        let links = |step: Step| match step {
+            Step::Waiting(all) => all.into_iter().map(|wait| (wait.link, wait.because)).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        for goal in [Goal::Registered, Goal::Available] {
+            // The operator has not looked at it yet, or does not get the new one to run.
+            let mut early = snapshot.clone();
+            early.managed.klusterlet = klusterlet(2, json!({"observedGeneration": 1}));
+            let found = links(judge_moving(&early, goal, Some(at(30))));
+            assert!(found.iter().map(|(link, _)| *link).eq([Link::Klusterlet, Link::Agents]), "{found:?}");
+            let mut stuck = snapshot.clone();
+            stuck.former = Ok(Vec::new());
+            stuck.managed.agents = Ok(vec![("k-agent".to_owned(), not_yet("image x cannot be pulled"))]);
+            let found = links(judge_moving(&stuck, goal, None));
+            assert!(found.len() == 1 && found[0].1.contains("k-agent: image x"), "{found:?}");
+
+            let found = links(judge_moving(&snapshot, goal, Some(at(30))));
+            let words = "still there: Deployment k-work-agent, pod k-work-agent-1";
+            assert_eq!(found, [(Link::Agents, words.to_owned())]);
+            let mut ended = snapshot.clone();
+            ended.former = Ok(Vec::new());
+            let found = links(judge_moving(&ended, goal, Some(at(30))));
+            assert!(found.len() == 1 && found[0].0 == Link::Availability, "{found:?}");
+            // Who may not read the lease goes by what runs.
+            assert_eq!(judge_moving(&ended, goal, None), Step::Reached(Phase::Available));
+            ended.hub.lease = Ok(lease(5));
+            assert_eq!(judge_moving(&ended, goal, Some(at(30))), Step::Reached(Phase::Available));
+            ended.former = Err(Failure::new(Reason::Unreachable, "no route to the host"));
+            let found = links(judge_moving(&ended, goal, Some(at(30))));
+            assert_eq!(found, [(Link::Agents, "no route to the host".to_owned())]);
+        }
     }
 
     #[test]

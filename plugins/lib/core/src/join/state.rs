@@ -151,21 +151,29 @@ pub fn belonging(
     }
 }
 
-/// Judges whether a cluster that has joined may get the mode that was typed, if one was: its agents are not moved as they are.
-/// `label` is how messages name the cluster.
+/// The mode that a cluster that has joined leaves for the one that was typed; none: it stays in the one that it has, as it does
+/// where none was typed. `label` is how messages name the cluster.
 ///
 /// # Errors
-/// A refusal when it has joined in another mode.
-pub fn keeps_mode(found: &Found, name: &str, wanted: Option<&KlusterletMode>, label: &str) -> Result<(), Failure> {
-    let (Some(klusterlet), Some(wanted)) = (found.of_cluster(name).first().copied(), wanted) else { return Ok(()) };
+/// A refusal where its agents run on another cluster: what they leave there and here, nobody would take away.
+pub fn moves_from(
+    found: &Found,
+    name: &str,
+    wanted: Option<&KlusterletMode>,
+    label: &str,
+) -> Result<Option<KlusterletMode>, Failure> {
+    let (Some(klusterlet), Some(wanted)) = (found.of_cluster(name).first().copied(), wanted) else { return Ok(None) };
     let mode = klusterlet.mode();
     if mode == *wanted {
-        return Ok(());
+        return Ok(None);
     }
-    Err(Failure::refused(format!(
-        "{label} has joined in mode {mode}, and is not moved to {wanted} as it is; nothing was changed"
-    ))
-    .hint(Remedy::Unjoin(name.to_owned())))
+    if mode.is_hosted() || wanted.is_hosted() {
+        return Err(Failure::refused(format!(
+            "{label} has joined in mode {mode}, and is not moved to {wanted} as it is: unjoin it first; nothing was changed"
+        ))
+        .hint(Remedy::Unjoin(name.to_owned())));
+    }
+    Ok(Some(mode))
 }
 
 /// A token with less than this left is replaced by one that lasts longer.
@@ -317,22 +325,32 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_has_joined_keeps_its_mode() {
-        let mut found = found("c1", hub("https://hub", b"ca"), true);
+    fn a_cluster_moves_between_modes_on_itself_alone_and_only_when_asked() {
+        let in_mode = |mode: Option<KlusterletMode>, is_hosted: bool| {
+            let mut found = found("c1", hub("https://hub", b"ca"), true);
+            found.is_hosted = is_hosted;
+            found.klusterlets[0].spec.deploy_option = mode.map(|mode| KlusterletDeployOption { mode: Some(mode) });
+            found
+        };
         let judge =
-            |found: &Found, wanted: Option<KlusterletMode>| keeps_mode(found, "c1", wanted.as_ref(), "context \"a\"");
-        assert_eq!(judge(&found, None), Ok(()));
-        assert_eq!(judge(&found, Some(KlusterletMode::Default)), Ok(()));
-        let refused = judge(&found, Some(KlusterletMode::Singleton)).unwrap_err();
+            |found: &Found, wanted: Option<KlusterletMode>| moves_from(found, "c1", wanted.as_ref(), "context \"a\"");
+        let (default, singleton) = (KlusterletMode::Default, KlusterletMode::Singleton);
+        let two = in_mode(None, false);
+        assert_eq!(judge(&two, None), Ok(None));
+        assert_eq!(judge(&two, Some(default.clone())), Ok(None));
+        assert_eq!(judge(&two, Some(singleton.clone())), Ok(Some(default.clone())));
+        let one = in_mode(Some(singleton.clone()), false);
+        assert_eq!(judge(&one, None), Ok(None));
+        assert_eq!(judge(&one, Some(singleton.clone())), Ok(None));
+        assert_eq!(judge(&one, Some(default)), Ok(Some(singleton)));
+        assert_eq!(judge(&Found::default(), Some(KlusterletMode::Singleton)), Ok(None));
+        let refused = judge(&in_mode(Some(KlusterletMode::Hosted), true), Some(KlusterletMode::SingletonHosted));
+        let refused = refused.unwrap_err();
         assert_eq!(refused.reason, crate::Reason::Refused);
-        let words =
-            "context \"a\" has joined in mode Default, and is not moved to Singleton as it is; nothing was changed";
+        let words = "context \"a\" has joined in mode Hosted, and is not moved to SingletonHosted as it is: unjoin it first; \
+                     nothing was changed";
         assert_eq!(refused.message, words);
         assert!(format!("{:?}", refused.hints).contains("Unjoin(\"c1\")"), "{refused:?}");
-        found.klusterlets[0].spec.deploy_option =
-            Some(KlusterletDeployOption { mode: Some(KlusterletMode::Singleton) });
-        assert_eq!(judge(&found, Some(KlusterletMode::Singleton)), Ok(()));
-        assert!(judge(&found, Some(KlusterletMode::Default)).is_err());
     }
 
     #[test]

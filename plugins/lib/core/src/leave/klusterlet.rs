@@ -139,6 +139,12 @@ pub fn rights_of_agents(klusterlet: &str) -> Vec<Manifest> {
     managed.chain([hosting]).flat_map(both).chain(system).collect()
 }
 
+/// The binding by which the account of a Klusterlet's work agent has its rights, by its name alone.
+pub fn binding_of_agent(klusterlet: &str) -> Manifest {
+    let name = format!("open-cluster-management:{klusterlet}-work:agent");
+    Manifest::with::<ClusterRoleBinding>(&meta(None, &name), Value::Null)
+}
+
 /// The Klusterlet whose agents have this ClusterRole on their managed cluster; none of any other role.
 pub fn klusterlet_of_role(role: &str) -> Option<&str> {
     let name = role.strip_prefix("open-cluster-management:")?.strip_suffix("-work:agent")?;
@@ -241,6 +247,8 @@ mod tests {
             assert_eq!(klusterlet_of_role(other), None, "{other}");
         }
         assert!(rights_of_agents("k").iter().any(|manifest| klusterlet_of_role(manifest.name()) == Some("k")));
+        let binding = binding_of_agent("k").reference();
+        assert!(rights_of_agents("k").iter().any(|manifest| manifest.reference() == binding), "{binding}");
     }
 
     #[test]

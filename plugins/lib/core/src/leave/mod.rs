@@ -10,6 +10,7 @@ pub mod hub;
 pub mod installation;
 pub mod klusterlet;
 pub mod space;
+pub mod works;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ocm_api::Manifest;

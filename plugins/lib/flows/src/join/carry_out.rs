@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ocm_api::operator::KlusterletMode;
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::progress::{Former, Goal};
 use ocm_core::join::proxy::AgentProxy;
@@ -60,10 +61,12 @@ pub struct Joined {
     pub hub: HubAddress,
     /// Why it is believed to be the hub.
     pub trusted_by: TrustedBy,
-    /// Whether it had joined before, and stays so.
+    /// Whether it had joined before, and stays so; perhaps in another mode.
     pub before: bool,
     /// Whether it had joined before, and its agent registers anew because its way to the hub was changed, or its driver.
     pub anew: bool,
+    /// The mode to which a cluster that had joined before moves.
+    pub moves: Option<KlusterletMode>,
     /// What was planned; empty if it had joined before and stays so, unless the plan is only rendered.
     pub plan: Plan,
     /// Every object of the plan with what became of it; empty if the plan is only rendered.
@@ -96,16 +99,17 @@ pub async fn join(
             applied.extend(apply::plan(managed, &prepared.plan, mode.dry_run(), narrator, here).await?);
             applied
         }
-        _ if prepared.joined && !prepared.anew && prepared.guest.is_none() => Vec::new(),
+        _ if prepared.joined && !prepared.anew && prepared.guest.is_none() && prepared.moving.is_none() => Vec::new(),
         _ => carry_out(managed, request, &mut prepared, narrator.as_ref(), each).await?,
     };
     let followed = match request.mode.changes() {
         true => follow(managed, request, &prepared, narrator).await,
         false => Ok(None),
     };
-    let Prepared { hub, plan, joined, anew, .. } = prepared;
+    let Prepared { hub, plan, joined, anew, moving, .. } = prepared;
     let HubSession { address, trusted_by, .. } = hub;
-    Ok(Joined { hub: address, trusted_by, before: joined && !anew, anew, plan, applied, followed })
+    let moves = moving.map(|moving| moving.to);
+    Ok(Joined { hub: address, trusted_by, before: joined && !anew, anew, moves, plan, applied, followed })
 }
 
 /// Makes the token, if one is missing, and changes both clusters.
@@ -150,7 +154,7 @@ async fn follow(
     prepared: &Prepared<'_>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Option<Phase>, Failure> {
-    let Prepared { hub, survey, kubeconfig, joined, anew, strangers, by_grpc, .. } = prepared;
+    let Prepared { hub, survey, kubeconfig, joined, anew, moving, strangers, by_grpc, .. } = prepared;
     let deadline = Instant::now() + request.timeout;
     let name = &request.settings.name;
     let credential = credential_of(kubeconfig.as_ref(), strangers);
@@ -161,7 +165,9 @@ async fn follow(
     let way = kubeconfig.as_ref().map(|kubeconfig| &kubeconfig.hub).filter(|_| *anew || !*joined);
     let anew = anew.then(Former::default);
     let client = hub.client();
-    let mut follower = follow::Follower { managed, hub: client, name, registrar, survey, credential, way, anew };
+    let moves = moving.clone();
+    let mut follower =
+        follow::Follower { managed, hub: client, name, registrar, survey, credential, way, anew, moving: moves };
     let (mut phase, mut incomplete) = (None, None);
     if let (Some(accept), Some(admin)) = (&request.accept, hub.admin()) {
         phase = Some(follower.until(Goal::Registered, deadline, narrator.as_ref()).await?);
@@ -185,6 +191,9 @@ async fn follow(
     if anew.is_some() && phase.is_some() {
         // The former agent may have written once more before its pod ended.
         tidy::tidy(managed, survey, *by_grpc, &Silent).await?;
+    }
+    if let Some(moving) = moving {
+        moving.tidy(managed, narrator.as_ref()).await?;
     }
     if let Some(admin) = incomplete {
         session::complete(admin, name, deadline, narrator.as_ref()).await?;

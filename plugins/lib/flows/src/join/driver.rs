@@ -1,11 +1,10 @@
 //! By which driver the agent registers, and over gRPC at which server. Nothing is changed here.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::ListParams;
 use ocm_api::ClusterManager;
 use ocm_api::names::{namespaces, secrets};
-use ocm_api::operator::{ClusterManagerMode, RegistrationAuthType};
+use ocm_api::operator::RegistrationAuthType;
 use ocm_core::grpc::{self, Address, Server};
 use ocm_core::join::state::Belonging;
 use ocm_core::join::{driver_of, registers_anew};
@@ -15,7 +14,7 @@ use ocm_net::Endpoint;
 
 use super::session::HubSession;
 use super::survey::Survey;
-use crate::hub;
+use crate::{grpc_server, hub};
 
 /// What was typed about the hub's gRPC server.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +57,10 @@ impl Chosen {
             };
             return Ok(Self { driver: former, grpc, is_another: false });
         };
-        let manager = manager(hub).await?;
+        let manager = match hub.admin() {
+            Some(admin) => grpc_server::manager(admin).await?,
+            None => None,
+        };
         if let Some(manager) = &manager
             && !grpc::offers(manager, driver)
         {
@@ -89,27 +91,6 @@ impl Chosen {
     pub(super) fn is_grpc(&self) -> bool {
         self.driver == RegistrationAuthType::Grpc
     }
-}
-
-/// The hub's ClusterManager; none where there is none on this cluster, or it may not be read.
-async fn manager(hub: &HubSession) -> Result<Option<ClusterManager>, Failure> {
-    let Some(admin) = hub.admin() else { return Ok(None) };
-    let api: Api<ClusterManager> = Api::all(admin.client.clone());
-    let all = match api.list(&ListParams::default()).await {
-        Ok(list) => list.items,
-        Err(error) => {
-            let failure = admin.explain("list ClusterManagers", error);
-            return match failure.reason {
-                Reason::Forbidden | Reason::NotFound | Reason::KindNotServed => Ok(None),
-                _ => Err(failure),
-            };
-        }
-    };
-    // A hosted one is of another hub.
-    let is_own = |manager: &ClusterManager| {
-        manager.spec.deploy_option.as_ref().is_none_or(|option| option.mode == ClusterManagerMode::Default)
-    };
-    Ok(all.into_iter().find(is_own))
 }
 
 /// The hub's gRPC server, with the CA that vouches for it.
@@ -151,11 +132,7 @@ async fn published(hub: &HubSession, manager: Option<&ClusterManager>) -> Result
         };
         return Err(Failure::usage(why).hint(Remedy::GrpcAddress));
     };
-    let name = manager.metadata.name.as_deref().unwrap_or_default();
-    let (own, exposed) = (grpc::service(name), grpc::exposed_service(name));
-    let (own, exposed) = futures::join!(service(admin, &own), service(admin, &exposed));
-    let (own, exposed) = (own?, exposed?);
-    grpc::published(manager, own.as_ref(), exposed.as_ref()).ok_or_else(|| {
+    grpc_server::published(admin, manager).await?.ok_or_else(|| {
         Failure::refused(format!(
             "the hub at {} does not say where agents find its gRPC server; nothing was changed",
             hub.address.server
@@ -165,18 +142,6 @@ async fn published(hub: &HubSession, manager: Option<&ClusterManager>) -> Result
         )
         .hint(Remedy::GrpcAddress)
     })
-}
-
-/// A Service of the hub; none where it is not there, or may not be read.
-async fn service(hub: &Cluster, name: &str) -> Result<Option<Service>, Failure> {
-    let api: Api<Service> = Api::namespaced(hub.client.clone(), namespaces::HUB);
-    match api.get_opt(name).await {
-        Ok(found) => Ok(found),
-        Err(error) => {
-            let failure = hub.explain(format_args!("read Service {}/{name}", namespaces::HUB), error);
-            if failure.reason == Reason::Forbidden { Ok(None) } else { Err(failure) }
-        }
-    }
 }
 
 /// The authorities that vouch for the hub's servers.

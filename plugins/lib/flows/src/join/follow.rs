@@ -16,6 +16,7 @@ use ocm_kube::triggers::Triggers;
 use ocm_kube::wait::{Check, until_triggered};
 use tokio::time::timeout_at;
 
+use super::moving::Moving;
 use super::on_hub;
 use super::survey::{self, Survey};
 use crate::observe::{managed, registration};
@@ -47,6 +48,8 @@ pub(super) struct Follower<'a> {
     pub(super) way: Option<&'a HubAddress>,
     /// What is known of the certificate that it had before, where it registers anew.
     pub(super) anew: Option<Former>,
+    /// The mode to which its cluster moves, and what is known of its former agents.
+    pub(super) moving: Option<Moving>,
 }
 
 impl Follower<'_> {
@@ -82,7 +85,15 @@ impl Follower<'_> {
             {
                 self.anew = Some(Former { renewed: last_renewed(snapshot) });
             }
-            let expected = Expected { name: self.name, goal, credential: &self.credential, anew: self.anew };
+            let mut is_ending = false;
+            if let (Ok(snapshot), Some(moving)) = (&snapshot, &mut self.moving)
+                && !snapshot.former.as_ref().is_ok_and(Vec::is_empty)
+            {
+                moving.former = Former { renewed: last_renewed(snapshot) };
+                is_ending = true;
+            }
+            let moves = self.moving.as_ref().map(|moving| moving.former);
+            let expected = Expected { name: self.name, goal, credential: &self.credential, anew: self.anew, moves };
             let step = match snapshot {
                 Ok(snapshot) => judge(&snapshot, &expected, Timestamp::now()),
                 Err(failure) if failure.reason.is_transient() => match last.clone() {
@@ -117,7 +128,11 @@ impl Follower<'_> {
                     }
                     narrator.tell(Event::blocked(wait.doing.clone(), wait.because.clone()));
                     last = Some(wait);
-                    triggers.wait(PAUSE, (deadline - PAUSE).into()).await;
+                    // Nothing tells when a pod has ended.
+                    match is_ending {
+                        true => triggers.wait_briefly(PAUSE, (deadline - PAUSE).into()).await,
+                        false => triggers.wait(PAUSE, (deadline - PAUSE).into()).await,
+                    }
                 }
             }
         }
@@ -214,10 +229,16 @@ impl Follower<'_> {
     /// What both clusters show just now.
     async fn snapshot(&self, sometimes: bool) -> Snapshot {
         let names = &self.survey.names;
-        let (managed, hub) =
-            futures::join!(managed::observe(self.managed, names), registration::observe(self.hub, self.name));
+        let former = async {
+            match &self.moving {
+                Some(moving) => moving.running(self.managed).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let (managed, hub, former) =
+            futures::join!(managed::observe(self.managed, names), registration::observe(self.hub, self.name), former);
         let managed = ManagedFacts { identity: managed.identity.map(|facts| self.counting(facts)), ..managed };
-        let mut snapshot = Snapshot { managed, hub, registrar: None };
+        let mut snapshot = Snapshot { managed, hub, registrar: None, former };
         if !matches!(snapshot.hub.cluster, Ok(Some(_)))
             && !self.is_let_in(&snapshot)
             && sometimes

@@ -54,7 +54,8 @@ pub(super) async fn look<'a>(
     let label = cluster.label();
     if let Some(name) = own(&klusterlets?).next().and_then(|own| own.metadata.name.as_deref()) {
         return Err(Failure::refused(format!(
-            "{label} has a Klusterlet of its own, {name:?}: its agents are there already; nothing was changed"
+            "{label} has a Klusterlet of its own, {name:?}, and is not moved to a hosted mode as it is: unjoin it first; \
+             nothing was changed"
         ))
         .hint(Remedy::Unjoin("CLUSTER".to_owned())));
     }

@@ -12,6 +12,7 @@ mod coming;
 mod driver;
 mod follow;
 mod hosted;
+mod moving;
 mod on_hub;
 mod preflight;
 mod prepare;

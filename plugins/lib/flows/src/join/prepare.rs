@@ -5,21 +5,24 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_api::names::secrets;
 use ocm_core::join::agent::Credential;
+use ocm_core::join::hosted::klusterlet_name;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
-use ocm_core::{Event, Failure, Narrator, Plan, Reason, name};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, name};
 use ocm_kube::Cluster;
 use ocm_kube::access;
 
 use super::driver::Chosen;
 use super::hosted::{self, Guest};
+use super::moving::Moving;
 use super::reach;
 use super::registered::{self, Registered, Ways};
 use super::session::HubSession;
 use super::survey::{self, Survey};
 use super::{Request, on_hub, preflight, tidy};
+use crate::observe::managed as observe;
 
 /// Stands in a plan for a token that is made only when the plan is carried out.
 pub(super) const NOT_MADE: &str = "made-when-joining";
@@ -30,10 +33,13 @@ pub(super) struct Prepared<'a> {
     pub(super) survey: Survey,
     /// The managed cluster, where it is another one than that where the agents run.
     pub(super) guest: Option<Guest<'a>>,
-    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it and the driver.
+    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it, the driver and the
+    /// mode.
     pub(super) joined: bool,
     /// Whether its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
     pub(super) anew: bool,
+    /// Where it moves to another mode, and what is known of its former agents.
+    pub(super) moving: Option<Moving>,
     pub(super) plan: Plan,
     /// The kubeconfig that the agent registers with.
     pub(super) kubeconfig: Option<Bootstrap>,
@@ -115,7 +121,12 @@ pub(super) async fn prepare<'a>(
         serves: serves.is_some(),
         adopt_namespace: request.adopt_namespace,
     };
-    let checked = hub.check(&registrant, narrator.as_ref()).await;
+    let checked = match hub.check(&registrant, narrator.as_ref()).await {
+        Err(failure) if failure.reason == Reason::Refused && guest.is_none() && belongs == Belonging::Nobody => {
+            Err(hosted_elsewhere(managed, wanted, &label, failure).await)
+        }
+        checked => checked,
+    };
     // It may be about to become one: whoever installs a hub need not wait before clusters join it.
     let preflight::Checked { adopts, strangers } = match checked {
         Err(failure)
@@ -171,6 +182,7 @@ pub(super) async fn prepare<'a>(
         guest,
         joined: false,
         anew: false,
+        moving: None,
         plan,
         kubeconfig,
         token_is_missing,
@@ -178,6 +190,21 @@ pub(super) async fn prepare<'a>(
         strangers,
         by_grpc,
     })
+}
+
+/// The refusal of a name that is not free, where agents on another cluster have rights on this one for just that name. Who may not
+/// look hears that the name is not free.
+async fn hosted_elsewhere(managed: &Cluster, name: &str, label: &str, failure: Failure) -> Failure {
+    let klusterlet = klusterlet_name(name);
+    match observe::other_agents(managed, None).await {
+        Ok(others) if others.contains(&klusterlet) => Failure::refused(format!(
+            "{label} is managed by agents on another cluster, of Klusterlet {klusterlet:?}, and is not moved here as it is: \
+             unjoin it there first; nothing was changed"
+        ))
+        .because(failure)
+        .hint(Remedy::Unjoin(name.to_owned())),
+        _ => failure,
+    }
 }
 
 /// Says what stands in rendered manifests where a token would.

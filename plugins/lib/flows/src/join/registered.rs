@@ -1,12 +1,13 @@
-//! A cluster that has joined already: it stays as it is, unless its agent gets another way to the hub or another driver. Such an
-//! agent registers anew: it keeps its name, and asks for a certificate with a new key. What it goes by is its way alone, so
-//! another driver comes with another name of the hub's entry in its kubeconfig.
+//! A cluster that has joined already: it stays as it is, unless its agent gets another mode, another way to the hub or another
+//! driver. In another mode it goes on with the certificate that it has. With another way or driver it registers anew: it keeps its
+//! name, and asks for a certificate with a new key. What it goes by is its way alone, so another driver comes with another name of
+//! the hub's entry in its kubeconfig.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_core::join::proxy::HubCaUnknown;
-use ocm_core::join::state::{Belonging, keeps_mode, still_serves};
+use ocm_core::join::state::{Belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
@@ -16,6 +17,7 @@ use ocm_kube::{Cluster, access};
 
 use super::driver::Chosen;
 use super::hosted::Guest;
+use super::moving::Moving;
 use super::preflight::{Checked, Registrant};
 use super::prepare::{NOT_MADE, Prepared, credential_of, tell_rendered};
 use super::session::HubSession;
@@ -65,7 +67,7 @@ pub(super) struct Registered<'a> {
 /// Plans what changes of a cluster that has joined.
 ///
 /// # Errors
-/// What the hub said; another mode; missing rights; a proxy that agents cannot trust.
+/// What the hub said; a mode to which it is not moved; missing rights; a proxy that agents cannot trust.
 pub(super) async fn prepare<'a>(
     managed: &Cluster,
     request: &Request,
@@ -75,10 +77,11 @@ pub(super) async fn prepare<'a>(
     let Registered { hub, survey, guest, ways, chosen, label } = registered;
     let name = &request.settings.name;
     hub.remembers(name, &label).await?;
-    // Whoever applies rendered manifests may move it.
-    if request.mode != Mode::Render {
-        keeps_mode(&survey.found, name, request.settings.mode.as_ref(), &label)?;
-    }
+    // Whoever applies rendered manifests moves it without us.
+    let moving = match request.mode {
+        Mode::Render => None,
+        _ => Moving::of(managed, &hub, &survey, (name, request.settings.mode.as_ref()), &label).await?,
+    };
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
     let way = wanted(request, &survey, &ways, &hub)?;
     let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
@@ -95,6 +98,7 @@ pub(super) async fn prepare<'a>(
         anew,
         way: way.as_ref().filter(|_| is_another),
         driver: Some(&chosen).filter(|chosen| chosen.is_another),
+        moving: moving.as_ref(),
         hosted: guest.is_some(),
     };
     narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
@@ -121,8 +125,10 @@ pub(super) async fn prepare<'a>(
     let exclusive = hub.token().is_none();
     let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive, grpc: chosen.grpc.clone() });
     let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
-    let is_whole = request.mode == Mode::Render || chosen.is_another;
-    if chosen.is_another {
+    // It is written last: where it names the mode already, all else is there.
+    let changes_klusterlet = chosen.is_another || moving.as_ref().is_some_and(|moving| moving.from.is_some());
+    let is_whole = request.mode == Mode::Render || changes_klusterlet;
+    if changes_klusterlet {
         preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
     }
     if is_whole {
@@ -132,15 +138,15 @@ pub(super) async fn prepare<'a>(
             "the Klusterlet of a cluster that has joined stays as it is: what was given for it is not applied",
         ));
     }
-    // The Klusterlet says the driver.
+    // The Klusterlet says the driver and the mode.
     let plan = match is_whole {
         true => join::plan(&request.settings, kubeconfigs, &survey.live),
         false => only_kubeconfigs(&survey.names.namespace, kubeconfigs),
     };
     let by_grpc = chosen.is_grpc();
-    if anew || (guest.is_some() && request.mode.changes()) {
+    if anew || moving.is_some() || (guest.is_some() && request.mode.changes()) {
         narrator.tell(Event::now("checking your rights"));
-        let mut rights = match chosen.is_another {
+        let mut rights = match changes_klusterlet {
             true => preflight::rights(&plan, &survey),
             false => {
                 let leases = preflight::lease_rights(&survey).filter(|_| anew);
@@ -148,6 +154,11 @@ pub(super) async fn prepare<'a>(
             }
         };
         rights.extend(tidy::rights(&survey, by_grpc));
+        for right in moving.iter().flat_map(Moving::rights) {
+            if !rights.contains(&right) {
+                rights.push(right);
+            }
+        }
         access::require(managed, "join the cluster", &rights).await?;
     }
     if let Some(guest) = guest.as_ref().filter(|_| request.mode.changes()) {
@@ -168,6 +179,7 @@ pub(super) async fn prepare<'a>(
         guest,
         joined: true,
         anew,
+        moving,
         plan,
         kubeconfig,
         token_is_missing,
@@ -217,15 +229,22 @@ struct Change<'a> {
     way: Option<&'a HubAddress>,
     /// The driver that it gets, if that changes.
     driver: Option<&'a Chosen>,
+    /// The mode that it gets, if that changes.
+    moving: Option<&'a Moving>,
     /// Whether the operator gets a new token for it.
     hosted: bool,
 }
 
 /// What is said of it.
 fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes: bool) -> String {
-    let Change { anew, way, driver, hosted } = *change;
-    let (gets, goes, is, asks) =
-        if changes { ("gets", "goes", "is", "asks") } else { ("would get", "would go", "would be", "would ask") };
+    let Change { anew, way, driver, moving, hosted } = *change;
+    let (gets, goes, is) = if changes { ("gets", "goes", "is") } else { ("would get", "would go", "would be") };
+    let certificate = match (anew, changes) {
+        (true, true) => "asks for a new certificate",
+        (true, false) => "would ask for a new certificate",
+        (false, true) => "keeps its certificate",
+        (false, false) => "would keep its certificate",
+    };
     let has_joined = format!("{label} has joined {} as {name:?} already", hub.address.server);
     let way = way.map(|way| match way.proxy.as_deref() {
         Some(proxy) => format!("{gets} the proxy {}", redact(proxy)),
@@ -235,12 +254,13 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
         Some(server) => format!("{goes} over to {driver} at {}", server.address),
         None => format!("{goes} over to {driver}"),
     });
-    let new: Vec<String> = way.into_iter().chain(driver).collect();
+    let mode = moving.and_then(|Moving { from, to, .. }| Some(format!("{goes} from mode {} to {to}", from.as_ref()?)));
+    let new: Vec<String> = mode.into_iter().chain(way).chain(driver).collect();
     let token = hosted.then(|| format!("its operator {gets} a new token for it, "));
     match (token, anew) {
         (token, _) if !new.is_empty() => {
             let (token, new) = (token.unwrap_or_default(), new.join(", "));
-            format!("{has_joined}; {token}its agent {new}, and {asks} for a new certificate")
+            format!("{has_joined}; {token}its agent {new}, and {certificate}")
         }
         (_, true) => {
             format!(
@@ -248,6 +268,9 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
             )
         }
         (Some(token), false) => format!("{has_joined}; {token}and nothing else {is} changed"),
-        (None, false) => format!("{has_joined}; nothing is changed"),
+        (None, false) => match moving {
+            Some(Moving { to, .. }) => format!("{has_joined}; its move to mode {to} {is} gone on with"),
+            None => format!("{has_joined}; nothing is changed"),
+        },
     }
 }

@@ -17,6 +17,7 @@ use ocm_core::kubeconfig::{HubAddress, Likeness};
 use ocm_core::leave::hub::{Agent, has_joined};
 use ocm_core::leave::klusterlet::{self as rules, Known};
 use ocm_core::leave::space::Operator;
+use ocm_core::leave::works::of_hub;
 use ocm_core::leave::{row, some};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Plan, Reason, Remedy, Stage};
 use ocm_kube::access::{self, Right};
@@ -31,7 +32,7 @@ use super::operator::{any, delete, objects_of, operators_namespace, pods_gone, t
 use super::{Leaving, PAUSE, namespace_gone, noted};
 use crate::observe::managed as observe;
 use crate::served::or_nothing;
-use crate::{hub as address, workload};
+use crate::{grpc_server, hub as address, workload};
 
 /// How many objects are read at once.
 const AT_ONCE: usize = 8;
@@ -81,6 +82,8 @@ pub struct Seen {
     pub address: Option<HubAddress>,
     /// What its hub holds of the cluster, with access to it.
     pub held: Option<Held>,
+    /// The addresses at which its agent has found that hub, as far as they are known.
+    addresses: Vec<String>,
 }
 
 /// What is left of the operator, or was.
@@ -219,6 +222,7 @@ pub async fn see(
         beside_hub,
         address: found,
         held: None,
+        addresses: Vec::new(),
     };
     if let Some(hub) = hub {
         let name = seen.cluster().or(request.cluster.as_deref());
@@ -262,6 +266,9 @@ pub async fn see(
         }
         hub::refuse(&held, request.leaving.force, &*narrator)?;
         seen.held = Some(held);
+        if seen.known.is_some() {
+            seen.addresses = addresses(hub, seen.address.as_ref()).await?;
+        }
     } else {
         say_works(&seen, request, &label)?;
     }
@@ -357,6 +364,17 @@ pub(crate) async fn agents_hub(managed: &Cluster, known: &Known) -> Result<Optio
         }
         (identity, bootstrap) => identity.or(bootstrap),
     })
+}
+
+/// The addresses of an agent's hub, in the words in which agents dial it: the one that the agent has, ours, and that of the
+/// hub's gRPC server. An agent that has gone over from one to another has records of both.
+async fn addresses(hub: &Cluster, known: Option<&HubAddress>) -> Result<Vec<String>, Failure> {
+    let mut all: Vec<String> = known.map(|known| known.server.clone()).into_iter().collect();
+    all.push(hub.server.clone());
+    if let Some(manager) = grpc_server::manager(hub).await? {
+        all.extend(grpc_server::published(hub, &manager).await?.map(|address| address.to_string()));
+    }
+    Ok(all)
 }
 
 /// Whether a cluster is the hub at the address that an agent knows.
@@ -644,15 +662,34 @@ async fn works(
         _ if seen.held.is_some() => Vec::new(),
         _ => seen.applied.clone(),
     };
+    // The hub had all of its own removed; by a record of a former way to it they stay.
+    let (of_hub, left) = match (&seen.held, request.works) {
+        (Some(_), None) if !leaving.force => of_hub(left, &seen.addresses),
+        _ => (Vec::new(), left),
+    };
+    let gone = forget(cluster, of_hub, Works::Delete, leaving, narrator, each).await?;
+    let kept = forget(cluster, left, request.works.unwrap_or(Works::Keep), leaving, narrator, each).await?;
+    Ok(kept.or(gone))
+}
+
+/// Deletes these records of works, and waits until their objects are gone if they are to go.
+async fn forget(
+    cluster: &Cluster,
+    left: Vec<AppliedManifestWork>,
+    works: Works,
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+    each: &dyn Fn(&Applied),
+) -> Result<Option<(usize, Works)>, Failure> {
     if left.is_empty() {
         return Ok(None);
     }
-    let works = request.works.unwrap_or(Works::Keep);
     let mut objects = Vec::new();
     if works == Works::Delete && leaving.dry_run == DryRun::No {
         objects = owned(cluster, &left, narrator).await?;
     }
-    narrator.tell(Event::now(format!("{} {} records of works", leaving.verb(), left.len())));
+    let what = if left.len() == 1 { "record" } else { "records" };
+    narrator.tell(Event::now(format!("{} {} {what} of works", leaving.verb(), left.len())));
     for work in &left {
         let manifest = rules::applied_work(work.metadata.name.as_deref().unwrap_or_default());
         let dependents = if works == Works::Keep { Dependents::Stay } else { Dependents::Usual };
@@ -793,8 +830,14 @@ async fn operator(
     }
     if dry_run == DryRun::No {
         pods_gone(managed, Operator::Klusterlet, leaving, narrator).await?;
-        if let Some(known) = seen.known.as_ref().filter(|known| !known.is_hosted()) {
-            rights_left(managed, known, narrator, each).await?;
+        let left = match &seen.known {
+            Some(known) if known.is_hosted() => Vec::new(),
+            Some(known) => vec![known.name().to_owned()],
+            // A run that was killed has taken the Klusterlet away.
+            None => without_accounts(managed).await?,
+        };
+        for klusterlet in left {
+            rights_left(managed, &klusterlet, narrator, each).await?;
         }
     }
     for manifest in rules::of_operator(seen.beside_hub) {
@@ -812,14 +855,14 @@ async fn operator(
 /// more: its controllers run beside each other, each with what it has read before. It has ended now.
 async fn rights_left(
     managed: &Cluster,
-    known: &Known,
+    klusterlet: &str,
     narrator: &dyn Narrator,
     each: &dyn Fn(&Applied),
 ) -> Result<(), Failure> {
-    if !observe::other_agents(managed, None).await?.iter().any(|name| name == known.name()) {
+    if !observe::other_agents(managed, None).await?.iter().any(|name| name == klusterlet) {
         return Ok(());
     }
-    for manifest in rules::rights_of_agents(known.name()) {
+    for manifest in rules::rights_of_agents(klusterlet) {
         match delete(managed, &manifest, DryRun::No, each).await {
             Err(failure) if failure.reason == Reason::Forbidden => {
                 let told = format!("the operator has left {}, which you may not delete", manifest.reference());
@@ -829,6 +872,27 @@ async fn rights_left(
         }
     }
     Ok(())
+}
+
+/// Klusterlets whose agents have rights on a cluster, and no namespace in which their accounts would be, or one that goes. That of
+/// a Klusterlet on another cluster is here as long as its agents work. Whoever may not look finds none.
+async fn without_accounts(managed: &Cluster) -> Result<Vec<String>, Failure> {
+    let spaces: Api<Namespace> = Api::all(managed.client.clone());
+    let mut all = Vec::new();
+    for klusterlet in observe::other_agents(managed, None).await? {
+        let binding = match apply::read(managed, &rules::binding_of_agent(&klusterlet)).await {
+            Err(failure) if failure.reason == Reason::Forbidden => continue,
+            binding => binding?,
+        };
+        let space = binding.as_ref().and_then(|binding| binding.pointer("/subjects/0/namespace")?.as_str());
+        let Some(space) = space else { continue };
+        let found = spaces.get_metadata_opt(space).await;
+        let found = found.map_err(|error| managed.explain(format_args!("read namespace {space:?}"), error))?;
+        if found.is_none_or(|found| found.metadata.deletion_timestamp.is_some()) {
+            all.push(klusterlet);
+        }
+    }
+    Ok(all)
 }
 
 /// Deletes the definitions of a managed cluster of which there are no objects, unless another agent needs them.

@@ -7,9 +7,10 @@ use kube::Api;
 use kube::api::{ListParams, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
+use ocm_api::operator::KlusterletMode;
 use ocm_core::certificate::{self, Certificate};
 use ocm_core::join::hosted;
-use ocm_core::join::lease::{self, LeaseFacts};
+use ocm_core::join::lease::{self, LeaseFacts, Lock, Running, StaleLease};
 use ocm_core::join::state::own;
 use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use ocm_core::leave::klusterlet::klusterlet_of_role;
@@ -184,20 +185,70 @@ pub async fn leases(managed: &Cluster, names: &Names) -> Result<Vec<LeaseFacts>,
     for (namespace, locks) in
         [(namespaces::OPERATOR, lease::of_operator()), (names.namespace.as_str(), lease::of_agents(&names.klusterlet))]
     {
-        let leases: Api<Lease> = Api::namespaced(managed.client.clone(), namespace);
-        let explained = |error| managed.explain(format_args!("read the leader leases of {namespace}"), error);
-        let found = leases.list(&ListParams::default()).await.map_err(explained)?.items;
-        let held = locks.into_iter().filter_map(|lock| {
-            let lease = found.iter().find(|lease| lease.metadata.name.as_deref() == Some(lock.name))?;
-            Some((lock, lease.clone()))
-        });
-        let leases: Vec<_> = held.collect();
+        let leases = held(managed, namespace, locks).await?;
         if leases.is_empty() {
             continue;
         }
         // The pods are read after the leases: a holder that is not among them was gone by then.
-        let pods = workload::running(managed, namespace).await.map_err(explained)?;
+        let pods = pods(managed, namespace).await?;
         all.push(LeaseFacts { namespace: namespace.to_owned(), leases, pods });
     }
     Ok(all)
+}
+
+/// What there is of the agents that a Klusterlet has in another mode than `mode`.
+#[derive(Clone, Debug, Default)]
+pub struct OtherAgents {
+    /// Their Deployments and pods, in words.
+    pub running: Vec<String>,
+    /// Those of their leader leases that nobody holds.
+    pub leases: Vec<StaleLease>,
+}
+
+/// Looks for agents of another mode than this one, and for what they have left.
+///
+/// # Errors
+/// The failure of a request.
+pub async fn agents_of_other_mode(
+    managed: &Cluster,
+    names: &Names,
+    mode: &KlusterletMode,
+) -> Result<OtherAgents, Failure> {
+    let Names { klusterlet, namespace } = names;
+    let locks = lease::of_other_agents(klusterlet, mode);
+    let deployments = workload::deployments(managed, namespace);
+    let mut running = Vec::new();
+    for Lock { deployment, .. } in &locks {
+        let found = deployments.get_opt(deployment).await;
+        let found = found.map_err(|error| managed.explain(format_args!("read Deployment {deployment}"), error))?;
+        running.extend(found.map(|_| format!("Deployment {deployment}")));
+    }
+    let leases = held(managed, namespace, locks.clone()).await?;
+    // After the leases, as above.
+    let pods = pods(managed, namespace).await?;
+    let is_of_these = |pod: &&Running| locks.iter().any(|lock| lease::is_of(&pod.pod, &lock.deployment));
+    running.extend(pods.iter().filter(is_of_these).map(|pod| format!("pod {}", pod.pod)));
+    let facts = LeaseFacts { namespace: namespace.clone(), leases, pods };
+    Ok(OtherAgents { running, leases: lease::unheld(&facts) })
+}
+
+/// Those leases of a namespace that are of these locks.
+async fn held(managed: &Cluster, namespace: &str, locks: Vec<Lock>) -> Result<Vec<(Lock, Lease)>, Failure> {
+    let leases: Api<Lease> = Api::namespaced(managed.client.clone(), namespace);
+    let found = leases.list(&ListParams::default()).await;
+    let found = found.map_err(|error| unread(managed, namespace, error))?.items;
+    let of = |lock: Lock| {
+        let lease = found.iter().find(|lease| lease.metadata.name.as_deref() == Some(lock.name))?;
+        Some((lock, lease.clone()))
+    };
+    Ok(locks.into_iter().filter_map(of).collect())
+}
+
+/// The pods of a namespace, among which are those that hold its leases.
+async fn pods(managed: &Cluster, namespace: &str) -> Result<Vec<Running>, Failure> {
+    workload::running(managed, namespace).await.map_err(|error| unread(managed, namespace, error))
+}
+
+fn unread(managed: &Cluster, namespace: &str, error: kube::Error) -> Failure {
+    managed.explain(format_args!("read the leader leases of {namespace}"), error)
 }

@@ -99,7 +99,6 @@ async fn check_sets(hub: &Cluster, namespace: &str, sets: &[String], narrator: &
     let (verb, names) = (if unbound.len() == 1 { "is" } else { "are" }, some(&unbound));
     let sentence = format!("set {names} {verb} not bound to namespace {namespace}: nothing was changed");
     let failure = Failure::refused(sentence);
-    Err(unbound
-        .into_iter()
-        .fold(failure, |failure, set| failure.hint(Remedy::BindSet { set, namespace: namespace.to_owned() })))
+    let bind = |set| Remedy::BindSet { set, namespace: namespace.to_owned(), context: hub.context.clone() };
+    Err(unbound.into_iter().map(bind).fold(failure, Failure::hint))
 }

@@ -1,0 +1,59 @@
+//! Records of works on a managed cluster: of which hub they are.
+
+use ocm_api::AppliedManifestWork;
+use ring::digest;
+
+/// The hash by which a work agent marks its records: SHA-256, in hexadecimal, of the address at which it has found its hub.
+/// That is the URL of the API server as the agent's kubeconfig says it, or over gRPC HOST:PORT. Upstream: `HubHash`.
+pub fn hub_hash(address: &str) -> String {
+    let sum = digest::digest(&digest::SHA256, address.as_bytes());
+    sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Takes the records of a hub that agents find, or have found, at one of these addresses from those of others. An agent that
+/// goes over to another address of its hub makes records anew and leaves the former ones, as further owners of the objects.
+pub fn of_hub(
+    records: Vec<AppliedManifestWork>,
+    addresses: &[String],
+) -> (Vec<AppliedManifestWork>, Vec<AppliedManifestWork>) {
+    let hashes: Vec<String> = addresses.iter().map(|address| hub_hash(address)).collect();
+    records.into_iter().partition(|record| hashes.contains(&record.spec.hub_hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(work: &str, address: &str) -> AppliedManifestWork {
+        let hash = hub_hash(address);
+        serde_json::from_value(json!({"metadata": {"name": format!("{hash}-{work}")},
+            "spec": {"hubHash": hash, "agentID": "u", "manifestWorkName": work}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_hub_is_known_by_the_hash_that_agents_make() {
+        // printf %s hub.example:443 | sha256sum
+        assert_eq!(hub_hash("hub.example:443"), "906f0b232d013ad85c03a8e3ec5d85fa3d88e928237685760ffee0a420ce6473");
+        assert_eq!(
+            hub_hash("https://hub.example:6443"),
+            "5752eec54596c9e783980dfcc51609e0654205e048ca38e03e73a91533419e15"
+        );
+    }
+
+    #[test]
+    fn records_of_each_way_to_the_hub_are_the_hubs_and_no_others() {
+        let (url, grpc) = ("https://hub.example:6443", "hub.example:443");
+        let records =
+            vec![record("now", url), record("before", grpc), record("elsewhere", "https://other.example:6443")];
+        let works = |records: &[AppliedManifestWork]| {
+            records.iter().map(|record| record.spec.manifest_work_name.clone()).collect::<Vec<_>>()
+        };
+        let (own, others) = of_hub(records.clone(), &[url.to_owned(), grpc.to_owned()]);
+        assert_eq!((works(&own), works(&others)), (works(&records[..2]), works(&records[2..])));
+        let (own, others) = of_hub(records.clone(), &[]);
+        assert!(own.is_empty() && others.len() == records.len(), "nobody knows whose they are");
+    }
+}
