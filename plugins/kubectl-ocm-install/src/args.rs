@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ocm_cli::{ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
-use ocm_kube::ClientArgs;
+use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the help says before the flags.
 pub(crate) fn about() -> clap::Command {
@@ -63,6 +63,9 @@ Examples:
   # And reach the gRPC server at a port of the hub's nodes, or by a load balancer of the cloud
   kubectl ocm install hub --registration-drivers csr,grpc --grpc-server NODE:30443 --expose-grpc nodePort
   kubectl ocm install hub --registration-drivers csr,grpc --expose-grpc loadBalancer
+
+  # With the hub's pods on another cluster; its API server finds the webhooks at these addresses
+  kubectl ocm install hub --mode hosted --context hosting --hub-context hub --registration-webhook HOST --work-webhook HOST
 
 What is there stays: a hub that was installed before, by this command or by another tool, keeps every setting that no \
 flag names, its release included. Running the same command again changes nothing.
@@ -155,6 +158,20 @@ pub(crate) struct HubInstallArgs {
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', help_heading = "Registration")]
     pub(crate) aws_resource_tags: Vec<String>,
 
+    /// Where the hub's pods run: default on the hub itself, hosted on another cluster, that of --context, which needs
+    /// --hub-context or --hub-kubeconfig [default: default on a new hub, as it is on others]
+    #[arg(short, long, value_enum, value_name = "MODE", ignore_case = true, help_heading = "Hosted hub")]
+    pub(crate) mode: Option<ModeWord>,
+    /// Address at which the hub's API server reaches the registration webhook of a hosted hub [default port: 9443]
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Hosted hub")]
+    pub(crate) registration_webhook: Option<String>,
+    /// Address at which the hub's API server reaches the work webhook of a hosted hub [default port: 9443]
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Hosted hub")]
+    pub(crate) work_webhook: Option<String>,
+    /// Have the pods of a hosted hub reach it at the address that it publishes in kube-public/cluster-info
+    #[arg(long, help_heading = "Hosted hub")]
+    pub(crate) force_internal_endpoint_lookup: bool,
+
     #[command(flatten)]
     pub(crate) resources: ResourceArgs,
     #[command(flatten)]
@@ -171,6 +188,8 @@ pub(crate) struct HubInstallArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) hub: HubArgs,
 }
 
 const BASELINE_EXAMPLES: &str = "\
@@ -307,6 +326,15 @@ pub(crate) struct PolicyEngineInstallArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Words of `--mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeWord {
+    /// On the hub itself
+    Default,
+    /// On another cluster
+    Hosted,
 }
 
 /// Words of `--registration-drivers`.

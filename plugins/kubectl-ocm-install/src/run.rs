@@ -7,16 +7,17 @@ use ocm_api::cert_manager::Issuer;
 use ocm_cli::{OutputArgs, PlanView, Troubleshoot, Ui, options};
 use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::install::feature_gates::GATES;
-use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, Options};
+use ocm_core::install::hosted::{Hosting, Webhook};
+use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options, OptionsError};
 use ocm_core::plan::Mode;
 use ocm_core::release::Component;
 use ocm_core::values::Kind;
-use ocm_core::{Event, Exit, Failure, Narrator as _, duration, glob, name, nearest, policy_engine};
+use ocm_core::{Event, Exit, Failure, Narrator as _, Role, duration, glob, name, nearest, policy_engine};
 use ocm_flows::install as flow;
-use ocm_kube::{ClientArgs, connect};
+use ocm_kube::{ClientArgs, Cluster, connect};
 
 use crate::args::{
-    BaselineInstallArgs, DriverWord, GrpcEndpointWord, GrpcExposureWord, HubInstallArgs, InstallArgs,
+    BaselineInstallArgs, DriverWord, GrpcEndpointWord, GrpcExposureWord, HubInstallArgs, InstallArgs, ModeWord,
     PolicyEngineInstallArgs, What,
 };
 use crate::{view, words};
@@ -155,11 +156,16 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         expose_grpc,
         hub_cluster_arn,
         aws_resource_tags,
+        mode,
+        registration_webhook,
+        work_webhook,
+        force_internal_endpoint_lookup: internal,
         resources,
         nodes,
         replicas,
         create_namespace,
         output: OutputArgs { output },
+        hub,
     } = arguments;
     let timeout = options::timeout(&timeout)?;
     let view = PlanView::new(ui.clone(), &plan, output)?;
@@ -194,21 +200,64 @@ async fn hub_command(arguments: HubInstallArgs, client: ClientArgs, ui: Arc<Ui>)
         enable_sync_labels,
         create_namespace,
         replicas,
+        hosting: Hosting {
+            mode: mode.map(|word| match word {
+                ModeWord::Default => HubMode::Default,
+                ModeWord::Hosted => HubMode::Hosted,
+            }),
+            registration: webhook("--registration-webhook", registration_webhook)?,
+            work: webhook("--work-webhook", work_webhook)?,
+            kubeconfig: None,
+        },
     };
-    if view.mode() == Mode::Render {
+    if internal && !hub.is_given() {
+        return Err(Failure::usage("--force-internal-endpoint-lookup goes with --mode hosted and --hub-context"));
+    }
+    if mode == Some(ModeWord::Hosted) && !hub.is_given() {
+        return Err(words::options(OptionsError::NoHub));
+    }
+    // The manifests of a hosted hub say how its hub is reached.
+    if view.mode() == Mode::Render && !hub.is_given() {
         return view.manifests(&flow::new_hub(&options, &*ui).map_err(words::options)?.plan);
     }
-    let cluster = connect(&client.connection()?, ui.clone()).await?;
+    let connection = client.connection()?;
+    let cluster = connect(&connection, ui.clone()).await?;
+    let itself = match hub.is_given() {
+        true => Some(Box::new(connect(&hub.connection(&connection), ui.clone()).await?)),
+        false => None,
+    };
     let wants_arn = options.registration_drivers.as_ref().is_some_and(|list| list.contains(&Driver::AwsIrsa));
     if wants_arn && options.hub_cluster_arn.is_none() {
         // The tools of AWS name the context after the cluster.
         options.hub_cluster_arn = cluster.context.clone().filter(|context| context.starts_with("arn:aws:eks:"));
     }
-    let request = flow::Request { options, mode: view.mode(), wait: wait.then_some(timeout) };
-    let installed = flow::install(&cluster, &request, &*ui, |applied| view.row(applied)).await;
-    match installed.map_err(words::failure).and_then(|installed| view::finish(&view, &ui, &cluster, installed)) {
+    let request = flow::Request { options, hub: itself, internal, mode: view.mode(), wait: wait.then_some(timeout) };
+    let is_hosted = request.hub.is_some();
+    // Of a hosted hub, objects of the same names are on both clusters.
+    let each = |cluster: &Cluster, applied: &ocm_core::Applied| match (is_hosted, cluster.role) {
+        (false, _) => view.row(applied),
+        (true, Role::Hub) => view.row_on(&format!("hub, {}", cluster.label()), applied),
+        (true, Role::Target | Role::Managed) => {
+            view.row_on(&format!("hosting cluster, {}", cluster.label()), applied);
+        }
+    };
+    let installed = flow::install(&cluster, &request, &*ui, each).await;
+    let reached = request.hub.as_deref().unwrap_or(&cluster);
+    match installed.map_err(words::failure).and_then(|installed| view::finish(&view, &ui, reached, installed)) {
+        // The command that looks at hubs knows one cluster.
+        Err(failure) if is_hosted => Err(failure),
         Err(failure) => Err(Troubleshoot::new(client.words()).explain(failure, &[], &*ui).await),
         done => done,
+    }
+}
+
+/// Where the hub's API server finds a webhook.
+fn webhook(flag: &str, text: Option<String>) -> Result<Option<Webhook>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    match Webhook::parse(&text) {
+        Some(webhook) => Ok(Some(webhook)),
+        None => Err(Failure::usage(format!("{flag} {text:?} is not HOST or HOST:PORT"))
+            .hint("name a host or an IPv4 address as the hub's API server dials it, such as webhooks.example:9443")),
     }
 }
 

@@ -11,8 +11,10 @@ use serde_json::{Map, json};
 /// What it came to.
 pub(crate) fn finish(view: &PlanView, ui: &Ui, cluster: &Cluster, installed: Installed) -> Result<Exit, Failure> {
     let Installed { installation, applied, usable } = installed;
-    if view.mode() == Mode::Diff {
-        return view.diff(&applied);
+    match view.mode() {
+        Mode::Render => return view.manifests(&installation.plan),
+        Mode::Diff => return view.diff(&applied),
+        Mode::Apply(_) => {}
     }
     let mut members = Map::new();
     members.insert("clusterManager".to_owned(), json!(installation.hub));

@@ -1,7 +1,7 @@
 //! Errors of options, in the words of this command's flags.
 
 use ocm_core::install::feature_gates::AUTO_APPROVAL;
-use ocm_core::install::{Driver, DriverSetting, OptionsError};
+use ocm_core::install::{Driver, DriverSetting, HubMode, OptionsError};
 use ocm_core::{Failure, policy_engine};
 use ocm_flows::install::{EngineError, InstallError};
 
@@ -60,6 +60,40 @@ pub(crate) fn options(error: OptionsError) -> Failure {
             Failure::usage(format!("--auto-approved-… has no effect without the feature gate {AUTO_APPROVAL}"))
                 .hint(format!("add it: --feature-gates {AUTO_APPROVAL}=true"))
         }
+        OptionsError::OtherMode(there) => {
+            let (word, where_) = match there {
+                HubMode::Default => ("Default", "its pods run on the hub itself"),
+                HubMode::Hosted => ("Hosted", "its hub is another cluster"),
+            };
+            Failure::refused(format!(
+                "there is a hub already, in mode {word}: {where_}, and it is not moved; nothing was changed"
+            ))
+            .hint(format!("to keep it as it is: --mode {}, or without --mode", word.to_ascii_lowercase()))
+            .hint("to have it in the other mode, take it away first: kubectl ocm uninstall hub")
+        }
+        OptionsError::NoHub => {
+            Failure::usage("the hub is hosted, and nothing says which cluster it is").hint(
+                "name it: --hub-context NAME or --hub-kubeconfig FILE; --context is that of the cluster where its pods run",
+            )
+        }
+        OptionsError::NotHosted => Failure::usage(
+            "--hub-context, --hub-kubeconfig, --registration-webhook and --work-webhook are for a hub whose pods run on another \
+             cluster",
+        )
+        .hint("to have them there: --mode hosted")
+        .hint("with the pods on the hub itself, that cluster is named by --context and --kubeconfig"),
+        OptionsError::NoWebhookAddress => {
+            Failure::usage("a hosted hub needs --registration-webhook HOST[:PORT] and --work-webhook HOST[:PORT]")
+                .hint("name the addresses at which the hub's API server reaches the webhooks on the hosting cluster")
+        }
+        OptionsError::WebhookPortsDiffer(release) => Failure::usage(format!(
+            "{release} asks both webhooks of a hosted hub at one port, and --registration-webhook and --work-webhook name two"
+        ))
+        .hint("give each an address of its own with the same port, or take v1.3.0 or newer"),
+        OptionsError::HostedGrpc => {
+            Failure::usage("a hosted hub cannot let clusters register over gRPC: the Service of its server leads to no pod")
+                .hint("leave grpc out of --registration-drivers")
+        }
     }
 }
 
@@ -84,5 +118,13 @@ mod tests {
         let failure = options(OptionsError::DriverIsOff(Driver::Grpc, DriverSetting::AutoApproved));
         assert_eq!(failure.message, "--auto-approved-grpc-identities needs the registration driver grpc");
         assert_eq!(failure.hints, ["add it: --registration-drivers csr,grpc"]);
+    }
+
+    #[test]
+    fn a_hub_in_another_mode_is_refused_and_not_a_matter_of_the_command_line() {
+        let failure = options(OptionsError::OtherMode(HubMode::Default));
+        assert_eq!(failure.reason, ocm_core::Reason::Refused);
+        assert!(failure.message.contains("in mode Default: its pods run on the hub itself"), "{failure}");
+        assert!(options(OptionsError::NotHosted).hints.iter().any(|hint| *hint == "to have them there: --mode hosted"));
     }
 }

@@ -1,8 +1,8 @@
 //! The command line.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use ocm_cli::RemovalArgs;
-use ocm_kube::ClientArgs;
+use ocm_kube::{ClientArgs, HubArgs as HubConnectionArgs};
 
 /// What the help says before the flags.
 pub(crate) fn about() -> clap::Command {
@@ -28,7 +28,7 @@ pub(crate) struct UninstallArgs {
 #[derive(Subcommand, Debug)]
 pub(crate) enum What {
     /// Make a hub to which nothing is attached a plain cluster again
-    Hub(HubArgs),
+    Hub(Box<HubArgs>),
     /// Let the hub's API server no longer refuse wrong registrations
     Baseline(BaselineArgs),
     /// Let policies no longer decide about registrations on the hub
@@ -47,6 +47,9 @@ Examples:
   # With the placements, cluster sets and add-ons that people have made
   kubectl ocm uninstall hub --context hub --purge
 
+  # A hub whose pods run on another cluster
+  kubectl ocm uninstall hub --context hosting --hub-context hub
+
 Where nothing is left of the hub, the command does nothing and succeeds. A command that was killed is run again.
 
 Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub or the answer was no, \
@@ -57,7 +60,8 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is 
 /// Deletes what lets clusters register, then the ClusterManager, waits until the operator has removed controllers, webhooks and
 /// definitions, and deletes the operator. A hub with managed clusters is refused, with a list of them; so is one with a policy
 /// engine or a baseline, which have verbs of their own. The operators' namespace stays if it holds something of somebody
-/// else's, or if the hub manages itself.
+/// else's, or if the hub manages itself. Of a hosted hub, the ClusterManager and the operator are on the cluster of --context, and
+/// the rest on that of --hub-context: its operator's account there goes last.
 #[derive(Args, Debug)]
 #[command(after_help = HUB_EXAMPLES)]
 pub(crate) struct HubArgs {
@@ -68,8 +72,22 @@ pub(crate) struct HubArgs {
     /// How long each step is waited for, e.g. 90s, 10m
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub(crate) timeout: String,
+    /// Mode of the hub; it is found out, and has to be this one if it is typed
+    #[arg(short, long, value_enum, value_name = "MODE", ignore_case = true)]
+    pub(crate) mode: Option<ModeWord>,
     #[command(flatten)]
     pub(crate) removal: RemovalArgs,
+    #[command(flatten)]
+    pub(crate) hub: HubConnectionArgs,
+}
+
+/// Words of `--mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeWord {
+    /// Its pods run on the hub itself
+    Default,
+    /// Its pods run on another cluster
+    Hosted,
 }
 
 const EXAMPLES: &str = "\

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
 use ocm_core::plan::Mode;
-use ocm_core::{DryRun, Exit, Failure, baseline};
+use ocm_core::{Applied, DryRun, Exit, Failure, Role, baseline};
 use ocm_flows::leave::Leaving;
 use ocm_flows::uninstall as flow;
-use ocm_kube::{ClientArgs, connect};
+use ocm_kube::{ClientArgs, Cluster, connect};
 
-use crate::args::{BaselineArgs, HubArgs, PolicyEngineArgs, UninstallArgs, What};
+use crate::args::{BaselineArgs, HubArgs, ModeWord, PolicyEngineArgs, UninstallArgs, What};
 use crate::view;
 
 pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let UninstallArgs { what, client } = arguments;
     match what {
-        What::Hub(hub) => hub_command(hub, client, ui).await,
+        What::Hub(hub) => hub_command(*hub, client, ui).await,
         What::Baseline(baseline) => baseline_command(baseline, client, ui).await,
         What::PolicyEngine(engine) => policy_engine_command(engine, client, ui).await,
     }
@@ -61,20 +61,44 @@ async fn policy_engine_command(arguments: PolicyEngineArgs, client: ClientArgs, 
 }
 
 async fn hub_command(arguments: HubArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let HubArgs { purge, timeout, removal } = arguments;
+    let HubArgs { purge, timeout, mode, removal, hub } = arguments;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
     let timeout = options::timeout(&timeout)?;
+    match (mode, hub.is_given()) {
+        (Some(ModeWord::Hosted), false) => {
+            return Err(Failure::usage("of a hosted hub there are two clusters")
+                .hint("name the hub: --hub-context NAME or --hub-kubeconfig FILE; --context is that of its pods"));
+        }
+        (Some(ModeWord::Default), true) => {
+            return Err(Failure::usage("--hub-context and --hub-kubeconfig go with --mode hosted")
+                .hint("a hub whose pods run on itself is named by --context and --kubeconfig"));
+        }
+        _ => {}
+    }
     let leaving = Leaving { force: false, purge, dry_run: DryRun::from(dry_run), timeout };
     let view = PlanView::of(ui.clone(), Mode::Apply(leaving.dry_run), output);
-    let cluster = connect(&client.connection()?, ui.clone()).await?;
-    let found = flow::find_hub(&cluster, leaving, &*ui).await?;
+    let connection = client.connection()?;
+    let cluster = connect(&connection, ui.clone()).await?;
+    let itself = match hub.is_given() {
+        true => Some(connect(&hub.connection(&connection), ui.clone()).await?),
+        false => None,
+    };
+    let reached = itself.as_ref().unwrap_or(&cluster);
+    let found = flow::find_hub(&cluster, itself.as_ref(), leaving, &*ui).await?;
     if !found.is_there() {
-        return view::no_hub(&view, &ui, &cluster);
+        return view::no_hub(&view, &ui, reached);
     }
-    if leaving.dry_run == DryRun::No && !yes && !ui.confirm(&view::hub_question(&cluster, &found)).await? {
+    if leaving.dry_run == DryRun::No && !yes && !ui.confirm(&view::hub_question(reached, &found)).await? {
         return Err(Failure::refused("nothing was deleted"));
     }
-    let each = |applied: &ocm_core::Applied| view.row(applied);
-    let uninstalled = flow::uninstall_hub(&cluster, &found, leaving, &*ui, &each).await?;
+    // Of a hosted hub, objects of the same names are on both clusters.
+    let each = |cluster: &Cluster, applied: &Applied| match (itself.is_some(), cluster.role) {
+        (false, _) => view.row(applied),
+        (true, Role::Hub) => view.row_on(&format!("hub, {}", cluster.label()), applied),
+        (true, Role::Target | Role::Managed) => {
+            view.row_on(&format!("hosting cluster, {}", cluster.label()), applied);
+        }
+    };
+    let uninstalled = flow::uninstall_hub(&cluster, itself.as_ref(), &found, leaving, &*ui, &each).await?;
     view::finish_hub(&view, &ui, &found, uninstalled)
 }

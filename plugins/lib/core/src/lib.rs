@@ -8,6 +8,7 @@
 //! ```
 
 pub mod accept;
+pub mod account;
 pub mod addon;
 pub mod baseline;
 pub mod bootstrap;

@@ -2,6 +2,7 @@
 //! render what comes back.
 
 pub mod accept;
+mod account;
 pub mod addons;
 pub mod cluster_proxy;
 pub mod cluster_sets;

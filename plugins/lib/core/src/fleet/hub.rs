@@ -9,6 +9,7 @@ use super::wrong::Place;
 use super::{Files, Wrong};
 use crate::Failure;
 use crate::install::feature_gates::{AUTO_APPROVAL, GATES};
+use crate::install::hosted::Hosting;
 use crate::install::{Driver, DriverSetting, GrpcEndpoint, GrpcExposure, Options, OptionsError};
 use crate::release::Component;
 use crate::values::Kind;
@@ -122,6 +123,8 @@ fn options(entry: InstallEntry, place: &Place, files: Files<'_>) -> Result<Optio
         enable_sync_labels,
         create_namespace: create_namespace.unwrap_or(true),
         replicas,
+        // A fleet's hub runs on itself, or is there and stays as it is.
+        hosting: Hosting::default(),
     })
 }
 
@@ -184,6 +187,15 @@ pub fn options_failure(error: OptionsError) -> Failure {
             usage("featureGates", format!("without {AUTO_APPROVAL} identities that are approved have no effect"))
                 .hint(format!("add it: featureGates: {{{AUTO_APPROVAL}: true}}"))
         }
+        OptionsError::OtherMode(_)
+        | OptionsError::NoHub
+        | OptionsError::NotHosted
+        | OptionsError::NoWebhookAddress
+        | OptionsError::WebhookPortsDiffer(_)
+        | OptionsError::HostedGrpc => Failure::refused(
+            "hub.install: the hub is hosted on another cluster, and a file does not install such a one",
+        )
+        .hint("leave hub.install out, and install it apart: kubectl ocm install hub"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Options of a hub that cannot be.
 
-use super::Driver;
+use super::{Driver, HubMode};
 
 /// Why options cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,18 @@ pub enum OptionsError {
     NotAnAddress(String),
     /// Identities are to be approved by a hub that approves nothing by itself.
     AutoApprovalIsOff,
+    /// The hub that is there is in this mode, and another one was typed.
+    OtherMode(HubMode),
+    /// The hub is hosted, and nothing says which cluster it is.
+    NoHub,
+    /// The hub's pods are to run on the hub itself, and something was typed that only a hosted hub has.
+    NotHosted,
+    /// Nothing says where the hub's API server finds the webhooks of a hosted hub.
+    NoWebhookAddress,
+    /// This release asks both webhooks of a hosted hub at one port, and two were given.
+    WebhookPortsDiffer(String),
+    /// A hosted hub has no gRPC server that agents could reach.
+    HostedGrpc,
 }
 
 /// A setting that only one driver has.

@@ -11,12 +11,13 @@ mod error;
 mod expose;
 pub mod feature_gates;
 pub mod health;
+pub mod hosted;
 pub(crate) mod images;
 mod options;
 mod plan;
 pub(crate) mod rbac;
 
 pub use error::{DriverSetting, OptionsError};
-pub use options::{Driver, GrpcEndpoint, GrpcExposure, Options};
+pub use options::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options};
 pub use plan::{Installation, Live, plan};
 pub use rbac::{bootstrap_rights, operator_rights};

@@ -10,7 +10,7 @@ use ocm_api::{Manifest, crds};
 use serde_json::Value;
 
 use super::images::{Images, SERVER};
-use super::{Options, OptionsError, cluster_manager, deployment, expose, rbac};
+use super::{HubMode, Options, OptionsError, cluster_manager, deployment, expose, hosted, rbac};
 use crate::release::{self, Bundle, Component};
 use crate::{Plan, Stage, images, operator};
 
@@ -28,8 +28,10 @@ pub struct Live {
 /// The plan of an installation, and what is to be said about it.
 #[derive(Clone, Debug)]
 pub struct Installation {
-    /// What is to be applied.
+    /// What is to be applied where the hub's pods run.
     pub plan: Plan,
+    /// What is to be applied on the hub itself, where that is another cluster.
+    pub on_hub: Option<Plan>,
     /// Name of the ClusterManager.
     pub hub: String,
     /// The release that the hub runs afterwards; none if its images do not tell.
@@ -46,7 +48,9 @@ pub struct Installation {
 /// Options that contradict each other or what is there.
 pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError> {
     let (mut notes, mut warnings) = (Vec::new(), Vec::new());
-    let hub = live.cluster_manager.as_ref().and_then(name_of).unwrap_or(operators::CLUSTER_MANAGER_OBJECT).to_owned();
+    let is_hosted = hosted::mode(options, live)? == HubMode::Hosted;
+    let usual = if is_hosted { hosted::NAME } else { operators::CLUSTER_MANAGER_OBJECT };
+    let hub = live.cluster_manager.as_ref().and_then(name_of).unwrap_or(usual).to_owned();
     if options.replicas.is_some_and(|replicas| replicas < 1) {
         return Err(OptionsError::NoReplicas);
     }
@@ -80,7 +84,11 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
             .chain(of_server),
     ));
     let images = (&planned, server.as_deref());
-    let cluster_manager = cluster_manager::body(&hub, live.cluster_manager.as_ref(), images, options, &mut warnings)?;
+    let mut cluster_manager =
+        cluster_manager::body(&hub, live.cluster_manager.as_ref(), images, options, &mut warnings)?;
+    if is_hosted {
+        hosted::lay(&mut cluster_manager["spec"], options, bundle.as_ref(), &mut warnings)?;
+    }
     let port = expose::port(options, live.cluster_manager.as_ref())?;
     let exposed = expose::objects(&hub, options, &cluster_manager, port);
     let mut manager = Manifest::of(&ocm_api::ClusterManager::new(&hub, Default::default()));
@@ -90,18 +98,23 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     if options.create_namespace {
         first.insert(0, Manifest::of(&operator::namespace()));
     }
-    let mut second = vec![
-        Manifest::of(&operator::service_account(operators::CLUSTER_MANAGER, true)),
-        Manifest::of(&operator::service_account(bootstrap::SERVICE_ACCOUNT, false)),
-        Manifest::of(&operator::pull_secret(options.pull_credentials.as_ref())),
-    ];
+    let mut second = vec![Manifest::of(&operator::service_account(operators::CLUSTER_MANAGER, true))];
+    if !is_hosted {
+        second.push(Manifest::of(&operator::service_account(bootstrap::SERVICE_ACCOUNT, false)));
+    }
+    second.push(Manifest::of(&operator::pull_secret(options.pull_credentials.as_ref())));
     second.extend(rbac::operator_rights());
-    second.extend(rbac::bootstrap_rights());
+    if is_hosted {
+        first.push(hosted::space(&hub));
+        second.extend(options.hosting.kubeconfig.as_ref().map(|kubeconfig| hosted::secret(&hub, kubeconfig)));
+    } else {
+        second.extend(rbac::bootstrap_rights());
+    }
     if let Some([space, service]) = exposed {
         first.push(space);
         second.push(service);
     }
-    if options.use_bootstrap_token {
+    if options.use_bootstrap_token && !is_hosted {
         second.push(Manifest::of(&rbac::token_binding()));
     }
     let third = vec![deployment::manifest(options, live, &chosen), manager];
@@ -110,7 +123,8 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
         Stage::new("accounts and roles", second),
         Stage::new("the operator and the ClusterManager", third),
     ]);
-    Ok(Installation { plan, hub, bundle, notes, warnings })
+    let on_hub = is_hosted.then(|| hosted::on_hub(options));
+    Ok(Installation { plan, on_hub, hub, bundle, notes, warnings })
 }
 
 fn name_of(object: &Value) -> Option<&str> {

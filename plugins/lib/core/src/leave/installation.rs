@@ -1,10 +1,11 @@
 //! A hub's own installation: what is in the way of taking it away, what goes along, and what its operator leaves.
 
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use ocm_api::names::{bootstrap, hub, namespaces, operators, secrets};
+use ocm_api::names::{bootstrap, hub, namespaces, operators, secrets, webhooks};
 use ocm_api::{ClusterManager, Manifest, crds};
 use serde_json::Value;
 
@@ -114,6 +115,24 @@ pub fn definition() -> Manifest {
     Manifest::with::<CustomResourceDefinition>(&meta(None, crds::CLUSTER_MANAGER_NAME), Value::Null)
 }
 
+/// The webhook configurations of a hub by their names alone. The operator of a hosted hub leaves them there: it looks for them on
+/// the hosting cluster. Upstream: `webhookReconcile.clean`.
+pub fn webhook_configurations() -> Vec<Manifest> {
+    let mutating = webhooks::MUTATING
+        .iter()
+        .map(|(name, _)| Manifest::with::<MutatingWebhookConfiguration>(&meta(None, name), Value::Null));
+    let validating = webhooks::VALIDATING
+        .iter()
+        .map(|(name, _)| Manifest::with::<ValidatingWebhookConfiguration>(&meta(None, name), Value::Null));
+    mutating.chain(validating).collect()
+}
+
+/// Whether a webhook configuration, as it is there, asks Services of this namespace alone.
+pub fn asks_services_of(configuration: &Value, namespace: &str) -> bool {
+    let mut hooks = configuration["webhooks"].as_array().into_iter().flatten();
+    hooks.all(|hook| hook.pointer("/clientConfig/service/namespace").is_some_and(|asked| asked == namespace))
+}
+
 /// The Secret of a bootstrap token by its name alone.
 pub fn token_secret(name: &str) -> Manifest {
     Manifest::with::<Secret>(&meta(Some(bootstrap::TOKEN_NAMESPACE), name), Value::Null)
@@ -157,6 +176,8 @@ pub fn of_operator(beside_agent: bool) -> Vec<Manifest> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::Reason;
 
@@ -176,6 +197,18 @@ mod tests {
         let failure = may_go(&attached, true, "hub").unwrap_err();
         assert_eq!(failure.message, "2 managed clusters are attached to the hub (hub): c1, c2; nothing was deleted");
         assert_eq!(failure.hints[1], crate::Hint::Remedy(Remedy::Detach("c1 c2".to_owned())));
+    }
+
+    #[test]
+    fn only_configurations_of_the_hub_itself_are_its_own() {
+        assert_eq!(webhook_configurations().len(), 4);
+        let asks = |namespaces: &[&str]| {
+            let hook = |namespace: &&str| json!({"clientConfig": {"service": {"namespace": namespace}}});
+            json!({"webhooks": namespaces.iter().map(hook).collect::<Vec<_>>()})
+        };
+        assert!(asks_services_of(&asks(&["h", "h"]), "h"));
+        assert!(!asks_services_of(&asks(&["h", "other"]), "h"));
+        assert!(!asks_services_of(&json!({"webhooks": [{"clientConfig": {"url": "https://x"}}]}), "h"));
     }
 
     #[test]

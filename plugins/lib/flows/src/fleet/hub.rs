@@ -22,9 +22,15 @@ pub(super) async fn install(
     narrator: Arc<dyn Narrator>,
 ) -> Row {
     let narrator = OneOfMany::new("hub", narrator);
-    let wanted = install::Request { options: options.clone(), mode: request.mode, wait: Some(request.timeout) };
+    let wanted = install::Request {
+        options: options.clone(),
+        hub: None,
+        internal: false,
+        mode: request.mode,
+        wait: Some(request.timeout),
+    };
     let mut row = Row { label: hub.label(), ..Row::default() };
-    let installed = match install::install(hub, &wanted, &narrator, |_| ()).await {
+    let installed = match install::install(hub, &wanted, &narrator, |_, _| ()).await {
         Ok(installed) => installed,
         Err(error) => {
             coming.fail();

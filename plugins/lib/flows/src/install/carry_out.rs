@@ -2,18 +2,23 @@
 
 use std::time::Duration;
 
-use ocm_core::install::{self, Installation, Live, Options, OptionsError};
+use ocm_core::install::{self, HubMode, Installation, Live, Options, OptionsError};
 use ocm_core::plan::{Applied, Mode};
-use ocm_core::{Event, Failure, Narrator, Reason};
+use ocm_core::{Event, Failure, Narrator, Plan, Reason};
 use ocm_kube::{Cluster, access, apply};
 
+use super::hosted::{self, Hub};
 use super::{health, preflight, survey};
 
 /// What is wanted.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Request {
     /// What was chosen about the hub.
     pub options: Options,
+    /// The hub itself, where its pods run on another cluster.
+    pub hub: Option<Box<Cluster>>,
+    /// Have those pods reach it at the address that it publishes.
+    pub internal: bool,
     /// What is done with the plan.
     pub mode: Mode,
     /// Wait until the hub is usable, for so long.
@@ -52,30 +57,80 @@ impl From<Failure> for InstallError {
     }
 }
 
-/// Installs a hub, or does with its plan what the request says. `each` hears of every object as soon as it is there.
+/// Installs a hub, or does with its plan what the request says. `cluster` is where its pods run. `each` hears of every object as
+/// soon as it is there, and on which cluster: of a hosted hub there are two.
 ///
 /// # Errors
-/// When the cluster cannot be read, is a hub of another make, or contradicts the options; the failure of a request.
+/// When a cluster cannot be read, is a hub of another make, or contradicts the options; the failure of a request.
 pub async fn install(
     cluster: &Cluster,
     request: &Request,
     narrator: &dyn Narrator,
-    each: impl FnMut(&Applied),
+    mut each: impl FnMut(&Cluster, &Applied),
 ) -> Result<Installed, InstallError> {
-    let installation = prepare(cluster, &request.options, narrator).await?;
-    let plan = &installation.plan;
-    if request.mode == Mode::Render {
+    let (installation, hub) = prepare(cluster, request, narrator).await?;
+    let mode = request.mode;
+    if mode == Mode::Render {
+        if let Some(hub) = &hub {
+            narrator.tell(Event::note(format!(
+                "the manifests are those of {}; what belongs on {} is not among them, nor is the token of the operator's \
+                 account there",
+                cluster.label(),
+                hub.account.cluster.label()
+            )));
+        }
         return Ok(Installed { installation, applied: Vec::new(), usable: None });
     }
-    if request.mode.changes() {
-        preflight::preflight(cluster, plan, narrator).await?;
+    if mode.changes() {
+        let reached = hub.as_ref().map_or(cluster, |hub| hub.account.cluster);
+        preflight::preflight(cluster, &installation.plan, &reached.server, narrator).await?;
     }
-    let applied = apply::plan(cluster, plan, request.mode.dry_run(), narrator, each).await?;
-    let usable = match request.wait.filter(|_| request.mode.changes()) {
-        Some(timeout) => Some(health::usable(cluster, &installation.hub, timeout, narrator).await),
+    let applied = match hub.as_ref().zip(installation.on_hub.as_ref()) {
+        Some((hub, on_hub)) => both(cluster, hub, on_hub, &installation, mode, narrator, &mut each).await?,
+        None => {
+            let here = |applied: &Applied| each(cluster, applied);
+            apply::plan(cluster, &installation.plan, mode.dry_run(), narrator, here).await?
+        }
+    };
+    let usable = match request.wait.filter(|_| mode.changes()) {
+        Some(timeout) => {
+            let api = hub.as_ref().map(|hub| hub.account.cluster);
+            Some(health::usable(cluster, api, &installation.hub, timeout, narrator).await)
+        }
         None => None,
     };
     Ok(Installed { installation, applied, usable })
+}
+
+/// Applies, or tries, what belongs on a hosted hub, and then what belongs on the cluster that hosts it.
+async fn both(
+    cluster: &Cluster,
+    hub: &Hub<'_>,
+    on_hub: &Plan,
+    installation: &Installation,
+    mode: Mode,
+    narrator: &dyn Narrator,
+    each: &mut impl FnMut(&Cluster, &Applied),
+) -> Result<Vec<Applied>, Failure> {
+    if mode.changes() {
+        hub.preflight(on_hub, narrator).await?;
+    }
+    let mut applied = hub.account.make(mode, narrator, each).await?;
+    let there = |applied: &Applied| each(hub.account.cluster, applied);
+    applied.extend(apply::plan(hub.account.cluster, on_hub, mode.dry_run(), narrator, there).await?);
+    let (mut plan, mut kept) = (installation.plan.clone(), None);
+    if mode.changes() {
+        let (secret, token) = hub.account.token(narrator).await?;
+        plan.replace(install::hosted::secret(&installation.hub, &hub.kubeconfig(Some(&token))));
+        kept = Some(secret);
+    }
+    let here = |applied: &Applied| each(cluster, applied);
+    applied.extend(apply::plan(cluster, &plan, mode.dry_run(), narrator, here).await?);
+    // The operator has the new one now.
+    if let Some(kept) = kept {
+        hub.account.revoke_all_but(&kept, narrator).await?;
+    }
+    Ok(applied)
 }
 
 /// The plan of a new hub, for which no cluster is looked at.
@@ -88,8 +143,13 @@ pub fn new_hub(options: &Options, narrator: &dyn Narrator) -> Result<Installatio
     Ok(installation)
 }
 
-/// Looks at the cluster and plans.
-async fn prepare(cluster: &Cluster, options: &Options, narrator: &dyn Narrator) -> Result<Installation, InstallError> {
+/// Looks at the cluster, and at the hub where that is another one, and plans.
+async fn prepare<'a>(
+    cluster: &Cluster,
+    request: &'a Request,
+    narrator: &dyn Narrator,
+) -> Result<(Installation, Option<Hub<'a>>), InstallError> {
+    let Request { options, hub, internal, .. } = request;
     narrator.tell(Event::now(format!("looking at {}", cluster.label())));
     let live = match survey::survey(cluster).await {
         Err(failure) if failure.reason == Reason::Forbidden => {
@@ -100,9 +160,27 @@ async fn prepare(cluster: &Cluster, options: &Options, narrator: &dyn Narrator) 
         }
         live => live?,
     };
-    let installation = install::plan(options, &live)?;
+    let mode = install::hosted::mode(options, &live)?;
+    let (mut options, mut found) = (options.clone(), None);
+    match (mode, hub) {
+        (HubMode::Default, None) => {
+            if live.cluster_manager.is_none() {
+                hosted::refuse_hosted(cluster).await?;
+            }
+        }
+        (HubMode::Default, Some(_)) => return Err(OptionsError::NotHosted.into()),
+        (HubMode::Hosted, None) => return Err(OptionsError::NoHub.into()),
+        (HubMode::Hosted, Some(hub)) => {
+            // What contradicts itself is said before the other cluster is looked at.
+            install::plan(&options, &live)?;
+            let hub = hosted::look(cluster, hub, &live, *internal, narrator).await?;
+            options.hosting.kubeconfig = Some(hub.kubeconfig(None));
+            found = Some(hub);
+        }
+    }
+    let installation = install::plan(&options, &live)?;
     tell_about(&installation, narrator);
-    Ok(installation)
+    Ok((installation, found))
 }
 
 /// Says what a plan has to say about itself.

@@ -9,6 +9,7 @@ mod baseline;
 mod carry_out;
 mod cert_manager;
 mod health;
+pub(crate) mod hosted;
 mod policy_engine;
 pub(crate) mod preflight;
 pub(crate) mod probe;

@@ -30,16 +30,20 @@ pub(super) async fn server_version(cluster: &Cluster) -> Result<Version, Failure
     Ok(Version { number: (number(&version.major), number(&version.minor)), text: version.git_version })
 }
 
-/// Checks what can be checked before anything is changed: the server's version, our rights, the hub's address.
+/// Checks what can be checked before anything is changed: the server's version, our rights, the hub's address `server`.
 ///
 /// # Errors
 /// A server that is too old, missing rights, or a server that cannot be asked.
-pub(super) async fn preflight(cluster: &Cluster, plan: &Plan, narrator: &dyn Narrator) -> Result<(), Failure> {
+pub(super) async fn preflight(
+    cluster: &Cluster,
+    plan: &Plan,
+    server: &str,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
     may_apply(cluster, plan, PURPOSE, narrator).await?;
-    if Endpoint::parse(&cluster.server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
+    if Endpoint::parse(server, None).is_ok_and(|endpoint| endpoint.is_loopback()) {
         narrator.tell(Event::note(format!(
-            "the hub's address {} only works on this machine: clusters that join have to be told another one",
-            cluster.server
+            "the hub's address {server} only works on this machine: clusters that join have to be told another one"
         )));
     }
     Ok(())

@@ -92,7 +92,7 @@ pub async fn join(
         mode if !mode.changes() => {
             let narrator = narrator.as_ref();
             let mut applied = match &prepared.guest {
-                Some(guest) => guest.account(mode, narrator, &mut each).await?,
+                Some(guest) => guest.account.make(mode, narrator, &mut each).await?,
                 None => Vec::new(),
             };
             let here = |applied: &Applied| each(managed, applied);
@@ -131,8 +131,8 @@ async fn carry_out(
     }
     let (mut applied, mut kept) = (Vec::new(), None);
     if let Some(guest) = guest {
-        applied = guest.account(request.mode, narrator, &mut each).await?;
-        let (secret, token) = guest.token(narrator).await?;
+        applied = guest.account.make(request.mode, narrator, &mut each).await?;
+        let (secret, token) = guest.account.token(narrator).await?;
         plan.replace(join::external_secret(&survey.names.namespace, &guest.kubeconfig(&token)));
         kept = Some((guest, secret));
     }
@@ -142,7 +142,7 @@ async fn carry_out(
     tidy::tidy(managed, survey, *by_grpc, narrator).await?;
     // The operator has the new one now.
     if let Some((guest, secret)) = kept {
-        guest.revoke_all_but(&secret, narrator).await?;
+        guest.account.revoke_all_but(&secret, narrator).await?;
     }
     Ok(applied)
 }

@@ -26,3 +26,4 @@ pub use carry_out::{Joined, Request, join};
 pub use coming::Coming;
 pub use driver::GrpcOptions;
 pub use reach::{HubAccess, Trust, TrustedBy, are_one, is_itself};
+pub(crate) use session::serves;

@@ -170,7 +170,7 @@ pub(super) async fn prepare<'a>(
             "the manifests are those of {}; the account of the operator on {} is not among them, and {NOT_MADE:?} stands in \
              the place of its token in Secret {}/{}",
             managed.label(),
-            guest.cluster.label(),
+            guest.account.cluster.label(),
             survey.names.namespace,
             secrets::EXTERNAL_MANAGED_KUBECONFIG
         )));

@@ -195,7 +195,7 @@ pub(super) async fn complete(
 }
 
 /// Whether a cluster serves a kind. Everybody with a credential may ask that.
-async fn serves<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> Result<bool, Failure> {
+pub(crate) async fn serves<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> Result<bool, Failure> {
     let plural = K::plural(&());
     match cluster.client.list_api_group_resources(&K::api_version(&())).await {
         Ok(found) => Ok(found.resources.iter().any(|resource| resource.name == plural)),

@@ -19,12 +19,13 @@ use serde_json::{Value, json};
 
 use crate::workload;
 
-/// Reads the hub whose ClusterManager has this name. Its webhooks are asked only where nothing else is missing: they
-/// could not answer before.
+/// Reads the hub whose ClusterManager has this name. `hub` is the hub itself, where it is hosted on this cluster; without it,
+/// nothing is known of the webhooks of such a one. They are asked only where nothing else is missing: they could not answer
+/// before.
 ///
 /// # Errors
 /// The failure of a request.
-pub async fn observe(cluster: &Cluster, name: &str) -> Result<HubFacts, Failure> {
+pub async fn observe(cluster: &Cluster, hub: Option<&Cluster>, name: &str) -> Result<HubFacts, Failure> {
     let managers: Api<ClusterManager> = Api::all(cluster.client.clone());
     let (operator, manager) = futures::join!(
         workload::deployment(cluster, namespaces::OPERATOR, operators::CLUSTER_MANAGER),
@@ -33,14 +34,20 @@ pub async fn observe(cluster: &Cluster, name: &str) -> Result<HubFacts, Failure>
     let manager = manager.map_err(|error| cluster.explain("read the ClusterManager", error))?;
     let is_hosted = health::is_hosted(&manager);
     let namespace = if is_hosted { name } else { namespaces::HUB }.to_owned();
+    let hub = if is_hosted { hub } else { Some(cluster) };
     let (deployments, webhooks) = futures::join!(deployments(cluster, &namespace), async {
-        if is_hosted { Ok(Vec::new()) } else { webhook_facts(cluster).await }
+        match hub {
+            Some(hub) => webhook_facts(hub, is_hosted).await,
+            None => Ok(Vec::new()),
+        }
     });
     let gone_leader = if manager.status.is_none() { gone_leader(cluster).await } else { None };
     let (operator, deployments, webhooks) = (operator?, deployments?, webhooks?);
     let mut facts = HubFacts { operator, gone_leader, manager, namespace, deployments, webhooks, probes: Vec::new() };
-    if !is_hosted && health::judge(&facts).is_empty() {
-        facts.probes = probes(cluster, &facts.manager).await?;
+    if let Some(hub) = hub
+        && health::judge(&facts).is_empty()
+    {
+        facts.probes = probes(hub, &facts.manager).await?;
     }
     Ok(facts)
 }
@@ -81,8 +88,9 @@ async fn gone_leader(cluster: &Cluster) -> Option<String> {
     stale_holder(&lease, operators::CLUSTER_MANAGER, &pods)
 }
 
-/// The webhook configurations of a hub, and whether somebody is behind them.
-async fn webhook_facts(cluster: &Cluster) -> Result<Vec<WebhookFacts>, Failure> {
+/// The webhook configurations of a hub, and whether somebody is behind them. Of a hosted one that cannot be seen: its webhooks
+/// are at addresses of another cluster.
+async fn webhook_facts(cluster: &Cluster, is_hosted: bool) -> Result<Vec<WebhookFacts>, Failure> {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
     let slices: Api<EndpointSlice> = Api::namespaced(cluster.client.clone(), namespaces::HUB);
@@ -99,11 +107,11 @@ async fn webhook_facts(cluster: &Cluster) -> Result<Vec<WebhookFacts>, Failure> 
             let hooks = found.map(|found| found.webhooks.unwrap_or_default());
             Ok((*name, *service, hooks.map(|hooks| hooks_trust(hooks.iter().map(|hook| &hook.client_config)))))
         })),
-        slices.list(&all),
+        async { if is_hosted { Ok(Vec::new()) } else { slices.list(&all).await.map(|list| list.items) } },
     );
     let slices = slices.map_err(|error| cluster.explain("list the endpoints of the webhooks", error))?;
     let answers = |service: &str| {
-        let of_service = slices.items.iter().filter(|slice| {
+        let of_service = slices.iter().filter(|slice| {
             let labels = slice.metadata.labels.as_ref();
             labels.and_then(|labels| labels.get("kubernetes.io/service-name")).is_some_and(|name| name == service)
         });
@@ -112,7 +120,10 @@ async fn webhook_facts(cluster: &Cluster) -> Result<Vec<WebhookFacts>, Failure> 
             .any(|endpoint| endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true))
     };
     let found = mutating?.into_iter().chain(validating?);
-    let facts = |(name, service, has_ca)| WebhookFacts { name, service, has_ca, has_endpoint: answers(service) };
+    let facts = |(name, service, has_ca)| {
+        let has_endpoint = is_hosted || answers(service);
+        WebhookFacts { name, service, has_ca, has_endpoint }
+    };
     Ok(found.map(facts).collect())
 }
 

@@ -3,6 +3,8 @@
 //! ```text
 //! rights ─▶ find (what is attached?) ─▶ the caller asks ─▶ what lets clusters register ─▶ ClusterManager ─▶ its operator
 //! ```
+//!
+//! Of a hub that is hosted, the ClusterManager and the operator are on another cluster than all the rest.
 
 use std::time::Instant;
 
@@ -25,6 +27,8 @@ use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
 use ocm_kube::{Cluster, apply};
 
+use super::hosted::{self, OnHub};
+use crate::install::hosted::refuse_hosted;
 use crate::leave::operator::{any, delete, objects_of, operators_namespace, pods_gone, trouble};
 use crate::leave::{Leaving, PAUSE, namespace_gone, noted};
 use crate::served::or_nothing;
@@ -44,6 +48,8 @@ pub struct HubFound {
     residue: bool,
     /// Whether the operator of a managed cluster is on the same cluster.
     pub beside_agent: bool,
+    /// What is on the hub itself, where that is another cluster.
+    on_hub: Option<OnHub>,
     /// Identifiers of bootstrap tokens with which clusters register.
     tokens: Vec<String>,
     /// Cluster sets for which there are roles of ours.
@@ -66,73 +72,105 @@ impl HubFound {
     }
 }
 
-async fn check_rights(hub: &Cluster) -> Result<(), Failure> {
-    let mut all = rules::registering(&[]);
-    all.extend(rules::of_operator(false));
+/// Checks the rights where the operator is, and on the hub, where that is another cluster.
+async fn check_rights(cluster: &Cluster, hub: Option<&Cluster>) -> Result<(), Failure> {
+    let to_remove = |all: Vec<Manifest>| access::to_remove(&Plan::new([Stage::new("the hub", all)]));
+    let mut all = rules::of_operator(false);
     all.extend([rules::operator(), rules::definition()]);
-    let mut rights = access::to_remove(&Plan::new([Stage::new("the hub", all)]));
+    let (mut here, mut there) = (to_remove(all), to_remove(rules::registering(&[])));
     for verb in ["list", "delete"] {
-        rights.push(Right::new(verb, "operator.open-cluster-management.io", "clustermanagers"));
-        rights.push(Right::new(verb, "", "secrets").within(bootstrap::TOKEN_NAMESPACE));
+        here.push(Right::new(verb, "operator.open-cluster-management.io", "clustermanagers"));
+        there.push(Right::new(verb, "", "secrets").within(bootstrap::TOKEN_NAMESPACE));
     }
-    rights.push(Right::new("list", "cluster.open-cluster-management.io", "managedclusters"));
-    rights.push(Right::new("list", "rbac.authorization.k8s.io", "clusterroles"));
-    rights.push(Right::new("list", "", "pods").within(namespaces::OPERATOR));
-    rights.extend(PEOPLES.iter().map(|kind| Right::new("list", kind.group, kind.plural)));
-    access::require(hub, PURPOSE, &rights).await
+    here.push(Right::new("list", "", "pods").within(namespaces::OPERATOR));
+    there.push(Right::new("list", "cluster.open-cluster-management.io", "managedclusters"));
+    there.push(Right::new("list", "rbac.authorization.k8s.io", "clusterroles"));
+    there.extend(PEOPLES.iter().map(|kind| Right::new("list", kind.group, kind.plural)));
+    match hub {
+        None => here.extend(there),
+        Some(hub) => {
+            there.extend(hosted::rights());
+            access::require(hub, PURPOSE, &there).await?;
+        }
+    }
+    access::require(cluster, PURPOSE, &here).await
 }
 
-/// What there is of a hub, and what is attached to it. Nothing is deleted yet.
+/// What there is of a hub, and what is attached to it. `cluster` is where its operator is, and `hub` the hub itself, where that is
+/// another one. Nothing is deleted yet.
 ///
 /// # Errors
-/// A refusal, if something is attached that does not go along; the failure of a request.
-pub async fn find_hub(hub: &Cluster, leaving: Leaving, narrator: &dyn Narrator) -> Result<HubFound, Failure> {
+/// A refusal, if something is attached that does not go along, or the clusters are not those of one hub; the failure of a
+/// request.
+pub async fn find_hub(
+    cluster: &Cluster,
+    hub: Option<&Cluster>,
+    leaving: Leaving,
+    narrator: &dyn Narrator,
+) -> Result<HubFound, Failure> {
     if leaving.dry_run == DryRun::No {
         narrator.tell(Event::now("checking your rights"));
-        check_rights(hub).await?;
+        check_rights(cluster, hub).await?;
     }
-    narrator.tell(Event::now(format!("looking at {}", hub.label())));
-    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), namespaces::OPERATOR);
-    let (manager, operator, agent, tokens, sets, attached) = futures::join!(
-        manager(hub),
+    narrator.tell(Event::now(format!("looking at {}", cluster.label())));
+    let manager = manager(cluster, hub.is_some()).await?;
+    if manager.is_none() && hub.is_none() {
+        refuse_hosted(cluster).await?;
+    }
+    let on_hub = match hub {
+        Some(hub) => {
+            narrator.tell(Event::now(format!("looking at {}", hub.label())));
+            Some(hosted::find(cluster, hub, manager.as_ref().map(|(name, _)| name.as_str())).await?)
+        }
+        None => None,
+    };
+    let api = hub.unwrap_or(cluster);
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), namespaces::OPERATOR);
+    let (operator, agent, tokens, sets, attached) = futures::join!(
         deployments.get_metadata_opt(operators::CLUSTER_MANAGER),
         deployments.get_metadata_opt(operators::KLUSTERLET),
-        token::list(hub),
-        sets(hub),
-        attached(hub),
+        token::list(api),
+        sets(api),
+        attached(api),
     );
-    let explained = |error| hub.explain("read the operator's Deployment", error);
+    let explained = |error| cluster.explain("read the operator's Deployment", error);
     let beside_agent = agent.map_err(explained)?.is_some();
     let mut rest = rules::of_operator(beside_agent);
-    rest.extend(rules::registering(&[]));
     rest.push(rules::definition());
     if !beside_agent {
         rest.push(namespace(namespaces::OPERATOR));
     }
+    let mut on_api = rules::registering(&[]);
+    if on_hub.as_ref().is_some_and(|on_hub| !on_hub.beside_agent) {
+        on_api.push(namespace(namespaces::OPERATOR));
+    }
+    let residue =
+        any(cluster, &rest).await? || any(api, &on_api).await? || on_hub.as_ref().is_some_and(OnHub::is_there);
     let found = HubFound {
-        residue: any(hub, &rest).await?,
-        manager: manager?,
+        residue,
+        manager,
         operator: operator.map_err(explained)?.and_then(|operator| operator.metadata.uid),
         beside_agent,
+        on_hub,
         tokens: tokens?.into_iter().map(|kept| kept.id).collect(),
         sets: sets?,
         attached: attached?,
     };
     if found.is_there() {
-        rules::may_go(&found.attached, leaving.purge, &hub.label())?;
+        rules::may_go(&found.attached, leaving.purge, &api.label())?;
     }
     if let (Some((name, _)), None) = (&found.manager, &found.operator) {
         return Err(Failure::refused(format!(
             "ClusterManager {name:?} waits for the operator, which is not there ({}): nothing was deleted",
-            hub.label()
+            cluster.label()
         ))
         .hint("put it back, then run this again: kubectl ocm install hub"));
     }
     Ok(found)
 }
 
-/// The one ClusterManager of the cluster.
-async fn manager(hub: &Cluster) -> Result<Option<(String, String)>, Failure> {
+/// The one ClusterManager of the cluster. `is_hosted`: whether another cluster was named as its hub.
+async fn manager(hub: &Cluster, is_hosted: bool) -> Result<Option<(String, String)>, Failure> {
     let api: Api<ClusterManager> = Api::all(hub.client.clone());
     let listed = api.list(&ListParams::default()).await;
     let mut all =
@@ -145,13 +183,24 @@ async fn manager(hub: &Cluster) -> Result<Option<(String, String)>, Failure> {
     }
     let Some(one) = all.pop() else { return Ok(None) };
     let mode = one.spec.deploy_option.as_ref().map(|option| option.mode.clone()).unwrap_or_default();
-    if mode != ClusterManagerMode::Default {
-        return Err(Failure::refused(format!(
-            "ClusterManager {:?} is in mode {}: its hub is another cluster, so what is attached to it cannot be seen from {}",
-            one.metadata.name.unwrap_or_default(),
-            mode.as_str(),
-            hub.label()
-        )));
+    let (name, label) = (one.metadata.name.as_deref().unwrap_or_default(), hub.label());
+    match (mode, is_hosted) {
+        (ClusterManagerMode::Default, false) | (ClusterManagerMode::Hosted, true) => {}
+        (ClusterManagerMode::Default, true) => {
+            return Err(Failure::refused(format!(
+                "ClusterManager {name:?} ({label}) is in mode Default: its hub is that cluster itself, and no other one; nothing \
+                 was deleted"
+            ))
+            .hint("name that cluster alone"));
+        }
+        (mode, _) => {
+            return Err(Failure::refused(format!(
+                "ClusterManager {name:?} is in mode {}: its hub is another cluster, so what is attached to it cannot be seen from \
+                 {label}",
+                mode.as_str()
+            ))
+            .hint(Remedy::NameItsHub));
+        }
     }
     Ok(one.metadata.name.zip(one.metadata.uid))
 }
@@ -204,69 +253,85 @@ async fn sets(hub: &Cluster) -> Result<Vec<String>, Failure> {
     Ok(all.items.into_iter().filter_map(|role| set(role.metadata.name?)).collect())
 }
 
-/// Takes a hub away. `each` hears of every object.
+/// Takes a hub away. `cluster` is where its operator is, and `hub` the hub itself, where that is another one. `each` hears of every
+/// object, and on which cluster it is.
 ///
 /// # Errors
 /// [`Reason::TimedOut`] with what holds it up; the failure of a request.
 pub async fn uninstall_hub(
-    hub: &Cluster,
+    cluster: &Cluster,
+    hub: Option<&Cluster>,
     found: &HubFound,
     leaving: Leaving,
     narrator: &dyn Narrator,
-    each: &dyn Fn(&Applied),
+    each: &dyn Fn(&Cluster, &Applied),
 ) -> Result<HubUninstalled, Failure> {
     let dry_run = leaving.dry_run;
-    let each = &noted(leaving, narrator, each);
+    let api = hub.unwrap_or(cluster);
+    let (on_cluster, on_api) = (|applied: &Applied| each(cluster, applied), |applied: &Applied| each(api, applied));
+    let here = &noted(leaving, narrator, &on_cluster);
+    let there = &noted(leaving, narrator, &on_api);
     narrator.tell(Event::now(format!("{} what lets clusters register", leaving.verb())));
     for id in &found.tokens {
-        token::revoke(hub, id, dry_run).await?;
-        each(&row(token_secret(id), Outcome::Deleted));
+        token::revoke(api, id, dry_run).await?;
+        there(&row(token_secret(id), Outcome::Deleted));
     }
     for manifest in rules::registering(&found.sets) {
-        delete(hub, &manifest, dry_run, each).await?;
+        delete(api, &manifest, dry_run, there).await?;
     }
     if dry_run == DryRun::No {
         // From now on nothing can be attached any more; what was since it was looked at is in the way.
-        rules::may_go(&attached(hub).await?, leaving.purge, &hub.label())?;
+        rules::may_go(&attached(api).await?, leaving.purge, &api.label())?;
     }
     if let Some((name, uid)) = &found.manager {
         let manifest = rules::cluster_manager(name);
         narrator.tell(Event::now(format!("{} ClusterManager {name:?}", leaving.verb())));
-        let deleted = remove::known(hub, &manifest, uid, Dependents::Usual, dry_run).await?;
+        let deleted = remove::known(cluster, &manifest, uid, Dependents::Usual, dry_run).await?;
         if let Outcome::Kept(why) = &deleted.outcome {
             let stays = format!("ClusterManager {name:?} stays: {why}");
             return Err(Failure::new(Reason::Conflict, stays).hint(Remedy::RunAgain));
         }
         leaving.goes(manifest.reference(), narrator);
         if dry_run == DryRun::No {
-            manager_gone(hub, name, uid, leaving, narrator).await?;
+            manager_gone(cluster, name, uid, leaving, narrator).await?;
         }
-        each(&row(manifest, Outcome::Deleted));
+        here(&row(manifest, Outcome::Deleted));
     }
     if dry_run == DryRun::No {
-        let doing = format!("waiting until namespace {:?} is gone", namespaces::HUB);
-        namespace_gone(hub, namespaces::HUB, &doing, Instant::now() + leaving.timeout, narrator)
-            .await
-            .map_err(|failure| failure.hint(Remedy::RunAgain))?;
+        let space = found.on_hub.as_ref().map_or(namespaces::HUB, |on_hub| on_hub.space.as_str());
+        let doing = format!("waiting until namespace {space:?} is gone");
+        for place in std::iter::once(cluster).chain(hub) {
+            namespace_gone(place, space, &doing, Instant::now() + leaving.timeout, narrator)
+                .await
+                .map_err(|failure| failure.hint(Remedy::RunAgain))?;
+        }
+    }
+    // The operator needed its account until now.
+    if let Some(on_hub) = &found.on_hub {
+        on_hub.remove(api, leaving, narrator, there).await?;
     }
     if let Some(uid) = &found.operator {
         narrator.tell(Event::now(format!("{} the operator", leaving.verb())));
-        each(&remove::known(hub, &rules::operator(), uid, Dependents::Usual, dry_run).await?);
+        here(&remove::known(cluster, &rules::operator(), uid, Dependents::Usual, dry_run).await?);
     }
     if dry_run == DryRun::No {
-        pods_gone(hub, Operator::ClusterManager, leaving, narrator).await?;
+        pods_gone(cluster, Operator::ClusterManager, leaving, narrator).await?;
     }
     for manifest in rules::of_operator(found.beside_agent) {
-        delete(hub, &manifest, dry_run, each).await?;
+        delete(cluster, &manifest, dry_run, here).await?;
     }
-    delete(hub, &rules::definition(), dry_run, each).await?;
+    delete(cluster, &rules::definition(), dry_run, here).await?;
     // Ours, which `uninstall baseline` leaves for those who install it again.
     let approvals = crds::registration_approval_manifest();
-    delete(hub, &approvals, dry_run, each).await?;
-    let namespace_kept = match found.beside_agent {
+    delete(api, &approvals, dry_run, there).await?;
+    let mut namespace_kept = match found.beside_agent {
         true => None,
-        false => operators_namespace(hub, Operator::ClusterManager, leaving, narrator, each).await?,
+        false => operators_namespace(cluster, Operator::ClusterManager, leaving, narrator, here).await?,
     };
+    if found.on_hub.as_ref().is_some_and(|on_hub| !on_hub.beside_agent) {
+        let kept = operators_namespace(api, Operator::ClusterManager, leaving, narrator, there).await?;
+        namespace_kept = namespace_kept.or(kept);
+    }
     Ok(HubUninstalled { namespace_kept })
 }
 

@@ -1,6 +1,7 @@
 //! `uninstall hub`, `uninstall baseline`, `uninstall policy-engine`.
 
 mod baseline;
+mod hosted;
 mod hub;
 mod policy_engine;
 

@@ -6,6 +6,7 @@ use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators};
 use ocm_core::images::Source;
 use ocm_core::install::health::{self, Finding, judge};
+use ocm_core::install::hosted;
 use ocm_core::plan::{Applied, Mode};
 use ocm_core::upgrade::{self as rules, HUB_DEFINITIONS, Parts, Target, Upgrade};
 use ocm_core::{Event, Failure, Narrator, Reason, Remedy};
@@ -118,6 +119,7 @@ async fn look_and_judge(cluster: &Cluster, request: &HubRequest, narrator: &dyn 
     warnings.extend(rules::newer_agents(&target.bundle, agents.iter().map(|(told, parts)| (told.as_str(), parts))));
     warnings.extend(upgrade.unpinned.clone());
     warnings.extend(rules::of_manager(&manager));
+    warnings.extend(hosted::moved_ports(&manager, &target.bundle));
     warnings.extend(rules::of_addons(&addons.0, &addons.1));
     warnings.iter().for_each(|warning| narrator.tell(Event::warning(warning)));
     upgrade.retain(|object| !object.kind().starts_with("ClusterRole") || present.contains(&object.reference()));
@@ -181,7 +183,7 @@ async fn rolled_out(
     let hub = &upgrade.name;
     let doing = "waiting for the hub to roll out";
     until_triggered(doing, deadline, PAUSE, triggers(cluster, hub), narrator, async || {
-        let facts = observe(cluster, hub).await?;
+        let facts = observe(cluster, None, hub).await?;
         let running = look::running(cluster, &facts.namespace, None).await?;
         let status = facts.manager.status.clone().unwrap_or_default();
         let old = rules::rollout::not_yet_updated(&status, &running, &upgrade.images);

@@ -1,0 +1,409 @@
+//! A hub that is hosted: its operator, its ClusterManager and its pods are on another cluster, the hosting one, and reach
+//! the hub through an account that we make there. The hub's API server reaches the webhooks at addresses of the hosting
+//! cluster.
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Subject};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ocm_api::Manifest;
+use ocm_api::names::{bootstrap, namespaces, secrets};
+use serde_json::{Value, json};
+
+use super::rbac::{self, Row, binding, role};
+use super::{Driver, HubMode, Live, Options, OptionsError};
+use crate::kubeconfig::{Bootstrap, HUB_UID};
+use crate::release::Bundle;
+use crate::{Plan, Stage, account, grpc, operator};
+
+/// Name of the ClusterManager of a hosted hub, and so of the namespace of its pods, and of its controllers' accounts on the
+/// hub. It is that of other hubs' namespace: policies and rules know the accounts by it.
+pub const NAME: &str = namespaces::HUB;
+/// Annotation of the namespace of the operator's account: the UID of the namespace `kube-system` of the hosting cluster.
+pub const HOSTING_UID: &str = "kubectl-ocm/hosting-uid";
+/// The port at which the webhooks' pods listen unless something else is said. Upstream: `defaultWebhookPort`.
+pub const WEBHOOK_PORT: u16 = 9443;
+/// From this release on, the API server asks each webhook at the port at which its pods listen, and that can be chosen. Before,
+/// it asks all of them at the port of the webhook of registration. Upstream: `webhook-validatingconfiguration.yaml`.
+const OWN_PORTS: &str = "1.3.0";
+/// Ports at which only privileged processes listen on most systems.
+const PRIVILEGED: u16 = 1024;
+
+/// Where the hub's API server finds a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// IPv4 address or host name.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl Webhook {
+    /// Takes `HOST[:PORT]` apart; none where it is not that, or no address that a ClusterManager can hold.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (host, port) = grpc::Address::parse(text)?;
+        let is_part = |part: &str| {
+            let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+            let bytes = part.as_bytes();
+            is_end(bytes.first()) && is_end(bytes.last()) && !part.contains(':')
+        };
+        let is_host = !text.contains("://") && !text.ends_with('/') && host.split('.').all(is_part);
+        is_host.then(|| Self { host, port: port.unwrap_or(WEBHOOK_PORT) })
+    }
+}
+
+/// What was typed about the cluster on which the hub's pods run. Whatever is empty was not.
+#[derive(Clone, Debug, Default)]
+pub struct Hosting {
+    /// On which cluster they run.
+    pub mode: Option<HubMode>,
+    /// Where the hub's API server finds the webhook of registration.
+    pub registration: Option<Webhook>,
+    /// Where it finds that of works.
+    pub work: Option<Webhook>,
+    /// How the operator reaches the hub. It is found out, and none as long as no cluster was looked at.
+    pub kubeconfig: Option<Bootstrap>,
+}
+
+/// The mode of a ClusterManager.
+pub fn mode_of(manager: &Value) -> HubMode {
+    match manager.pointer("/spec/deployOption/mode").and_then(Value::as_str) {
+        Some("Hosted") => HubMode::Hosted,
+        _ => HubMode::Default,
+    }
+}
+
+/// The mode that a hub gets: the typed one, that of the hub that is there, or the usual one.
+///
+/// # Errors
+/// When a hub that is there is in another mode than the typed one; addresses that nobody would dial; what no hosted hub has.
+pub fn mode(options: &Options, live: &Live) -> Result<HubMode, OptionsError> {
+    let Hosting { mode, registration, work, kubeconfig: _ } = &options.hosting;
+    let there = live.cluster_manager.as_ref().map(mode_of);
+    if let (Some(typed), Some(there)) = (mode, there)
+        && *typed != there
+    {
+        return Err(OptionsError::OtherMode(there));
+    }
+    let mode = mode.or(there).unwrap_or_default();
+    match mode {
+        HubMode::Default if registration.is_some() || work.is_some() => Err(OptionsError::NotHosted),
+        // Its Service would be on the hub, where no pod is behind it.
+        HubMode::Hosted
+            if options.registration_drivers.as_ref().is_some_and(|drivers| drivers.contains(&Driver::Grpc)) =>
+        {
+            Err(OptionsError::HostedGrpc)
+        }
+        mode => Ok(mode),
+    }
+}
+
+/// Says in the spec of a ClusterManager that its hub is hosted, and where its webhooks are found.
+///
+/// # Errors
+/// Addresses that are missing, or that the release cannot have.
+pub(super) fn lay(
+    spec: &mut Value,
+    options: &Options,
+    release: Option<&Bundle>,
+    warnings: &mut Vec<String>,
+) -> Result<(), OptionsError> {
+    let Hosting { registration, work, .. } = &options.hosting;
+    let mut hosted = spec["deployOption"]["hosted"].take();
+    let typed = [("registrationWebhookConfiguration", registration), ("workWebhookConfiguration", work)];
+    let mut ports = Vec::new();
+    for (member, typed) in typed {
+        if let Some(Webhook { host, port }) = typed {
+            hosted[member]["address"] = json!(host);
+            hosted[member]["port"] = json!(port);
+            // The pods have to listen where they are asked.
+            hosted[member]["bindConfiguration"]["port"] = json!(port);
+        }
+        if hosted[member]["address"].as_str().is_none_or(str::is_empty) {
+            return Err(OptionsError::NoWebhookAddress);
+        }
+        // The API server fills in 443.
+        ports.push(hosted[member]["port"].as_u64().unwrap_or(443));
+    }
+    let own_ports = Bundle::parse(OWN_PORTS).unwrap_or_default();
+    match release.filter(|release| release.is_before(&own_ports)) {
+        Some(release) if ports.windows(2).any(|pair| pair[0] != pair[1]) => {
+            return Err(OptionsError::WebhookPortsDiffer(release.to_string()));
+        }
+        None if ports.iter().any(|port| *port < u64::from(PRIVILEGED)) => warnings.push(format!(
+            "the pods of the webhooks listen at the ports of their addresses; most nodes let them have none below \
+             {PRIVILEGED}, so take {WEBHOOK_PORT} where you can"
+        )),
+        _ => {}
+    }
+    spec["deployOption"]["mode"] = json!(HubMode::Hosted.word());
+    spec["deployOption"]["hosted"] = hosted;
+    Ok(())
+}
+
+/// What whoever upgrades a hosted hub has to know of the ports of its webhooks; none where nothing changes.
+pub fn moved_ports(manager: &Value, release: &Bundle) -> Option<String> {
+    let own_ports = Bundle::parse(OWN_PORTS).unwrap_or_default();
+    if mode_of(manager) != HubMode::Hosted || release.is_before(&own_ports) {
+        return None;
+    }
+    let hosted = manager.pointer("/spec/deployOption/hosted")?.as_object()?;
+    let mut ports = hosted.values().filter_map(|webhook| webhook["port"].as_u64());
+    ports.find(|port| *port != u64::from(WEBHOOK_PORT)).map(|port| {
+        format!(
+            "from v{OWN_PORTS} on the pods of a webhook listen, and are asked, at the port of its bindConfiguration, or without \
+             one at {WEBHOOK_PORT}: it has to be that of its address, such as {port}, and what leads there has to lead to it"
+        )
+    })
+}
+
+/// The namespace of the hub's pods on the hosting cluster, which the operator would expect there.
+pub(super) fn space(hub: &str) -> Manifest {
+    let meta = ObjectMeta { name: Some(hub.to_owned()), ..ObjectMeta::default() };
+    Manifest::with::<Namespace>(&meta, Value::Null)
+}
+
+/// The Secret with the kubeconfig through which the operator keeps the hub, in the namespace of the hub's pods.
+pub fn secret(hub: &str, kubeconfig: &Bootstrap) -> Manifest {
+    let mut secret = Secret::default();
+    secret.metadata.name = Some(secrets::EXTERNAL_HUB_KUBECONFIG.to_owned());
+    secret.metadata.namespace = Some(hub.to_owned());
+    let uid = kubeconfig.hub.uid.clone().unwrap_or_default();
+    secret.metadata.annotations = Some([(HUB_UID.to_owned(), uid)].into());
+    let text = ByteString(kubeconfig.to_yaml().into_bytes());
+    secret.data = Some([(secrets::KUBECONFIG_KEY.to_owned(), text)].into());
+    Manifest::of(&secret)
+}
+
+/// What belongs on the hub itself: what lets clusters register.
+pub(super) fn on_hub(options: &Options) -> Plan {
+    let space = options.create_namespace.then(|| Manifest::of(&operator::namespace()));
+    let mut accounts = vec![Manifest::of(&operator::service_account(bootstrap::SERVICE_ACCOUNT, false))];
+    accounts.extend(rbac::bootstrap_rights());
+    if options.use_bootstrap_token {
+        accounts.push(Manifest::of(&rbac::token_binding()));
+    }
+    Plan::new([
+        Stage::new("the namespace of who registers clusters", space.into_iter().collect()),
+        Stage::new("who registers clusters", accounts),
+    ])
+}
+
+/// Name of the account on the hub with which its operator works, and of its namespace. The operator deletes the namespace of
+/// the hub's controllers while it still needs the account, so this is another one.
+pub fn account_name(hub: &str) -> String {
+    account::short(format!("{hub}-operator"), hub)
+}
+
+/// The account, and its rights. `namespace` is its namespace as it is there, which becomes the owner of the rights; none: it is
+/// only planned. `hosting`: the UID of the hosting cluster, where it is known.
+pub fn account(hub: &str, hosting: Option<&str>, namespace: Option<&ObjectMeta>) -> Plan {
+    let name = account_name(hub);
+    let mut space = account::space(&name);
+    space.metadata.annotations = hosting.map(|uid| [(HOSTING_UID.to_owned(), uid.to_owned())].into());
+    account::plan(&space, rights(hub, account::subject(&name)), namespace)
+}
+
+/// The UID of the cluster that hosts a hub, as the namespace of its operator's account tells it.
+pub fn hosting_uid(namespace: &ObjectMeta) -> Option<&str> {
+    let noted = namespace.annotations.as_ref()?.get(HOSTING_UID)?;
+    Some(noted.as_str()).filter(|uid| !uid.is_empty())
+}
+
+/// Roles that the operator binds to the accounts of the hub's controllers, after the name of the ClusterManager. Upstream:
+/// `manifests/cluster-manager/hub`.
+const OF_CONTROLLERS: &[&str] = &[
+    "registration:controller",
+    "registration:webhook",
+    "placement:controller",
+    "addon-manager:controller",
+    "work:controller",
+    "work:webhook",
+    "work-executor-admin:webhook",
+    "clusterprofile:controller",
+    "grpc-server",
+];
+
+/// The accounts of the hub's controllers, of which the operator makes tokens. Upstream: `getSAs`.
+const CONTROLLERS: &[&str] = &[
+    "registration-controller-sa",
+    "registration-webhook-sa",
+    "placement-controller-sa",
+    "addon-manager-controller-sa",
+    "work-controller-sa",
+    "work-webhook-sa",
+    "grpc-server-sa",
+];
+
+/// The rights of the account, and their binding. What controllers may do depends on the release, so the account must be able
+/// to make roles that hold more than it does; it can bind no others than those of this hub.
+fn rights(hub: &str, account: Subject) -> (ClusterRole, ClusterRoleBinding) {
+    const WRITE: &str = "create delete get update";
+    let own: Vec<String> = OF_CONTROLLERS.iter().map(|part| format!("open-cluster-management:{hub}-{part}")).collect();
+    let roles: Vec<&str> = own.iter().map(String::as_str).collect();
+    let hooks = "mutatingwebhookconfigurations validatingwebhookconfigurations";
+    let rows: [Row<'_>; 12] = [
+        ("core", "namespaces", &[], "create"),
+        ("core", "namespaces", &[hub], "delete get update"),
+        ("core", "endpoints serviceaccounts services", &[], WRITE),
+        ("core", "serviceaccounts/token", CONTROLLERS, "create"),
+        ("core", "secrets", &[], "create"),
+        ("core", "secrets", &[secrets::IMAGE_PULL_CREDENTIALS, "work-driver-config"], "delete get update"),
+        ("rbac.authorization.k8s.io", "clusterroles", &[], "create delete escalate get update"),
+        ("rbac.authorization.k8s.io", "clusterroles", &roles, "bind"),
+        ("rbac.authorization.k8s.io", "clusterrolebindings", &[], WRITE),
+        ("apiextensions.k8s.io", "customresourcedefinitions", &[], WRITE),
+        ("apiextensions.k8s.io", "customresourcedefinitions/status", &[], "update"),
+        ("admissionregistration.k8s.io", hooks, &[], WRITE),
+    ];
+    let name = format!("open-cluster-management:hosted:{}", account_name(hub));
+    (role(&name, &rows), binding(&name, &name, account))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::install::plan;
+    use crate::kubeconfig::HubAddress;
+
+    fn at(text: &str) -> Option<Webhook> {
+        Webhook::parse(text)
+    }
+
+    fn options(release: &str, registration: &str, work: &str) -> Options {
+        Options {
+            bundle: Some(Bundle::parse(release).unwrap()),
+            hosting: Hosting {
+                mode: Some(HubMode::Hosted),
+                registration: at(registration),
+                work: at(work),
+                kubeconfig: Some(Bootstrap {
+                    hub: HubAddress {
+                        server: "https://hub:6443".to_owned(),
+                        uid: Some("u1".to_owned()),
+                        ..HubAddress::default()
+                    },
+                    ..Bootstrap::default()
+                }),
+            },
+            create_namespace: true,
+            ..Options::default()
+        }
+    }
+
+    fn references(plan: &Plan) -> Vec<String> {
+        plan.objects().map(Manifest::reference).collect()
+    }
+
+    fn manager(plan: &Plan) -> Value {
+        plan.objects().find(|object| object.kind() == "ClusterManager").unwrap().body().clone()
+    }
+
+    #[test]
+    fn an_address_is_what_a_cluster_manager_can_hold() {
+        assert_eq!(at("10.0.0.1"), Some(Webhook { host: "10.0.0.1".to_owned(), port: 9443 }));
+        assert_eq!(at("hooks.example:443"), Some(Webhook { host: "hooks.example".to_owned(), port: 443 }));
+        for wrong in
+            ["", "https://hooks.example", "hooks.example/", "-a.example", "a..b", "a_b", "[::1]:443", "h:0", "h:x"]
+        {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_hosted_hub_is_on_two_clusters() {
+        let planned = plan(&options("1.2.0", "10.0.0.1:8443", "10.0.0.2:8443"), &Live::default()).unwrap();
+        assert_eq!(
+            references(&planned.plan),
+            [
+                "namespace/open-cluster-management",
+                "customresourcedefinition.apiextensions.k8s.io/clustermanagers.operator.open-cluster-management.io",
+                "namespace/open-cluster-management-hub",
+                "serviceaccount/cluster-manager",
+                "secret/open-cluster-management-image-pull-credentials",
+                "clusterrole.rbac.authorization.k8s.io/cluster-manager",
+                "clusterrolebinding.rbac.authorization.k8s.io/cluster-manager",
+                "secret/external-hub-kubeconfig",
+                "deployment.apps/cluster-manager",
+                "clustermanager.operator.open-cluster-management.io/open-cluster-management-hub",
+            ]
+        );
+        assert_eq!(
+            references(planned.on_hub.as_ref().unwrap()),
+            [
+                "namespace/open-cluster-management",
+                "serviceaccount/agent-registration-bootstrap",
+                "clusterrole.rbac.authorization.k8s.io/open-cluster-management:bootstrap",
+                "clusterrolebinding.rbac.authorization.k8s.io/open-cluster-management:bootstrap:agent-registration",
+            ]
+        );
+        let secret = planned.plan.objects().find(|object| object.name() == "external-hub-kubeconfig").unwrap();
+        assert_eq!(secret.body()["metadata"]["annotations"][HUB_UID], "u1");
+        let webhook = |address: &str| json!({"address": address, "port": 8443, "bindConfiguration": {"port": 8443}});
+        let hosted = json!({"registrationWebhookConfiguration": webhook("10.0.0.1"),
+            "workWebhookConfiguration": webhook("10.0.0.2")});
+        assert_eq!(manager(&planned.plan)["spec"]["deployOption"], json!({"mode": "Hosted", "hosted": hosted}));
+        assert_eq!(plan(&Options::default(), &Live::default()).unwrap().on_hub, None);
+    }
+
+    #[test]
+    fn a_second_run_keeps_what_was_typed_and_one_in_another_mode_is_refused() {
+        let first = plan(&options("1.2.0", "10.0.0.1", "10.0.0.2"), &Live::default()).unwrap();
+        let live = Live { cluster_manager: Some(manager(&first.plan)), ..Live::default() };
+        let again = plan(&Options::default(), &live).unwrap();
+        assert_eq!(manager(&again.plan)["spec"]["deployOption"], manager(&first.plan)["spec"]["deployOption"]);
+        assert!(again.on_hub.is_some());
+        let mut other = Options::default();
+        other.hosting.mode = Some(HubMode::Default);
+        assert_eq!(plan(&other, &live).unwrap_err(), OptionsError::OtherMode(HubMode::Hosted));
+        let usual = Live {
+            cluster_manager: Some(json!({"metadata": {"name": "cluster-manager"}, "spec": {}})),
+            ..Live::default()
+        };
+        let refused = plan(&options("1.2.0", "10.0.0.1", "10.0.0.2"), &usual).unwrap_err();
+        assert_eq!(refused, OptionsError::OtherMode(HubMode::Default));
+    }
+
+    #[test]
+    fn a_hosted_hub_needs_addresses_that_its_release_can_have() {
+        let refused = |options: Options| plan(&options, &Live::default()).unwrap_err();
+        assert_eq!(refused(options("1.2.0", "10.0.0.1", "")), OptionsError::NoWebhookAddress);
+        let differ = options("1.2.0", "10.0.0.1:30443", "10.0.0.1:31443");
+        assert_eq!(refused(differ.clone()), OptionsError::WebhookPortsDiffer("v1.2.0".to_owned()));
+        let newer = Options { bundle: Some(Bundle::parse("1.3.1").unwrap()), ..differ };
+        let planned = plan(&newer, &Live::default()).unwrap();
+        assert!(planned.warnings.is_empty(), "{:?}", planned.warnings);
+        let told = moved_ports(&manager(&planned.plan), &Bundle::parse("1.3.1").unwrap()).unwrap();
+        assert!(told.contains("such as 30443"), "{told}");
+        assert_eq!(moved_ports(&manager(&planned.plan), &Bundle::parse("1.2.1").unwrap()), None);
+        let low = plan(&options("1.3.1", "10.0.0.1:443", "10.0.0.2:443"), &Live::default()).unwrap();
+        assert!(low.warnings.iter().any(|warning| warning.contains("none below 1024")), "{:?}", low.warnings);
+        let mut plain = options("1.3.1", "10.0.0.1", "10.0.0.2");
+        plain.hosting.mode = None;
+        assert_eq!(refused(plain), OptionsError::NotHosted);
+        let mut grpc = options("1.3.1", "10.0.0.1", "10.0.0.2");
+        grpc.registration_drivers = Some(vec![Driver::Csr, Driver::Grpc]);
+        assert_eq!(refused(grpc), OptionsError::HostedGrpc);
+    }
+
+    #[test]
+    fn the_account_binds_nothing_but_what_controllers_get_and_goes_with_its_namespace() {
+        let there = ObjectMeta { uid: Some("u1".to_owned()), ..ObjectMeta::default() };
+        let plan = account("h", Some("hosting"), Some(&there));
+        let space = plan.objects().next().unwrap();
+        assert_eq!(
+            (space.name(), &space.body()["metadata"]["annotations"][HOSTING_UID]),
+            ("h-operator", &json!("hosting"))
+        );
+        let role = plan.objects().find(|object| object.kind() == "ClusterRole").unwrap().body().clone();
+        assert_eq!(role["metadata"]["ownerReferences"][0]["uid"], "u1");
+        let rules = role["rules"].as_array().unwrap();
+        let binds = |rule: &&Value| rule["verbs"].as_array().unwrap().contains(&json!("bind"));
+        let binds: Vec<&Value> = rules.iter().filter(binds).collect();
+        assert_eq!(binds.len(), 1);
+        let names = binds[0]["resourceNames"].as_array().unwrap();
+        let is_own = |name: &Value| name.as_str().is_some_and(|name| name.starts_with("open-cluster-management:h-"));
+        assert!(!names.is_empty() && names.iter().all(is_own), "{names:?}");
+        assert_eq!(account_name(&"a".repeat(60)).len(), 63);
+    }
+}
