@@ -95,6 +95,8 @@ pub(crate) enum ProfileArg {
     /// TLS 1.2 and newer
     #[default]
     Intermediate,
+    /// What the hub's ConfigMap ocm-tls-profile says, of every server; without one, TLS 1.2 and newer
+    Ocm,
 }
 
 impl From<ProfileArg> for Profile {
@@ -102,6 +104,7 @@ impl From<ProfileArg> for Profile {
         match arg {
             ProfileArg::Modern => Self::Modern,
             ProfileArg::Intermediate => Self::Intermediate,
+            ProfileArg::Ocm => Self::Ocm,
         }
     }
 }

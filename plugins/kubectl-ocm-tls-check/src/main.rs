@@ -3,6 +3,7 @@
 mod args;
 mod prometheus;
 mod run;
+mod tables;
 mod view;
 
 fn main() -> std::process::ExitCode {

@@ -13,7 +13,7 @@ pub(crate) fn text(inventory: &Inventory, report: &Report) -> String {
     head(
         &mut text,
         "ocm_tls_certificate_expiry_timestamp_seconds",
-        "When a certificate expires, in seconds since 1970.",
+        "When a certificate or a token expires, in seconds since 1970.",
     );
     // One line per series: of two keys of one name, the one that expires first counts.
     let mut ends: BTreeMap<Vec<(&str, String)>, i64> = BTreeMap::new();
@@ -22,6 +22,7 @@ pub(crate) fn text(inventory: &Inventory, report: &Report) -> String {
             Part::Own => "own",
             Part::Issuer => "issuer",
             Part::Trusted => "trusted",
+            Part::Token => "token",
         };
         let labels = [
             ("for", expiry.purpose.word().to_owned()),

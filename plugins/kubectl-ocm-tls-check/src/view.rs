@@ -16,7 +16,7 @@ use ocm_core::{Event, Exit, Failure, Narrator};
 use serde_json::{Value, json};
 
 use crate::args::{FailOn, Output};
-use crate::prometheus;
+use crate::{prometheus, tables};
 
 /// Everything that is shown.
 pub(crate) struct Shown<'a> {
@@ -113,6 +113,8 @@ fn people(ui: &Ui, wide: bool, shown: &Shown<'_>) {
     time_line(ui, wide, inventory.observed.0, &report.expiries);
     if wide {
         handshakes(ui, inventory);
+        tables::relations(ui, inventory);
+        tables::copies(ui, inventory);
     }
     for finding in &report.findings {
         let severity = page::severity(finding.severity);
@@ -177,6 +179,7 @@ fn time_line(ui: &Ui, wide: bool, now: Timestamp, expiries: &[Expiry]) {
             Part::Own => "",
             Part::Issuer => " (issuer)",
             Part::Trusted => " (trusted)",
+            Part::Token => " (token)",
         };
         let cells = [
             left(expiry, now),
@@ -186,12 +189,17 @@ fn time_line(ui: &Ui, wide: bool, now: Timestamp, expiries: &[Expiry]) {
             expiry.subject.clone(),
             expiry.place.to_string(),
             expiry.not_after.0.to_string(),
-            expiry.serial.clone(),
-            expiry.pin.clone(),
+            or_none(&expiry.serial),
+            or_none(&expiry.pin),
         ];
         table.row(&cells[..columns]);
     }
     ui.out(&table.render());
+}
+
+/// What a token does not have.
+fn or_none(text: &str) -> String {
+    if text.is_empty() { NONE.to_owned() } else { text.to_owned() }
 }
 
 /// How long a certificate still counts.

@@ -113,6 +113,11 @@ fn the_agents_of_an_add_on_go_through_a_proxy_on_a_cluster() {
     ends(&enabled, 0, &["proxied -n day created"]);
     let before =
         object(hub(), &["managedclusteraddon", "proxied", "--namespace=day"])["metadata"]["generation"].clone();
+    // A variable that is not set takes nothing away where nothing is.
+    for empty in [&["--https-proxy="][..], &["--http-proxy=", "--https-proxy=", "--no-proxy="]] {
+        let said = proxy_config(&[&["proxied", "--clusters=day"][..], empty].concat());
+        ends(&said, 2, &["the proxy is empty", "no AddOnDeploymentConfig day/addon-proxy-settings"]);
+    }
     for how in ["--dry-run", "--dry-run=server", "--render"] {
         ends(&set(&[how]), 0, &["addon-proxy-settings", "proxied"]);
     }

@@ -546,6 +546,17 @@ fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
     let told = format!("the operator reaches the managed cluster at {}", guest.server());
     assert!(said.code == Some(0) && said.stderr.contains(&told), "{said:?}");
     guest.kubectl(&["delete", "configmap", "cluster-info", "--namespace=kube-public"]).expect("it goes");
+    // The operator gets no kubeconfig by which it would verify nobody.
+    let shown = guest.kubectl(&["config", "view", "--raw", "--output=json"]).expect("it is shown");
+    let mut unverified: Value = serde_json::from_str(&shown).expect("JSON");
+    let entry = unverified["clusters"][0]["cluster"].as_object_mut().expect("a cluster");
+    entry.retain(|key, _| key == "server");
+    entry.insert("insecure-skip-tls-verify".to_owned(), true.into());
+    let file = guest.dir().expect("a folder").join("unverified.json");
+    std::fs::write(&file, unverified.to_string()).expect("written");
+    let said = hosted(&hosting, &file, &["--dry-run=server"]);
+    let told = "is not verified: its kubeconfig says insecure-skip-tls-verify";
+    assert!(said.code == Some(1) && said.stderr.contains(told), "{said:?}");
     let before = (sweep(&host), sweep(&guest), sweep(hub));
     // The operator is not there yet.
     let said = hosted(&hosting, &managing, &["--dry-run=server"]);

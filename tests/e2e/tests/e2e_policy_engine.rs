@@ -8,16 +8,18 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use control_plane::Spec;
 use e2e_tests::accept_support::{Ask, Hub, Who, managed_cluster};
 use e2e_tests::controller_support::registration;
 use e2e_tests::engine_support::{IMAGE, load_image};
 use e2e_tests::roles::{user_with, users_without_one_right};
-use e2e_tests::webhook_support::{add_ons, policy};
+use e2e_tests::webhook_support::{add_ons, apply, policy};
 use e2e_tests::{Said, cert_manager, kubectl_ocm, run, until_within};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use ocm_api::ManagedCluster;
+use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::policy_engine::webhooks;
 use serde_json::{Value, json};
 
@@ -271,6 +273,8 @@ fn registrations_are_judged_by_pods_and_wait_for_them_and_nothing_else_does() {
     assert!(hub.is("Approved", &first));
     assert_eq!(change(&hub, Who::Admin, "c1", accept.clone()), Answer::Passed);
 
+    mended(&hub);
+
     // Without them: what registers waits, and names the entry.
     kill_pods(&hub);
     // Pods that are gone answer what comes over connections that they have, until they end.
@@ -367,6 +371,72 @@ fn logs(hub: &Hub, wrong: &Ask) {
     });
     child.kill().expect("it ends");
     child.wait().expect("it ended");
+}
+
+/// What the controller says of whether the API server asks a policy.
+fn asked(hub: &Hub) -> String {
+    let path = "--output=jsonpath={.status.conditions[?(@.type==\"Enforcing\")].reason}";
+    hub.cluster.kubectl(&["get", "hubpolicy", "csr-hygiene", path]).unwrap_or_default()
+}
+
+/// What `troubleshoot --fix` says of its changes.
+fn fix(mender: &Path, flags: &[&str]) -> (Value, Said) {
+    let said = run(kubectl_ocm("troubleshoot", mender).args(["--fix=OCM8103", "--output=json"]).args(flags));
+    let value: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+    (value["fix"].clone(), said)
+}
+
+/// Has the API server ask policies again that it was kept from asking, with the documented rights.
+fn mended(hub: &Hub) {
+    // Those of Open Cluster Management ask nobody here, and are there so that nothing else is wrong.
+    let own = [
+        ("ValidatingWebhookConfiguration", MANAGED_CLUSTER_VALIDATOR),
+        ("MutatingWebhookConfiguration", MANAGED_CLUSTER_MUTATOR),
+    ];
+    for (kind, name) in own {
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": [],
+        });
+        apply(&hub.cluster, name, &object);
+    }
+    let mender = user_with(&hub.cluster, "mender", &["troubleshoot-hub.yaml", "troubleshoot-fix-hub.yaml"]);
+    until_within(PODS, "all is well", || asked(hub), || asked(hub) == "Answered");
+    let what = ["validatingwebhookconfiguration", "ocm-policy-webhook"];
+    let forget = || assert_eq!(kubectl(hub, &[&["delete"], what.as_slice()].concat()), Answer::Passed);
+    // Another authority than that of what is served.
+    let distrust = || {
+        let foreign = rcgen::generate_simple_self_signed(vec!["foreign".to_owned()]).expect("a certificate");
+        let foreign = base64::engine::general_purpose::STANDARD.encode(foreign.cert.pem());
+        let entries = e2e_tests::object(&hub.cluster, &what)["webhooks"].as_array().map_or(0, Vec::len);
+        let path = |index: usize| format!("/webhooks/{index}/clientConfig/caBundle");
+        let patch = (0..entries).map(|index| json!({"op": "replace", "path": path(index), "value": foreign}));
+        let patch = format!("--patch={}", Value::from_iter(patch));
+        assert_eq!(kubectl(hub, &[&["patch", "--type=json", &patch], what.as_slice()].concat()), Answer::Passed);
+    };
+    let faults: [(&str, &dyn Fn()); 2] = [("ConfigurationMissing", &forget), ("NotTrusted", &distrust)];
+    for (reason, fault) in faults {
+        fault();
+        until_within(PODS, reason, || asked(hub), || asked(hub) == reason);
+        let before = (policies(hub), bundles(hub));
+        for dry_run in ["--dry-run=client", "--dry-run=server"] {
+            let (fixed, said) = fix(&mender, &[dry_run]);
+            assert!(fixed["changed"] == false && fixed["changes"][0]["does"].is_string(), "{reason}: {said:?}");
+            assert_eq!((policies(hub), bundles(hub)), before, "{reason} {dry_run}");
+        }
+        // Whoever has taken policies out of force puts them back.
+        let mark = |mark: &str| kubectl(hub, &["annotate", "namespace", "ocm-policy-engine", "--overwrite", mark]);
+        assert_eq!(mark("policy.kubectl-ocm.dev/emergency=incident"), Answer::Passed);
+        let (fixed, said) = fix(&mender, &["--yes"]);
+        assert!(text(&fixed, "/left/0/why").contains("taken out of force incident"), "{reason}: {said:?}");
+        assert_eq!((policies(hub), bundles(hub)), before, "{reason}");
+        assert_eq!(mark("policy.kubectl-ocm.dev/emergency-"), Answer::Passed);
+        let (fixed, said) = fix(&mender, &["--yes"]);
+        assert_eq!(fixed["mended"], json!(["OCM8103"]), "{reason}: {said:?}");
+        assert_eq!((policies(hub), asked(hub)), (closed(), "Answered".to_owned()), "{reason}: {said:?}");
+    }
+    for (kind, name) in own {
+        assert_eq!(kubectl(hub, &["delete", kind, name]), Answer::Passed);
+    }
 }
 
 /// Takes policies out of force, with the documented rights: one of them less is too few.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use cli_tests::proxy::{CREDENTIALS, Kind, Manner, Proxy};
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 const HUB: &str = "open-cluster-management-hub";
 const AGENTS: &str = "open-cluster-management-agent";
 const OPERATOR: &str = "open-cluster-management";
+const ADD_ONS: &str = "open-cluster-management-agent-addon";
 /// How long pods may take to end.
 const GONE: Duration = Duration::from_secs(120);
 
@@ -149,6 +150,18 @@ fn kubeconfig_through(proxy: Option<String>, server: &str, authorities: &str) ->
     .to_string()
 }
 
+/// The same with a token of a service account that is valid between these seconds since 1970.
+fn with_token(kubeconfig: &str, issued: u64, expires: u64) -> String {
+    let mut config: Value = serde_json::from_str(kubeconfig).expect("it is JSON");
+    let claims = json!({"iat": issued, "exp": expires, "sub": "system:serviceaccount:k:agent"});
+    let token = format!("e30.{}.{SIGNATURE}", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    config["users"] = json!([{"name": "u", "user": {"token": token}}]);
+    config.to_string()
+}
+
+/// What nobody is told of a token.
+const SIGNATURE: &str = "c2VjcmV0LXNpZ25hdHVyZQ";
+
 /// What an operator reaches another cluster with.
 fn external(cluster: &Cluster, name: &str, namespace: &str, kubeconfig: &str) {
     let object = json!({
@@ -273,7 +286,57 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
         is(what, &found);
         assert!(purposes(&check(cluster.kubeconfig(), &[]).1).contains(&"managedApi"));
     }
+    // What comes to that cluster: tokens, as far as they tell of themselves, and the authorities that the operator carries over.
+    let (own, foreign) = (kubeconfig(&behind, &ca.pem), kubeconfig(&behind, &other.pem));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs();
+    let (day, work) = (86_400, "external-managed-kubeconfig-work");
+    for (what, name, kubeconfig, found) in [
+        ("a token", "external-managed-kubeconfig", with_token(&own, now - day, now + day), vec![]),
+        (
+            "an expired token",
+            "external-managed-kubeconfig",
+            with_token(&own, now - 2 * day, now - day),
+            vec!["OCM4013"],
+        ),
+        ("the operator's again", "external-managed-kubeconfig", own.clone(), vec![]),
+        ("a token in time", work, with_token(&own, now - day, now + day), vec![]),
+        ("a token that is not renewed", work, with_token(&own, now - 9 * day, now + day), vec!["OCM4008"]),
+        ("other authorities", work, foreign, vec!["OCM4001", "OCM4027"]),
+        ("the authorities of the operator", work, own.clone(), vec![]),
+    ] {
+        external(&cluster, name, "hosted", &kubeconfig);
+        is(what, &found);
+    }
+    external(&cluster, work, "hosted", &with_token(&own, now - day, now + day));
+    let (said, document) = check(cluster.kubeconfig(), &[]);
+    let token = &document["inventory"]["tokens"][0];
+    assert_eq!((&token["purpose"], &token["cluster"]), (&json!("hosted"), &json!("h1")), "{said:?}");
+    let rows = document["expiries"].as_array().into_iter().flatten();
+    let subjects: Vec<&Value> = rows.filter(|row| row["part"] == "token").map(|row| &row["subject"]).collect();
+    assert_eq!(subjects, ["system:serviceaccount:k:agent"], "{said:?}");
+    for output in ["table", "wide", "json", "yaml", "prometheus", "markdown", "sarif"] {
+        let said = run(kubectl_ocm("tls-check", cluster.kubeconfig()).arg(format!("--output={output}")));
+        assert!(!said.stdout.contains(SIGNATURE) && !said.stderr.contains(SIGNATURE), "{output}: a token is told");
+    }
     kubectl(&cluster, &["delete", "klusterlet", "hosted"]);
+    // The authorities by which an add-on trusts its proxy.
+    let bundle = |pem: &str| {
+        let metadata = json!({"name": "p-proxy-ca", "namespace": ADD_ONS});
+        let data = json!({"ca-bundle.crt": pem});
+        apply(
+            &cluster,
+            "bundle",
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}),
+        );
+    };
+    bundle(&ca.pem);
+    is("authorities of a proxy", &[]);
+    let (said, document) = check(cluster.kubeconfig(), &[]);
+    let mut rows = document["expiries"].as_array().into_iter().flatten();
+    assert!(rows.any(|row| row["purpose"] == "proxy" && row["part"] == "trusted"), "{said:?}");
+    bundle(&ca.pem.repeat(2));
+    is("authorities of a proxy, one twice", &["OCM4022"]);
+    kubectl(&cluster, &["delete", "configmap", "p-proxy-ca", "--namespace", ADD_ONS]);
     // What the agent registers with and what it works with differ.
     let foreign = kubeconfig(hub.server(), &other.pem);
     replaced(&cluster, "secret", AGENTS, "bootstrap-hub-kubeconfig", &[("kubeconfig", &foreign)], || {
@@ -388,6 +451,16 @@ fn faults_of_a_hub_are_found_and_gone_when_they_are_undone() {
         external(hub, "external-hub-kubeconfig", "cluster-manager", &kubeconfig(&server, authority));
         is(what, &found);
     }
+    // What its pods have is what the operator has.
+    let pods = "registration-controller-sa-kubeconfig";
+    for (what, authority, found) in [
+        ("the pods of a hosted hub", &ca.pem, vec![]),
+        ("pods with other authorities", &elsewhere.pem, vec!["OCM4001", "OCM4027"]),
+    ] {
+        external(hub, "external-hub-kubeconfig", "cluster-manager", &kubeconfig(&server, &ca.pem));
+        external(hub, pods, "cluster-manager", &kubeconfig(&server, authority));
+        is(what, &found);
+    }
     mode("Default");
     kubectl(hub, &["delete", "namespace", "cluster-manager"]);
 
@@ -397,6 +470,13 @@ fn faults_of_a_hub_are_found_and_gone_when_they_are_undone() {
     is("a profile in the wrong place", &["OCM4031", "OCM4032"]);
     kubectl(hub, &[&["delete"], profile.as_slice()].concat());
     is("after all", &[]);
+    // One that is read is for the servers of Open Cluster Management, and for all where somebody asks for it.
+    let profile = ["configmap", "ocm-tls-profile", "--namespace", OPERATOR];
+    kubectl(hub, &[&["create"], profile.as_slice(), &["--from-literal=minTLSVersion=VersionTLS13"]].concat());
+    is("a profile", &[]);
+    let (said, document) = check(hub.kubeconfig(), &["--profile=ocm", "--fail-on=warning"]);
+    assert_eq!((said.code, ids(&document)), (Some(3), vec!["OCM4030"]), "{said:?}");
+    kubectl(hub, &[&["delete"], profile.as_slice()].concat());
     scaled(hub, OPERATOR, "cluster-manager", 1);
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::{Api, Resource, api::PartialObjectMeta};
+use ocm_api::conditions::hub_policy::reasons;
 use ocm_api::names::webhooks::{MANAGED_CLUSTER_MUTATOR, MANAGED_CLUSTER_VALIDATOR};
 use ocm_core::Failure;
 use ocm_core::policy_engine::{self as engine, WEBHOOK, webhooks};
@@ -78,20 +79,20 @@ fn judged(judges: &Found<Value>, changes: &Found<Value>, answer: &Result<Answer,
              failurePolicy Fail for {}; {REPAIR}",
             open.join(", ")
         );
-        return Some(Problem { reason: "FailurePolicyIgnore", message });
+        return Some(Problem { reason: reasons::FAILURE_POLICY_IGNORE, message });
     }
     match answer {
         Ok(answer @ Answer::Refused(_)) if engine::is_answer(&answer.said()) => strange(judges, changes),
         Ok(_) => {
             let message = format!("the API server does not ask the webhook as its configuration says; {REPAIR}");
-            Some(Problem { reason: "NotAsked", message })
+            Some(Problem { reason: reasons::NOT_ASKED_AT_ALL, message })
         }
         Err(failure) if failure.to_string().contains(webhooks::REGISTER) && admission::distrusts(failure) => {
             let message = format!(
                 "the API server does not trust the certificate that the webhook serves with, so requests are refused: \
                  {failure}; {REPAIR}"
             );
-            Some(Problem { reason: "NotTrusted", message })
+            Some(Problem { reason: reasons::NOT_TRUSTED, message })
         }
         // The API server names the entry that had to be answered.
         Err(failure) if failure.to_string().contains(webhooks::REGISTER) => {
@@ -115,7 +116,7 @@ fn strange(judges: &Found<Value>, changes: &Found<Value>) -> Option<Problem> {
          say does not count; {REPAIR}",
         strangers.join(", ")
     );
-    (!strangers.is_empty()).then_some(Problem { reason: "NotTrusted", message })
+    (!strangers.is_empty()).then_some(Problem { reason: reasons::NOT_TRUSTED, message })
 }
 
 fn missing<T>(kind: &str, name: &str, found: &Found<T>, repair: &str) -> Option<Problem> {
@@ -123,7 +124,7 @@ fn missing<T>(kind: &str, name: &str, found: &Found<T>, repair: &str) -> Option<
         Ok(Some(_)) => None,
         Ok(None) => {
             let message = format!("{kind} {name} is missing, so nothing it is for is judged; {repair}");
-            Some(Problem { reason: "ConfigurationMissing", message })
+            Some(Problem { reason: reasons::CONFIGURATION_MISSING, message })
         }
         Err(why) => Some(Problem { reason: UNKNOWN, message: format!("{kind} {name} cannot be read: {why}") }),
     }

@@ -47,6 +47,16 @@ pub mod hub_policy {
         pub const MODULE_NOT_KEPT: &str = "ModuleNotKept";
         /// Those of a module that may be had soon without anybody changing the policy: the controller tries again.
         pub const MAY_PASS: [&str; 3] = [SOURCE_UNREACHABLE, SOURCE_REFUSED, MODULE_NOT_KEPT];
+        /// Enforcing False, Degraded True: a webhook configuration is not there.
+        pub const CONFIGURATION_MISSING: &str = "ConfigurationMissing";
+        /// Enforcing False, Degraded True: requests pass while nobody answers.
+        pub const FAILURE_POLICY_IGNORE: &str = "FailurePolicyIgnore";
+        /// Enforcing False, Degraded True: the API server was seen not to ask the webhook.
+        pub const NOT_ASKED_AT_ALL: &str = "NotAsked";
+        /// Enforcing False, Degraded True: the API server does not trust the webhook's certificate.
+        pub const NOT_TRUSTED: &str = "NotTrusted";
+        /// Those of Enforcing that go away when the webhook configurations are applied as an installation makes them.
+        pub const NOT_ASKED: [&str; 4] = [CONFIGURATION_MISSING, FAILURE_POLICY_IGNORE, NOT_ASKED_AT_ALL, NOT_TRUSTED];
     }
 }
 

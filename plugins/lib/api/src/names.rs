@@ -57,6 +57,29 @@ pub mod secrets {
     /// Kubeconfig of the managed cluster in the Hosted modes, in the namespace named as the Klusterlet.
     /// `pkg/operator/helpers`
     pub const EXTERNAL_MANAGED_KUBECONFIG: &str = "external-managed-kubeconfig";
+    /// Kubeconfigs of the managed cluster in the Hosted modes with which agents work there, of which the operator makes one or
+    /// two out of the one above. `pkg/operator/helpers`
+    pub const HOSTED_AGENT_KUBECONFIGS: [&str; 3] = [
+        "external-managed-kubeconfig-registration",
+        "external-managed-kubeconfig-work",
+        "external-managed-kubeconfig-agent",
+    ];
+    /// Kubeconfigs of the hub in mode Hosted with which its controllers work there, beside the one below.
+    /// `manifests/cluster-manager/management`
+    pub const HOSTED_HUB_KUBECONFIGS: [&str; 7] = [
+        "registration-controller-sa-kubeconfig",
+        "registration-webhook-sa-kubeconfig",
+        "addon-manager-controller-sa-kubeconfig",
+        "placement-controller-sa-kubeconfig",
+        "work-controller-sa-kubeconfig",
+        "work-webhook-sa-kubeconfig",
+        "grpc-server-sa-kubeconfig",
+    ];
+    /// Key of a token beside a kubeconfig that names it as a file. `pkg/operator/helpers`, `pkg/registration/register/token`
+    pub const TOKEN_KEY: &str = "token";
+    /// End of the names of ConfigMaps with the authorities by which an add-on trusts its proxy, in its namespace.
+    /// `pkg/addon/templateagent`
+    pub const PROXY_CA_SUFFIX: &str = "-proxy-ca";
     /// Kubeconfig of the hub in mode Hosted, in the namespace named as the ClusterManager. `pkg/operator/helpers`
     pub const EXTERNAL_HUB_KUBECONFIG: &str = "external-hub-kubeconfig";
     /// Registry credentials that the operators copy to the namespaces of their pods. `pkg/operator/helpers`

@@ -3,15 +3,17 @@
 //! A change is planned from the snapshot alone. What it deletes or replaces is named by UID and version, so that whoever
 //! carries it out meets the object that was looked at, or leaves it alone.
 
-use ocm_api::conditions;
+use ocm_api::HubPolicy;
+use ocm_api::conditions::{self, hub_policy};
 use ocm_api::names::{bootstrap, identity, namespaces, secrets};
 use ocm_api::operator::RegistrationAuthType;
 use ocm_core::kubeconfig::Likeness;
-use ocm_core::{Plan, Stage, install, join};
+use ocm_core::workload::Health;
+use ocm_core::{Plan, Stage, install, join, policy_engine};
 use serde::Serialize;
 
 use crate::facts::{self, Cluster, Facts};
-use crate::finding::{Finding, Id};
+use crate::finding::{Finding, Id, ObjectRef};
 use crate::judge::Report;
 use crate::snapshot::{LeaseFacts, Observed, Side, Snapshot, TokenFacts, Version, Workload};
 
@@ -42,6 +44,12 @@ pub const ALLOWED: &[Fixable] = &[
         does: "applies the role of registering clusters and its binding to the ServiceAccount agent-registration-bootstrap, as \
                `kubectl ocm install hub` makes them",
         rule: bootstrap_rights,
+    },
+    Fixable {
+        id: Id(8103),
+        does: "applies the policy engine's webhook configurations as its installation makes them, with the authority by which the \
+               webhook serves, where the policy controller reports that the API server does not ask the webhook",
+        rule: policy_webhook,
     },
 ];
 
@@ -91,6 +99,8 @@ pub enum Change {
         /// The UID of the hub, where it is known.
         hub: Option<String>,
     },
+    /// The webhook configurations of the policy engine are applied, with what they need of certificates that are there.
+    AskPolicies,
 }
 
 impl Change {
@@ -100,6 +110,7 @@ impl Change {
             Self::DeleteLease { lease, .. } => lease.side,
             Self::Apply { side, .. } => *side,
             Self::ReplaceToken { secret, .. } => secret.side,
+            Self::AskPolicies => Side::Hub,
         }
     }
 
@@ -117,6 +128,11 @@ impl Change {
             Self::ReplaceToken { secret: Pinned { namespace, name, .. }, .. } => format!(
                 "put a new token of the hub, valid for an hour, into Secret {namespace}/{name} in the place of the one that has \
                  expired"
+            ),
+            Self::AskPolicies => format!(
+                "apply MutatingWebhookConfiguration and ValidatingWebhookConfiguration {} as an installation makes them, so that \
+                 the API server asks policies again",
+                policy_engine::WEBHOOK
             ),
         }
     }
@@ -198,7 +214,7 @@ fn managed_lease(facts: &Facts<'_>, finding: &Finding) -> Result<Change, String>
     let of_agents = managed.into_iter().flat_map(|managed| &managed.agents).map(|agent| &agent.leases);
     let mut all = of_operator.into_iter().chain(of_agents).filter_map(Observed::read).flatten();
     let is_meant = |lease: &&LeaseFacts| {
-        let named = |object: &crate::finding::ObjectRef| {
+        let named = |object: &ObjectRef| {
             object.kind == "Lease" && object.namespace.as_ref() == Some(&lease.namespace) && object.name == lease.name
         };
         finding.objects.iter().any(named)
@@ -296,5 +312,28 @@ fn bootstrap_rights(facts: &Facts<'_>, finding: &Finding) -> Result<Change, Stri
             namespaces::OPERATOR,
             bootstrap::SERVICE_ACCOUNT
         )),
+    }
+}
+
+fn policy_webhook(facts: &Facts<'_>, finding: &Finding) -> Result<Change, String> {
+    let hub = facts.snapshot.hub.as_ref().ok_or(NO_HUB)?;
+    let is_meant = |policy: &&HubPolicy| {
+        let named =
+            |object: &ObjectRef| object.kind == "HubPolicy" && Some(&object.name) == policy.metadata.name.as_ref();
+        finding.objects.iter().any(named)
+    };
+    let policy = hub.policies.read().into_iter().flatten().find(is_meant);
+    let said = policy.and_then(|policy| policy.status.as_ref());
+    let enforcing = said.and_then(|status| conditions::find(&status.conditions, hub_policy::ENFORCING));
+    let is_asked = enforcing.is_none_or(|enforcing| {
+        enforcing.status != conditions::FALSE || !hub_policy::reasons::NOT_ASKED.contains(&enforcing.reason.as_str())
+    });
+    if is_asked {
+        return Err("it is not the API server that fails to ask the policy".to_owned());
+    }
+    let webhook = hub.policy_engine.read().into_iter().flatten().find(|one| one.name == policy_engine::WEBHOOK);
+    match webhook.is_some_and(|webhook| webhook.replicas > 0 && webhook.health == Health::Ready) {
+        true => Ok(Change::AskPolicies),
+        false => Err("the pods of the webhook are not ready, and the API server would ask in vain".to_owned()),
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{FRESH, OLD, agent, certificate, condition, healthy, on_hub, on_managed};
+use common::{FRESH, OLD, agent, certificate, condition, healthy, on_hub, on_managed, workload};
 use k8s_openapi::ByteString;
 use ocm_api::Condition;
 use ocm_checks::finding::{Finding, Id};
@@ -276,4 +276,44 @@ fn an_operator_gets_its_rights_back_where_it_says_that_it_lacks_one() {
     assert_eq!(plan.objects().count(), 2);
     assert!(plan.objects().all(|object| joined.objects().any(|own| own == object)), "{plan:?}");
     assert_eq!(fix.mends, ["OCM2105:c1"]);
+}
+
+/// A hub with a policy engine of whose policy the controller says this.
+fn engine_of(enforcing: &str, reason: &str) -> Snapshot {
+    let mut snapshot = healthy();
+    let mut policy = ocm_api::HubPolicy::new("p", Default::default());
+    let degraded = if enforcing == "False" { "True" } else { "False" };
+    policy.status = Some(parse(json!({"conditions": [
+        condition("Loaded", "True", "R"), condition("Enforcing", enforcing, reason),
+        condition("Degraded", degraded, reason),
+    ]})));
+    let hub = on_hub(&mut snapshot);
+    hub.policies = Observed::Read(vec![policy]);
+    hub.policy_engine = Observed::Read(vec![parse(workload("ocm-policy-engine", "ocm-policy-webhook", "w"))]);
+    snapshot
+}
+
+#[test]
+fn the_api_server_asks_policies_again_where_it_does_not_and_somebody_would_answer() {
+    for reason in ["ConfigurationMissing", "FailurePolicyIgnore", "NotAsked", "NotTrusted"] {
+        let fixes = planned(&engine_of("False", reason));
+        let [fix] = fixes.fixes.as_slice() else { panic!("{reason}: {fixes:?}") };
+        assert_eq!(
+            (&fix.change, fix.mends.as_slice()),
+            (&Change::AskPolicies, &["OCM8103".to_owned()][..]),
+            "{reason}"
+        );
+        assert_eq!(fix.change.side(), Side::Hub);
+        assert!(fix.change.sentence().contains("ocm-policy-webhook"), "{}", fix.change.sentence());
+    }
+    // What is wrong with the policy itself is for whoever has written it, and what nobody answers, for those pods.
+    for reason in ["NoAnswer", "Mode", "NotLoaded"] {
+        let fixes = planned(&engine_of("False", reason));
+        assert!(fixes.fixes.is_empty() && fixes.left[0].why.contains("not the API server"), "{reason}: {fixes:?}");
+    }
+    assert_eq!(planned(&engine_of("True", "Answered")), Fixes::default());
+    let mut silent = engine_of("False", "ConfigurationMissing");
+    read(&mut on_hub(&mut silent).policy_engine)[0].replicas = 0;
+    let fixes = planned(&silent);
+    assert!(fixes.fixes.is_empty() && fixes.left.iter().any(|left| left.why.contains("are not ready")), "{fixes:?}");
 }

@@ -54,19 +54,36 @@ pub fn read(token: &str) -> Content {
     {
         return Content::Bootstrap(id.to_owned());
     }
-    let mut parts = token.split('.');
-    let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
-        return Content::Opaque;
-    };
-    let claims = URL_SAFE_NO_PAD.decode(claims).ok().and_then(|json| serde_json::from_slice::<Value>(&json).ok());
-    match claims {
-        Some(Value::Object(claims)) => Content::Jwt {
+    match claims(token) {
+        Some(claims) => Content::Jwt {
             subject: claims.get("sub").and_then(Value::as_str).map(str::to_owned),
             id: claims.get("jti").and_then(Value::as_str).map(str::to_owned),
-            expires: claims.get("exp").and_then(seconds).and_then(|seconds| Timestamp::from_second(seconds).ok()),
+            expires: claims.get("exp").and_then(time),
         },
-        _ => Content::Opaque,
+        None => Content::Opaque,
     }
+}
+
+/// Since when a service account's token is valid, as it says about itself; none of other tokens.
+pub fn issued(token: &str) -> Option<Timestamp> {
+    let claims = claims(token)?;
+    claims.get("iat").or_else(|| claims.get("nbf")).and_then(time)
+}
+
+/// What a JSON Web Token claims; none of other tokens.
+fn claims(token: &str) -> Option<serde_json::Map<String, Value>> {
+    let mut parts = token.split('.');
+    let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return None;
+    };
+    match serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?) {
+        Ok(Value::Object(claims)) => Some(claims),
+        _ => None,
+    }
+}
+
+fn time(value: &Value) -> Option<Timestamp> {
+    Timestamp::from_second(seconds(value)?).ok()
 }
 
 /// JSON Web Tokens may write a time as a fraction.
@@ -345,6 +362,9 @@ mod tests {
         let subject = Some("system:serviceaccount:ns:name".to_owned());
         assert_eq!(read(&token), Content::Jwt { subject, expires: Some(at(1000)), id: None });
         assert_eq!(read(&jwt(r#"{"exp":1000.5}"#)), Content::Jwt { subject: None, expires: Some(at(1000)), id: None });
+        assert_eq!(issued(&jwt(r#"{"exp":1000,"iat":10}"#)), Some(at(10)));
+        assert_eq!(issued(&jwt(r#"{"nbf":20}"#)), Some(at(20)));
+        assert_eq!((issued(&token), issued("abcdef.0123456789abcdef")), (None, None));
         for opaque in ["", "abc", "a.b.c", "abcdef.short", "ABCDEF.0123456789abcdef", "e30.W10.c"] {
             assert_eq!(read(opaque), Content::Opaque, "{opaque}");
         }

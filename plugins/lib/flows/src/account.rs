@@ -163,20 +163,8 @@ pub(crate) async fn address(
     narrator: &dyn Narrator,
 ) -> Result<HubAddress, Failure> {
     let label = cluster.label();
-    if cluster.insecure {
-        return Err(Failure::new(
-            Reason::Tls,
-            format!("{label} is not verified: its kubeconfig says insecure-skip-tls-verify; nothing was changed"),
-        )
-        .because("the operator would be given the credentials of whoever answers")
-        .hint(format!("name a kubeconfig with the CA of {what}")));
-    }
-    if let Some(name) = &cluster.tls_server_name {
-        return Err(Failure::new(
-            Reason::Tls,
-            format!("the kubeconfig of {label} says tls-server-name {name:?}, which operators do not heed; nothing was changed"),
-        )
-        .hint(format!("name a kubeconfig with an address that the certificate of {what} is for")));
+    if let Some(refusal) = unusable(&label, what, cluster.insecure, cluster.tls_server_name.as_deref()) {
+        return Err(refusal);
     }
     let mut server = cluster.server.clone();
     let mut endpoint = Endpoint::parse(&server, None)?;
@@ -203,6 +191,9 @@ pub(crate) async fn address(
         )));
         (endpoint, server) = (found, info.server);
         candidates.extend([info.ca, hub::root_ca(cluster).await?]);
+    } else if cluster.ca.is_none() {
+        // The authorities of this machine's system vouch for it here, and those of the operator's image are others.
+        candidates.push(hub::root_ca(cluster).await?);
     }
     let mut trouble = None;
     for candidate in candidates.iter().filter(|candidate| !candidate.is_empty()) {
@@ -211,9 +202,71 @@ pub(crate) async fn address(
             Err(failure) => trouble = trouble.or(Some(failure)),
         }
     }
+    Err(unvouched(&label, what, cluster.ca.is_some(), trouble))
+}
+
+/// What to do about a kubeconfig that nobody can verify a cluster by.
+fn name_ca(what: &str) -> String {
+    format!("name a kubeconfig with the CA of {what}, certificate-authority-data")
+}
+
+/// Why an operator cannot be given what a kubeconfig says; none: it can.
+fn unusable(label: &str, what: &str, insecure: bool, tls_server_name: Option<&str>) -> Option<Failure> {
+    if insecure {
+        let sentence =
+            format!("{label} is not verified: its kubeconfig says insecure-skip-tls-verify; nothing was changed");
+        let failure = Failure::new(Reason::Tls, sentence);
+        return Some(
+            failure.because("the operator would be given the credentials of whoever answers").hint(name_ca(what)),
+        );
+    }
+    let name = tls_server_name?;
+    let sentence = format!(
+        "the kubeconfig of {label} says tls-server-name {name:?}, which operators do not heed; nothing was changed"
+    );
+    let hint = format!("name a kubeconfig with an address that the certificate of {what} is for");
+    Some(Failure::new(Reason::Tls, sentence).hint(hint))
+}
+
+/// No authority that is known vouches for the address. `trouble`: what became of those that were tried.
+fn unvouched(label: &str, what: &str, names_ca: bool, trouble: Option<Failure>) -> Failure {
     match trouble {
-        Some(failure) => Err(failure.hint(format!("name a kubeconfig with the CA of {what}"))),
-        // The authorities of the system vouch for it here, and do in the operator's pod.
-        None => Ok(HubAddress { server, ..HubAddress::default() }),
+        Some(failure) if names_ca || failure.reason != Reason::Tls => failure.hint(name_ca(what)),
+        _ => Failure::new(
+            Reason::Tls,
+            format!(
+                "the kubeconfig of {label} names no CA, and the cluster publishes none that vouches for its address; nothing \
+                 was changed"
+            ),
+        )
+        .because(format!("the operator would have nothing to verify {what} by"))
+        .hint(name_ca(what)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_gets_nothing_by_which_it_would_verify_nobody() {
+        let refused =
+            |insecure, name| unusable("cluster \"c1\"", "the hub", insecure, name).map(|failure| failure.message);
+        assert_eq!(refused(false, None), None);
+        assert!(refused(true, None).is_some_and(|said| said.contains("insecure-skip-tls-verify")));
+        assert!(refused(false, Some("api")).is_some_and(|said| said.contains("tls-server-name \"api\"")));
+    }
+
+    #[test]
+    fn a_kubeconfig_without_a_ca_is_refused_in_one_sentence_and_what_cannot_be_reached_says_so() {
+        let of = |names_ca, trouble| unvouched("cluster \"c1\"", "the managed cluster", names_ca, trouble);
+        let strange = || Some(Failure::new(Reason::Tls, "signed by a stranger"));
+        for trouble in [None, strange()] {
+            let failure = of(false, trouble);
+            assert!(failure.message.contains("names no CA") && failure.reason == Reason::Tls, "{failure:?}");
+        }
+        assert_eq!(of(true, strange()).message, "signed by a stranger");
+        let away = of(false, Some(Failure::new(Reason::Unreachable, "nobody answers")));
+        assert_eq!((away.reason, away.message.as_str()), (Reason::Unreachable, "nobody answers"));
     }
 }

@@ -16,6 +16,7 @@ use ocm_kube::{Cluster, apply, remove};
 use serde_json::Value;
 
 use crate::hub::AddressOptions;
+use crate::install;
 use crate::token::{self, Kind};
 use crate::troubleshoot::Sides;
 
@@ -62,6 +63,7 @@ async fn check_one(sides: &Sides, change: &Change) -> Result<(), Failure> {
             };
             token::check(self::cluster(sides, Side::Hub)?, &request).await
         }
+        Change::AskPolicies => install::check_asking(cluster).await,
     }
 }
 
@@ -82,6 +84,7 @@ pub async fn carry_out(
     let cluster = cluster(sides, change.side())?;
     let applied = match change {
         Change::Apply { plan, .. } => return apply::plan(cluster, plan, dry_run, narrator, each).await.map(drop),
+        Change::AskPolicies => return install::ask_again(cluster, dry_run, narrator, each).await,
         Change::DeleteLease { lease: Pinned { namespace, name, version, .. }, .. } => {
             let pin = (version.uid.as_str(), version.resource_version.as_str());
             remove::pinned(cluster, &lease::manifest(namespace, name), pin, dry_run).await?

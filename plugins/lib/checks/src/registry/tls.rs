@@ -16,6 +16,7 @@ pub const LASTS: Id = Id(4009);
 pub(crate) const IDENTITY: Id = Id(4010);
 pub(crate) const KEY: Id = Id(4011);
 pub(crate) const READABLE: Id = Id(4012);
+pub(crate) const TOKEN: Id = Id(4013);
 pub(crate) const SIGNER_IN_BUNDLE: Id = Id(4020);
 pub(crate) const WEBHOOK_BUNDLE: Id = Id(4021);
 pub(crate) const BUNDLE: Id = Id(4022);
@@ -23,9 +24,11 @@ pub(crate) const SAME_AUTHORITY: Id = Id(4023);
 pub(crate) const SAME_ADDRESS: Id = Id(4024);
 pub(crate) const GRPC_BUNDLE: Id = Id(4025);
 pub(crate) const REPORTED_AUTHORITY: Id = Id(4026);
+pub(crate) const HOSTED_AUTHORITY: Id = Id(4027);
 pub(crate) const VERSION: Id = Id(4030);
 pub(crate) const SETTINGS: Id = Id(4031);
 pub(crate) const SETTINGS_PLACE: Id = Id(4032);
+pub(crate) const CIPHERS: Id = Id(4033);
 
 /// The checks of certificates and TLS.
 pub(super) const CHECKS: &[Check] = &[
@@ -197,7 +200,7 @@ pub(super) const CHECKS: &[Check] = &[
         after: &[],
         rule: Rule::Certificates,
         page: Page {
-            means: "The certificate expires within the time of `--expires-in`.",
+            means: "The certificate, or the token, expires within the time of `--expires-in`.",
             happens: "That is how certificates are; whether somebody renews it is another check.",
             mend: "Renew it, or ask about a shorter time.",
             mended: "The time line of `kubectl ocm tls-check` shows a later end.",
@@ -253,6 +256,26 @@ pub(super) const CHECKS: &[Check] = &[
             happens: "A file was cut or put together wrongly, or comes from an old tool.",
             mend: "Put the certificate there again as PEM.",
             mended: "`kubectl ocm tls-check` has no such finding.",
+        },
+    },
+    Check {
+        id: TOKEN,
+        slug: "token-not-expired",
+        title: "tokens with which agents, add-ons and operators come to another cluster have not expired",
+        category: Category::Tls,
+        severity: Severity::Error,
+        inputs: &[],
+        after: &[],
+        rule: Rule::Certificates,
+        page: Page {
+            means: "The token tells of itself that it has ended: the API server that it is for answers `Unauthorized`. Of a hosted \
+                    agent nothing of the managed cluster is seen or changed any more; an agent that has not joined cannot register.",
+            happens: "Whoever renews it did not run, or may not make tokens there any more: the operator renews those of hosted \
+                      agents and of a hosted hub when a fifth of their life is left, by the kubeconfig `external-managed-kubeconfig` \
+                      or `external-hub-kubeconfig`, whose own token nobody renews.",
+            mend: "Join the cluster again, which makes a new token; of a hosted hub, put another kubeconfig into the Secret. Where \
+                   the operator renews it, its log says what is in the way.",
+            mended: "The time line of `kubectl ocm tls-check` shows a later end.",
         },
     },
     Check {
@@ -386,6 +409,25 @@ pub(super) const CHECKS: &[Check] = &[
         },
     },
     Check {
+        id: HOSTED_AUTHORITY,
+        slug: "hosted-has-one-authority",
+        title: "what works on another cluster trusts the authorities that its operator has",
+        category: Category::Tls,
+        severity: Severity::Warning,
+        inputs: &[],
+        after: &[],
+        rule: Rule::Certificates,
+        page: Page {
+            means: "A kubeconfig that the operator has made for a hosted agent, or for a controller of a hosted hub, has other \
+                    authorities than the one that it was made of: `external-managed-kubeconfig` or `external-hub-kubeconfig`.",
+            happens: "The authority of the API server there was replaced in one of the Secrets, and the operator, which carries it \
+                      over, does not run or cannot reach that cluster.",
+            mend: "See in the operator's log why it makes no new one: `kubectl logs --namespace open-cluster-management \
+                   deployment/klusterlet`, of a hosted hub `deployment/cluster-manager`.",
+            mended: "The Secrets have the same authorities.",
+        },
+    },
+    Check {
         id: VERSION,
         slug: "tls-version",
         title: "servers accept no older version of TLS than the profile allows",
@@ -437,6 +479,24 @@ pub(super) const CHECKS: &[Check] = &[
                       `open-cluster-management`.",
             mend: "Create it in the namespace of the operator.",
             mended: "`kubectl ocm tls-check` has no such finding.",
+        },
+    },
+    Check {
+        id: CIPHERS,
+        slug: "tls-ciphers",
+        title: "servers agree on the cipher suites of the profile alone",
+        category: Category::Tls,
+        severity: Severity::Warning,
+        inputs: &[],
+        after: &[],
+        rule: Rule::Certificates,
+        page: Page {
+            means: "By TLS 1.2 the server agreed on a cipher suite that `cipherSuites` of the ConfigMap `ocm-tls-profile` does not \
+                    name. The suites of TLS 1.3 cannot be chosen, and are not looked at.",
+            happens: "The server has no setting for it, or was not started anew since the profile was changed; with `--profile ocm` \
+                      servers are asked, too, that are none of Open Cluster Management.",
+            mend: "Restart the Deployment of the server; for API servers, `--tls-cipher-suites`.",
+            mended: "`kubectl ocm tls-check --profile ocm` has no such finding.",
         },
     },
 ];

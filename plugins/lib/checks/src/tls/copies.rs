@@ -33,6 +33,14 @@ pub(super) fn judge(copies: &[Copy], now: Timestamp) -> Vec<Finding> {
             found.extend(two_hubs(bootstrap, accepted));
         }
     }
+    let mut hosted: Vec<&Copy> = Vec::new();
+    for copy in copies.iter().filter(|copy| matches!(copy.what, Copied::HostedApi | Copied::HostedHub)) {
+        // The first one of a cluster is the one that an operator makes the others of.
+        match hosted.iter().find(|first| (first.what, &first.cluster) == (copy.what, &copy.cluster)) {
+            Some(first) => found.extend(other_than(copy, first)),
+            None => hosted.push(copy),
+        }
+    }
     for reported in of(Copied::Reported) {
         let own = of(Copied::OwnApi).find(|copy| copy.cluster == reported.cluster);
         found.extend(own.and_then(|own| foreign(reported, own)));
@@ -130,6 +138,26 @@ fn lacks(copy: &Copy, signer: &Copy) -> Option<Finding> {
     let found = missing.iter().fold(Finding::warning(words), |found, line| found.seen(format!("missing: {line}")));
     let found = found.advise("join the cluster again, so that it gets the hub's present bundle");
     (!missing.is_empty()).then(|| finding(checks::GRPC_BUNDLE, copy, found))
+}
+
+/// What works on another cluster has not what its operator has.
+fn other_than(copy: &Copy, first: &Copy) -> Option<Finding> {
+    let (own, wanted) = (set(copy), set(first));
+    if own == wanted {
+        return None;
+    }
+    let words = format!("{} has other authorities than {}, of which it was made", copy.place, first.place);
+    let lines = missing(&first.authorities, &own);
+    let found =
+        lines.iter().take(SHOWN).fold(Finding::warning(words), |found, line| found.seen(format!("lacks {line}")));
+    let lines = missing(&copy.authorities, &wanted);
+    let found = lines.iter().take(SHOWN).fold(found, |found, line| found.seen(format!("has {line}")));
+    let (side, operator) = match copy.what {
+        Copied::HostedHub => (Side::Hub, "cluster-manager"),
+        _ => (Side::Managed, "klusterlet"),
+    };
+    let log = "kubectl logs --namespace open-cluster-management deployment/{} --tail 50";
+    Some(finding(checks::HOSTED_AUTHORITY, copy, found.run(side, log, &[operator]).at(&first.place)))
 }
 
 /// What the hub has of a cluster's API server vouches for another one.

@@ -1,17 +1,18 @@
-//! When certificates expire: a time line over everything in an inventory.
+//! When certificates and tokens expire: a time line over everything in an inventory.
 
 use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_core::certificate::{Certificate, is_signed_by};
 use ocm_core::duration;
 use serde::Serialize;
 
-use super::inventory::{Inventory, Place, Purpose, Trust};
+use super::inventory::{Copy, Inventory, Place, Purpose, Relation, Token, Trust};
 use crate::text;
 
-/// The end of a certificate.
+/// The end of a certificate or a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Expiry {
@@ -26,9 +27,9 @@ pub struct Expiry {
     pub part: Part,
     /// Who it is of.
     pub subject: String,
-    /// Its serial number as hex digits.
+    /// Its serial number as hex digits; empty of a token.
     pub serial: String,
-    /// The pin of its key, as `--hub-ca-pin` takes it.
+    /// The pin of its key, as `--hub-ca-pin` takes it; empty of a token.
     pub pin: String,
     /// Since when it is valid.
     pub not_before: Time,
@@ -50,12 +51,14 @@ pub enum Part {
     Issuer,
     /// An authority that its verifier trusts.
     Trusted,
+    /// A token, and no certificate.
+    Token,
 }
 
 /// So many characters of a name are kept: whoever made the certificate chose it.
 const LONGEST: usize = 200;
 
-/// Every certificate that is presented or trusted, what expires first at the front.
+/// Every certificate that is presented or trusted and every token that ends, what expires first at the front.
 pub(super) fn expiries(inventory: &Inventory) -> Vec<Expiry> {
     let now = inventory.observed.0;
     let mut all = Vec::new();
@@ -67,23 +70,23 @@ pub(super) fn expiries(inventory: &Inventory) -> Vec<Expiry> {
             _ => &[],
         };
         for (part, der) in presented.chain(trusted.iter().map(|der| (Part::Trusted, der))) {
-            let Some(certificate) = Certificate::read(&der.0) else { continue };
-            let in_use = part != Part::Trusted || relation.chain.iter().any(|one| is_signed_by(&one.0, &der.0));
-            all.push(Expiry {
-                in_use,
-                purpose: relation.purpose,
-                cluster: relation.cluster.clone(),
-                place: relation.place.clone(),
-                part,
-                subject: text::head(&certificate.subject, LONGEST),
-                serial: text::head(&certificate.serial, LONGEST),
-                pin: certificate.pin.to_string(),
-                not_before: Time(certificate.not_before),
-                not_after: Time(certificate.not_after),
-                left_percent: left(&certificate, now),
-            });
+            let in_use = part != Part::Trusted || has_signed(relation, der);
+            let found = Found { purpose: relation.purpose, cluster: &relation.cluster, place: &relation.place, part };
+            all.extend(found.expiry(der, in_use, now));
         }
     }
+    for copy in &inventory.copies {
+        let Copy { what, cluster, place, authorities, .. } = copy;
+        let purpose = what.purpose();
+        // Few relations are of one purpose and one cluster, however large the fleet is.
+        let same = |relation: &&Relation| relation.purpose == purpose && relation.cluster == *cluster;
+        let verified: Vec<&Relation> = inventory.relations.iter().filter(same).collect();
+        for der in authorities {
+            let in_use = verified.iter().any(|relation| has_signed(relation, der));
+            all.extend(Found { purpose, cluster, place, part: Part::Trusted }.expiry(der, in_use, now));
+        }
+    }
+    all.extend(inventory.tokens.iter().filter_map(|token| of_token(token, now)));
     let key = |expiry: &Expiry| {
         let Expiry { subject, serial, pin, cluster, part, place, .. } = expiry.clone();
         (expiry.not_after.0, subject, serial, pin, cluster, part, !expiry.in_use, place)
@@ -97,10 +100,65 @@ pub(super) fn expiries(inventory: &Inventory) -> Vec<Expiry> {
     all
 }
 
+/// Whether an authority has signed something of what is presented.
+fn has_signed(relation: &Relation, der: &ByteString) -> bool {
+    relation.chain.iter().any(|one| is_signed_by(&one.0, &der.0))
+}
+
+/// A certificate where it was found.
+struct Found<'a> {
+    purpose: Purpose,
+    cluster: &'a Option<String>,
+    place: &'a Place,
+    part: Part,
+}
+
+impl Found<'_> {
+    /// Its end; none of what is no certificate.
+    fn expiry(self, der: &ByteString, in_use: bool, now: Timestamp) -> Option<Expiry> {
+        let certificate = Certificate::read(&der.0)?;
+        let Self { purpose, cluster, place, part } = self;
+        Some(Expiry {
+            in_use,
+            purpose,
+            cluster: cluster.clone(),
+            place: place.clone(),
+            part,
+            subject: text::head(&certificate.subject, LONGEST),
+            serial: text::head(&certificate.serial, LONGEST),
+            pin: certificate.pin.to_string(),
+            not_before: Time(certificate.not_before),
+            not_after: Time(certificate.not_after),
+            left_percent: left(certificate.not_before, certificate.not_after, now),
+        })
+    }
+}
+
+/// The end of a token; none of one that does not tell of any. Where it does not tell since when it is valid, its life is taken
+/// to begin now.
+fn of_token(token: &Token, now: Timestamp) -> Option<Expiry> {
+    let Token { purpose, cluster, presenter, place, subject, issued, expires, .. } = token;
+    let not_after = expires.clone()?;
+    let not_before = issued.clone().unwrap_or(Time(now));
+    Some(Expiry {
+        in_use: true,
+        purpose: *purpose,
+        cluster: cluster.clone(),
+        place: place.clone(),
+        part: Part::Token,
+        subject: text::head(subject.as_deref().unwrap_or(presenter), LONGEST),
+        serial: String::new(),
+        pin: String::new(),
+        left_percent: left(not_before.0, not_after.0, now),
+        not_before,
+        not_after,
+    })
+}
+
 /// How much of its life is left, in percent.
-pub(super) fn left(certificate: &Certificate, now: Timestamp) -> u8 {
-    let life = certificate.not_after.as_second() - certificate.not_before.as_second();
-    let left = certificate.not_after.as_second() - now.as_second();
+fn left(not_before: Timestamp, not_after: Timestamp, now: Timestamp) -> u8 {
+    let life = not_after.as_second() - not_before.as_second();
+    let left = not_after.as_second() - now.as_second();
     let percent = if life > 0 { i128::from(left) * 100 / i128::from(life) } else { 0 };
     u8::try_from(percent.clamp(0, 100)).unwrap_or_default()
 }

@@ -28,6 +28,9 @@ pub struct Inventory {
     /// Copies of authorities and addresses.
     #[serde(default)]
     pub copies: Vec<Copy>,
+    /// Tokens with which somebody comes to an API server, as far as they tell of themselves.
+    #[serde(default)]
+    pub tokens: Vec<Token>,
     /// Settings of TLS servers.
     #[serde(default)]
     pub settings: Vec<Setting>,
@@ -47,6 +50,7 @@ impl Inventory {
             observed: Time(observed),
             relations: Vec::new(),
             copies: Vec::new(),
+            tokens: Vec::new(),
             settings: Vec::new(),
             clients: None,
             unseen: Vec::new(),
@@ -61,9 +65,10 @@ impl Inventory {
 
     /// Adds what another one has.
     pub fn add(&mut self, other: Self) {
-        let Self { format: _, observed: _, relations, copies, settings, clients, unseen } = other;
+        let Self { format: _, observed: _, relations, copies, tokens, settings, clients, unseen } = other;
         self.relations.extend(relations);
         self.copies.extend(copies);
+        self.tokens.extend(tokens);
         self.settings.extend(settings);
         self.clients = self.clients.take().or(clients);
         self.unseen.extend(unseen);
@@ -145,6 +150,8 @@ pub enum Purpose {
     Agent,
     /// An add-on, towards the hub.
     AddOn,
+    /// An operator, agent or controller, towards the API server of another cluster than the one it runs on.
+    Hosted,
     /// The webhook of the policy engine.
     PolicyWebhook,
     /// A proxy, to whoever goes through it.
@@ -165,6 +172,7 @@ impl Purpose {
             Self::Placement => "placement",
             Self::Agent => "agent",
             Self::AddOn => "add-on",
+            Self::Hosted => "hosted",
             Self::PolicyWebhook => "policy-webhook",
             Self::Proxy => "proxy",
             Self::Given => "given",
@@ -213,6 +221,16 @@ pub enum Place {
     Address(String),
     /// In a file, or on stdin.
     Input(String),
+}
+
+impl Place {
+    /// The cluster that it is on; none: it is on none.
+    pub const fn side(&self) -> Option<Side> {
+        match self {
+            Self::Object { side, .. } => Some(*side),
+            Self::Address(_) | Self::Input(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Place {
@@ -325,6 +343,9 @@ pub struct Handshake {
     /// The cipher suite that both ends agreed on, by its IANA name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cipher: Option<String>,
+    /// The cipher suite that TLS 1.2 came to, where the server accepts it, by its IANA name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_cipher: Option<String>,
     /// The versions that the server was seen to accept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<Version>,
@@ -354,6 +375,35 @@ pub struct Copy {
     pub proxy: Option<String>,
 }
 
+/// A token with which somebody comes to an API server: what it tells of itself, of which nothing is verified. The token is
+/// never part of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Token {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The managed cluster that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// Who presents it.
+    pub presenter: String,
+    /// Who verifies it.
+    pub verifier: String,
+    /// Where it was found.
+    pub place: Place,
+    /// Who it is of; none: it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Since when it is valid; none: it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issued: Option<Time>,
+    /// Until when it is valid; none: it does not tell, or never ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Time>,
+    /// Who renews it, and when.
+    pub renewal: Renewal,
+}
+
 /// What there are copies of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -376,6 +426,45 @@ pub enum Copied {
     OwnApi,
     /// The authorities by which add-ons trust their proxy.
     Proxy,
+    /// The authorities of a managed cluster's API server, as an operator or agent has them that runs elsewhere.
+    HostedApi,
+    /// The authorities of a hub's API server, as an operator or controller has them that runs elsewhere.
+    HostedHub,
+    /// The authorities by which the API server trusts the webhook of the policy engine.
+    PolicyBundle,
+}
+
+impl Copied {
+    /// What the certificates are for that are verified by it.
+    pub const fn purpose(self) -> Purpose {
+        match self {
+            Self::Signer | Self::Bundle => Purpose::Signer,
+            Self::WebhookBundle => Purpose::Webhook,
+            Self::Bootstrap | Self::Accepted | Self::HostedHub => Purpose::HubApi,
+            Self::GrpcBundle => Purpose::Grpc,
+            Self::Reported | Self::OwnApi | Self::HostedApi => Purpose::ManagedApi,
+            Self::Proxy => Purpose::Proxy,
+            Self::PolicyBundle => Purpose::PolicyWebhook,
+        }
+    }
+
+    /// What people call it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Signer => "the hub's signer",
+            Self::Bundle => "the hub's bundle",
+            Self::WebhookBundle => "the hub's bundle, for webhooks",
+            Self::Bootstrap => "the hub's API server, to register",
+            Self::Accepted => "the hub's API server",
+            Self::GrpcBundle => "the hub's gRPC server",
+            Self::Reported => "the cluster's API server, as reported",
+            Self::OwnApi => "the cluster's API server, as published",
+            Self::Proxy => "the proxy of add-ons",
+            Self::HostedApi => "the cluster's API server, hosted",
+            Self::HostedHub => "the hub's API server, hosted",
+            Self::PolicyBundle => "the policy engine's webhook",
+        }
+    }
 }
 
 /// The settings of TLS servers in a ConfigMap.

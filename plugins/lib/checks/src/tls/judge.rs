@@ -7,15 +7,15 @@ use ocm_core::duration::human;
 use ocm_core::key::Key;
 
 use super::chain::{Client, Question, Refusal, verdict};
-use super::inventory::{Purpose, Relation, Renewal, Trust};
-use super::profile::Version;
+use super::inventory::{Purpose, Relation, Renewal, Token, Trust};
+use super::profile::{Demands, Version};
 use crate::finding::{Finding, Id};
 use crate::registry::tls as checks;
 use crate::snapshot::Side;
 use crate::text::{head, list};
 
 /// What is wrong with a relation at a time, of which its verifier's clock may differ.
-pub(super) fn relation(relation: &Relation, now: Timestamp, minimum: Version) -> Vec<Finding> {
+pub(super) fn relation(relation: &Relation, now: Timestamp, demands: &Demands) -> Vec<Finding> {
     let at = now.checked_add(SignedDuration::from_secs(relation.clock_ahead_seconds)).unwrap_or(now);
     let own = relation.chain.first().and_then(|der| Certificate::read(&der.0));
     let mut found = match relation.trust {
@@ -28,7 +28,8 @@ pub(super) fn relation(relation: &Relation, now: Timestamp, minimum: Version) ->
         found.extend(renewal(relation, own, now));
     }
     found.extend(key(relation));
-    found.extend(version(relation, minimum));
+    found.extend(version(relation, demands.minimum));
+    found.extend(cipher(relation, demands));
     found
 }
 
@@ -345,15 +346,77 @@ fn version(relation: &Relation, minimum: Version) -> Option<Finding> {
     Some(next(relation, finding(checks::VERSION, relation, found)))
 }
 
+/// Whether a server agreed on a cipher suite of TLS 1.2 that is not among those which it is to have.
+fn cipher(relation: &Relation, demands: &Demands) -> Option<Finding> {
+    let handshake = relation.handshake.as_ref()?;
+    let agreed = match handshake.version {
+        Some(Version::Tls12) => handshake.cipher.as_ref(),
+        _ => handshake.older_cipher.as_ref(),
+    };
+    let agreed = agreed.filter(|_| demands.minimum <= Version::Tls12)?;
+    if demands.allows(agreed) {
+        return None;
+    }
+    let words = format!("{} agrees on {agreed}, which the profile does not name", relation.presenter);
+    let suites = list(demands.suites.iter().map(|suite| name(suite)));
+    let found = Finding::warning(words).seen(format!("TLS 1.2 at {}; the profile has {suites}", handshake.address));
+    Some(next(relation, finding(checks::CIPHERS, relation, found)))
+}
+
+/// What is wrong with a token. What it tells of itself is taken for true: nobody has a reason to lie about it.
+pub(super) fn token(token: &Token, now: Timestamp) -> Option<Finding> {
+    let Token { cluster, presenter, verifier, place, subject, issued, expires, renewal, .. } = token;
+    let expires = expires.as_ref()?.0;
+    let found = if now >= expires {
+        let words = format!("{verifier} refuses the token of {presenter}: it expired {} ago", span(expires, now));
+        Finding { id: checks::TOKEN, ..Finding::error(words) }
+    } else {
+        let (Renewal::AtPercent(percent), Some(issued)) = (renewal, issued) else { return None };
+        let late = late(issued.0, expires, *percent)?;
+        if now <= late {
+            return None;
+        }
+        let words = format!(
+            "the token of {presenter} should have been renewed {} ago and expires in {}",
+            span(late, now),
+            span(now, expires)
+        );
+        Finding { id: checks::RENEWED, ..Finding::warning(words) }
+    };
+    let found = subject.iter().fold(found, |found, subject| found.seen(format!("it is of {}", name(subject))));
+    let found = found.seen(format!("valid until {expires}"));
+    let found = match (renewal, token.purpose, place.side()) {
+        (Renewal::AtPercent(_), Purpose::Hosted, Some(side)) => {
+            let operator = if side == Side::Hub { "cluster-manager" } else { "klusterlet" };
+            found.run(side, "kubectl logs --namespace open-cluster-management deployment/{} --tail 50", &[operator])
+        }
+        (Renewal::AtPercent(_), ..) => found.advise("look at the log of whatever renews it"),
+        (Renewal::Unknown, ..) if cluster.is_none() => found.advise("put a kubeconfig with another token there"),
+        (Renewal::Unknown, ..) => found.advise("join the cluster again, which puts another token there"),
+    };
+    Some(Finding { cluster: cluster.clone(), ..found.at(place) })
+}
+
+/// When what is renewed at a percentage of its life is late.
+fn late(begin: Timestamp, end: Timestamp, percent: u8) -> Option<Timestamp> {
+    let due = begin.checked_add(end.duration_since(begin) / 100 * i32::from(percent)).ok()?;
+    due.checked_add(RESYNC).ok()
+}
+
 /// What to do about it.
 fn next(relation: &Relation, finding: Finding) -> Finding {
     match relation.purpose {
-        Purpose::Signer | Purpose::Webhook | Purpose::Grpc | Purpose::Placement if finding.id != checks::VERSION => {
+        Purpose::Signer | Purpose::Webhook | Purpose::Grpc | Purpose::Placement
+            if !matches!(finding.id, checks::VERSION | checks::CIPHERS) =>
+        {
             finding.run(
                 Side::Hub,
                 "kubectl logs --namespace open-cluster-management deployment/cluster-manager --tail 50",
                 &[],
             )
+        }
+        Purpose::PolicyWebhook if finding.id == checks::ISSUER => {
+            finding.run(Side::Hub, "kubectl ocm install policy-engine --wait", &[])
         }
         Purpose::PolicyWebhook => {
             finding.run(Side::Hub, "kubectl get cronjobs,jobs --namespace ocm-policy-engine", &[])
@@ -387,6 +450,7 @@ const fn advice(id: Id) -> Option<&'static str> {
         checks::KEY => "put certificate and key there together, from the same request",
         checks::READABLE => "put the certificate there again, as PEM",
         checks::VERSION => "set the oldest version of TLS that the server accepts",
+        checks::CIPHERS => "set the cipher suites of the server, and see whether it was started anew since",
         _ => return None,
     })
 }

@@ -24,7 +24,7 @@ pub use chain::{Client, Question, Refusal, Whose, verdict};
 pub use expiry::{Expiry, NotWithin, Part, Within};
 pub use inventory::{
     Clients, Copied, Copy, FORMAT, Handshake, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal,
-    Setting, Trust, Unseen, Use,
+    Setting, Token, Trust, Unseen, Use,
 };
 pub use profile::{Profile, TlsSettings, Version};
 pub use report::{Report, judge};

@@ -11,6 +11,30 @@ pub enum Profile {
     /// TLS 1.2 and newer.
     #[default]
     Intermediate,
+    /// What the hub's ConfigMap `ocm-tls-profile` says, of every server; where there is none, TLS 1.2 and newer, which is what
+    /// servers of Open Cluster Management have by default.
+    Ocm,
+}
+
+/// What is asked of one server's TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Demands {
+    /// The oldest version that it may accept.
+    pub(super) minimum: Version,
+    /// The cipher suites of TLS 1.2 that it may agree on; empty: any.
+    pub(super) suites: Vec<String>,
+}
+
+impl Demands {
+    /// Whether it may agree on a cipher suite of TLS 1.2.
+    pub(super) fn allows(&self, suite: &str) -> bool {
+        // Go has two names for some.
+        let normal = |suite: &str| match suite.strip_suffix("_CHACHA20_POLY1305") {
+            Some(start) => format!("{start}_CHACHA20_POLY1305_SHA256"),
+            None => suite.to_owned(),
+        };
+        self.suites.is_empty() || self.suites.iter().any(|named| normal(named) == normal(suite))
+    }
 }
 
 impl Profile {
@@ -18,7 +42,7 @@ impl Profile {
     pub const fn minimum(self) -> Version {
         match self {
             Self::Modern => Version::Tls13,
-            Self::Intermediate => Version::Tls12,
+            Self::Intermediate | Self::Ocm => Version::Tls12,
         }
     }
 
@@ -27,6 +51,7 @@ impl Profile {
         match self {
             Self::Modern => "modern",
             Self::Intermediate => "intermediate",
+            Self::Ocm => "ocm",
         }
     }
 }
@@ -85,8 +110,7 @@ impl TlsSettings {
         if let Some(Ok(Version::Tls10 | Version::Tls11)) = version {
             mistakes.push("minTLSVersion allows versions older than TLS 1.2, which are broken".to_owned());
         }
-        let suites = || self.cipher_suites.iter().flat_map(|list| list.split(',')).map(str::trim);
-        let suites: Vec<&str> = suites().filter(|suite| !suite.is_empty()).collect();
+        let suites = self.suites();
         for suite in &suites {
             if !SUITES.contains(suite) && !SUITES_13.contains(suite) {
                 mistakes.push(format!("cipherSuites: {suite:?} is no cipher suite by its IANA name"));
@@ -99,6 +123,12 @@ impl TlsSettings {
                 .push("cipherSuites count for nothing: TLS 1.3 has its own, and nothing older is allowed".to_owned());
         }
         mistakes
+    }
+
+    /// The cipher suites that they name; empty: the servers' default.
+    pub fn suites(&self) -> Vec<&str> {
+        let all = self.cipher_suites.iter().flat_map(|list| list.split(',')).map(str::trim);
+        all.filter(|suite| !suite.is_empty()).collect()
     }
 
     /// The oldest version that servers accept by them.
@@ -147,5 +177,23 @@ mod tests {
         assert_eq!(settings("VersionTLS13").minimum(), Version::Tls13);
         assert_eq!(settings("new").minimum(), Version::Tls12);
         assert_eq!(TlsSettings::default().minimum(), Version::Tls12);
+    }
+
+    #[test]
+    fn any_suite_is_allowed_where_none_is_named_and_a_suite_has_both_of_its_names() {
+        let demands = |suites: &str| Demands {
+            minimum: Version::Tls12,
+            suites: suites.split_whitespace().map(str::to_owned).collect(),
+        };
+        let chacha = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
+        for (suites, allowed) in [
+            ("", true),
+            ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", true),
+            (chacha, true),
+            ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", false),
+            ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", false),
+        ] {
+            assert_eq!(demands(suites).allows(chacha), allowed, "{suites}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::expiry::{Expiry, Within, expiries};
 use super::inventory::{Inventory, ObjectKind, Place, Relation, Setting, Trust, Unseen};
-use super::profile::{Profile, Version};
+use super::profile::{Demands, Profile, Version};
 use super::{copies, judge as relations};
 use crate::finding::Finding;
 use crate::registry::tls as checks;
@@ -23,7 +23,7 @@ pub struct Report {
     pub suppressed: Vec<Suppressed>,
     /// What could not be looked at.
     pub unseen: Vec<Unseen>,
-    /// Every certificate, what expires first at the front.
+    /// Every certificate, and every token that ends, what expires first at the front.
     pub expiries: Vec<Expiry>,
 }
 
@@ -35,14 +35,20 @@ pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, su
     let strictest =
         inventory.settings.iter().filter(|setting| setting.is_read).map(|setting| setting.settings.minimum());
     let own = strictest.max().unwrap_or(Version::Tls10);
+    let read = inventory.settings.iter().filter(|setting| setting.is_read);
+    let suites: Vec<String> = read.flat_map(|setting| setting.settings.suites()).map(str::to_owned).collect();
     let mut findings = Vec::new();
     for relation in &inventory.relations {
         let with_trust = by_hub(inventory, relation);
         let relation = with_trust.as_ref().unwrap_or(relation);
-        // The hub's settings are not for API servers, and not for what was named on the command line.
-        let minimum = if relation.purpose.follows_settings() { own.max(profile.minimum()) } else { profile.minimum() };
-        findings.extend(relations::relation(relation, now, minimum));
+        // The hub's settings are not for API servers, and not for what was named on the command line, unless somebody asks for it.
+        let demands = match relation.purpose.follows_settings() || profile == Profile::Ocm {
+            true => Demands { minimum: own.max(profile.minimum()), suites: suites.clone() },
+            false => Demands { minimum: profile.minimum(), suites: Vec::new() },
+        };
+        findings.extend(relations::relation(relation, now, &demands));
     }
+    findings.extend(inventory.tokens.iter().filter_map(|token| relations::token(token, now)));
     findings.extend(copies::judge(&inventory.copies, now));
     findings.extend(inventory.settings.iter().flat_map(settings));
     let expiries = expiries(inventory);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use ocm_core::certificate::Certificate;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd,
@@ -182,6 +183,7 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
         proxy: None,
         version: Some(Version::Tls13),
         cipher: None,
+        older_cipher: None,
         accepted: vec![version, Version::Tls13],
     };
     relations(Relation { handshake: Some(handshake(Version::Tls12)), ..right(&ca) }, &[]);
@@ -190,7 +192,7 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     let mut copies = |list: Vec<Copy>, expected: &[(u16, Severity)]| {
         table.push((Inventory { copies: list, ..inventory() }, expected.to_vec()));
     };
-    use Copied::{Accepted, Bootstrap, Bundle, GrpcBundle, OwnApi, Reported, Signer, WebhookBundle};
+    use Copied::{Accepted, Bootstrap, Bundle, GrpcBundle, HostedApi, OwnApi, Reported, Signer, WebhookBundle};
     let signer = || copy(Signer, &[&ca]);
     copies(vec![signer(), copy(Bundle, &[&other, &ca]), copy(WebhookBundle, &[&ca, &other])], &[]);
     copies(vec![signer(), copy(Bundle, &[&other])], &[(4020, ERROR)]);
@@ -207,6 +209,10 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     let of_c2 = Copy { cluster: Some("c2".to_owned()), ..copy(OwnApi, &[&ca]) };
     copies(vec![copy(Reported, &[&other]), of_c2], &[]);
     copies(vec![copy(Reported, &[]), copy(OwnApi, &[&ca])], &[]);
+    copies(vec![copy(HostedApi, &[&ca]), copy(HostedApi, &[&ca])], &[]);
+    copies(vec![copy(HostedApi, &[&ca]), copy(HostedApi, &[&other])], &[(4027, WARNING)]);
+    let hosted_for = |cluster: &str, ca: &Ca| Copy { cluster: Some(cluster.to_owned()), ..copy(HostedApi, &[ca]) };
+    copies(vec![hosted_for("c1", &ca), hosted_for("c2", &other)], &[]);
     let with = |copy: Copy, server: &str, proxy: Option<&str>| Copy {
         server: Some(server.to_owned()),
         proxy: proxy.map(str::to_owned),
@@ -227,7 +233,45 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     table.push((setting(true, "VersionTLS13"), vec![]));
     table.push((setting(true, "1.3"), vec![(4031, WARNING)]));
     table.push((setting(false, "VersionTLS13"), vec![(4032, WARNING)]));
+
+    let named = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
+    let agreed = |purpose: Purpose, cipher: &str| {
+        let handshake = Handshake { older_cipher: Some(cipher.to_owned()), ..handshake(Version::Tls12) };
+        let settings = TlsSettings { min_tls_version: None, cipher_suites: Some(named.to_owned()) };
+        let place = copy(Bundle, &[]).place;
+        let relation = Relation { purpose, handshake: Some(handshake), ..right(&ca) };
+        Inventory { settings: vec![Setting { place, is_read: true, settings }], ..of(vec![relation]) }
+    };
+    table.push((agreed(Purpose::Grpc, named), vec![]));
+    table.push((agreed(Purpose::Grpc, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"), vec![(4033, WARNING)]));
+    // The settings are not for API servers.
+    table.push((agreed(Purpose::HubApi, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"), vec![]));
+
+    table.push((with_token(token(Some("2027-01-01T00:00:00Z"), Renewal::AtPercent(80))), vec![]));
+    table.push((with_token(token(Some("2027-01-01T00:00:00Z"), Renewal::AtPercent(40))), vec![(4008, WARNING)]));
+    table.push((with_token(token(Some("2027-01-01T00:00:00Z"), Renewal::Unknown)), vec![]));
+    table.push((with_token(token(Some("2026-06-01T00:00:00Z"), Renewal::Unknown)), vec![(4013, ERROR)]));
+    table.push((with_token(token(None, Renewal::AtPercent(80))), vec![]));
     table
+}
+
+/// A token of this year with which a hosted agent comes to its cluster.
+fn token(expires: Option<&str>, renewal: Renewal) -> Token {
+    Token {
+        purpose: Purpose::Hosted,
+        cluster: Some("c1".to_owned()),
+        presenter: "the hosted agent of c1".to_owned(),
+        verifier: "the API server of c1".to_owned(),
+        place: copy(Copied::HostedApi, &[]).place,
+        subject: Some("system:serviceaccount:a:b".to_owned()),
+        issued: Some(Time(at("2026-01-01T00:00:00Z"))),
+        expires: expires.map(|text| Time(at(text))),
+        renewal,
+    }
+}
+
+fn with_token(token: Token) -> Inventory {
+    Inventory { tokens: vec![token], ..inventory() }
 }
 
 #[test]
@@ -370,6 +414,7 @@ fn a_server_follows_the_stricter_of_profile_and_settings() {
         proxy: None,
         version: Some(Version::Tls13),
         cipher: None,
+        older_cipher: None,
         accepted: vec![Version::Tls12, Version::Tls13],
     };
     let server = |purpose: Purpose| {
@@ -438,4 +483,62 @@ fn an_inventory_comes_back_from_its_file() {
         Inventory { copies: vec![copy(Copied::Bundle, &[&Ca::new("ca")])], ..of(vec![right(&Ca::new("ca"))]) };
     let text = serde_json::to_string(&inventory).unwrap();
     assert_eq!(serde_json::from_str::<Inventory>(&text).unwrap(), inventory);
+}
+
+#[test]
+fn copies_and_tokens_are_part_of_the_time_line() {
+    let (ca, other) = (Ca::new("ca"), Ca::new("other"));
+    let proxy = Relation { purpose: Purpose::Proxy, cluster: None, trust: Trust::Unknown, ..right(&ca) };
+    let inventory = Inventory {
+        copies: vec![copy(Copied::Proxy, &[&ca, &other])],
+        tokens: vec![token(Some("2026-08-01T00:00:00Z"), Renewal::Unknown), token(None, Renewal::Unknown)],
+        ..of(vec![proxy])
+    };
+    let line = expiries(&inventory);
+    let rows: Vec<_> =
+        line.iter().map(|expiry| (expiry.subject.as_str(), expiry.purpose, expiry.part, expiry.in_use)).collect();
+    assert_eq!(
+        rows,
+        [
+            ("system:serviceaccount:a:b", Purpose::Hosted, Part::Token, true),
+            ("CN=ca", Purpose::Proxy, Part::Trusted, true),
+            ("CN=hub", Purpose::Proxy, Part::Own, true),
+            ("CN=other", Purpose::Proxy, Part::Trusted, false),
+        ]
+    );
+    // Of 212 days 31 are left.
+    assert_eq!((line[0].left_percent, line[0].serial.as_str(), line[0].pin.as_str()), (14, "", ""));
+    let soon = |within: &str| judge(&inventory, Profile::Intermediate, Some(within.parse().unwrap()), &[]).findings;
+    assert_eq!((soon("30d").len(), soon("32d").len()), (0, 1), "the token");
+}
+
+#[test]
+fn the_hubs_profile_is_everybodys_where_it_is_asked_for() {
+    let ca = Ca::new("ca");
+    let handshake = Handshake {
+        address: "https://hub.example:6443".to_owned(),
+        proxy: None,
+        version: Some(Version::Tls12),
+        cipher: Some("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256".to_owned()),
+        older_cipher: None,
+        accepted: vec![Version::Tls12],
+    };
+    let of = |version: &str, suites: &str| Inventory {
+        settings: vec![Setting {
+            place: Place::Input("x".to_owned()),
+            is_read: true,
+            settings: TlsSettings { min_tls_version: Some(version.to_owned()), cipher_suites: Some(suites.to_owned()) },
+        }],
+        ..of(vec![Relation { handshake: Some(handshake.clone()), ..right(&ca) }])
+    };
+    let ids = |inventory: &Inventory, profile| -> Vec<u16> {
+        judge(inventory, profile, None, &[]).findings.iter().map(|finding| finding.id.0).collect()
+    };
+    let strict = of("VersionTLS13", "");
+    assert_eq!((ids(&strict, Profile::Intermediate), ids(&strict, Profile::Ocm)), (vec![], vec![4030]));
+    let other = of("VersionTLS12", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256");
+    assert_eq!((ids(&other, Profile::Intermediate), ids(&other, Profile::Ocm)), (vec![], vec![4033]));
+    // Without a ConfigMap it is what servers have by default.
+    let none = Inventory { settings: vec![], ..strict };
+    assert_eq!(ids(&none, Profile::Ocm), [0_u16; 0]);
 }

@@ -60,6 +60,14 @@ impl ProxyOptions {
         *self == Self::default()
     }
 
+    /// Whether something is taken away, and nothing is set.
+    pub fn only_takes_away(&self) -> bool {
+        let Self { http, https, no_proxy, ca, services: _ } = self;
+        let sets = |said: &Option<Setting<ProxyUrl>>| matches!(said, Some(Setting::Is(_)));
+        let sets_any = sets(http) || sets(https) || matches!(no_proxy, Some(Setting::Is(_))) || ca.is_some();
+        !sets_any && (http.is_some() || https.is_some() || no_proxy.is_some())
+    }
+
     /// Whether a URL that is said names a user.
     pub fn names_user(&self) -> bool {
         let names_user = |said: &Setting<ProxyUrl>| matches!(said, Setting::Is(url) if url.as_str().contains('@'));
@@ -357,6 +365,26 @@ mod tests {
         let told = settings(&options, Some(json!({"httpProxy": "http://a:1", "noProxy": "b, .svc"})));
         assert_eq!(told, json!({"noProxy": "b,.svc,.cluster.local,10.96.0.1,10.96.0.0/16"}));
         assert_eq!(settings(&ProxyOptions::default(), Some(json!({"noProxy": "b"}))), json!({}));
+    }
+
+    #[test]
+    fn taking_away_is_told_apart_from_setting_and_from_saying_nothing() {
+        let without = ProxyOptions { https: Some(Setting::Without), ..ProxyOptions::default() };
+        let no_list = ProxyOptions { no_proxy: Some(Setting::Without), ..ProxyOptions::default() };
+        // What the cluster says of its own addresses is no proxy.
+        let services = ProxyOptions { services: vec!["10.96.0.0/16".to_owned()], ..without.clone() };
+        for options in [&without, &no_list, &services] {
+            assert!(options.only_takes_away(), "{options:?}");
+        }
+        let sets = [
+            ProxyOptions { http: through("http://a:1"), ..without.clone() },
+            ProxyOptions { no_proxy: Some(Setting::Is(vec!["b".to_owned()])), ..without.clone() },
+            ProxyOptions { ca: Some(vec![b"c".to_vec()]), ..without },
+            ProxyOptions::default(),
+        ];
+        for options in sets {
+            assert!(!options.only_takes_away(), "{options:?}");
+        }
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub async fn services_of(cluster: &Cluster) -> Result<Vec<String>, Failure> {
 ///
 /// # Errors
 /// A refusal, if an add-on is not defined on the hub, is not on a cluster, takes no AddOnDeploymentConfig or refers to
-/// another one; the failure of a request.
+/// another one; a usage failure, if a proxy is to be taken away where none was ever set; the failure of a request.
 pub async fn plan_proxy(hub: &Cluster, request: &ProxyRequest, narrator: &dyn Narrator) -> Result<Plan, Failure> {
     let ProxyRequest { names, target, options, .. } = request;
     narrator.tell(Event::now(format!("looking at add-ons ({})", hub.label())));
@@ -144,6 +144,9 @@ pub async fn plan_proxy(hub: &Cluster, request: &ProxyRequest, narrator: &dyn Na
     let mut configs = Vec::new();
     for Found { manifest, live } in look_first(hub, &drafts, AT_ONCE).await? {
         let namespace = manifest.namespace().unwrap_or_default();
+        if live.is_none() && options.only_takes_away() {
+            return Err(nothing_to_take_away(namespace, manifest.name()));
+        }
         let planned = proxy_config(namespace, manifest.name(), options, live.as_ref());
         if let Some(why) = api_server_behind_proxy(&planned, live.as_ref()) {
             let told = format!("AddOnDeploymentConfig {namespace}/{}: {why}", manifest.name());
@@ -154,6 +157,15 @@ pub async fn plan_proxy(hub: &Cluster, request: &ProxyRequest, narrator: &dyn Na
         configs.push(planned);
     }
     Ok(Plan::new([Stage::new("configurations", configs), Stage::new("add-ons", referring)]))
+}
+
+/// An empty proxy where there is none: more likely a variable that is not set than what somebody wants.
+fn nothing_to_take_away(namespace: &str, name: &str) -> Failure {
+    Failure::usage(format!(
+        "the proxy is empty, and there is no AddOnDeploymentConfig {namespace}/{name} that one could be taken away from: nothing \
+         was changed"
+    ))
+    .hint("say the URL of the proxy; if the add-ons have one by another AddOnDeploymentConfig, name that one")
 }
 
 /// The definitions of add-ons, each with its name, if they take AddOnDeploymentConfigs.

@@ -5,6 +5,7 @@
 //!                                        └──▶ preflight ─▶ apply ─▶ usable (health)
 //! ```
 
+mod asking;
 mod baseline;
 mod carry_out;
 mod cert_manager;
@@ -15,6 +16,7 @@ pub(crate) mod preflight;
 pub(crate) mod probe;
 pub(crate) mod survey;
 
+pub(crate) use asking::{ask_again, check_asking};
 pub use baseline::{BaselineInstalled, BaselineRequest, install_baseline, new_baseline};
 pub use carry_out::{InstallError, Installed, Request, install, new_hub};
 pub(crate) use cert_manager::asked_for;

@@ -347,7 +347,7 @@ async fn ready(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) ->
 }
 
 /// Waits until the API server was seen to ask the webhook.
-async fn asked(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) -> Result<(), Failure> {
+pub(super) async fn asked(cluster: &Cluster, deadline: Instant, narrator: &dyn Narrator) -> Result<(), Failure> {
     let is_right = |answer: &Answer| matches!(answer, Answer::Refused(_)) && engine::is_answer(&answer.said());
     until("waiting until the API server asks the webhook", deadline, PAUSE, narrator, async || {
         Ok(match probe::ask_with(cluster, &engine::probe(), IN_A_ROW, is_right).await {

@@ -75,12 +75,14 @@ async fn look(dialled: &Dialled<'_>, known: Relation) -> Result<Relation, Unseen
         let trouble = Trouble::of(&error.failure(endpoint), None);
         Unseen { what: endpoint.to_string(), cluster: None, trouble }
     })?;
+    let (accepted, older_cipher) = accepted(endpoint, way, proxy_authorities, presented.version).await;
     let handshake = Handshake {
         address: endpoint.to_string(),
         proxy: presented.proxy.clone(),
         version: presented.version,
         cipher: presented.cipher.clone(),
-        accepted: accepted(endpoint, way, proxy_authorities, presented.version).await,
+        older_cipher,
+        accepted,
     };
     let trust = if insecure { Trust::Nobody } else { trust(&presented, authorities) };
     Ok(Relation {
@@ -93,17 +95,25 @@ async fn look(dialled: &Dialled<'_>, known: Relation) -> Result<Relation, Unseen
     })
 }
 
-/// The versions of TLS that a server accepts: that of the first handshake, and the older ones if it does.
-async fn accepted(endpoint: &Endpoint, way: &Way, authorities: &[Vec<u8>], agreed: Option<Version>) -> Vec<Version> {
+/// The versions of TLS that a server accepts, that of the first handshake, and the older ones if it does; and the cipher suite
+/// that TLS 1.2 came to, if the first handshake agreed on a newer version.
+async fn accepted(
+    endpoint: &Endpoint,
+    way: &Way,
+    authorities: &[Vec<u8>],
+    agreed: Option<Version>,
+) -> (Vec<Version>, Option<String>) {
     let old = async |version| ocm_net::accepts(endpoint, way, version, authorities, HANDSHAKE).await.unwrap_or(false);
     let tls12 = async {
-        agreed == Some(Version::Tls13)
-            && present_by(endpoint, way, &[Version::Tls12], authorities, HANDSHAKE).await.is_ok()
+        match agreed {
+            Some(Version::Tls13) => present_by(endpoint, way, &[Version::Tls12], authorities, HANDSHAKE).await.ok(),
+            _ => None,
+        }
     };
     let (tls10, tls11, tls12) = futures::join!(old(Version::Tls10), old(Version::Tls11), tls12);
-    let older = [(Version::Tls10, tls10), (Version::Tls11, tls11), (Version::Tls12, tls12)];
+    let older = [(Version::Tls10, tls10), (Version::Tls11, tls11), (Version::Tls12, tls12.is_some())];
     let older = older.into_iter().filter_map(|(version, accepts)| accepts.then_some(version));
-    older.chain(agreed).collect()
+    (older.chain(agreed).collect(), tls12.and_then(|presented| presented.cipher))
 }
 
 /// Whom the verifier trusts. Name and time are judged with the rest, so of the system's answer only the issuer counts.

@@ -7,6 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::Api;
 use kube::api::ListParams;
+use ocm_api::cert_manager::INJECT_CA_FROM;
 use ocm_api::names::{namespaces, operators, secrets, webhooks};
 use ocm_api::operator::ClusterManagerMode;
 use ocm_api::{ClusterManager, ManagedCluster};
@@ -21,7 +22,7 @@ use ocm_kube::Cluster;
 use ocm_net::{Endpoint, Way, is_loopback};
 
 use super::handshake::{Dialled, dial};
-use super::kubeconfig::external;
+use super::kubeconfig::{Holder, external};
 use super::material::{certificates, config_map, copy, der, noted, of_secret, place, secret, value};
 use super::{Unreadable, clock_ahead, empty, proxies};
 use crate::hub::cluster_info;
@@ -167,16 +168,26 @@ async fn api_server(cluster: &Cluster, inventory: &mut Inventory) {
     dial(dialled, inventory, known("whoever joins by it".to_owned(), presenter)).await;
 }
 
-/// The API server of a hub whose pods are on this cluster and not on the hub itself, as they dial it.
+/// The API server of a hub whose pods are on this cluster and not on the hub itself, as they dial it, and what they come with.
 async fn hosted_for(cluster: &Cluster, namespace: &str) -> Inventory {
     let mut inventory = empty();
-    let found = secret(cluster, namespace, secrets::EXTERNAL_HUB_KUBECONFIG).await;
-    let Some(found) = noted(found, &mut inventory) else { return inventory };
-    let (kind, name) = (ObjectKind::Secret, secrets::EXTERNAL_HUB_KUBECONFIG);
-    let place = place(Side::Hub, kind, Some(namespace), name, secrets::KUBECONFIG_KEY);
-    let of_hub =
-        |relation| Relation { purpose: Purpose::HubApi, verifier: "the pods of the hosted hub".to_owned(), ..relation };
-    inventory.add(external(&found, place, "the hub's API server".to_owned(), of_hub).await);
+    // What the operator has comes first: it makes the others of it.
+    let names = std::iter::once(secrets::EXTERNAL_HUB_KUBECONFIG).chain(secrets::HOSTED_HUB_KUBECONFIGS);
+    let found = futures::future::join_all(names.map(async |name| (name, secret(cluster, namespace, name).await))).await;
+    let mut dialled = Vec::new();
+    for (name, found) in found {
+        let Some(found) = noted(found, &mut inventory) else { continue };
+        let of_operator = name == secrets::EXTERNAL_HUB_KUBECONFIG;
+        let holder = Holder {
+            purpose: Purpose::Hosted,
+            cluster: None,
+            name: if of_operator { "the operator of the hosted hub" } else { "the pods of the hosted hub" }.to_owned(),
+            server: "the hub's API server".to_owned(),
+            place: place(Side::Hub, ObjectKind::Secret, Some(namespace), name, secrets::KUBECONFIG_KEY),
+            renewal: if of_operator { Renewal::Unknown } else { Renewal::AtPercent(OPERATOR_RENEWS) },
+        };
+        inventory.add(external(&found, Copied::HostedHub, &holder, &mut dialled).await);
+    }
     inventory
 }
 
@@ -329,27 +340,81 @@ pub(super) async fn settings(cluster: &Cluster, other: &str) -> Inventory {
     inventory
 }
 
-/// What the policy engine's webhook presents to the API server; nothing on a hub without one.
+/// What the policy engine's webhook presents to the API server, and by which authorities it is verified there; nothing on a hub
+/// without one.
 async fn policy_webhook(cluster: &Cluster) -> Inventory {
     let mut inventory = empty();
-    let namespace = policy_engine::NAMESPACE;
-    let (serving, authority) = futures::join!(
+    let (namespace, name) = (policy_engine::NAMESPACE, policy_engine::WEBHOOK);
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
+    let (serving, issued, authority, mutating, validating) = futures::join!(
         secret(cluster, namespace, policy_engine::SERVING_SECRET),
+        secret(cluster, namespace, policy_engine::ISSUED_SECRET),
         secret(cluster, namespace, policy_engine::AUTHORITY_SECRET),
+        mutating.get_opt(name),
+        validating.get_opt(name),
     );
+    let bundle = |client: WebhookClientConfig| client.ca_bundle.unwrap_or_default();
+    let mutating = mutating.map(|found| {
+        let hooks = |found: MutatingWebhookConfiguration| {
+            let hooks = found.webhooks.unwrap_or_default().into_iter().map(|hook| bundle(hook.client_config));
+            (found.metadata.annotations.unwrap_or_default(), hooks.collect::<Vec<_>>())
+        };
+        found.map(hooks)
+    });
+    let validating = validating.map(|found| {
+        let hooks = |found: ValidatingWebhookConfiguration| {
+            let hooks = found.webhooks.unwrap_or_default().into_iter().map(|hook| bundle(hook.client_config));
+            (found.metadata.annotations.unwrap_or_default(), hooks.collect::<Vec<_>>())
+        };
+        found.map(hooks)
+    });
+    let mut is_injected = false;
+    for (kind, plural, found) in [
+        (ObjectKind::ValidatingWebhookConfiguration, "validatingwebhookconfigurations", validating),
+        (ObjectKind::MutatingWebhookConfiguration, "mutatingwebhookconfigurations", mutating),
+    ] {
+        let found = found.map_err(|error| {
+            let what = format!("{} {name}", kind.word());
+            let failure = cluster.explain(format_args!("read {what}"), error);
+            Unreadable { what, failure, rule: Some(PolicyRule::new("get", ADMISSION, plural, None)) }
+        });
+        let Some((annotations, mut bundles)) = noted(found, &mut inventory) else { continue };
+        is_injected |= annotations.contains_key(INJECT_CA_FROM);
+        bundles.dedup();
+        let place = || place(Side::Hub, kind, None, name, "caBundle");
+        inventory.copies.extend(bundles.iter().map(|pem| copy(Copied::PolicyBundle, place(), &pem.0)));
+    }
+    // The API server verifies it by each of these lists; they are usually the same.
+    let mut trusts: Vec<(String, Trust)> = Vec::new();
+    for copy in &inventory.copies {
+        let trust = Trust::Authorities(copy.authorities.clone());
+        if trusts.iter().all(|(_, known)| *known != trust) {
+            trusts.push((format!("the hub's API server, by {},", copy.place), trust));
+        }
+    }
     let authority = noted(authority, &mut inventory);
-    let authorities = authority.as_ref().and_then(|found| value(found, secrets::TLS_CERT_KEY)).map(certificates);
-    let trust = authorities.map_or(Trust::Unknown, |list| Trust::Authorities(der(list)));
-    if let Some(relation) = noted(serving, &mut inventory).and_then(|found| of_secret(Side::Hub, &found)) {
+    if let [(verifier, _)] = trusts.as_mut_slice() {
+        "the hub's API server".clone_into(verifier);
+    }
+    if trusts.is_empty() {
+        let authorities = authority.as_ref().and_then(|found| value(found, secrets::TLS_CERT_KEY)).map(certificates);
+        let trust = authorities.map_or(Trust::Unknown, |list| Trust::Authorities(der(list)));
+        trusts.push(("the hub's API server".to_owned(), trust));
+    }
+    let (serving, issued) = (noted(serving, &mut inventory), noted(issued, &mut inventory));
+    let served = issued.filter(|_| is_injected).or(serving);
+    let Some(served) = served.and_then(|found| of_secret(Side::Hub, &found)) else { return inventory };
+    for (verifier, trust) in trusts {
         inventory.relations.push(Relation {
             purpose: Purpose::PolicyWebhook,
             presenter: "the webhook of the policy engine".to_owned(),
-            verifier: "the hub's API server".to_owned(),
+            verifier,
             client: Some(Client::Go),
             usage: Use::Server,
             trust,
             names: vec![policy_engine::SERVER_NAME.to_owned()],
-            ..relation
+            ..served.clone()
         });
     }
     inventory

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::ListParams;
 use ocm_api::Klusterlet;
@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use super::handshake::{Dialled, dial};
 use super::hub::managed_place;
-use super::kubeconfig::{Server, external, proxy};
+use super::kubeconfig::{Dialling, Holder, Server, external, proxy};
 use super::material::{config_map, copy, der, noted, of_secret, place, secret, text, value};
-use super::{Unreadable, empty};
+use super::{Unreadable, clock_ahead, empty};
 use crate::hub::ROOT_CA;
 use crate::observe::managed::{Names, klusterlets};
 use crate::registry::pages;
@@ -48,7 +48,38 @@ pub async fn managed(cluster: &Cluster) -> Inventory {
         inventory.add(agent(cluster, klusterlet).await);
     }
     if !found.is_empty() {
-        inventory.add(addons(cluster).await);
+        let (addons, bundles, clock_ahead_seconds) =
+            futures::join!(addons(cluster), proxy_bundles(cluster), clock_ahead(cluster));
+        inventory.add(addons);
+        inventory.add(bundles);
+        for relation in &mut inventory.relations {
+            // What the hub verifies is judged by its clock, and of whom nothing is known, by ours.
+            if matches!(relation.trust, Trust::Authorities(_) | Trust::System { .. }) {
+                relation.clock_ahead_seconds = clock_ahead_seconds;
+            }
+        }
+    }
+    inventory
+}
+
+/// The authorities by which add-ons here trust their proxy, as the hub has put them beside them.
+async fn proxy_bundles(cluster: &Cluster) -> Inventory {
+    let mut inventory = empty();
+    let namespace = namespaces::AGENT_ADDON;
+    let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
+    let what = format!("the ConfigMaps of {namespace}");
+    let wanted = |found: ConfigMap| {
+        let name = found.metadata.name.filter(|name| name.ends_with(secrets::PROXY_CA_SUFFIX))?;
+        let pem = found.data?.remove(secrets::CA_BUNDLE_KEY)?;
+        let place = place(Side::Managed, ObjectKind::ConfigMap, Some(namespace), &name, secrets::CA_BUNDLE_KEY);
+        Some(copy(Copied::Proxy, place, pem.as_bytes()))
+    };
+    match pages(cluster, &api, ListParams::default(), || PAGE, &format!("list {what}"), wanted).await {
+        Ok(copies) => inventory.copies = copies,
+        Err(failure) => {
+            let rule = Some(PolicyRule::new("list", "", "configmaps", Some(namespace)));
+            inventory.unseen.push(Unreadable { what, failure, rule }.into());
+        }
     }
     inventory
 }
@@ -85,6 +116,11 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
             grpc(&name, namespace, secret_name, &config, what == Copied::Accepted, &mut inventory).await;
         }
     }
+    let is_let_in = accepted.as_ref().is_some_and(|found| value(found, secrets::KUBECONFIG_KEY).is_some());
+    if let Some(found) = bootstrap.as_ref().filter(|_| !is_let_in) {
+        let place = managed_place(namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG, secrets::KUBECONFIG_KEY);
+        registers_with(found, &name, place, &mut inventory);
+    }
     if let Some(relation) = accepted.as_ref().and_then(|found| of_secret(Side::Managed, found)) {
         let by_grpc = accepted.as_ref().is_some_and(|found| value(found, secrets::GRPC_CONFIG_KEY).is_some());
         inventory.relations.push(Relation {
@@ -109,22 +145,43 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
     inventory
 }
 
-/// The API server of the managed cluster that an agent is hosted for, as the operator dials it.
+/// The API server of the managed cluster that an agent is hosted for, as operator and agent dial it, and what they come with.
 async fn hosted_for(cluster: &Cluster, namespace: &str, name: &str) -> Inventory {
     let mut inventory = empty();
-    let found = secret(cluster, namespace, secrets::EXTERNAL_MANAGED_KUBECONFIG).await;
-    let Some(found) = noted(found, &mut inventory) else { return inventory };
-    let place = managed_place(namespace, secrets::EXTERNAL_MANAGED_KUBECONFIG, secrets::KUBECONFIG_KEY);
-    inventory.add(
-        external(&found, place, format!("the API server of {name}"), |relation| Relation {
-            purpose: Purpose::ManagedApi,
+    // What the operator has comes first: it makes the others of it.
+    let names = std::iter::once(secrets::EXTERNAL_MANAGED_KUBECONFIG).chain(secrets::HOSTED_AGENT_KUBECONFIGS);
+    let found = futures::future::join_all(names.map(async |name| (name, secret(cluster, namespace, name).await))).await;
+    let mut dialled = Vec::new();
+    for (secret_name, found) in found {
+        let Some(found) = noted(found, &mut inventory) else { continue };
+        let of_operator = secret_name == secrets::EXTERNAL_MANAGED_KUBECONFIG;
+        let who = if of_operator { "the operator of the hosted agent of" } else { "the hosted agent of" };
+        let holder = Holder {
+            purpose: Purpose::Hosted,
             cluster: Some(name.to_owned()),
-            verifier: format!("the hosted agent of {name}"),
-            ..relation
-        })
-        .await,
-    );
+            name: format!("{who} {name}"),
+            server: format!("the API server of {name}"),
+            place: managed_place(namespace, secret_name, secrets::KUBECONFIG_KEY),
+            renewal: if of_operator { Renewal::Unknown } else { Renewal::AtPercent(AGENTS_RENEW) },
+        };
+        inventory.add(external(&found, Copied::HostedApi, &holder, &mut dialled).await);
+    }
     inventory
+}
+
+/// What an agent registers with that has not been let in: a token, or a certificate. What has, needs it no more.
+fn registers_with(secret: &Secret, name: &str, place: Place, inventory: &mut Inventory) {
+    let read = text(secret, secrets::KUBECONFIG_KEY).and_then(|text| crate::hub::entries(&text));
+    let Some((_, user)) = read else { return };
+    let holder = Holder {
+        purpose: Purpose::Agent,
+        cluster: Some(name.to_owned()),
+        name: format!("the agent of {name}, when it registers"),
+        server: "the hub's API server".to_owned(),
+        place,
+        renewal: Renewal::Unknown,
+    };
+    holder.credentials(secret, user.as_ref(), inventory);
 }
 
 /// The authorities of the cluster's own API server, as its pods get them.
@@ -142,9 +199,6 @@ async fn own_authority(
     let place = place(Side::Managed, ObjectKind::ConfigMap, Some(namespace), ROOT_CA, "ca.crt");
     Ok(pem.map(|pem| copy(Copied::OwnApi, place, pem.as_bytes())))
 }
-
-/// What makes a difference to a handshake: the address, who vouches for it, and the proxy.
-type Dialling = (String, Option<Vec<Vec<u8>>>, Option<String>);
 
 /// The hub's API server as the agents of this cluster dial it by a kubeconfig of theirs.
 async fn hub_api(
@@ -269,22 +323,45 @@ async fn addons(cluster: &Cluster) -> Inventory {
     let what = format!("the Secrets of {namespace}");
     // Of each page only what is public is kept.
     let wanted = |found: Secret| {
-        // Servers' certificates are of the add-ons' own, of which nothing is known.
-        let relation = of_secret(Side::Managed, &found).filter(|relation| relation.usage == Use::Client)?;
         let towards_hub = found.metadata.name.as_deref().is_some_and(|name| name.ends_with(TOWARDS_HUB));
-        Some(Relation {
-            purpose: Purpose::AddOn,
-            cluster: text(&found, secrets::CLUSTER_NAME_KEY),
-            presenter: format!("the add-on of {}", relation.place),
-            verifier: if towards_hub { "the hub's API server" } else { "the add-on's own server" }.to_owned(),
-            client: Some(Client::Go),
-            trust: if towards_hub { Trust::HubClients } else { Trust::Unknown },
-            renewal: Renewal::AtPercent(AGENTS_RENEW),
-            ..relation
-        })
+        let name = found.metadata.name.as_deref().unwrap_or_default();
+        let holder = |key: &str| {
+            let place = managed_place(namespace, name, key);
+            Holder {
+                purpose: Purpose::AddOn,
+                cluster: text(&found, secrets::CLUSTER_NAME_KEY),
+                name: format!("the add-on of {place}"),
+                server: if towards_hub { "the hub's API server" } else { "the add-on's own server" }.to_owned(),
+                place,
+                renewal: Renewal::AtPercent(AGENTS_RENEW),
+            }
+        };
+        let token = text(&found, secrets::TOKEN_KEY).filter(|_| towards_hub);
+        let token = token.and_then(|token| holder(secrets::TOKEN_KEY).token(&token));
+        // Servers' certificates are of the add-ons' own, of which nothing is known.
+        let relation = of_secret(Side::Managed, &found).filter(|relation| relation.usage == Use::Client);
+        let relation = relation.map(|relation| {
+            let Holder { purpose, cluster, name, server, place: _, renewal } = holder(secrets::TLS_CERT_KEY);
+            Relation {
+                purpose,
+                cluster,
+                presenter: name,
+                verifier: server,
+                client: Some(Client::Go),
+                trust: if towards_hub { Trust::HubClients } else { Trust::Unknown },
+                renewal,
+                ..relation
+            }
+        });
+        (relation.is_some() || token.is_some()).then_some((relation, token))
     };
     match pages(cluster, &api, ListParams::default(), || PAGE, &format!("list {what}"), wanted).await {
-        Ok(relations) => inventory.relations = relations,
+        Ok(found) => {
+            for (relation, token) in found {
+                inventory.relations.extend(relation);
+                inventory.tokens.extend(token);
+            }
+        }
         Err(failure) => {
             let rule = Some(PolicyRule::new("list", "", "secrets", Some(namespace)));
             inventory.unseen.push(Unreadable { what, failure, rule }.into());

@@ -1,7 +1,8 @@
 //! Inventories of certificates: of a hub, of a managed cluster, and of whatever the user names. What is wrong with them is
 //! judged in `ocm_checks`.
 //!
-//! Only what is public is kept of Secrets: certificates, addresses, and whether a private key belongs to its certificate.
+//! Only what is public is kept of Secrets: certificates, addresses, whether a private key belongs to its certificate, and of
+//! tokens who they are of and how long they are valid.
 
 mod given;
 mod handshake;
