@@ -27,6 +27,9 @@ const EXAMPLES: &str = "Examples:
   # What the hub brings to a cluster, and what keeps it from being there
   kubectl ocm get works -c c1 --context hub
 
+  # Which add-ons the hub offers, how many clusters have them, and who has installed them
+  kubectl ocm get hub-addons --context hub
+
   # What placements select, and what keeps them from selecting more
   kubectl ocm get placements --all-namespaces --context hub
 
@@ -92,6 +95,17 @@ Examples:
   kubectl ocm get addons --context hub
   kubectl ocm get addons -c c1,c2 -o wide --context hub
   kubectl ocm get addons hello -o tree --context hub";
+
+const HUB_ADDONS: &str =
+    "CLUSTERS is on how many clusters an add-on is available, of how many that have it. STRATEGY: with Manual,
+people enable it; with Placements, the hub installs it on the clusters that these select. INSTALLED BY is
+who has written its ClusterManagementAddOn: kubectl-ocm, with the name for kubectl ocm uninstall hub-addon
+where there is one, or others.
+
+Examples:
+  kubectl ocm get hub-addons --context hub
+  kubectl ocm get hub-addons hello -o wide --context hub
+  kubectl ocm get hub-addons -o json --context hub | jq '.items[].standing'";
 
 const SETS: &str =
     "CLUSTERS is how many clusters are in a set; NAMESPACES are those that it is bound to, whose placements may
@@ -173,6 +187,10 @@ pub(crate) enum What {
     #[command(visible_alias = "addon", aliases = ["managedclusteraddons", "managedclusteraddon", "mca"], after_help = ADDONS)]
     #[command(mut_arg("output", with_tree))]
     Addons(DeliveryArgs),
+    /// Add-ons that the hub offers, how many clusters have them, and who has installed them
+    #[command(visible_alias = "hub-addon", aliases = ["clustermanagementaddons", "clustermanagementaddon"])]
+    #[command(after_help = HUB_ADDONS)]
+    HubAddons(ListArgs),
     /// Sets of clusters, and the namespaces whose placements may select from them
     #[command(visible_alias = "clusterset", aliases = ["managedclustersets", "managedclusterset", "mclset"])]
     #[command(after_help = SETS, mut_arg("output", with_tree))]

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod args;
 mod delivery;
+mod hub_addon;
 mod info;
 mod run;
 mod selection;

@@ -9,6 +9,7 @@ use ocm_core::{Event, Exit, Failure, Narrator};
 use ocm_flows::cluster_sets::{cluster_sets, selector_in, watch_cluster_sets};
 use ocm_flows::deliveries::{Delivery, DeliveryRow, Wanted, deliveries, watch_deliveries};
 use ocm_flows::get::{self, RequestRow};
+use ocm_flows::hub_addons::{hub_addons, watch_hub_addons};
 use ocm_flows::info::{hubs, klusterlets};
 use ocm_flows::placements::{WantedPlacements, choices_of, placements, watch_placements};
 use ocm_flows::registrations::{registrations, watch_registrations};
@@ -17,6 +18,7 @@ use ocm_kube::{Cluster, connect};
 
 use crate::args::{ClustersArgs, CsrArgs, DeliveryArgs, GetArgs, InfoArgs, PlacementArgs, What};
 use crate::delivery::{AddOns, Works};
+use crate::hub_addon::HubAddOns;
 use crate::info;
 use crate::selection::{Choices, Placements, Sets};
 use crate::view::{Clusters, Registrations, Requests};
@@ -54,6 +56,14 @@ pub(crate) async fn run(args: GetArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         }
         What::Works(works) => delivered::<ManifestWork, Works>(&hub, works, &ui).await,
         What::Addons(addons) => delivered::<ManagedClusterAddOn, AddOns>(&hub, addons, &ui).await,
+        What::HubAddons(list) => {
+            let selector = list.selector.clone();
+            if list.watch {
+                let changes = watch_hub_addons(&hub, list.names.clone(), selector.as_deref());
+                return follow::<HubAddOns>(&ui, &list, changes, |_| true).await;
+            }
+            show::<HubAddOns>(&ui, &list, hub_addons(&hub, &list.names, selector.as_deref()).await?)
+        }
         What::Clustersets(list) => {
             let selector = list.selector.clone();
             if list.watch {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ocm_cli::{ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
+use ocm_cli::{ApplyArgs, ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
 use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the help says before the flags.
@@ -11,7 +11,8 @@ pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-install")
         .about("Install Open Cluster Management")
         .after_help(
-            "kubectl ocm install hub --help, install baseline --help and install policy-engine --help tell more.",
+            "kubectl ocm install hub --help, install baseline --help, install policy-engine --help and install hub-addon \
+             --help tell more.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -35,6 +36,8 @@ pub(crate) enum What {
     Baseline(Box<BaselineInstallArgs>),
     /// Have WebAssembly policies decide about registrations on the hub
     PolicyEngine(Box<PolicyEngineInstallArgs>),
+    /// Install the hub's side of an add-on, from manifests that you have rendered
+    HubAddon(Box<HubAddOnInstallArgs>),
 }
 
 const EXAMPLES: &str = "\
@@ -335,6 +338,61 @@ pub(crate) enum ModeWord {
     Default,
     /// On another cluster
     Hosted,
+}
+
+const HUB_ADDON_EXAMPLES: &str = "\
+Examples:
+  # Render a chart, and install what comes out
+  helm template hello ./hello-chart > hello.yaml
+  kubectl ocm install hub-addon hello -f hello.yaml --context hub --wait
+
+  # Without a file in between, in a namespace that is made for it
+  helm template hello ./hello-chart | kubectl ocm install hub-addon hello -f - --namespace hello --create-namespace
+
+  # See what another version would change, and change nothing
+  kubectl ocm install hub-addon hello -f hello-2.yaml --context hub --diff
+
+  # What can be enabled on clusters, and who has installed it
+  kubectl ocm get hub-addons --context hub
+
+Each object is labelled kubectl-ocm.dev/hub-addon=NAME when it is made: kubectl ocm uninstall hub-addon deletes those, and no \
+others. What was there before stays as it is if it says the same, and is refused without --overwrite if it does not; it stays \
+when the add-on goes. Running the same command again changes nothing; one that was killed is run again. What another version of \
+the files does not hold any more stays until the add-on is uninstalled.
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found differences or a rule refused, \
+124 --wait gave up, 130 interrupted.";
+
+/// Install the hub's side of an add-on, from manifests that you have rendered
+///
+/// Applies what stands in the files: namespaces and definitions first, then accounts, rights and settings, workloads, custom
+/// resources, ClusterManagementAddOns, and admission webhooks last. Hooks of Helm for other moments than an installation are
+/// left out. Objects that make up the hub itself, or decide who registers, are refused. Clusters have the add-on when it is
+/// enabled there: kubectl ocm addon enable.
+#[derive(Args, Debug)]
+#[command(after_help = HUB_ADDON_EXAMPLES)]
+#[command(mut_arg("wait", |arg| arg.help("Wait until every Deployment has rolled out and the add-ons are offered")))]
+pub(crate) struct HubAddOnInstallArgs {
+    /// Name by which it is uninstalled, usually that of the add-on
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// File of rendered manifests, YAML or JSON; a directory of such files; - for stdin (repeatable)
+    #[arg(short, long = "filename", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Read directories within directories, too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// Namespace of objects that need one and name none
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
+    pub(crate) namespace: String,
+    /// Create namespaces that are not there
+    #[arg(long)]
+    pub(crate) create_namespace: bool,
+    /// Change objects that others have written and that say something else
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    #[command(flatten)]
+    pub(crate) apply: ApplyArgs,
 }
 
 /// Words of `--registration-drivers`.

@@ -1,4 +1,4 @@
-//! `kubectl ocm install`: makes a cluster a hub, and keeps wrong registrations out of it.
+//! `kubectl ocm install`: makes a cluster a hub, keeps wrong registrations out of it, and adds what offers add-ons.
 
 mod args;
 mod run;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ocm_api::cert_manager::Issuer;
-use ocm_cli::{OutputArgs, PlanView, Troubleshoot, Ui, options};
+use ocm_cli::{ApplyArgs, OutputArgs, PlanView, Troubleshoot, Ui, contents, options};
 use ocm_core::baseline::{Enforcement, Settings};
+use ocm_core::hub_addon::Content;
 use ocm_core::install::feature_gates::GATES;
 use ocm_core::install::hosted::{Hosting, Webhook};
 use ocm_core::install::{Driver, GrpcEndpoint, GrpcExposure, HubMode, Options, OptionsError};
@@ -13,12 +14,13 @@ use ocm_core::plan::Mode;
 use ocm_core::release::Component;
 use ocm_core::values::Kind;
 use ocm_core::{Event, Exit, Failure, Narrator as _, Role, duration, glob, name, nearest, policy_engine};
+use ocm_flows::hub_addons::{HubAddOnRequest, install_hub_addon, new_hub_addon};
 use ocm_flows::install as flow;
 use ocm_kube::{ClientArgs, Cluster, connect};
 
 use crate::args::{
-    BaselineInstallArgs, DriverWord, GrpcEndpointWord, GrpcExposureWord, HubInstallArgs, InstallArgs, ModeWord,
-    PolicyEngineInstallArgs, What,
+    BaselineInstallArgs, DriverWord, GrpcEndpointWord, GrpcExposureWord, HubAddOnInstallArgs, HubInstallArgs,
+    InstallArgs, ModeWord, PolicyEngineInstallArgs, What,
 };
 use crate::{view, words};
 
@@ -28,6 +30,7 @@ pub(crate) async fn run(arguments: InstallArgs, ui: Arc<Ui>) -> Result<Exit, Fai
         What::Hub(hub) => hub_command(*hub, client, ui).await,
         What::Baseline(baseline) => baseline_command(*baseline, client, ui).await,
         What::PolicyEngine(engine) => policy_engine_command(*engine, client, ui).await,
+        What::HubAddon(addon) => hub_addon_command(*addon, client, ui).await,
     }
 }
 
@@ -119,6 +122,30 @@ async fn policy_engine_command(
     let request = flow::EngineRequest { options, baseline, mode: view.mode(), wait: wait.then_some(timeout) };
     let installed = flow::install_policy_engine(&cluster, &request, &*ui, |applied| view.row(applied)).await;
     view::finish_policy_engine(&view, &ui, &cluster, installed.map_err(words::engine_failure)?, audit)
+}
+
+async fn hub_addon_command(arguments: HubAddOnInstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let HubAddOnInstallArgs {
+        name,
+        files,
+        recursive,
+        namespace,
+        create_namespace,
+        overwrite,
+        apply: ApplyArgs { wait, plan, output: OutputArgs { output } },
+    } = arguments;
+    let name = options::hub_addon_names(vec![name])?.remove(0);
+    let namespace = options::namespaces(vec![namespace])?.remove(0);
+    let wait = wait.limit()?;
+    let view = PlanView::new(ui.clone(), &plan, output)?;
+    let content = Content::read(contents::documents_of(&files, recursive)?)?;
+    let request = HubAddOnRequest { name, content, namespace, create_namespace, overwrite, mode: view.mode(), wait };
+    if view.mode() == Mode::Render {
+        return view.manifests(&new_hub_addon(&request, &*ui)?);
+    }
+    let cluster = connect(&client.connection()?, ui.clone()).await?;
+    let installed = install_hub_addon(&cluster, &request, &*ui, &|applied| view.row(applied)).await?;
+    view::finish_hub_addon(&view, &ui, &cluster, &request.name, installed)
 }
 
 /// Whether it can be the name of an image: what is wrong with it otherwise, whoever pulls it says.

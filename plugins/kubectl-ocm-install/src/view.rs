@@ -4,6 +4,7 @@ use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::Enforcement;
 use ocm_core::plan::Mode;
 use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_flows::hub_addons::HubAddOnInstalled;
 use ocm_flows::install::{BaselineInstalled, EngineInstalled, Installed};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
@@ -93,6 +94,38 @@ pub(crate) fn finish_policy_engine(
             "what the webhook does not answer passes. To let nobody register without it: kubectl ocm install \
              policy-engine{context} --wait"
         ),
+    }));
+    Ok(Exit::Ok)
+}
+
+/// What the hub's side of an add-on came to.
+pub(crate) fn finish_hub_addon(
+    view: &PlanView,
+    ui: &Ui,
+    cluster: &Cluster,
+    name: &str,
+    installed: HubAddOnInstalled,
+) -> Result<Exit, Failure> {
+    let HubAddOnInstalled { applied, addons, running } = installed;
+    if view.mode() == Mode::Diff {
+        return view.diff(&applied);
+    }
+    let mut members = Map::new();
+    members.insert("name".to_owned(), json!(name));
+    members.insert("addons".to_owned(), json!(addons));
+    members.insert("running".to_owned(), json!(running.as_ref().map(Result::is_ok)));
+    view.document(members)?;
+    let waited = running.transpose()?.is_some();
+    if !view.mode().changes() {
+        return Ok(Exit::Ok);
+    }
+    let context = cluster.context.as_ref().map(|context| format!(" --context {context}")).unwrap_or_default();
+    let state = if waited { "it runs" } else { "it is being started; --wait would tell when it runs" };
+    ui.tell(Event::note(match addons.first() {
+        Some(addon) => {
+            format!("{state}. To have it on clusters: kubectl ocm addon enable {addon} --clusters CLUSTER{context}")
+        }
+        None => format!("{state}. The files hold no ClusterManagementAddOn: the add-on itself may make one"),
     }));
     Ok(Exit::Ok)
 }

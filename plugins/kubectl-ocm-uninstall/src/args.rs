@@ -9,7 +9,8 @@ pub(crate) fn about() -> clap::Command {
     clap::Command::new("kubectl-ocm-uninstall")
         .about("Take away what kubectl ocm install has added to a hub")
         .after_help(
-            "kubectl ocm uninstall hub --help, uninstall baseline --help and uninstall policy-engine --help tell more.",
+            "kubectl ocm uninstall hub --help, uninstall baseline --help, uninstall policy-engine --help and uninstall \
+             hub-addon --help tell more.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -33,6 +34,8 @@ pub(crate) enum What {
     Baseline(BaselineArgs),
     /// Let policies no longer decide about registrations on the hub
     PolicyEngine(PolicyEngineArgs),
+    /// Take away the hub's side of add-ons
+    HubAddon(HubAddOnArgs),
 }
 
 const HUB_EXAMPLES: &str = "\
@@ -159,6 +162,51 @@ pub(crate) struct PolicyEngineArgs {
     #[arg(long)]
     pub(crate) wait: bool,
     /// How long to wait, e.g. 90s, 10m
+    #[arg(long, value_name = "DURATION", default_value = "2m")]
+    pub(crate) timeout: String,
+    #[command(flatten)]
+    pub(crate) removal: RemovalArgs,
+}
+
+const HUB_ADDON_EXAMPLES: &str = "\
+Examples:
+  # See what would be deleted, and delete nothing
+  kubectl ocm uninstall hub-addon hello --context hub --dry-run
+
+  # Delete it, after it was disabled on the clusters that have it
+  kubectl ocm addon disable hello --clusters c1,c2 --context hub
+  kubectl ocm uninstall hub-addon hello --context hub
+
+  # With its definitions, and all objects of their kinds
+  kubectl ocm uninstall hub-addon hello --context hub --delete-crds
+
+Where nothing is left of it, the command does nothing and succeeds. A command that was killed is run again.
+
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 clusters have it or the answer was no, 124 it was not gone \
+in time, 130 interrupted.";
+
+/// Take away the hub's side of add-ons
+///
+/// Deletes what kubectl ocm install hub-addon has made under these names, each object by the UID that was read, and nothing
+/// else: admission webhooks and ClusterManagementAddOns first, namespaces last. What was there before stays, and so do
+/// definitions, with which all objects of their kinds would go, and namespaces that hold something of somebody else's. An
+/// add-on that clusters have is refused, with a list of them.
+#[derive(Args, Debug)]
+#[command(after_help = HUB_ADDON_EXAMPLES)]
+pub(crate) struct HubAddOnArgs {
+    /// Names that kubectl ocm install hub-addon was given
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Take it away although it is enabled on clusters: the hub takes it from them as far as it can
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Delete definitions that were made for it, too, and with them all objects of their kinds, whoever made them
+    #[arg(long)]
+    pub(crate) delete_crds: bool,
+    /// Delete namespaces that were made for it with whatever else is in them
+    #[arg(long)]
+    pub(crate) purge: bool,
+    /// How long each step is waited for, e.g. 90s, 10m
     #[arg(long, value_name = "DURATION", default_value = "2m")]
     pub(crate) timeout: String,
     #[command(flatten)]

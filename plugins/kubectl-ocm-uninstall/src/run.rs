@@ -5,11 +5,12 @@ use std::sync::Arc;
 use ocm_cli::{OutputArgs, PlanView, RemovalArgs, Ui, options};
 use ocm_core::plan::Mode;
 use ocm_core::{Applied, DryRun, Exit, Failure, Role, baseline};
+use ocm_flows::hub_addons::{HubAddOnFound, HubAddOnRemoval, find_hub_addons, uninstall_hub_addon};
 use ocm_flows::leave::Leaving;
 use ocm_flows::uninstall as flow;
 use ocm_kube::{ClientArgs, Cluster, connect};
 
-use crate::args::{BaselineArgs, HubArgs, ModeWord, PolicyEngineArgs, UninstallArgs, What};
+use crate::args::{BaselineArgs, HubAddOnArgs, HubArgs, ModeWord, PolicyEngineArgs, UninstallArgs, What};
 use crate::view;
 
 pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -18,6 +19,7 @@ pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, F
         What::Hub(hub) => hub_command(*hub, client, ui).await,
         What::Baseline(baseline) => baseline_command(baseline, client, ui).await,
         What::PolicyEngine(engine) => policy_engine_command(engine, client, ui).await,
+        What::HubAddon(addon) => hub_addon_command(addon, client, ui).await,
     }
 }
 
@@ -101,4 +103,29 @@ async fn hub_command(arguments: HubArgs, client: ClientArgs, ui: Arc<Ui>) -> Res
     };
     let uninstalled = flow::uninstall_hub(&cluster, itself.as_ref(), &found, leaving, &*ui, &each).await?;
     view::finish_hub(&view, &ui, &found, uninstalled)
+}
+
+async fn hub_addon_command(arguments: HubAddOnArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let HubAddOnArgs { names, force, delete_crds, purge, timeout, removal } = arguments;
+    let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
+    let names = options::hub_addon_names(names)?;
+    let timeout = options::timeout(&timeout)?;
+    let leaving = Leaving { force, purge, dry_run: DryRun::from(dry_run), timeout };
+    let removal = HubAddOnRemoval { leaving, definitions: delete_crds };
+    let view = PlanView::of(ui.clone(), Mode::Apply(leaving.dry_run), output);
+    let cluster = connect(&client.connection()?, ui.clone()).await?;
+    let found = find_hub_addons(&cluster, &names, removal, &*ui).await?;
+    let is_there = found.iter().any(HubAddOnFound::is_there);
+    if is_there && leaving.dry_run == DryRun::No && !yes {
+        let question = view::hub_addon_question(&cluster, &found, removal);
+        if !ui.confirm(&question).await? {
+            return Err(Failure::refused("nothing was deleted"));
+        }
+    }
+    let each = |applied: &ocm_core::Applied| view.row(applied);
+    let mut spaces = Vec::new();
+    for one in &found {
+        spaces.extend(uninstall_hub_addon(&cluster, one, removal, &*ui, &each).await?.namespaces_kept);
+    }
+    view::finish_hub_addons(&view, &ui, &cluster, &found, &spaces)
 }

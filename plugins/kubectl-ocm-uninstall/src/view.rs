@@ -2,9 +2,11 @@
 
 use ocm_cli::{PlanView, Ui};
 use ocm_core::baseline::{Effect, Enforcement};
+use ocm_core::hub_addon::Rank;
 use ocm_core::leave::installation::counted;
 use ocm_core::plan::Outcome;
 use ocm_core::{Event, Exit, Failure, Narrator};
+use ocm_flows::hub_addons::{HubAddOnFound, HubAddOnRemoval};
 use ocm_flows::uninstall::{EngineUninstalled, HubFound, HubUninstalled, Uninstalled};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
@@ -143,6 +145,56 @@ pub(crate) fn finish_hub(
     }
     if found.beside_agent {
         ui.tell(Event::note("the operator of a managed cluster is there, too, and so the namespace of both stays"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What is asked before the hub's sides of add-ons are deleted.
+pub(crate) fn hub_addon_question(cluster: &Cluster, found: &[HubAddOnFound], removal: HubAddOnRemoval) -> String {
+    let there = || found.iter().filter(|one| one.is_there());
+    let names: Vec<String> = there().map(|one| format!("{:?}", one.name)).collect();
+    let objects: usize = there().map(|one| one.objects.len()).sum();
+    let objects = if objects == 1 { "1 object goes".to_owned() } else { format!("{objects} objects go") };
+    let clusters: usize = there().flat_map(|one| one.enabled.values()).map(Vec::len).sum();
+    let lost = match clusters {
+        0 => String::new(),
+        1 => " One cluster loses it.".to_owned(),
+        many => format!(" It is enabled {many} times on clusters, which lose it."),
+    };
+    let definitions = there().flat_map(|one| &one.objects).filter(|one| one.rank() == Rank::Definitions).count();
+    let along = match (definitions, removal.leaving.purge) {
+        (0, false) => "",
+        (0, true) => " Its namespaces go with whatever else is in them.",
+        (_, false) => " All objects of the kinds that it defines go along.",
+        (_, true) => {
+            " All objects of the kinds that it defines go along, and its namespaces go with whatever else is in them."
+        }
+    };
+    format!("Delete hub add-on {} ({})? {objects}.{lost}{along}", names.join(", "), cluster.label())
+}
+
+/// What the removal of the hub's sides of add-ons came to.
+pub(crate) fn finish_hub_addons(
+    view: &PlanView,
+    ui: &Ui,
+    cluster: &Cluster,
+    found: &[HubAddOnFound],
+    spaces: &[(String, String)],
+) -> Result<Exit, Failure> {
+    let kept: Map<String, serde_json::Value> = spaces.iter().map(|(name, why)| (name.clone(), json!(why))).collect();
+    let mut members = Map::new();
+    members.insert("names".to_owned(), json!(found.iter().map(|one| &one.name).collect::<Vec<_>>()));
+    members.insert("namespacesKept".to_owned(), json!((!kept.is_empty()).then_some(kept)));
+    view.document(members)?;
+    for one in found.iter().filter(|one| !one.is_there()) {
+        let left = if one.kept.is_empty() { "there is no" } else { "nothing is left to delete of" };
+        ui.tell(Event::note(format!("{left} hub add-on {:?} ({}): nothing was deleted", one.name, cluster.label())));
+    }
+    if !spaces.is_empty() {
+        ui.tell(Event::note("--purge deletes namespaces with whatever else is in them"));
+    }
+    if found.iter().flat_map(|one| &one.kept).any(|(one, _)| one.rank() == Rank::Definitions) {
+        ui.tell(Event::note("--delete-crds deletes definitions with all objects of their kinds"));
     }
     Ok(Exit::Ok)
 }

@@ -24,8 +24,9 @@ const ROLE: &str = "open-cluster-management:bootstrap";
 const FORMER_ROLE: &str = "system:open-cluster-management:bootstrap";
 
 /// The definitions of works, add-ons, sets, and placements in upstream's API module.
-const DEFINITIONS: [&str; 6] = [
+const DEFINITIONS: [&str; 7] = [
     "work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml",
+    "addon/v1alpha1/0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml",
     "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
     "cluster/v1beta2/0000_00_clusters.open-cluster-management.io_managedclustersets.crd.yaml",
     "cluster/v1beta2/0000_01_clusters.open-cluster-management.io_managedclustersetbindings.crd.yaml",
@@ -216,7 +217,7 @@ fn a_bound_account_is_waited_for_and_a_stranger_is_not_let_in_meanwhile() {
     assert_eq!(hub.approved(), [request].into());
 }
 
-/// Gives a cluster a work and an add-on, both named `web`, and makes a set and a placement of its name.
+/// Gives a cluster a work and an add-on, both named `web`, and makes a set, a placement and what offers an add-on, of its name.
 fn deliver_something(hub: &Cluster, cluster: &str) {
     for file in DEFINITIONS {
         hub.kubectl(&["apply", "--filename", upstream(file).to_str().expect("text")]).expect("it is applied");
@@ -233,7 +234,10 @@ fn deliver_something(hub: &Cluster, cluster: &str) {
         "metadata": {"name": cluster}, "spec": {}});
     let placement = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
         "metadata": {"name": cluster, "namespace": "default"}, "spec": {}});
+    let offered = json!({"apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": cluster}, "spec": {}});
     apply(hub, "work", &work);
+    apply(hub, "offered", &offered);
     apply(hub, "add-on", &add_on);
     apply(hub, "set", &set);
     apply(hub, "placement", &placement);
@@ -255,6 +259,7 @@ fn each_right_of_the_documented_role_of_get_is_needed() {
         ("registrations", "registrations", "c1"),
         ("manifestworks", "works", "web"),
         ("managedclusteraddons", "addons", "web"),
+        ("clustermanagementaddons", "hub-addons", "c1"),
         ("managedclustersets", "clustersets", "c1"),
         ("managedclustersetbindings", "clustersets", "c1"),
         ("placements", "placements", "c1"),
@@ -277,7 +282,7 @@ fn each_right_of_the_documented_role_of_get_is_needed() {
     let get =
         |user: &str, words: &[&str]| run(kubectl_ocm("get", hub.cluster.kubeconfig()).args(words).args(["--as", user]));
     let users = users_without_one_right(&hub.cluster, "get.yaml");
-    assert_eq!(users.len(), 22, "{users:?}");
+    assert_eq!(users.len(), 24, "{users:?}");
     for (user, missing) in users {
         let (verb, resource) = missing.trim_start_matches("may not ").split_once(' ').expect("a verb and a resource");
         let plural = resource.split('.').next().expect("a resource");

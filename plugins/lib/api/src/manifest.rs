@@ -103,7 +103,19 @@ impl Manifest {
         }
     }
 
-    /// The same, for an object that somebody has written as it is to be: an apply carries over nothing of what an earlier
+    /// The manifest of an object that somebody has written. `plural` is the resource name of its kind, which the object does
+    /// not tell. None if it names no API version, no kind or no name.
+    pub fn written(plural: &str, body: Value) -> Option<Self> {
+        let text = |pointer: &str| {
+            let text = body.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+            text.map(str::to_owned)
+        };
+        let (api_version, kind, name) = (text("/apiVersion")?, text("/kind")?, text("/metadata/name")?);
+        let namespace = text("/metadata/namespace");
+        Some(Self { api_version, kind, plural: plural.to_owned(), namespace, name, body, exact: false })
+    }
+
+    /// The same object, as somebody has written it and as it is to be: an apply carries over nothing of what an earlier
     /// one has set, and nothing of lists.
     #[must_use]
     pub fn exactly(mut self) -> Self {
@@ -309,6 +321,19 @@ mod tests {
         assert_eq!((manifest.group(), manifest.version()), ("rbac.authorization.k8s.io", "v1"));
         assert_eq!(manifest.kind(), "ClusterRole");
         assert!(!manifest.is_secret());
+    }
+
+    #[test]
+    fn an_object_that_somebody_has_written_is_addressed_by_what_stands_in_it() {
+        let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "n"}});
+        let manifest = Manifest::written("deployments", body.clone()).unwrap();
+        assert_eq!((manifest.group(), manifest.version(), manifest.plural()), ("apps", "v1", "deployments"));
+        assert_eq!((manifest.namespace(), manifest.name(), manifest.body()), (Some("n"), "a", &body));
+        for member in ["apiVersion", "kind", "metadata"] {
+            let mut less = body.clone();
+            less.as_object_mut().unwrap().remove(member);
+            assert_eq!(Manifest::written("deployments", less), None, "{member}");
+        }
     }
 
     #[test]

@@ -12,11 +12,19 @@ use crate::files::documents;
 /// Endings of files in directories that are read.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// Reads all of them, in the order given; those of a directory by name.
+/// Reads the objects of a work: all of them, in the order given; those of a directory by name.
 ///
 /// # Errors
 /// A usage failure that says which file or document cannot be in a work.
 pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Content, Failure> {
+    Content::read(documents_of(paths, recursive)?)
+}
+
+/// All documents, each with its place.
+///
+/// # Errors
+/// A usage failure that says which file cannot be read.
+pub fn documents_of(paths: &[PathBuf], recursive: bool) -> Result<Vec<Document>, Failure> {
     if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Failure::usage("--filename - is there twice, and stdin can be read once"));
     }
@@ -30,7 +38,7 @@ pub fn read(paths: &[PathBuf], recursive: bool) -> Result<Content, Failure> {
             }
         }
     }
-    Content::read(all)
+    Ok(all)
 }
 
 /// Files of a directory that hold objects.

@@ -43,6 +43,21 @@ pub fn object_names(names: Vec<String>, what: &str) -> Result<Vec<String>, Failu
     }
 }
 
+/// The same of the hub's sides of add-ons, whose names are values of labels.
+///
+/// # Errors
+/// A usage failure for what cannot be one.
+pub fn hub_addon_names(names: Vec<String>) -> Result<Vec<String>, Failure> {
+    /// How long the value of a label may be: bytes. Kubernetes: `validation.LabelValueMaxLength`.
+    const LONGEST: usize = 63;
+    let names = object_names(names, "a hub add-on")?;
+    match names.iter().find(|name| name.len() > LONGEST) {
+        Some(long) => Err(Failure::usage(format!("{long:?} cannot be the name of a hub add-on"))
+            .hint(format!("names have {LONGEST} characters at most"))),
+        None => Ok(names),
+    }
+}
+
 /// The same of namespaces.
 ///
 /// # Errors

@@ -150,6 +150,10 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::EnableAddOn { name, cluster } => {
             format!("enable it there first: kubectl ocm addon enable {name} --clusters {cluster}")
         }
+        Remedy::DisableAddOn { name, clusters } => {
+            format!("disable it there first: kubectl ocm addon disable {name} --clusters {clusters}")
+        }
+        Remedy::WithClusters => "to take it away although clusters have it: --force".to_owned(),
         Remedy::IntoConfiguration(object) => {
             format!("put the proxies into that one, which keeps what else it holds: --config {object}")
         }

@@ -26,6 +26,7 @@ pub mod failure;
 pub mod fleet;
 pub mod gates;
 pub mod grpc;
+pub mod hub_addon;
 pub mod hub_policy;
 pub mod images;
 pub mod info;

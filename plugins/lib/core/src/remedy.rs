@@ -154,6 +154,15 @@ pub enum Remedy {
         /// The cluster.
         cluster: String,
     },
+    /// Disable an add-on on clusters first.
+    DisableAddOn {
+        /// Its name.
+        name: String,
+        /// The clusters, with commas between them.
+        clusters: String,
+    },
+    /// Take it away although clusters have it.
+    WithClusters,
     /// Put the settings into the configuration of this namespace and name, which is referred to already.
     IntoConfiguration(String),
     /// Say which ManagedServiceAccount is meant, or make one.

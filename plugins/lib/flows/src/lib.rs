@@ -13,6 +13,7 @@ pub mod fleet;
 pub mod get;
 mod grpc_server;
 pub mod hub;
+pub mod hub_addons;
 pub mod in_cluster;
 pub mod info;
 pub mod install;

@@ -1,11 +1,14 @@
-//! Everything that is in a namespace, of whatever kind.
+//! Objects of whatever kind: everything that is in a namespace, everything that carries a label, and what is known of a kind.
 
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::discovery::{Discovery, Scope, verbs};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiCapabilities, Discovery, Scope, verbs};
+use ocm_core::hub_addon::{Kind, Labelled};
+use ocm_core::leave::some;
 use ocm_core::leave::space::{Content, is_view};
 use ocm_core::{Failure, Reason};
 
@@ -15,6 +18,8 @@ use crate::Cluster;
 const AT_ONCE: usize = 8;
 /// How often kinds are asked for that come and go meanwhile.
 const TRIES: u32 = 5;
+/// How many objects are asked for at once.
+const PAGE: u32 = 500;
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -25,11 +30,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The failure of a request: where one kind may not be listed, it is not known what there is.
 pub async fn of(cluster: &Cluster, namespace: &str) -> Result<Vec<Content>, Failure> {
     let discovery = discover(cluster).await?;
-    let is_held = |capabilities: &kube::discovery::ApiCapabilities| {
-        capabilities.scope == Scope::Namespaced
-            && capabilities.supports_operation(verbs::LIST)
-            && capabilities.supports_operation(verbs::DELETE)
-    };
+    let is_held = |capabilities: &ApiCapabilities| capabilities.scope == Scope::Namespaced && is_kept(capabilities);
     let kinds: Vec<ApiResource> = discovery
         .groups()
         .flat_map(|group| group.resources_by_stability())
@@ -43,6 +44,96 @@ pub async fn of(cluster: &Cluster, namespace: &str) -> Result<Vec<Content>, Fail
         Ok(all)
     })
     .await
+}
+
+/// Whether objects of a kind can be listed and deleted.
+fn is_kept(capabilities: &ApiCapabilities) -> bool {
+    capabilities.supports_operation(verbs::LIST) && capabilities.supports_operation(verbs::DELETE)
+}
+
+/// All objects that a selector of labels finds, in no particular order; but for views of something else.
+///
+/// # Errors
+/// [`Reason::Forbidden`] with every kind that may not be listed: it is not known what there is. The failure of a request.
+pub async fn labelled(cluster: &Cluster, selector: &str) -> Result<Vec<Labelled>, Failure> {
+    let discovery = discover(cluster).await?;
+    let kinds: Vec<ApiResource> = discovery
+        .groups()
+        .flat_map(|group| group.resources_by_stability())
+        .filter(|(resource, capabilities)| is_kept(capabilities) && !is_view(&resource.kind))
+        .map(|(resource, _)| resource)
+        .collect();
+    let mut answers =
+        futures::stream::iter(kinds).map(|resource| labelled_of(cluster, selector, resource)).buffer_unordered(AT_ONCE);
+    let (mut all, mut forbidden) = (Vec::new(), Vec::new());
+    while let Some((resource, answer)) = answers.next().await {
+        match answer {
+            Ok(found) => all.extend(found),
+            Err(failure) if failure.reason == Reason::Forbidden && resource.group.is_empty() => {
+                forbidden.push(resource.plural);
+            }
+            Err(failure) if failure.reason == Reason::Forbidden => {
+                forbidden.push(format!("{}.{}", resource.plural, resource.group));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if forbidden.is_empty() {
+        return Ok(all);
+    }
+    forbidden.sort();
+    let sentence = format!("it is not known what carries the label {selector} ({})", cluster.label());
+    Err(Failure::new(Reason::Forbidden, sentence)
+        .because(format!("your user may not list {}", some(&forbidden)))
+        .hint("docs/reference/rbac.md lists a ClusterRole per command; ask an administrator to bind it"))
+}
+
+async fn labelled_of(
+    cluster: &Cluster,
+    selector: &str,
+    resource: ApiResource,
+) -> (ApiResource, Result<Vec<Labelled>, Failure>) {
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let mut params = ListParams::default().labels(selector).limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = match api.list_metadata(&params).await {
+            Ok(page) => page,
+            Err(error) => {
+                let failure = cluster.explain(format_args!("list {}", resource.plural), error);
+                // A kind that was taken away since.
+                let answer = match failure.reason {
+                    Reason::NotFound | Reason::KindNotServed => Ok(all),
+                    _ => Err(failure),
+                };
+                return (resource, answer);
+            }
+        };
+        all.extend(page.items.into_iter().map(|item| Labelled {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+            plural: resource.plural.clone(),
+            metadata: item.metadata,
+        }));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return (resource, Ok(all)),
+        }
+    }
+}
+
+/// What the cluster knows of kinds, each an API version and a kind; none of those that it does not serve.
+///
+/// # Errors
+/// When it cannot be asked.
+pub async fn kinds(cluster: &Cluster, wanted: &[(String, String)]) -> Result<Vec<Option<Kind>>, Failure> {
+    let discovery = discover(cluster).await?;
+    let of = |(api_version, kind): &(String, String)| {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version.as_str()));
+        let (resource, capabilities) = discovery.resolve_gvk(&GroupVersionKind::gvk(group, version, kind))?;
+        Some(Kind { plural: resource.plural, namespaced: capabilities.scope == Scope::Namespaced })
+    };
+    Ok(wanted.iter().map(of).collect())
 }
 
 /// What the cluster serves. While definitions come and go, a group can be gone between two questions: then it is asked again.

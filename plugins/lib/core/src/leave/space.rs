@@ -102,6 +102,15 @@ pub fn foreign_of_operator(contents: &[Content], operator: Operator) -> Vec<Stri
     foreign(contents, |content| content.is_of(operator))
 }
 
+/// The same of a namespace that was made for an add-on, whose objects are told by their metadata: what goes already counts
+/// no more, and neither do locks, which leave with who holds them.
+pub fn foreign_of_addon(contents: &[Content], is_its: impl Fn(&ObjectMeta) -> bool) -> Vec<String> {
+    foreign(contents, |content| {
+        let metadata = &content.metadata;
+        metadata.deletion_timestamp.is_some() || content.kind == "Lease" || is_its(metadata)
+    })
+}
+
 fn foreign(contents: &[Content], is_known: impl Fn(&Content) -> bool) -> Vec<String> {
     let foreign = contents.iter().filter(|content| !content.comes_along() && !is_known(content));
     let mut all: Vec<String> = foreign.map(Content::reference).collect();
@@ -187,6 +196,17 @@ mod tests {
         );
         assert_eq!(foreign_of_operator(&others[..2], Operator::Klusterlet), ["secret/s"]);
         assert_eq!(foreign_of_operator(&others[1..2], Operator::ClusterManager), ["deployment.apps/klusterlet"]);
+    }
+
+    #[test]
+    fn in_the_namespace_of_an_add_on_only_what_stays_is_somebody_elses() {
+        let all = [
+            content("", "ConfigMap", json!({"name": "theirs"})),
+            content("", "ConfigMap", json!({"name": "its", "labels": {"a": "b"}})),
+            content("", "Secret", json!({"name": "going", "deletionTimestamp": "2026-01-01T00:00:00Z"})),
+            content("coordination.k8s.io", "Lease", json!({"name": "lock"})),
+        ];
+        assert_eq!(foreign_of_addon(&all, |metadata| metadata.labels.is_some()), ["configmap/theirs"]);
     }
 
     fn namespace(manager: &str, fields: Value) -> ObjectMeta {
