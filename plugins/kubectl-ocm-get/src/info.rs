@@ -3,7 +3,7 @@
 use ocm_cli::list::ListFormat;
 use ocm_cli::{Format, Table, Ui, document, object_list, without_nulls};
 use ocm_core::gates::{Part, Source, State};
-use ocm_core::info::{Definition, Info};
+use ocm_core::info::{Definition, Hub, Info};
 use ocm_core::upgrade::rollout::Running;
 use ocm_core::{Event, Exit, Failure, Narrator};
 use serde_json::{Map, Value, json};
@@ -48,6 +48,7 @@ fn whole(info: &Info) -> Value {
     let deployments: Vec<Value> = info.deployments.iter().map(|(namespace, one)| deployment(namespace, one)).collect();
     let gates: Vec<Value> = info.gates.iter().map(gate).collect();
     let definitions: Vec<Value> = info.definitions.iter().map(definition).collect();
+    let hubs: Option<Vec<Value>> = (!info.hubs.is_empty()).then(|| info.hubs.iter().map(hub).collect());
     let mut object = info.object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
@@ -62,6 +63,7 @@ fn whole(info: &Info) -> Value {
         "conditions": info.conditions,
         "featureGates": gates,
         "registrationDrivers": info.drivers,
+        "hubs": hubs,
         "definitions": definitions,
         "missing": info.missing,
         "object": object,
@@ -84,6 +86,13 @@ fn gate(state: &State) -> Value {
 fn definition(definition: &Definition) -> Value {
     let Definition { name, served, storage, stored } = definition;
     json!({ "name": name, "served": served, "storage": storage, "stored": stored })
+}
+
+fn hub(hub: &Hub) -> Value {
+    let Hub { server, secret, is_current, token_ends } = hub;
+    without_nulls(json!({
+        "server": server, "secret": secret, "current": is_current, "tokenExpires": token_ends.map(|ends| ends.to_string()),
+    }))
 }
 
 fn source(source: Source) -> &'static str {
@@ -124,6 +133,19 @@ fn people(info: &Info, wide: bool) -> String {
                 one.images.join(","),
                 one.health.because().unwrap_or_default().to_owned(),
             ]
+        }),
+    ));
+    tables.push(table(
+        &["HUB", "CURRENT", "SECRET", "TOKEN EXPIRES"],
+        info.hubs.iter().map(|Hub { server, secret, is_current, token_ends }| {
+            let current = match is_current {
+                Some(true) => "True",
+                Some(false) => "False",
+                None => "Unknown",
+            };
+            let server = server.clone().unwrap_or_else(|| "Unknown".to_owned());
+            let ends = token_ends.map_or_else(|| "Unknown".to_owned(), |ends| ends.to_string());
+            vec![server, current.to_owned(), secret.clone(), ends]
         }),
     ));
     tables.push(table(
@@ -185,6 +207,12 @@ mod tests {
             conditions: Vec::new(),
             gates: vec![State { name: "A".to_owned(), part: Part::Work, on: true, source: Source::Spec }],
             drivers: vec!["csr".to_owned(), "grpc".to_owned()],
+            hubs: vec![Hub {
+                server: Some("https://hub".to_owned()),
+                secret: "bootstrap-hub-kubeconfig".to_owned(),
+                is_current: Some(true),
+                token_ends: None,
+            }],
             definitions: vec![Definition {
                 name: "x".to_owned(),
                 served: vec!["v1".to_owned()],
@@ -203,6 +231,7 @@ mod tests {
             "cm               Default",
             "0/1     r/o:v1.2.0   0 of 1 pods are ready",
             "csr,grpc",
+            "https://hub   True      bootstrap-hub-kubeconfig   Unknown",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
@@ -219,6 +248,8 @@ mod tests {
             json!({ "name": "A", "part": "workConfiguration", "enabled": true, "source": "Spec" })
         );
         assert_eq!(whole["object"]["metadata"], json!({ "name": "cm" }));
+        let hub = json!({ "server": "https://hub", "current": true, "secret": "bootstrap-hub-kubeconfig" });
+        assert_eq!(whole["hubs"], json!([hub]));
         assert_eq!(whole.get("release"), None);
         assert_eq!(reference(&info()), "clustermanager.operator.open-cluster-management.io/cm");
     }

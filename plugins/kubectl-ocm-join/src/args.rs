@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Args, ValueEnum};
 use ocm_cli::{ConcurrencyArgs, ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
-use ocm_kube::{ClientArgs, HubArgs, ManagedArgs};
+use ocm_kube::{ClientArgs, FallbackHubArgs, HubArgs, ManagedArgs};
 
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
@@ -16,7 +16,8 @@ pub(crate) fn about() -> clap::Command {
              both clusters, with --hub-context, where a short-lived token is made on the way and --accept accepts the cluster too. The \
              hub is verified before a token is sent to it: by the pin of its CA, by the CA itself, or by the system.\n\n\
              Everything is checked before anything is touched. Run it again at any time: it goes on where it stopped, \
-             and a cluster that has joined stays as it is, but for its agent's proxy, its driver and its mode where another one is typed.\n\n\
+             and a cluster that has joined stays as it is, but for its agent's proxy, its driver, its mode and its further hubs where \
+             others are typed.\n\n\
              With --filename, a hub and many clusters are brought up together, as a file says: the hub is installed if the file \
              has it so, and all clusters join at the same time, whatever becomes of the others.",
         )
@@ -68,6 +69,12 @@ Examples:
   kubectl ocm join c1 --context c1 --hub-context hub --registration-auth grpc --grpc-server hub.example:443 --accept --wait
   kubectl ocm join c1 --context c1 --hub-context hub --registration-auth csr --accept --wait
 
+  # With a second hub, which the agent turns to when the first one has not answered for five minutes
+  kubectl ocm join c1 --context c1 --hub-context hub --fallback-hub-context hub2 --hub-connection-timeout 5m --accept --wait
+
+  # Without it again
+  kubectl ocm join c1 --context c1 --hub-context hub --remove-fallback-hub https://hub2.example:6443
+
   # With an identity of AWS, on EKS
   kubectl ocm join c1 --hub-context hub --registration-auth awsirsa --hub-cluster-arn ARN --managed-cluster-arn ARN
 
@@ -94,7 +101,7 @@ const MANY: &str = "Many clusters";
 
 /// What a fleet file says of each cluster, or what is of one cluster alone. A token is none of it: it may come from the
 /// environment.
-const NOT_WITH_A_FILE: [&str; 66] = [
+const NOT_WITH_A_FILE: [&str; 70] = [
     "hub_token_file",
     "hub_apiserver",
     "hub_ca_pin",
@@ -143,6 +150,10 @@ const NOT_WITH_A_FILE: [&str; 66] = [
     "hub_tls_server_name",
     "hub_as",
     "hub_as_group",
+    "fallback_hub_context",
+    "fallback_hub_kubeconfig",
+    "remove_fallback_hub",
+    "hub_connection_timeout",
     "managed_kubeconfig",
     "managed_context",
     "managed_as",
@@ -319,6 +330,16 @@ pub(crate) struct JoinArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) hub: HubArgs,
+    #[command(flatten)]
+    pub(crate) further: FallbackHubArgs,
+    /// Hub that the agent is to turn to no longer: its address, or the name of its Secret, as get klusterlet-info shows
+    /// them (repeatable)
+    #[arg(long, value_name = "HUB", help_heading = "Further hubs")]
+    pub(crate) remove_fallback_hub: Vec<String>,
+    /// How long a hub may not answer before the agent turns to the next one: 3m at least, and better five minutes or more
+    /// (default: 10m, or as it is)
+    #[arg(long, value_name = "DURATION", help_heading = "Further hubs")]
+    pub(crate) hub_connection_timeout: Option<String>,
     #[command(flatten)]
     pub(crate) managed: ManagedArgs,
     #[command(flatten)]

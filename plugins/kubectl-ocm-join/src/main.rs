@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod args;
 mod driver;
 mod fleet;
+mod further;
 mod run;
 mod view;
 

@@ -21,6 +21,7 @@ use ocm_kube::{Cluster, Connection, HubArgs, ManagedArgs, connect};
 use secrecy::SecretString;
 
 use crate::args::{JoinArgs, ModeArg, WaitArg};
+use crate::further::Further;
 use crate::{driver, fleet, view};
 
 pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -74,6 +75,9 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         create_namespace,
         output,
         hub,
+        further,
+        remove_fallback_hub,
+        hub_connection_timeout,
         managed: managed_args,
         client,
     } = args;
@@ -107,6 +111,8 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         addon_driver: driver::addons(addon_kubeclient_registration_auth, addon_token_expiration_seconds)?,
         host_alias: host_alias.as_deref().map(host_alias_of).transpose()?,
     };
+    let timeout_of_hubs = hub_connection_timeout.as_deref();
+    let further = Further::check(further, remove_fallback_hub, timeout_of_hubs, &settings.feature_gates)?;
     let view = PlanView::new(ui.clone(), &plan, output.output)?;
     let timeout = options::timeout(&timeout)?;
     let proxy = proxy(proxy_url.as_deref(), proxy_ca_file.as_deref())?;
@@ -139,6 +145,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         WaitArg::Usual if accept => Goal::Available,
         WaitArg::Registered | WaitArg::Usual => Goal::Registered,
     });
+    let fallback = further.connect(&hub, &connection, has_hub_kubeconfig, &ui).await?;
     let managed = connect(&connection, ui.clone()).await?;
     let guest = match guest {
         Some(guest) => Some(Box::new(connect(&guest, ui.clone()).await?)),
@@ -175,6 +182,7 @@ pub(crate) async fn run(args: JoinArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
         guest,
         proxy,
         grpc,
+        fallback,
         coming: None,
     };
     let name = &request.settings.name;

@@ -36,7 +36,8 @@ pub(crate) const fn is_for_people(output: Output) -> bool {
 pub(crate) fn is_news(last: &Report, now: &Report) -> bool {
     let names = |report: &Report| report.findings.iter().map(Finding::name).collect::<BTreeSet<_>>();
     let ends = |report: &Report| {
-        let end = |expiry: &Expiry| (expiry.place.to_string(), expiry.serial.clone());
+        // A token has no serial number, and another one another end.
+        let end = |expiry: &Expiry| (expiry.place.to_string(), expiry.serial.clone(), expiry.not_after.0);
         report.expiries.iter().map(end).collect::<BTreeSet<_>>()
     };
     names(last) != names(now) || ends(last) != ends(now) || last.unseen.len() != now.unseen.len()
@@ -156,9 +157,11 @@ fn totals(report: &Report) -> String {
         0 => String::new(),
         count => format!(", {count} suppressed"),
     };
+    let tokens = report.expiries.iter().filter(|expiry| expiry.part == Part::Token).count();
+    let certificates = counted(report.expiries.len() - tokens, "certificate");
+    let tokens = if tokens == 0 { String::new() } else { format!(", {}", counted(tokens, "token")) };
     format!(
-        "{}, {}, {}{suppressed}",
-        counted(report.expiries.len(), "certificate"),
+        "{certificates}{tokens}, {}, {}{suppressed}",
         counted(of(Severity::Error), "error"),
         counted(of(Severity::Warning), "warning")
     )

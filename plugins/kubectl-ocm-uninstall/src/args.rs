@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use ocm_cli::RemovalArgs;
-use ocm_kube::{ClientArgs, HubArgs as HubConnectionArgs};
+use ocm_kube::{ClientArgs, HubArgs};
 
 /// What the help says before the flags.
 pub(crate) fn about() -> clap::Command {
@@ -29,7 +29,7 @@ pub(crate) struct UninstallArgs {
 #[derive(Subcommand, Debug)]
 pub(crate) enum What {
     /// Make a hub to which nothing is attached a plain cluster again
-    Hub(Box<HubArgs>),
+    Hub(Box<HubUninstallArgs>),
     /// Let the hub's API server no longer refuse wrong registrations
     Baseline(BaselineArgs),
     /// Let policies no longer decide about registrations on the hub
@@ -67,7 +67,7 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is 
 /// the rest on that of --hub-context: its operator's account there goes last.
 #[derive(Args, Debug)]
 #[command(after_help = HUB_EXAMPLES)]
-pub(crate) struct HubArgs {
+pub(crate) struct HubUninstallArgs {
     /// Let placements, cluster sets, add-ons and whatever else people have made there go along, and the namespace with
     /// whatever else is in it
     #[arg(long)]
@@ -81,7 +81,7 @@ pub(crate) struct HubArgs {
     #[command(flatten)]
     pub(crate) removal: RemovalArgs,
     #[command(flatten)]
-    pub(crate) hub: HubConnectionArgs,
+    pub(crate) hub: HubArgs,
 }
 
 /// Words of `--mode`.

@@ -10,7 +10,7 @@ use ocm_flows::leave::Leaving;
 use ocm_flows::uninstall as flow;
 use ocm_kube::{ClientArgs, Cluster, connect};
 
-use crate::args::{BaselineArgs, HubAddOnArgs, HubArgs, ModeWord, PolicyEngineArgs, UninstallArgs, What};
+use crate::args::{BaselineArgs, HubAddOnArgs, HubUninstallArgs, ModeWord, PolicyEngineArgs, UninstallArgs, What};
 use crate::view;
 
 pub(crate) async fn run(arguments: UninstallArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
@@ -62,8 +62,8 @@ async fn policy_engine_command(arguments: PolicyEngineArgs, client: ClientArgs, 
     view::finish_engine(&view, &ui, &cluster, is_there, purge, uninstalled)
 }
 
-async fn hub_command(arguments: HubArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
-    let HubArgs { purge, timeout, mode, removal, hub } = arguments;
+async fn hub_command(arguments: HubUninstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
+    let HubUninstallArgs { purge, timeout, mode, removal, hub } = arguments;
     let RemovalArgs { yes, dry_run, output: OutputArgs { output } } = removal;
     let timeout = options::timeout(&timeout)?;
     match (mode, hub.is_given()) {
@@ -127,5 +127,5 @@ async fn hub_addon_command(arguments: HubAddOnArgs, client: ClientArgs, ui: Arc<
     for one in &found {
         spaces.extend(uninstall_hub_addon(&cluster, one, removal, &*ui, &each).await?.namespaces_kept);
     }
-    view::finish_hub_addons(&view, &ui, &cluster, &found, &spaces)
+    view::finish_hub_addons(&view, &ui, &cluster, &found, removal, &spaces)
 }

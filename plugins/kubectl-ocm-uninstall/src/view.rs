@@ -179,6 +179,7 @@ pub(crate) fn finish_hub_addons(
     ui: &Ui,
     cluster: &Cluster,
     found: &[HubAddOnFound],
+    removal: HubAddOnRemoval,
     spaces: &[(String, String)],
 ) -> Result<Exit, Failure> {
     let kept: Map<String, serde_json::Value> = spaces.iter().map(|(name, why)| (name.clone(), json!(why))).collect();
@@ -193,7 +194,8 @@ pub(crate) fn finish_hub_addons(
     if !spaces.is_empty() {
         ui.tell(Event::note("--purge deletes namespaces with whatever else is in them"));
     }
-    if found.iter().flat_map(|one| &one.kept).any(|(one, _)| one.rank() == Rank::Definitions) {
+    let mut kept = found.iter().flat_map(|one| &one.kept);
+    if !removal.definitions && kept.any(|(one, _)| one.rank() == Rank::Definitions) {
         ui.tell(Event::note("--delete-crds deletes definitions with all objects of their kinds"));
     }
     Ok(Exit::Ok)

@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args, ValueEnum};
 use ocm_cli::RemovalArgs;
-use ocm_kube::{ClientArgs, HubArgs};
+use ocm_kube::{ClientArgs, FallbackHubArgs, HubArgs};
 
 /// What the command is, for its help.
 pub(crate) fn about() -> clap::Command {
@@ -15,6 +15,8 @@ pub(crate) fn about() -> clap::Command {
              With access to the hub, with --hub-context, the cluster is deleted there first, while its agent is there to remove \
              what add-ons and works have put on it; and at last what it leaves on the hub. Without, a cluster on which works have \
              put something is refused, unless --works says what becomes of it.\n\n\
+             Of an agent that turns to several hubs, the cluster is deleted from those of --fallback-hub-context, too. \
+             --hub-context names the one that the agent is at.\n\n\
              The Klusterlet of exactly this cluster goes, whatever it is called and in whatever mode, and no other. Run it again \
              at any time: it goes on where it stopped.",
         )
@@ -33,6 +35,9 @@ const EXAMPLES: &str = "Examples:
 
   # The hub does not exist any more; what its works have put here stays
   kubectl ocm unjoin c1 --context c1 --works=keep
+
+  # With the hubs that its agent could turn to
+  kubectl ocm unjoin c1 --context c1 --hub-context hub --fallback-hub-context hub2
 
   # One of several clusters that are hosted here
   kubectl ocm unjoin c1 --context hosting --hub-context hub
@@ -78,6 +83,8 @@ pub(crate) struct UnjoinArgs {
     pub(crate) removal: RemovalArgs,
     #[command(flatten)]
     pub(crate) hub: HubArgs,
+    #[command(flatten)]
+    pub(crate) further: FallbackHubArgs,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

@@ -3,12 +3,18 @@
 use ocm_cli::{PlanView, Ui};
 use ocm_core::leave::hub::count;
 use ocm_core::{Event, Exit, Failure, Narrator};
-use ocm_flows::leave::{Seen, UnjoinRequest, Unjoined, Works};
+use ocm_flows::leave::{Further, FurtherHubs, Seen, UnjoinRequest, Unjoined, Works};
 use ocm_kube::Cluster;
 use serde_json::{Map, json};
 
 /// What is asked before anything is deleted.
-pub(crate) fn question(managed: &Cluster, hub: Option<&Cluster>, seen: &Seen, request: &UnjoinRequest) -> String {
+pub(crate) fn question(
+    managed: &Cluster,
+    hub: Option<&Cluster>,
+    seen: &Seen,
+    further: &FurtherHubs,
+    request: &UnjoinRequest,
+) -> String {
     let label = managed.label();
     let what = match &seen.known {
         Some(known) if known.is_hosted() => format!("Delete {}, which is hosted there ({label})?", known.told()),
@@ -27,6 +33,9 @@ pub(crate) fn question(managed: &Cluster, hub: Option<&Cluster>, seen: &Seen, re
             ),
             None => format!("Cluster {:?} is deleted from the hub ({}) first.", held.name, hub.label()),
         });
+    }
+    for other in further.given.iter().filter(|other| !other.is_empty()) {
+        all.push(format!("It is deleted from {}, too.", other.label()));
     }
     if let Some(known) = &seen.known {
         all.push(format!("The namespace {} goes with everything in it.", known.agents()));
@@ -57,6 +66,7 @@ pub(crate) fn finish(
     view: &PlanView,
     ui: &Ui,
     seen: &Seen,
+    further: &FurtherHubs,
     request: &UnjoinRequest,
     unjoined: Unjoined,
 ) -> Result<Exit, Failure> {
@@ -70,6 +80,13 @@ pub(crate) fn finish(
     members.insert("namespaceKept".to_owned(), json!(departure.namespace_kept));
     members.insert("definitionsKept".to_owned(), json!([departure.definitions_kept, guest].concat()));
     members.insert("hubNamespaceKept".to_owned(), json!(hub.as_ref().and_then(|hub| hub.kept.clone())));
+    let detached = further.given.iter().map(Further::label).collect::<Vec<_>>();
+    if !detached.is_empty() {
+        members.insert("furtherHubsDetached".to_owned(), json!(detached));
+    }
+    if !further.left.is_empty() {
+        members.insert("furtherHubsLeft".to_owned(), json!(further.left));
+    }
     view.document(members)?;
     let changes = view.mode().changes();
     if departure.namespace_kept.is_some() || hub.as_ref().is_some_and(|hub| hub.kept.is_some()) {
@@ -88,6 +105,13 @@ pub(crate) fn finish(
     if let (None, Some(cluster)) = (&hub, cluster) {
         ui.tell(Event::note(format!(
             "its hub still knows cluster {cluster:?}: kubectl ocm detach {cluster} --context HUB takes it away there"
+        )));
+    }
+    if let (false, Some(cluster)) = (further.left.is_empty(), cluster) {
+        ui.tell(Event::note(format!(
+            "its agent could turn to {}, which may know cluster {cluster:?}: kubectl ocm detach {cluster} --context HUB takes it \
+             away there",
+            further.left.join(", ")
         )));
     }
     Ok(Exit::Ok)

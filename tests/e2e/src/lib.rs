@@ -22,6 +22,7 @@ pub mod attacks;
 pub mod cert_manager;
 pub mod controller_support;
 pub mod engine_support;
+pub mod fallback_support;
 pub mod faults;
 pub mod grpc_hub;
 pub mod grpc_support;

@@ -385,7 +385,8 @@ fn rights_of_agents_that_come_back_while_a_cluster_leaves_go_with_the_operator()
             assert!(told.contains(&format!("the operator has left {row}, which you may not delete")), "{said}{told}");
             assert!(has_role());
             let file = cluster.dir().expect("a folder").join("rights.json");
-            cluster.kubectl(&["delete", "--filename", file.to_str().expect("text")]).expect("they are deleted");
+            let file = file.to_str().expect("text");
+            cluster.kubectl(&["delete", "--ignore-not-found", "--filename", file]).expect("they are deleted");
         }
         nothing_stays(&cluster, &before.0);
         nothing_stays(hub, &before.1);

@@ -77,9 +77,10 @@ const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 const PROCESSORS: usize = 2;
 /// Programs that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
 /// or operators that roll out; the longest first.
-const WAITING: [&str; 6] = [
+const WAITING: [&str; 7] = [
     "test e2e_upgrade",
     "test e2e_grpc",
+    "test e2e_fallback",
     "test e2e_troubleshoot",
     "test e2e_expiry",
     "test e2e_images",

@@ -155,6 +155,9 @@ pub struct Finding {
     /// Whether it is on its way: what needs it waits for it, and is nothing of its own as long as nobody has joined.
     #[serde(skip)]
     pub is_coming: bool,
+    /// The checks of which it explains nothing, though others that its check finds do.
+    #[serde(skip)]
+    pub unrelated: Vec<Id>,
 }
 
 impl Finding {
@@ -171,6 +174,7 @@ impl Finding {
             next: Vec::new(),
             consequences: Vec::new(),
             is_coming: false,
+            unrelated: Vec::new(),
         }
     }
 

@@ -299,18 +299,21 @@ fn fold(facts: &Facts<'_>, all: Vec<Finding>) -> Vec<Finding> {
     let outweighs =
         |cause: &Finding, finding: &Finding| cause.severity >= finding.severity || (cause.is_coming && waits(finding));
     let known: BTreeMap<Id, Vec<Id>> = by_id.keys().map(|id| (*id, direct(*id))).collect();
-    let parent =
-        |index: usize| {
-            let finding = &all[index];
-            known.get(&finding.id)?.iter().find_map(|id| {
-                let causes = by_id.get(id)?;
-                // Those of a side as a whole, and those of its own cluster.
-                let (whole, own) = (causes.get(&None::<&str>), causes.get(&finding.cluster.as_deref()));
-                whole.into_iter().chain(own).flatten().copied().find(|cause| {
-                    *cause != index && outweighs(&all[*cause], finding) && concerns(&all[*cause], finding)
-                })
+    let parent = |index: usize| {
+        let finding = &all[index];
+        known.get(&finding.id)?.iter().find_map(|id| {
+            let causes = by_id.get(id)?;
+            // Those of a side as a whole, and those of its own cluster.
+            let (whole, own) = (causes.get(&None::<&str>), causes.get(&finding.cluster.as_deref()));
+            whole.into_iter().chain(own).flatten().copied().find(|cause| {
+                let (at, cause) = (*cause, &all[*cause]);
+                at != index
+                    && !cause.unrelated.contains(&finding.id)
+                    && outweighs(cause, finding)
+                    && concerns(cause, finding)
             })
-        };
+        })
+    };
     let parents: Vec<Option<usize>> = (0..all.len()).map(parent).collect();
     let root = |mut index: usize| {
         while let Some(parent) = parents[index] {

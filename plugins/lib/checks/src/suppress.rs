@@ -19,9 +19,11 @@ use crate::text;
 /// breaks or semicolons between.
 pub const ANNOTATION: &str = "kubectl-ocm/suppress";
 
-/// What annotations of ManagedClusters and Klusterlets suppress nothing of, besides all that is about safety: agents may write
-/// them, and so would whoever takes the name of a cluster.
-const STAYS: [Id; 4] = [Id(2203), Id(2206), Id(2209), Id(2212)];
+/// What annotations of ManagedClusters and Klusterlets suppress nothing of, besides all that is about safety and policies:
+/// agents may write them, and so would whoever registers a cluster, or takes the name of one.
+const STAYS: [Id; 5] = [Id(2203), Id(2205), Id(2206), Id(2209), Id(2212)];
+/// How much of somebody's words a note holds: characters.
+const WORDS: usize = 160;
 
 /// How many suppressions a report tells of that suppress nothing.
 const TOLD: usize = 20;
@@ -46,6 +48,7 @@ impl Suppression {
     fn is_about(&self, finding: &Finding) -> bool {
         let whole = |rule: fn(&Rule) -> bool| check(finding.id).is_some_and(|check| rule(&check.rule));
         self.id == finding.id
+            && !(self.is_agents() && finding.consequences.iter().any(|one| stays(one.id)))
             && match (&self.by, &finding.cluster) {
                 (None, cluster) => self.cluster.is_none() || self.cluster == *cluster,
                 (Some(_), Some(cluster)) => self.cluster.as_ref() == Some(cluster),
@@ -55,6 +58,11 @@ impl Suppression {
             }
     }
 
+    /// Whether agents may have written it.
+    fn is_agents(&self) -> bool {
+        self.by.as_ref().is_some_and(|by| by.kind != MANAGER)
+    }
+
     /// What it suppresses, as it is written.
     fn name(&self) -> String {
         match &self.cluster {
@@ -62,6 +70,12 @@ impl Suppression {
             None => self.id.to_string(),
         }
     }
+}
+
+/// Whether findings of a check are reported whatever agents say.
+fn stays(id: Id) -> bool {
+    let category = check(id).map(|check| check.category);
+    matches!(category, Some(Category::Safety | Category::Policies)) || STAYS.contains(&id)
 }
 
 const MANAGER: &str = "ClusterManager";
@@ -144,12 +158,11 @@ impl Annotated {
 
 /// The suppression of a line in an annotation.
 fn said_by(line: &str, by: &ObjectRef, cluster: Option<&str>) -> Result<Suppression, String> {
-    let said = line.parse::<Suppression>().map_err(|error| error.to_string())?;
+    let said = line.parse::<Suppression>().map_err(|error| text::head(&error.to_string(), WORDS))?;
     if said.cluster.as_deref().is_some_and(|named| Some(named) != cluster) {
         return Err("it suppresses findings about what carries it, and names another cluster".to_owned());
     }
-    let is_safety = check(said.id).is_some_and(|check| check.category == Category::Safety);
-    if by.kind != MANAGER && (is_safety || STAYS.contains(&said.id)) {
+    if by.kind != MANAGER && stays(said.id) {
         return Err(format!("agents may write it: it suppresses nothing of {}", said.id));
     }
     Ok(Suppression { cluster: cluster.map(str::to_owned), by: Some(by.clone()), ..said })
@@ -183,7 +196,7 @@ pub(crate) fn annotated(facts: &Facts<'_>) -> (Vec<Suppression>, Vec<String>) {
 /// What is to be told of suppressions that suppress nothing: those that have ended, and what is none.
 pub(crate) fn idle(suppressions: &[Suppression], wrong: Vec<String>, now: Timestamp) -> Vec<String> {
     let ended = suppressions.iter().filter(|one| one.until <= now).map(|one| {
-        let (name, until, reason) = (one.name(), one.until, &one.reason);
+        let (name, until, reason) = (one.name(), one.until, text::head(&one.reason, WORDS));
         match &one.by {
             Some(by) => format!("the suppression of {name} by {by} ended at {until}: {reason}"),
             None => format!("the suppression of {name} ended at {until}: {reason}"),
@@ -242,4 +255,22 @@ pub(crate) fn apply(
         }
     }
     (suppressed, left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_agents_may_write_hides_no_cause_of_what_stays() {
+        let finding = |id: u16| Finding { id: Id(id), cluster: Some("c1".to_owned()), ..Finding::error("words") };
+        let cause = |follows: u16| vec![Finding { consequences: vec![finding(follows)], ..finding(2204) }];
+        let typed: Suppression = "OCM2204:c1=2026-12-31,known".parse().unwrap();
+        let by = ObjectRef { side: Side::Hub, kind: CLUSTER, namespace: None, name: "c1".to_owned() };
+        let written = Suppression { by: Some(by), ..typed.clone() };
+        for (suppression, follows, count) in [(&written, 2206, 0), (&written, 3101, 1), (&typed, 2206, 1)] {
+            let (suppressed, left) = apply(cause(follows), std::slice::from_ref(suppression), Timestamp::UNIX_EPOCH);
+            assert_eq!((suppressed.len(), left.len()), (count, 1 - count), "{follows}");
+        }
+    }
 }

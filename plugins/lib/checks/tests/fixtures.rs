@@ -733,6 +733,7 @@ fn what_follows_from_another_finding_is_told_under_it() {
         // Nothing can be stored because of a webhook that has to be asked about leases, too.
         (1117, 1116, |s| {
             admission(s, "kyverno/kyverno-svc", false);
+            read(&mut on_hub(s).admission)[0].about.push("leases".to_owned());
             full(&mut on_hub(s).storage);
             silent(s);
         }),
@@ -785,6 +786,12 @@ fn what_follows_from_another_finding_is_told_under_it() {
         let folded = root.consequences.iter().any(|finding| finding.id == Id(follows));
         assert!(root.id == Id(cause) && folded, "{cause}: {root:#?}");
     }
+    // A webhook that is not asked about leases is not why a cluster is silent.
+    let mut apart = healthy();
+    silent(&mut apart);
+    admission(&mut apart, "kyverno/kyverno-svc", false);
+    let found: Vec<u16> = judge(&apart, &[]).findings.iter().map(|finding| finding.id.0).collect();
+    assert_eq!(found, [1117, 3101]);
     // A lease of an API server that no longer has one is no sign of a cluster that stores nothing.
     let mut without = healthy();
     full(&mut on_managed(&mut without).storage);
@@ -1006,6 +1013,12 @@ fn what_is_suppressed_by_an_annotation_is_about_what_carries_it() {
     let report = judge(&snapshot, &[]);
     assert_eq!((report.findings[0].id, report.suppressed.len(), report.notes.len()), (Id(7105), 0, 2), "{report:#?}");
     assert!(report.notes.iter().all(|note| note.contains("agents may write it")), "{:?}", report.notes);
+    // So may whoever registers a cluster that nobody has accepted.
+    let mut snapshot = healthy();
+    pending(&mut snapshot);
+    annotate(&mut snapshot, "OCM2205=2026-12-31,nothing to see");
+    let report = judge(&snapshot, &[]);
+    assert_eq!((report.findings[0].id, report.suppressed.len(), report.notes.len()), (Id(2205), 0, 1), "{report:#?}");
 }
 
 #[test]

@@ -626,6 +626,36 @@ fn one_name_on_two_hubs_is_nobodys_harm() {
 }
 
 #[test]
+fn an_agent_that_has_turned_to_another_hub_of_its_list_is_well() {
+    let list = |names: &[&str]| {
+        let names: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        parse(json!({
+            "featureGates": [{"feature": "MultipleHubs", "mode": "Enable"}],
+            "bootstrapKubeConfigs": {"type": "LocalSecrets", "localSecretsConfig": {
+                "hubConnectionTimeoutSeconds": 600, "kubeConfigSecrets": names}}}))
+    };
+    let both = ["bootstrap-hub-kubeconfig", "bootstrap-hub-kubeconfig-2"];
+    let mut snapshot = healthy();
+    let first = bootstrap(&mut snapshot);
+    first.server = "https://first:6443".to_owned();
+    first.authorities = vec![ByteString(b"another".to_vec())];
+    assert_ne!(ids(&judge(&snapshot, &[])), Vec::<u16>::new(), "it has one hub");
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration = list(&both);
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    // The Secret of its first hub is missed as ever, unless the list does without it.
+    agent(&mut snapshot).bootstrap = Observed::Read(None);
+    assert!(found(&snapshot, 2107).is_some());
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration = list(&["one", "two"]);
+    assert!(found(&snapshot, 2107).is_none());
+    // A list that was emptied is none.
+    let mut snapshot = healthy();
+    read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration = parse(json!({
+        "featureGates": [{"feature": "MultipleHubs", "mode": "Disable"}],
+        "bootstrapKubeConfigs": {"type": "None", "localSecretsConfig": {"kubeConfigSecrets": []}}}));
+    assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+}
+
+#[test]
 fn an_agent_that_was_only_just_restarted_is_no_error() {
     let mut snapshot = healthy();
     let at = |snapshot: &mut Snapshot, renewed: &str| {

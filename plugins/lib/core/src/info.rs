@@ -1,6 +1,7 @@
 //! What runs of Open Cluster Management on a cluster, and how it is: one ClusterManager or Klusterlet with all that its
 //! operator has made of it.
 
+use jiff::Timestamp;
 use ocm_api::names::namespaces;
 use ocm_api::{ClusterManager, Condition, Klusterlet};
 use serde_json::Value;
@@ -8,6 +9,8 @@ use serde_json::Value;
 use crate::gates::{self, State};
 use crate::install::{self, health};
 use crate::join;
+use crate::join::fallback::{self, Known};
+use crate::kubeconfig::{HubAddress, Likeness};
 use crate::upgrade::Parts;
 use crate::upgrade::rollout::{self, Running};
 use crate::workload::Health;
@@ -29,6 +32,8 @@ pub struct Info {
     pub gates: Vec<State>,
     /// How clusters register, or how this one does.
     pub drivers: Vec<String>,
+    /// The hubs that an agent turns to, one after the other; empty where it has one.
+    pub hubs: Vec<Hub>,
     /// The definitions that are there.
     pub definitions: Vec<Definition>,
     /// What is missing; nothing where all is as it was asked for.
@@ -53,6 +58,36 @@ impl Info {
     pub fn text(&self, pointer: &str) -> &str {
         self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
+}
+
+/// One of the hubs that an agent turns to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hub {
+    /// Its address; none where the Secret is not there, or may not be read.
+    pub server: Option<String>,
+    /// The Secret of its kubeconfig.
+    pub secret: String,
+    /// Whether the agent was let in there; none where that may not be read.
+    pub is_current: Option<bool>,
+    /// Until when the token is valid with which the agent starts and registers; none where that is not known.
+    pub token_ends: Option<Timestamp>,
+}
+
+/// The hubs of a list. `current` is the hub that the agent was let in to, if it was, or why nobody knows.
+pub fn hubs(listed: &[Known], current: Option<Option<&HubAddress>>) -> Vec<Hub> {
+    let hub = |known: &Known| {
+        let there = known.kubeconfig.as_ref();
+        let is = |current: Option<&HubAddress>| {
+            there.zip(current).is_some_and(|(there, current)| current.likeness(&there.hub) != Likeness::OtherHub)
+        };
+        Hub {
+            server: there.map(|there| there.hub.server.clone()),
+            secret: known.secret.clone(),
+            is_current: current.filter(|_| there.is_some()).map(is),
+            token_ends: there.and_then(|there| fallback::ends(&there.token)),
+        }
+    };
+    listed.iter().map(hub).collect()
 }
 
 /// A CustomResourceDefinition and its versions.
@@ -134,6 +169,7 @@ pub fn of_hub(
     Info {
         kind: "ClusterManager",
         drivers: or_csr(drivers.map(str::to_owned).collect()),
+        hubs: Vec::new(),
         conditions: facts.manager.status.map(|status| status.conditions).unwrap_or_default(),
         gates: gates::states(&object["spec"], install::feature_gates::GATES),
         deployments: named(operator, &namespace, running),
@@ -164,6 +200,7 @@ pub fn of_klusterlet(
         conditions: klusterlet.status.clone().map(|status| status.conditions).unwrap_or_default(),
         gates: gates::states(&object["spec"], join::gates::GATES),
         deployments: named(operator, &namespace_of_agents(klusterlet), running),
+        hubs: Vec::new(),
         object,
         parts,
         definitions,
@@ -181,6 +218,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::kubeconfig::Bootstrap;
 
     fn running(name: &str, health: Health) -> Running {
         Running { name: name.to_owned(), health, images: vec!["r/x:v1.2.0".to_owned()], wanted: 1, ready: 1 }
@@ -241,5 +279,29 @@ mod tests {
         assert_eq!((read.served.join(","), read.storage.as_str()), ("v1alpha1,v1beta1".to_owned(), "v1beta1"));
         assert_eq!(read.stored, ["v1alpha1", "v1beta1"]);
         assert_eq!(or_csr(Vec::new()), ["csr"]);
+    }
+
+    #[test]
+    fn the_hubs_of_an_agent_stand_in_their_order() {
+        let hub = |name: &str| HubAddress {
+            server: format!("https://{name}"),
+            ca: vec![name.as_bytes().to_vec()],
+            ..HubAddress::default()
+        };
+        let known = |secret: &str, name: Option<&str>| {
+            let kubeconfig = name.map(|name| Bootstrap { hub: hub(name), ..Bootstrap::default() });
+            Known { secret: secret.to_owned(), kubeconfig, is_hidden: false }
+        };
+        let listed = [known("one", Some("a")), known("two", Some("b")), known("three", None)];
+        let at = |current: Option<Option<&HubAddress>>| {
+            hubs(&listed, current).into_iter().map(|hub| (hub.secret, hub.is_current)).collect::<Vec<_>>()
+        };
+        let secrets = |are: [Option<bool>; 3]| {
+            ["one", "two", "three"].map(str::to_owned).into_iter().zip(are).collect::<Vec<_>>()
+        };
+        assert_eq!(at(Some(Some(&hub("b")))), secrets([Some(false), Some(true), None]));
+        assert_eq!(at(Some(None)), secrets([Some(false), Some(false), None]));
+        assert_eq!(at(None), secrets([None, None, None]));
+        assert_eq!(hubs(&listed, None)[0].server.as_deref(), Some("https://a"));
     }
 }

@@ -4,15 +4,17 @@ use futures::future::try_join_all;
 use kube::api::ApiResource;
 use ocm_api::names::{namespaces, operators};
 use ocm_api::{ClusterManager, Klusterlet};
-use ocm_core::Failure;
-use ocm_core::info::{self, Definition, Info};
+use ocm_core::info::{self, Definition, Hub, Info};
 use ocm_core::install::Live;
+use ocm_core::join::fallback;
 use ocm_core::upgrade::rollout::Running;
 use ocm_core::upgrade::{HUB_DEFINITIONS, KLUSTERLET_DEFINITIONS, hub, klusterlet};
+use ocm_core::{Failure, Reason};
 use ocm_kube::{Cluster, apply};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::observe::managed as observe;
 use crate::upgrade::look;
 
 /// The hubs of a cluster: one, or those that are hosted there; none where there is no ClusterManager.
@@ -57,10 +59,26 @@ pub async fn klusterlets(cluster: &Cluster) -> Result<Vec<Info>, Failure> {
     try_join_all(klusterlets.into_iter().map(async |object| {
         let typed: Klusterlet = typed(&object)?;
         let parts = klusterlet::parts(&object, operator.as_ref());
-        let agents = look::running(cluster, &info::namespace_of_agents(&typed), Some(&typed.agents())).await?;
-        Ok(info::of_klusterlet(&typed, object, parts, running.clone(), agents, definitions.clone()))
+        let namespace = info::namespace_of_agents(&typed);
+        let agents = look::running(cluster, &namespace, Some(&typed.agents())).await?;
+        let hubs = hubs_of(cluster, &namespace, &object).await?;
+        let info = info::of_klusterlet(&typed, object, parts, running.clone(), agents, definitions.clone());
+        Ok(Info { hubs, ..info })
     }))
     .await
+}
+
+/// The hubs that an agent turns to; none where it has one. Who may not read its Secrets sees their names.
+async fn hubs_of(cluster: &Cluster, namespace: &str, klusterlet: &Value) -> Result<Vec<Hub>, Failure> {
+    let Some(listing) = fallback::listing(klusterlet) else { return Ok(Vec::new()) };
+    let (listed, identity) =
+        futures::join!(observe::listed(cluster, namespace, &listing), observe::identity(cluster, namespace));
+    let identity = match identity {
+        Ok(identity) => Some(identity),
+        Err(failure) if failure.reason == Reason::Forbidden => None,
+        Err(failure) => return Err(failure),
+    };
+    Ok(info::hubs(&listed?, identity.as_ref().map(|identity| identity.hub.as_ref())))
 }
 
 fn typed<T: DeserializeOwned>(object: &Value) -> Result<T, Failure> {

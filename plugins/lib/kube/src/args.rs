@@ -88,6 +88,18 @@ pub struct HubArgs {
     pub hub_as_group: Vec<String>,
 }
 
+/// The hubs besides the first one that an agent turns to, one after the other.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Further hubs")]
+pub struct FallbackHubArgs {
+    /// Context of a hub that the agent turns to when the one before it does not answer (repeatable, in order)
+    #[arg(long, value_name = "NAME")]
+    pub fallback_hub_context: Vec<String>,
+    /// Path of the kubeconfig file that holds these hubs (default: the one of the hub)
+    #[arg(long, value_name = "FILE", requires = "fallback_hub_context")]
+    pub fallback_hub_kubeconfig: Option<PathBuf>,
+}
+
 /// kubectl's connection flags for the managed cluster, for commands whose plain flags speak of the hub, or of the cluster
 /// where its agents run.
 #[derive(Args, Clone, Debug, Default)]
@@ -327,6 +339,22 @@ impl HubArgs {
             role: Role::Hub,
             ..Connection::default()
         }
+    }
+}
+
+impl FallbackHubArgs {
+    /// The connections to these hubs, in order. The kubeconfig and the request time-out of the other flags serve here too.
+    pub fn connections(&self, hub: &HubArgs, plain: &Connection) -> Vec<Connection> {
+        let Self { fallback_hub_context, fallback_hub_kubeconfig } = self;
+        let kubeconfig = fallback_hub_kubeconfig.as_ref().or(hub.hub_kubeconfig.as_ref()).or(plain.kubeconfig.as_ref());
+        let of = |context: &String| Connection {
+            kubeconfig: kubeconfig.cloned(),
+            context: Some(context.clone()),
+            request_timeout: plain.request_timeout,
+            role: Role::Hub,
+            ..Connection::default()
+        };
+        fallback_hub_context.iter().map(of).collect()
     }
 }
 

@@ -24,6 +24,6 @@ pub mod triggers;
 mod untyped;
 pub mod wait;
 
-pub use args::{ClientArgs, Connection, HubArgs, ManagedArgs};
+pub use args::{ClientArgs, Connection, FallbackHubArgs, HubArgs, ManagedArgs};
 pub use connect::{Cluster, connect, connect_to};
 pub use explain::explain;

@@ -1,11 +1,13 @@
 //! Faults of operators, and of what they run.
 
+use control_plane::earlier_ocm_version;
 use ocm_api::names::operators::{CLUSTER_MANAGER_LOCK, KLUSTERLET_LOCK};
 use serde_json::{Value, json};
 
-use super::table::{HUB, OPERATOR, controllers, fault, klusterlet, limits, manager, quota, replaced, restricted};
+use super::table::{
+    HUB, OPERATOR, controllers, counted, fault, klusterlet, limits, manager, quota, replaced, restricted,
+};
 use super::{Change, Fault, On};
-use crate::earlier_bundle;
 use crate::trouble_support::AGENTS;
 
 /// An operator.
@@ -17,25 +19,13 @@ struct Operator {
     selector: &'static str,
     /// Its leader lease.
     lease: &'static str,
-    /// How a lease reads whose holder is gone. The time is one that does not come while anybody looks.
-    gone: &'static str,
 }
 
-const OF_HUB: Operator = Operator {
-    on: On::Hub,
-    name: "cluster-manager",
-    selector: "app=cluster-manager",
-    lease: CLUSTER_MANAGER_LOCK,
-    gone: r#"--patch={"spec":{"holderIdentity":"cluster-manager-gone_a","renewTime":"2099-01-01T00:00:00.000000Z"}}"#,
-};
+const OF_HUB: Operator =
+    Operator { on: On::Hub, name: "cluster-manager", selector: "app=cluster-manager", lease: CLUSTER_MANAGER_LOCK };
 
-const OF_CLUSTER: Operator = Operator {
-    on: On::Managed,
-    name: "klusterlet",
-    selector: "app=klusterlet",
-    lease: KLUSTERLET_LOCK,
-    gone: r#"--patch={"spec":{"holderIdentity":"klusterlet-gone_a","renewTime":"2099-01-01T00:00:00.000000Z"}}"#,
-};
+const OF_CLUSTER: Operator =
+    Operator { on: On::Managed, name: "klusterlet", selector: "app=klusterlet", lease: KLUSTERLET_LOCK };
 
 /// An image that nobody has.
 const NO_IMAGE: &str = r#"--patch=[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"nowhere.example/operator:v1"}]"#;
@@ -53,7 +43,11 @@ impl Operator {
 
     /// Its namespace takes no pods.
     fn without_pods(&self) -> Vec<Change> {
-        vec![Change::Object(self.on, quota(OPERATOR)), replaced(self.on, OPERATOR, self.selector)]
+        vec![
+            Change::Object(self.on, quota(OPERATOR)),
+            counted(self.on, OPERATOR, "resourcequota/none"),
+            replaced(self.on, OPERATOR, self.selector),
+        ]
     }
 
     fn scaled(&self, replicas: &'static str) -> Change {
@@ -65,7 +59,13 @@ impl Operator {
     fn held_up(&self, work: Vec<Change>) -> Vec<Change> {
         let (namespace, selector) = ("--namespace", self.selector);
         let none = ["wait", "pods", "--for=delete", namespace, OPERATOR, "--selector", selector, "--timeout=90s"];
-        let hold = ["patch", "lease", self.lease, namespace, OPERATOR, "--type=merge", self.gone].map(str::to_owned);
+        // The time does not come while anybody looks. Who released the lease has left one of a second, which anybody takes.
+        let gone = json!({"spec": {
+            "holderIdentity": format!("{}-gone_a", self.name), "leaseDurationSeconds": 3600,
+            "renewTime": "2099-01-01T00:00:00.000000Z",
+        }});
+        let gone = format!("--patch={gone}");
+        let hold = ["patch", "lease", self.lease, namespace, OPERATOR, "--type=merge", &gone].map(str::to_owned);
         let release = vec!["delete", "lease", self.lease, namespace, OPERATOR, "--ignore-not-found"];
         let mut changes = vec![
             self.scaled("--replicas=0"),
@@ -88,7 +88,6 @@ pub(super) fn of_operators() -> Vec<Fault> {
     let refused = json!({"nodePlacement": {"nodeSelector": {"zone": "not a label!"}}});
     let too_little = json!({"resourceRequirement": {"type": "ResourceRequirement",
         "resourceRequirements": {"requests": {"cpu": "20m"}, "limits": {"cpu": "10m"}}}});
-    let older = format!("quay.io/open-cluster-management/registration:v{}", earlier_bundle());
     let admin = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "works-too-much"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -96,7 +95,7 @@ pub(super) fn of_operators() -> Vec<Fault> {
     });
     let ahead = r#"--patch={"spec":{"renewTime":"2099-01-01T00:00:00.000000Z"}}"#;
     let lease = ["patch", "lease", "managed-cluster-lease", "--namespace=f1", "--type=merge", ahead];
-    vec![
+    let mut faults = vec![
         fault("a quota for no operator of the hub", "OCM1102", OF_HUB.without_pods()),
         fault("an operator of the hub whose image nobody has", "OCM1102", OF_HUB.patched(NO_IMAGE)),
         fault("an operator of the hub that ends as it starts", "OCM1102", OF_HUB.patched(NO_SUCH_FLAG)),
@@ -119,7 +118,6 @@ pub(super) fn of_operators() -> Vec<Fault> {
             "OCM1106",
             manager(json!({"registrationImagePullSpec": "ocm.local/pause:1"})),
         ),
-        fault("an agent that is newer than its hub", "OCM7101", manager(json!({ "registrationImagePullSpec": older }))),
         fault("a quota for no operator of the cluster", "OCM2102", OF_CLUSTER.without_pods()),
         fault("an operator of the cluster whose image nobody has", "OCM2102", OF_CLUSTER.patched(NO_IMAGE)),
         fault("an operator of the cluster that ends as it starts", "OCM2102", OF_CLUSTER.patched(NO_SUCH_FLAG)),
@@ -135,5 +133,11 @@ pub(super) fn of_operators() -> Vec<Fault> {
             "OCM3103",
             vec![Change::Kept(On::Hub, lease.map(str::to_owned).to_vec(), vec![])],
         ),
-    ]
+    ];
+    // Clusters hold no earlier release where binaries are tried that are of none, or of the first one.
+    faults.extend(earlier_ocm_version().ok().flatten().map(|tag| {
+        let image = format!("quay.io/open-cluster-management/registration:{tag}");
+        fault("an agent that is newer than its hub", "OCM7101", manager(json!({ "registrationImagePullSpec": image })))
+    }));
+    faults
 }

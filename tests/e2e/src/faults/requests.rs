@@ -6,7 +6,7 @@ use csr_fixtures::Fixture;
 use ocm_api::names::{annotations, signers};
 use serde_json::{Value, json};
 
-use super::table::{fault, likely};
+use super::table::{counted, fault, likely};
 use super::{Change, Fault, Of, On};
 
 /// A managed cluster that nobody runs.
@@ -220,6 +220,7 @@ pub(super) fn of_leavers() -> Vec<Fault> {
             vec![
                 on_hub(namespace("no-rights")),
                 on_hub(no_bindings),
+                counted(On::Hub, "no-rights", "resourcequota/no-bindings"),
                 register("no-rights", true),
                 ask("no-rights", "no-rights-1"),
                 conclude("approve", "no-rights-1"),

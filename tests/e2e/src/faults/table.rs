@@ -98,6 +98,12 @@ pub(super) fn quota(namespace: &str) -> Value {
     })
 }
 
+/// A quota is enforced once what it limits has been counted.
+pub(super) fn counted(on: On, namespace: &'static str, quota: &'static str) -> Change {
+    let is_counted = "--for=jsonpath={.status.hard}";
+    Change::Kubectl(on, vec!["wait", quota, "--namespace", namespace, is_counted, "--timeout=60s"], vec![])
+}
+
 /// Less for each container than any of Open Cluster Management asks for.
 pub(super) fn limits(namespace: &str) -> Value {
     json!({

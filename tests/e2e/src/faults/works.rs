@@ -6,7 +6,7 @@ use csr_fixtures::Fixture;
 use serde_json::{Value, json};
 
 use super::requests::{held, request};
-use super::table::fault;
+use super::table::{counted, fault};
 use super::{Change, Fault, On};
 
 /// What a work makes, as kubectl names it.
@@ -83,7 +83,10 @@ pub(super) fn of_works() -> Vec<Fault> {
             "a work whose object is somebody else's",
             vec![on_cluster(map("default", &json!({"whose": "the cluster's"}))), on_hub(contested)],
         ),
-        applied("a quota for no objects of works", vec![on_cluster(quota), of_map("too-many")]),
+        applied(
+            "a quota for no objects of works",
+            vec![on_cluster(quota), counted(On::Managed, "default", "resourcequota/no-maps"), of_map("too-many")],
+        ),
         applied("a webhook of the cluster that does not answer", vec![on_cluster(webhook), of_map("unanswered")]),
         applied(
             "a work for a namespace that is being removed",

@@ -1,6 +1,7 @@
 //! Stories that take too long for `cargo verify`: `cargo soak --parts stories` tells them one after the other, and
 //! `cargo bench --profile dev -p bench --bench stories -- WORD` those whose names contain a word.
 
+mod fallback;
 mod fleet;
 mod grpc;
 mod grpc_faults;
@@ -30,6 +31,7 @@ macro_rules! stories {
 
 /// All of them.
 const ALL: &[Story] = stories![
+    fallback::a_cluster_turns_to_its_second_hub_when_the_first_one_does_not_answer,
     fleet::a_fleet_stops_at_the_first_stage_that_does_not_get_there_and_goes_on_from_it,
     grpc::a_cluster_goes_over_from_grpc_to_the_api_server_and_comes_back,
     hubs::a_cluster_goes_from_one_hub_to_another_and_back,

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use control_plane::{Cluster, Spec};
 use ocm_api::names::signers;
@@ -14,7 +15,7 @@ use crate::join_support::{alone, bring, hub};
 use crate::residue::{nothing_stays, sweep};
 use crate::roles::user_with;
 use crate::upgrade_support::AGENT;
-use crate::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled};
+use crate::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled, until_within};
 
 /// Its name on the hub.
 const NAME: &str = "modes";
@@ -55,8 +56,10 @@ fn known(hub: &Cluster) -> (Value, Value, usize) {
 /// It has the agents of this mode and no others, and the lease of no others.
 fn is_in(cluster: &Cluster, mode: &Mode) {
     assert_eq!(names(cluster, "deployments"), mode.agents);
-    let leases: Vec<String> = names(cluster, "leases").into_iter().filter(|name| name.ends_with("-lock")).collect();
-    assert_eq!(leases, mode.leases);
+    let leases = || names(cluster, "leases").into_iter().filter(|name| name.ends_with("-lock")).collect::<Vec<_>>();
+    // A work agent may begin after the cluster is available.
+    let told = || format!("there are {:?}", leases());
+    until_within(Duration::from_secs(90), "its agents lead, and no others", told, || leases() == mode.leases);
     let klusterlet = object(cluster, &["klusterlet", "klusterlet"]);
     let said = klusterlet.pointer("/spec/deployOption/mode").and_then(Value::as_str);
     assert_eq!(said, Some(mode.word));

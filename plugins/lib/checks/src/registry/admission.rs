@@ -30,11 +30,19 @@ pub(super) const CHECKS: &[Check] = &[Check {
                   everything, and the nodes that it needs are down.",
         mend: "Bring the server up that the evidence names. If nobody needs it any more, delete the webhook configuration. That of this \
                project's policy engine is removed by `kubectl ocm uninstall policy-engine`, or opened for some time by `kubectl ocm \
-               policy emergency`. Webhooks that are limited by selectors or by conditions are not looked at: whether they are asked \
+               policy emergency`. A Service of type ExternalName never has an address of its own, and is not told apart from one \
+               without a server. Webhooks that are limited by selectors or by conditions are not looked at: whether they are asked \
                shows in the error alone.",
         mended: "`kubectl get endpointslices` of the Service's namespace lists a ready address, or the configuration is gone.",
     },
 }];
+
+/// What comes of it when a resource cannot be stored: the findings that such a webhook explains.
+const EXPLAINED: [(&str, &[Id]); 3] = [
+    ("managedclusters", &[Id(2201), Id(2205)]),
+    ("certificatesigningrequests", &[Id(2202)]),
+    ("leases", &[Id(1116), Id(3101)]),
+];
 
 /// How many Services a report tells of.
 const SHOWN: usize = 5;
@@ -46,7 +54,7 @@ fn others_answer(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let mut silent: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     for AdmissionFacts { configuration, service, about, has_endpoint } in hub.admission.read().into_iter().flatten() {
         let is_engines = service.split_once('/').is_some_and(|(namespace, _)| namespace == policy_engine::NAMESPACE);
-        if !has_endpoint && !(is_engines && is_known) {
+        if !(has_endpoint || is_engines && is_known) {
             let (configurations, kinds) = silent.entry(service).or_default();
             configurations.insert(configuration);
             kinds.extend(about.iter().map(String::as_str));
@@ -54,9 +62,12 @@ fn others_answer(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     }
     let findings = silent.into_iter().take(SHOWN).map(|(service, (configurations, kinds))| {
         let (namespace, name) = service.split_once('/').unwrap_or(("", service));
+        let other = EXPLAINED.iter().filter(|(resource, _)| !kinds.iter().any(|kind| kind == resource));
+        let unrelated = other.flat_map(|(_, ids)| ids.iter().copied()).collect();
         let text =
             format!("nothing is behind Service {service}, whose webhook has to be asked about {}", text::list(kinds));
-        let finding = Finding::error(text).on(Side::Hub, "Service", Some(namespace), name);
+        let finding = Finding { unrelated, ..Finding::error(text) };
+        let finding = finding.on(Side::Hub, "Service", Some(namespace), name);
         let finding = configurations
             .iter()
             .fold(finding, |finding, configuration| finding.on(Side::Hub, "WebhookConfiguration", None, configuration));

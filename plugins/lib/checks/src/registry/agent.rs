@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::conditions::{self, klusterlet};
 use ocm_api::names::{namespaces, operators, secrets};
-use ocm_api::operator::{KlusterletMode, RegistrationAuthType};
+use ocm_api::operator::{KlusterletMode, KubeConfigSecret, RegistrationAuthType};
 use ocm_core::Reason;
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::State;
@@ -452,14 +452,23 @@ impl Agent<'_> {
     /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
     /// feature gate MultipleHubs.
     fn has_several_hubs(&self) -> bool {
+        !self.listed().is_empty()
+    }
+
+    /// The Secrets of those hubs.
+    fn listed(&self) -> &[KubeConfigSecret] {
         let registration = self.klusterlet.spec.registration_configuration.as_ref();
         let listed = registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref());
-        listed.is_some_and(|listed| listed.local_secrets.is_some())
+        let listed = listed.and_then(|listed| listed.local_secrets.as_ref());
+        listed.map(|listed| listed.kube_config_secrets.as_slice()).unwrap_or_default()
     }
 
     /// Whether it works with another hub address or proxy than it registers with: then it registers anew. None: there are no
-    /// two kubeconfigs to compare.
+    /// two kubeconfigs to compare, or it may be at any hub of a list.
     pub(super) fn has_moved(&self) -> Option<bool> {
+        if self.has_several_hubs() {
+            return None;
+        }
         let works = self.side.identity.read()?.as_ref()?.kubeconfig.as_ref()?;
         let registers = self.kubeconfig()?;
         Some(works.server != registers.server || works.proxy != registers.proxy)
@@ -664,10 +673,10 @@ fn agents_run(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
 
 fn bootstrap_secret(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let agent = agent!(cluster);
-    if agent.has_several_hubs() {
+    let (namespace, name) = (&agent.side.namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG);
+    if agent.has_several_hubs() && agent.listed().iter().all(|secret| secret.name != name) {
         return Outcome::skip("the agent registers with one of several hubs, by Secrets of other names");
     }
-    let (namespace, name) = (&agent.side.namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG);
     let what = match agent.bootstrap() {
         None => format!("Secret {namespace}/{name}, which the agent registers with, is missing"),
         Some(secret) if !secret.keys.contains_key(secrets::KUBECONFIG_KEY) => {
@@ -739,6 +748,11 @@ fn bootstrap_hub(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let is_heard = cluster.is_fresh(facts.now) == Some(true) || (has_name && cluster.is_heard(facts.now));
     if is_heard || likeness != Some(Likeness::OtherHub) {
         return Outcome::Pass;
+    }
+    if agent.has_several_hubs() {
+        return Outcome::skip(
+            "the agent turns to several hubs, and the one that was looked at may be another one of them",
+        );
     }
     let noted = agent.bootstrap().and_then(|secret| secret.annotations.get(HUB_UID)).filter(|uid| !uid.is_empty());
     let finding = Finding::error(format!("the agent registers at another hub, {}", kubeconfig.server))

@@ -182,6 +182,8 @@ fn hubs_in_turn(_: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     let registration = agent.klusterlet.spec.registration_configuration.as_ref();
     let listed =
         registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref()?.local_secrets.as_ref());
+    // A list that was emptied says that there is one hub.
+    let listed = listed.filter(|listed| !listed.kube_config_secrets.is_empty());
     let Some(LocalSecretsConfig { kube_config_secrets, hub_connection_timeout_seconds }) = listed else {
         return Outcome::Pass;
     };

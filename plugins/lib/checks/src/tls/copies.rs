@@ -35,7 +35,8 @@ pub(super) fn judge(copies: &[Copy], now: Timestamp) -> Vec<Finding> {
     }
     let mut hosted: Vec<&Copy> = Vec::new();
     for copy in copies.iter().filter(|copy| matches!(copy.what, Copied::HostedApi | Copied::HostedHub)) {
-        // The first one of a cluster is the one that an operator makes the others of.
+        // The first one of a cluster is the one that an operator makes the others of, or another one of those where it could not
+        // be read: all of them have to be the same.
         match hosted.iter().find(|first| (first.what, &first.cluster) == (copy.what, &copy.cluster)) {
             Some(first) => found.extend(other_than(copy, first)),
             None => hosted.push(copy),
@@ -146,7 +147,7 @@ fn other_than(copy: &Copy, first: &Copy) -> Option<Finding> {
     if own == wanted {
         return None;
     }
-    let words = format!("{} has other authorities than {}, of which it was made", copy.place, first.place);
+    let words = format!("{} has other authorities than {}", copy.place, first.place);
     let lines = missing(&first.authorities, &own);
     let found =
         lines.iter().take(SHOWN).fold(Finding::warning(words), |found, line| found.seen(format!("lacks {line}")));

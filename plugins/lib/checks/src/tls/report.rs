@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
+use jiff::SignedDuration;
 use ocm_core::duration::human;
 use serde::Serialize;
 
 use super::expiry::{Expiry, Within, expiries};
-use super::inventory::{Inventory, ObjectKind, Place, Relation, Setting, Trust, Unseen};
+use super::inventory::{Inventory, ObjectKind, Place, Purpose, Relation, Setting, Trust, Unseen};
 use super::profile::{Demands, Profile, Version};
 use super::{copies, judge as relations};
 use crate::finding::Finding;
@@ -48,7 +49,13 @@ pub fn judge(inventory: &Inventory, profile: Profile, within: Option<Within>, su
         };
         findings.extend(relations::relation(relation, now, &demands));
     }
-    findings.extend(inventory.tokens.iter().filter_map(|token| relations::token(token, now)));
+    // What the hub verifies is judged by its clock; those of other clusters are not known.
+    let ahead = inventory.clients.as_ref().map_or(0, |clients| clients.clock_ahead_seconds);
+    let at_hub = now.checked_add(SignedDuration::from_secs(ahead)).unwrap_or(now);
+    findings.extend(inventory.tokens.iter().filter_map(|token| {
+        let is_for_hub = matches!(token.purpose, Purpose::Agent | Purpose::AddOn);
+        relations::token(token, if is_for_hub { at_hub } else { now })
+    }));
     findings.extend(copies::judge(&inventory.copies, now));
     findings.extend(inventory.settings.iter().flat_map(settings));
     let expiries = expiries(inventory);

@@ -252,6 +252,14 @@ fn table() -> Vec<(Inventory, Vec<(u16, Severity)>)> {
     table.push((with_token(token(Some("2027-01-01T00:00:00Z"), Renewal::Unknown)), vec![]));
     table.push((with_token(token(Some("2026-06-01T00:00:00Z"), Renewal::Unknown)), vec![(4013, ERROR)]));
     table.push((with_token(token(None, Renewal::AtPercent(80))), vec![]));
+    // A day after it has ended by our clock, and a day before by the hub's.
+    let ended = |purpose: Purpose| {
+        let clients = Clients { clock_ahead_seconds: -2 * 86_400, ..Clients::default() };
+        let token = Token { purpose, ..token(Some("2026-06-30T00:00:00Z"), Renewal::Unknown) };
+        Inventory { clients: Some(clients), ..with_token(token) }
+    };
+    table.push((ended(Purpose::AddOn), vec![]));
+    table.push((ended(Purpose::Hosted), vec![(4013, ERROR)]));
     table
 }
 

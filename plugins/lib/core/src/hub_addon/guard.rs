@@ -1,8 +1,11 @@
 //! What has no place in an add-on: objects that make up the hub itself, or that decide about clusters.
 
 use ocm_api::Manifest;
+use ocm_api::names::identity::BOOTSTRAP_USER;
 use ocm_api::names::{bootstrap, namespaces, operators, webhooks};
+use serde_json::Value;
 
+use super::content::text;
 use crate::policy_engine;
 
 /// The group of our own policies and registrations; names of our admission policies and webhooks end with the second.
@@ -29,8 +32,30 @@ const DEFINITIONS: &[&str] = &[
 ];
 
 /// Starts of names of the rights that the hub's operator keeps.
-const RIGHTS: &[&str] =
-    &["open-cluster-management:cluster-manager", "open-cluster-management:managedcluster", bootstrap::CLUSTER_ROLE];
+const RIGHTS: &[&str] = &[
+    "open-cluster-management:cluster-manager",
+    "open-cluster-management:managedcluster",
+    bootstrap::CLUSTER_ROLE,
+    bootstrap::FORMER_CLUSTER_ROLE,
+];
+
+/// Groups of which everything that makes up a hub and decides about clusters is: nobody else may answer for them.
+const GROUPS: &[&str] = &[
+    OURS,
+    OPERATOR_GROUP,
+    "addon.open-cluster-management.io",
+    "cluster.open-cluster-management.io",
+    "work.open-cluster-management.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "rbac.authorization.k8s.io",
+];
+
+/// Groups and users of those that nobody has let in yet: starts of their names. Kubernetes: `user.go`, and the names of its
+/// bootstrap tokens.
+const STRANGERS: &[&str] =
+    &["system:anonymous", "system:unauthenticated", "system:bootstrappers", bootstrap::TOKEN_USER_PREFIX];
 
 /// Why an object has no place in an add-on, behind its name; none if it may be in one.
 pub(super) fn refusal(manifest: &Manifest) -> Option<&'static str> {
@@ -60,9 +85,13 @@ pub(super) fn refusal(manifest: &Manifest) -> Option<&'static str> {
         }
         ("", "Namespace") if name == namespaces::HUB => Some(HUBS),
         ("", "Namespace") if name == policy_engine::NAMESPACE => Some(ENGINES),
-        ("rbac.authorization.k8s.io", "ClusterRole" | "ClusterRoleBinding") => {
-            (is_operators || RIGHTS.iter().any(|start| name.starts_with(start))).then_some(HUBS)
+        ("rbac.authorization.k8s.io", "ClusterRole" | "ClusterRoleBinding") if is_operators || is_right(name) => {
+            Some(HUBS)
         }
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") if lets_strangers_in(manifest.body()) => {
+            Some("gives rights to whoever registers, or to clusters that nobody has accepted")
+        }
+        ("apiregistration.k8s.io", _) => GROUPS.contains(&text(manifest.body(), "/spec/group")).then_some(HUBS),
         _ if namespace == Some(namespaces::HUB) => Some("is in the namespace that the hub's operator keeps"),
         _ if namespace == Some(policy_engine::NAMESPACE) => Some("is in the namespace of the policy engine"),
         ("apps", "Deployment") if namespace == Some(namespaces::OPERATOR) && is_operators => Some(HUBS),
@@ -70,8 +99,44 @@ pub(super) fn refusal(manifest: &Manifest) -> Option<&'static str> {
             (is_operators || name == bootstrap::SERVICE_ACCOUNT).then_some(HUBS)
         }
         ("", "Secret") if manifest.body()["type"] == "bootstrap.kubernetes.io/token" => Some(DECIDES),
+        // A token of an account of the hub: who reads it may do what that one may.
+        ("", "Secret") if namespace == Some(namespaces::OPERATOR) => match account(manifest.body()) {
+            bootstrap::SERVICE_ACCOUNT => Some(DECIDES),
+            operators::CLUSTER_MANAGER | operators::KLUSTERLET => Some(HUBS),
+            _ => None,
+        },
         _ => None,
     }
+}
+
+fn is_right(name: &str) -> bool {
+    RIGHTS.iter().any(|start| name.starts_with(start))
+}
+
+/// Whether a binding gives somebody the rights of agents that register, or gives rights to those who are not let in yet.
+fn lets_strangers_in(binding: &Value) -> bool {
+    let role = text(binding, "/roleRef/name");
+    let is_stranger = |subject: &Value| {
+        let name = text(subject, "/name");
+        match text(subject, "/kind") {
+            "ServiceAccount" => {
+                (text(subject, "/namespace"), name) == (namespaces::OPERATOR, bootstrap::SERVICE_ACCOUNT)
+            }
+            _ => name == BOOTSTRAP_USER || STRANGERS.iter().any(|start| name.starts_with(start)),
+        }
+    };
+    let mut subjects = binding["subjects"].as_array().into_iter().flatten();
+    role.starts_with(bootstrap::CLUSTER_ROLE)
+        || role.starts_with(bootstrap::FORMER_CLUSTER_ROLE)
+        || subjects.any(is_stranger)
+}
+
+/// The account of which a Secret holds a token; empty if it holds none.
+fn account(secret: &Value) -> &str {
+    if secret["type"] != "kubernetes.io/service-account-token" {
+        return "";
+    }
+    secret["metadata"]["annotations"]["kubernetes.io/service-account.name"].as_str().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -115,9 +180,60 @@ mod tests {
             (rights, "ClusterRole", "", "open-cluster-management:bootstrap"),
             (rights, "ClusterRoleBinding", "", "open-cluster-management:managedcluster:c1"),
             (rights, "ClusterRole", "", "cluster-manager"),
+            (rights, "ClusterRole", "", "system:open-cluster-management:bootstrap"),
         ] {
             assert!(is_refused(api_version, kind, namespace, name), "{kind} {name}");
         }
+    }
+
+    #[test]
+    fn what_lets_strangers_in_is_refused_whatever_it_is_called() {
+        let refused = |api_version: &str, kind: &str, namespace: Value, members: Value| {
+            let mut object = json!({"apiVersion": api_version, "kind": kind,
+                "metadata": {"name": "a", "namespace": namespace}});
+            for (member, value) in members.as_object().unwrap() {
+                object[member] = value.clone();
+            }
+            refusal(&Manifest::written("plural", object).unwrap()).is_some()
+        };
+        let binding = |role: &str, subject: Value| {
+            let members = json!({"roleRef": {"kind": "ClusterRole", "name": role}, "subjects": [subject]});
+            refused("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", Value::Null, members)
+        };
+        let own = json!({"kind": "ServiceAccount", "namespace": "open-cluster-management", "name": "a"});
+        assert!(!binding("a", own.clone()));
+        assert!(binding("open-cluster-management:bootstrap", own.clone()));
+        assert!(binding("open-cluster-management:bootstrap:clusterset:a", own.clone()));
+        assert!(binding("system:open-cluster-management:bootstrap", own));
+        for (kind, name, is_one) in [
+            ("Group", "system:unauthenticated", true),
+            ("User", "system:anonymous", true),
+            ("Group", "system:bootstrappers:managedcluster", true),
+            ("User", "system:bootstrap:ocmhub", true),
+            ("User", BOOTSTRAP_USER, true),
+            ("Group", "system:open-cluster-management:addon:a", false),
+        ] {
+            assert_eq!(binding("a", json!({"kind": kind, "name": name})), is_one, "{name}");
+        }
+        let account = json!({"kind": "ServiceAccount", "namespace": "open-cluster-management",
+            "name": bootstrap::SERVICE_ACCOUNT});
+        assert!(binding("a", account));
+
+        let secret = |kind: &str, account: &str| {
+            let metadata = json!({"name": "a", "namespace": "open-cluster-management",
+                "annotations": {"kubernetes.io/service-account.name": account}});
+            refused("v1", "Secret", "open-cluster-management".into(), json!({"type": kind, "metadata": metadata}))
+        };
+        let token = "kubernetes.io/service-account-token";
+        assert!(secret(token, bootstrap::SERVICE_ACCOUNT) && secret(token, "cluster-manager"));
+        assert!(!secret(token, "a") && !secret("Opaque", bootstrap::SERVICE_ACCOUNT));
+        assert!(secret("bootstrap.kubernetes.io/token", "a"));
+
+        let serves = |group: &str| {
+            refused("apiregistration.k8s.io/v1", "APIService", Value::Null, json!({"spec": {"group": group}}))
+        };
+        assert!(serves("cluster.open-cluster-management.io") && serves("certificates.k8s.io"));
+        assert!(!serves("proxy.open-cluster-management.io"));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! leader leases and pods ─▶ stale leases                   (lease)
 //! a cluster that is managed from another one               (hosted)
 //! what was typed of a proxy ─▶ the agent's way to its hub  (proxy)
+//! hubs to turn to, one after the other                   (fallback)
 //! a hosts entry, how add-ons register, a file of values    (choices)
 //! ```
 
@@ -19,6 +20,7 @@ mod asking;
 pub mod aws;
 pub mod choices;
 mod driver;
+pub mod fallback;
 pub mod gates;
 pub mod hosted;
 pub mod lease;

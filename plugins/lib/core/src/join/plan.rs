@@ -14,6 +14,7 @@ use ocm_api::operator::{
 use ocm_api::{Klusterlet, Manifest, crds};
 use serde_json::{Value, json};
 
+use super::fallback::{self, Hubs};
 use super::gates::GATES;
 use super::{hosted, rbac};
 use crate::gates::{Gate, Part};
@@ -123,6 +124,8 @@ pub struct Kubeconfigs<'a> {
     pub hub: Option<&'a Bootstrap>,
     /// That of a hosted cluster, for the operator.
     pub managed: Option<&'a Bootstrap>,
+    /// Those of further hubs, with the list of all hubs.
+    pub hubs: Option<&'a Hubs>,
 }
 
 /// Plans a join, on the cluster where the agents run.
@@ -132,7 +135,12 @@ pub fn plan(settings: &Settings, kubeconfigs: Kubeconfigs<'_>, live: &Live) -> P
     let agent = agent_namespace(settings, live);
     let mut secrets: Vec<Manifest> = kubeconfigs.hub.map(|hub| bootstrap_secret(&agent, hub)).into_iter().collect();
     secrets.extend(kubeconfigs.managed.map(|managed| external_secret(&agent, managed)));
-    let last = Stage::new("the Klusterlet", vec![klusterlet(settings, live, &agent)]);
+    let mut klusterlet = klusterlet(settings, live, &agent);
+    if let Some(hubs) = kubeconfigs.hubs {
+        secrets.extend(hubs.kubeconfigs.iter().map(|(name, hub)| fallback::secret(&agent, name, hub)));
+        hubs.lay(&mut klusterlet.body_mut()["spec"]);
+    }
+    let last = Stage::new("the Klusterlet", vec![klusterlet]);
     if live.is_shared {
         let space = Stage::new("the namespace", vec![agent_namespace_object(&agent)]);
         return Plan::new([space, Stage::new("secrets", secrets), last]);
@@ -195,12 +203,23 @@ pub fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
 /// whether the token was made for this agent alone; `hub`: the UID of the hub, where it is known.
 pub fn bootstrap_secret_of(
     namespace: &str,
+    files: (String, Option<String>),
+    exclusive: bool,
+    hub: Option<&str>,
+) -> Manifest {
+    secret_named(secrets::BOOTSTRAP_HUB_KUBECONFIG, namespace, files, exclusive, hub)
+}
+
+/// The same, of this name.
+pub(super) fn secret_named(
+    name: &str,
+    namespace: &str,
     (kubeconfig, grpc_config): (String, Option<String>),
     exclusive: bool,
     hub: Option<&str>,
 ) -> Manifest {
     let mut secret = Secret::default();
-    secret.metadata.name = Some(secrets::BOOTSTRAP_HUB_KUBECONFIG.to_owned());
+    secret.metadata.name = Some(name.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
     // Said in both directions: what was true of an earlier token must not stay.
     let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), exclusive.to_string())]);
@@ -396,7 +415,7 @@ pub(super) fn klusterlet(settings: &Settings, live: &Live, agent: &str) -> Manif
     manifest
 }
 
-fn set_gate(spec: &mut Value, gate: &Gate, on: bool) {
+pub(super) fn set_gate(spec: &mut Value, gate: &Gate, on: bool) {
     let typed = json!({ "feature": gate.name, "mode": if on { "Enable" } else { "Disable" } });
     let part = &mut spec[gate.part.member()];
     if !part["featureGates"].is_array() {
@@ -427,7 +446,7 @@ mod tests {
     }
 
     fn with_hub(hub: &Bootstrap) -> Kubeconfigs<'_> {
-        Kubeconfigs { hub: Some(hub), managed: None }
+        Kubeconfigs { hub: Some(hub), ..Kubeconfigs::default() }
     }
 
     fn body(plan: &Plan, kind: &str, name: &str) -> Value {
@@ -646,7 +665,7 @@ mod tests {
     #[test]
     fn a_hosted_cluster_gets_a_klusterlet_and_a_namespace_of_its_own() {
         let (hub, managed) = (bootstrap(), bootstrap());
-        let kubeconfigs = Kubeconfigs { hub: Some(&hub), managed: Some(&managed) };
+        let kubeconfigs = Kubeconfigs { hub: Some(&hub), managed: Some(&managed), hubs: None };
         let made = plan(&hosted(), kubeconfigs, &Live::default());
         let name = "klusterlet-hosted-c1";
         let klusterlet = body(&made, "Klusterlet", name);

@@ -1,6 +1,7 @@
 //! Records of works on a managed cluster: of which hub they are.
 
-use ocm_api::AppliedManifestWork;
+use ocm_api::work::DeletePropagationPolicy;
+use ocm_api::{AppliedManifestWork, ManifestWork};
 use ring::digest;
 
 /// The hash by which a work agent marks its records: SHA-256, in hexadecimal, of the address at which it has found its hub.
@@ -10,14 +11,30 @@ pub fn hub_hash(address: &str) -> String {
     sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Takes the records of a hub that agents find, or have found, at one of these addresses from those of others. An agent that
-/// goes over to another address of its hub makes records anew and leaves the former ones, as further owners of the objects.
+/// By what records name those of these works with which all of their objects go: their names, and their UIDs, which agents take
+/// where a name is not told over gRPC. A record of a former way to the hub may be older than the wish that objects stay.
+pub fn with_their_objects(works: &[ManifestWork]) -> Vec<String> {
+    let goes = |work: &&ManifestWork| {
+        let option = work.spec.delete_option.as_ref();
+        option.is_none_or(|option| option.propagation_policy == DeletePropagationPolicy::Foreground)
+    };
+    let words = |work: &ManifestWork| [work.metadata.name.clone(), work.metadata.uid.clone()];
+    works.iter().filter(goes).flat_map(words).flatten().collect()
+}
+
+/// Takes the records of these works of a hub that agents find, or have found, at one of these addresses from all others. An
+/// agent that goes over to another address of its hub makes records anew and leaves the former ones, as further owners of the
+/// objects.
 pub fn of_hub(
     records: Vec<AppliedManifestWork>,
     addresses: &[String],
+    works: &[String],
 ) -> (Vec<AppliedManifestWork>, Vec<AppliedManifestWork>) {
     let hashes: Vec<String> = addresses.iter().map(|address| hub_hash(address)).collect();
-    records.into_iter().partition(|record| hashes.contains(&record.spec.hub_hash))
+    let is_of_hub = |record: &AppliedManifestWork| {
+        hashes.contains(&record.spec.hub_hash) && works.contains(&record.spec.manifest_work_name)
+    };
+    records.into_iter().partition(is_of_hub)
 }
 
 #[cfg(test)]
@@ -51,9 +68,32 @@ mod tests {
         let works = |records: &[AppliedManifestWork]| {
             records.iter().map(|record| record.spec.manifest_work_name.clone()).collect::<Vec<_>>()
         };
-        let (own, others) = of_hub(records.clone(), &[url.to_owned(), grpc.to_owned()]);
+        let (addresses, all) = ([url.to_owned(), grpc.to_owned()], works(&records));
+        let (own, others) = of_hub(records.clone(), &addresses, &all);
         assert_eq!((works(&own), works(&others)), (works(&records[..2]), works(&records[2..])));
-        let (own, others) = of_hub(records.clone(), &[]);
+        let (own, others) = of_hub(records.clone(), &[], &all);
         assert!(own.is_empty() && others.len() == records.len(), "nobody knows whose they are");
+        let (own, others) = of_hub(records.clone(), &addresses, &["now".to_owned()]);
+        assert_eq!((works(&own), works(&others)), (works(&records[..1]), works(&records[1..])), "the hub has no other");
+    }
+
+    #[test]
+    fn works_whose_objects_are_to_stay_do_not_count() {
+        let work = |name: &str, option: serde_json::Value| -> ManifestWork {
+            let spec = match option.is_null() {
+                true => json!({}),
+                false => json!({"deleteOption": option}),
+            };
+            serde_json::from_value(json!({"metadata": {"name": name, "uid": format!("uid-{name}")}, "spec": spec}))
+                .unwrap()
+        };
+        let policy = |word: &str| json!({"propagationPolicy": word});
+        let works = [
+            work("plain", serde_json::Value::Null),
+            work("deletes", policy("Foreground")),
+            work("leaves", policy("Orphan")),
+            work("leaves-some", policy("SelectivelyOrphan")),
+        ];
+        assert_eq!(with_their_objects(&works), ["plain", "uid-plain", "deletes", "uid-deletes"]);
     }
 }

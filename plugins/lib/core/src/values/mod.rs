@@ -124,6 +124,11 @@ impl Values {
         self.0.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
+    /// Whether a Klusterlet gets a list of hubs by it.
+    pub fn lists_hubs(&self) -> bool {
+        self.spec().pointer("/registrationConfiguration/bootstrapKubeConfigs").is_some()
+    }
+
     /// The spec itself.
     pub(crate) fn spec(&self) -> &Value {
         &self.0

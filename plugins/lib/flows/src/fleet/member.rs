@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 
 use super::{Fleet, Installation, Member, Outcome, Request, Row, placing};
 use crate::hub;
-use crate::join::{self, Coming, GrpcOptions, HubAccess, Joined};
+use crate::join::{self, Coming, FallbackOptions, GrpcOptions, HubAccess, Joined};
 use crate::named::OneOfMany;
 
 /// How long the others wait for one cluster to say which it is, before any of them joins.
@@ -214,6 +214,7 @@ impl<'a> Run<'a> {
             guest: guest.clone().map(Box::new),
             proxy: spec.proxy.clone(),
             grpc: GrpcOptions { server: spec.grpc.server.clone(), ca: spec.grpc.ca.clone() },
+            fallback: FallbackOptions::default(),
             coming: self.coming.clone(),
         }
     }

@@ -245,25 +245,36 @@ async fn carry_out(
         };
         return Ok(plan.objects().map(try_one).collect());
     }
-    let applied = apply::plan(hub, &plan, dry_run, narrator, each).await?;
-    if dry_run == DryRun::No {
-        give_back(hub, &request.name, &applied, narrator).await?;
-    }
-    Ok(applied)
+    let mut taken = Vec::new();
+    let note = |applied: &Applied| {
+        each(applied);
+        if dry_run == DryRun::No && was_taken(applied, &request.name) {
+            taken.push(applied.manifest.clone());
+        }
+    };
+    let applied = apply::plan(hub, &plan, dry_run, narrator, note).await;
+    // Also where the plan has failed half-way: the next run would take them for its own.
+    let given_back = give_back(hub, &request.name, &taken, narrator).await;
+    let applied = applied?;
+    given_back.map(|()| applied)
 }
 
-/// What somebody has made between the look and the apply is not deleted with the add-on.
-async fn give_back(hub: &Cluster, name: &str, all: &[Applied], narrator: &dyn Narrator) -> Result<(), Failure> {
-    for Applied { manifest, outcome, before, .. } in all {
-        let is_noted = manifest.body()["metadata"]["annotations"].get(WAS_THERE).is_some();
-        let was_theirs = before.as_ref().is_some_and(|before| !is_marked(before, name));
-        if was_theirs && !is_noted && !matches!(outcome, Outcome::Kept(_)) {
-            apply::one(hub, &labelled(manifest, name, true), DryRun::No).await?;
-            narrator.tell(Event::warning(format!(
-                "somebody else has made {} meanwhile: it was changed, and will stay when the add-on goes",
-                told(manifest)
-            )));
-        }
+/// Whether an object was changed that somebody has made between the look and the apply.
+fn was_taken(applied: &Applied, name: &str) -> bool {
+    let Applied { manifest, outcome, before, .. } = applied;
+    let is_noted = manifest.body()["metadata"]["annotations"].get(WAS_THERE).is_some();
+    let was_theirs = before.as_ref().is_some_and(|before| !is_marked(before, name));
+    was_theirs && !is_noted && !matches!(outcome, Outcome::Kept(_))
+}
+
+/// Notes down of these objects that somebody else had made them: they are not deleted with the add-on.
+async fn give_back(hub: &Cluster, name: &str, taken: &[Manifest], narrator: &dyn Narrator) -> Result<(), Failure> {
+    for manifest in taken {
+        apply::one(hub, &labelled(manifest, name, true), DryRun::No).await?;
+        narrator.tell(Event::warning(format!(
+            "somebody else has made {} meanwhile: it was changed, and will stay when the add-on goes",
+            told(manifest)
+        )));
     }
     Ok(())
 }

@@ -96,8 +96,10 @@ pub(super) async fn look<'a>(
         }
         None => {}
     }
-    for (place, whose) in [(hosting, "hosting cluster"), (cluster, "hub")] {
-        let going = self::space(place, &name).await?.is_some_and(|space| space.metadata.deletion_timestamp.is_some());
+    for (place, whose, name) in
+        [(hosting, "hosting cluster", &name), (cluster, "hub", &name), (cluster, "hub", &account)]
+    {
+        let going = self::space(place, name).await?.is_some_and(|space| space.metadata.deletion_timestamp.is_some());
         if going {
             return Err(Failure::new(
                 Reason::Conflict,

@@ -16,7 +16,7 @@ use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
 use super::session::{self, HubSession};
-use super::{Coming, GrpcOptions, HubAccess, TrustedBy, follow, on_hub, survey, tidy};
+use super::{Coming, FallbackOptions, GrpcOptions, HubAccess, TrustedBy, fallback, follow, on_hub, survey, tidy};
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -49,6 +49,8 @@ pub struct Request {
     pub proxy: AgentProxy,
     /// What was typed about the hub's gRPC server.
     pub grpc: GrpcOptions,
+    /// What was typed about hubs that the agent turns to when this one does not answer.
+    pub fallback: FallbackOptions,
     /// The hub's installation, where the caller installs it at the same time: then it is waited for, also where nothing tells
     /// yet that this becomes a hub. Where nothing is to be changed, what such a hub would say is not known.
     pub coming: Option<Coming>,
@@ -97,9 +99,13 @@ pub async fn join(
             };
             let here = |applied: &Applied| each(managed, applied);
             applied.extend(apply::plan(managed, &prepared.plan, mode.dry_run(), narrator, here).await?);
+            for gone in prepared.fallback.clear(managed, mode.dry_run()).await? {
+                each(managed, &gone);
+                applied.push(gone);
+            }
             applied
         }
-        _ if prepared.joined && !prepared.anew && prepared.guest.is_none() && prepared.moving.is_none() => Vec::new(),
+        _ if prepared.stays() => Vec::new(),
         _ => carry_out(managed, request, &mut prepared, narrator.as_ref(), each).await?,
     };
     let followed = match request.mode.changes() {
@@ -120,11 +126,17 @@ async fn carry_out(
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Cluster, &Applied),
 ) -> Result<Vec<Applied>, Failure> {
-    let Prepared { hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, by_grpc, .. } = prepared;
+    let Prepared { hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, by_grpc, fallback, .. } = prepared;
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
-        kubeconfig.token = token::service_account_token(admin, MINTED).await?.0;
+        let life = if fallback.is_several { fallback::TOKEN } else { MINTED };
+        let (token, ends) = token::service_account_token(admin, life).await?;
+        if fallback.is_several {
+            fallback::tell_end(&hub.address.server, ends, narrator);
+        }
+        kubeconfig.token = token;
         plan.replace(join::bootstrap_secret(&survey.names.namespace, kubeconfig));
     }
+    fallback.carry_out(&survey.names.namespace, &request.settings.name, plan, narrator).await?;
     if *adopts {
         hub.adopt_namespace(&request.settings.name).await?;
         narrator.tell(Event::done(format!("gave the cluster the hub's namespace {:?}", request.settings.name)));
@@ -139,6 +151,13 @@ async fn carry_out(
     survey::clear(managed, &survey.stale, narrator).await;
     let here = |applied: &Applied| each(managed, applied);
     applied.extend(apply::plan(managed, plan, request.mode.dry_run(), narrator, here).await?);
+    for gone in fallback.clear(managed, request.mode.dry_run()).await? {
+        each(managed, &gone);
+        if gone.outcome.is_change() {
+            narrator.tell(Event::done(format!("{} deleted", gone.manifest.reference())));
+        }
+        applied.push(gone);
+    }
     tidy::tidy(managed, survey, *by_grpc, narrator).await?;
     // The operator has the new one now.
     if let Some((guest, secret)) = kept {
@@ -154,9 +173,18 @@ async fn follow(
     prepared: &Prepared<'_>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Option<Phase>, Failure> {
-    let Prepared { hub, survey, kubeconfig, joined, anew, moving, strangers, by_grpc, .. } = prepared;
+    let Prepared { hub, survey, kubeconfig, joined, anew, moving, strangers, by_grpc, fallback: further, away, .. } =
+        prepared;
     let deadline = Instant::now() + request.timeout;
     let name = &request.settings.name;
+    if let Some(there) = away {
+        fallback::tell_away(name, there, further, narrator.as_ref());
+        // What its former agents leave is on the cluster itself.
+        if let Some(moving) = moving {
+            moving.tidy(managed, narrator.as_ref()).await?;
+        }
+        return Ok(None);
+    }
     let credential = credential_of(kubeconfig.as_ref(), strangers);
     let registrar = match kubeconfig {
         Some(kubeconfig) => Some(on_hub::Registrar::of(kubeconfig, Arc::new(Silent)).await?),

@@ -10,6 +10,7 @@
 mod carry_out;
 mod coming;
 mod driver;
+mod fallback;
 mod follow;
 mod hosted;
 mod moving;
@@ -25,5 +26,6 @@ mod tidy;
 pub use carry_out::{Joined, Request, join};
 pub use coming::Coming;
 pub use driver::GrpcOptions;
+pub use fallback::FallbackOptions;
 pub use reach::{HubAccess, Trust, TrustedBy, are_one, is_itself};
 pub(crate) use session::serves;

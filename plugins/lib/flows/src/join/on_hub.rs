@@ -49,6 +49,20 @@ pub(super) async fn accepts(there: &Bootstrap, name: &str, narrator: Arc<dyn Nar
     }
 }
 
+/// Whether the hub says that it does not let the token of this kubeconfig in any more; not where it cannot be asked from here.
+pub(super) async fn refuses(there: &Bootstrap, name: &str, narrator: Arc<dyn Narrator>) -> bool {
+    if there.token.is_empty() {
+        return true;
+    }
+    match Registrar::of(there, narrator).await {
+        Ok(registrar) => {
+            let asked = registrar.cluster(name).await;
+            asked.is_err_and(|failure| matches!(failure.reason, Reason::Unauthorized | Reason::Forbidden))
+        }
+        Err(_) => false,
+    }
+}
+
 /// The cluster, read by somebody who registers with `token`.
 pub(super) async fn registered(hub: &Cluster, token: &str, name: &str) -> Result<Option<ManagedCluster>, Failure> {
     let api: Api<ManagedCluster> = Api::all(hub.client.clone());

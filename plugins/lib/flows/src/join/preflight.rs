@@ -187,8 +187,11 @@ impl HubSession {
         }
     }
 
-    /// What registering needs of the hub's side.
-    async fn rights(&self, serves: bool) -> Result<(), Failure> {
+    /// Checks what registering needs of the hub's side.
+    ///
+    /// # Errors
+    /// The rights that are missing.
+    pub(super) async fn rights(&self, serves: bool) -> Result<(), Failure> {
         match &self.access {
             Access::Admin(admin) => {
                 let mut rights = vec![Right::new("get", "cluster.open-cluster-management.io", "managedclusters")];

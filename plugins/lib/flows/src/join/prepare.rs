@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ocm_api::names::secrets;
 use ocm_core::join::agent::Credential;
+use ocm_core::join::fallback::lasts;
 use ocm_core::join::hosted::klusterlet_name;
 use ocm_core::join::state::{Belonging, belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
@@ -15,6 +16,7 @@ use ocm_kube::Cluster;
 use ocm_kube::access;
 
 use super::driver::Chosen;
+use super::fallback::{self, Fallback};
 use super::hosted::{self, Guest};
 use super::moving::Moving;
 use super::reach;
@@ -33,8 +35,8 @@ pub(super) struct Prepared<'a> {
     pub(super) survey: Survey,
     /// The managed cluster, where it is another one than that where the agents run.
     pub(super) guest: Option<Guest<'a>>,
-    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it, the driver and the
-    /// mode.
+    /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it, the driver, the
+    /// mode and the further hubs.
     pub(super) joined: bool,
     /// Whether its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
     pub(super) anew: bool,
@@ -51,6 +53,19 @@ pub(super) struct Prepared<'a> {
     pub(super) strangers: Vec<String>,
     /// Whether the agent registers over gRPC.
     pub(super) by_grpc: bool,
+    /// The hubs that the agent turns to when this one does not answer.
+    pub(super) fallback: Fallback,
+    /// Whether something is changed of a cluster that has joined, though its agent does not register anew: its hubs, or its token.
+    pub(super) is_renewed: bool,
+    /// The other hub of its list that the agent is at, if it is.
+    pub(super) away: Option<String>,
+}
+
+impl Prepared<'_> {
+    /// Whether the cluster has joined, and nothing at all is to be done.
+    pub(super) fn stays(&self) -> bool {
+        self.joined && !self.anew && !self.is_renewed && self.guest.is_none() && self.moving.is_none()
+    }
 }
 
 pub(super) async fn prepare<'a>(
@@ -79,6 +94,7 @@ pub(super) async fn prepare<'a>(
         None => None,
     };
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
+    let away = fallback::away(&mut survey);
     let ways = Ways::of(&survey);
     if let Some(identity) = &mut survey.found.identity {
         reach::narrow(&mut identity.hub, &hub.address).await;
@@ -87,11 +103,14 @@ pub(super) async fn prepare<'a>(
         reach::narrow(&mut bootstrap.hub, &hub.address).await;
     }
     let now = Timestamp::now();
+    fallback::must_be_first(&survey, &hub.address, &label)?;
     let belongs = belonging(&survey.found, wanted, &hub.address, now, &label)?;
     let typed = request.settings.driver.as_ref().map(|driver| &driver.auth_type);
     let chosen = Chosen::of(typed, &request.grpc, &hub, &survey, belongs).await?;
+    let further = fallback::look(managed, request, &hub.address, &chosen.driver, &survey, narrator.clone());
+    let fallback = further.await?;
     if belongs == Belonging::Joined {
-        let registered = Registered { hub, survey, guest, ways, chosen, label };
+        let registered = Registered { hub, survey, guest, ways, chosen, label, fallback, away };
         return registered::prepare(managed, request, registered, narrator).await;
     }
     let there = ways.bootstrap;
@@ -108,7 +127,8 @@ pub(super) async fn prepare<'a>(
     let mut serves = None;
     if let Some(there) = there {
         let accepted = on_hub::accepts(&there, wanted, narrator.clone()).await;
-        if there.grpc == chosen.grpc && still_serves(&there, &way, accepted, token, now) {
+        let is_long = !fallback.is_several || token.is_some() || lasts(&there.token, now);
+        if is_long && there.grpc == chosen.grpc && still_serves(&there, &way, accepted, token, now) {
             serves = Some(there);
         }
     }
@@ -149,12 +169,13 @@ pub(super) async fn prepare<'a>(
         Bootstrap { hub: way.clone(), token: word, exclusive: token.is_none(), grpc: chosen.grpc.clone() }
     };
     let new = serves.is_none().then(new);
-    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
+    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: fallback.hubs.as_ref() };
     let plan = join::plan(&request.settings, kubeconfigs, &survey.live);
     narrator.tell(Event::now("checking your rights"));
     let by_grpc = chosen.is_grpc();
     let mut rights = preflight::rights(&plan, &survey);
     rights.extend(tidy::rights(&survey, by_grpc));
+    rights.extend(fallback.rights());
     access::require(managed, "join the cluster", &rights).await?;
     if let Some(guest) = &guest {
         guest.check_rights().await?;
@@ -189,6 +210,9 @@ pub(super) async fn prepare<'a>(
         adopts,
         strangers,
         by_grpc,
+        fallback,
+        is_renewed: false,
+        away: None,
     })
 }
 

@@ -1,11 +1,12 @@
-//! A cluster that has joined already: it stays as it is, unless its agent gets another mode, another way to the hub or another
-//! driver. In another mode it goes on with the certificate that it has. With another way or driver it registers anew: it keeps its
-//! name, and asks for a certificate with a new key. What it goes by is its way alone, so another driver comes with another name of
-//! the hub's entry in its kubeconfig.
+//! A cluster that has joined already: it stays as it is, unless its agent gets another mode, another way to the hub, another driver
+//! or other further hubs. In another mode, and with other further hubs, it goes on with the certificate that it has. With another
+//! way or driver it registers anew: it keeps its name, and asks for a certificate with a new key. What it goes by is its way alone,
+//! so another driver comes with another name of the hub's entry in its kubeconfig.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use ocm_core::join::fallback::lasts;
 use ocm_core::join::proxy::HubCaUnknown;
 use ocm_core::join::state::{Belonging, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
@@ -16,6 +17,7 @@ use ocm_core::{Event, Failure, Narrator, Plan, Reason, Remedy, Stage};
 use ocm_kube::{Cluster, access};
 
 use super::driver::Chosen;
+use super::fallback::Fallback;
 use super::hosted::Guest;
 use super::moving::Moving;
 use super::preflight::{Checked, Registrant};
@@ -62,6 +64,10 @@ pub(super) struct Registered<'a> {
     pub(super) chosen: Chosen,
     /// How messages name it.
     pub(super) label: String,
+    /// The hubs that its agent turns to when this one does not answer.
+    pub(super) fallback: Fallback,
+    /// The other hub of its list that the agent is at, if it is.
+    pub(super) away: Option<String>,
 }
 
 /// Plans what changes of a cluster that has joined.
@@ -74,7 +80,7 @@ pub(super) async fn prepare<'a>(
     registered: Registered<'a>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Prepared<'a>, Failure> {
-    let Registered { hub, survey, guest, ways, chosen, label } = registered;
+    let Registered { hub, survey, guest, ways, chosen, label, fallback, away } = registered;
     let name = &request.settings.name;
     hub.remembers(name, &label).await?;
     // Whoever applies rendered manifests moves it without us.
@@ -87,12 +93,19 @@ pub(super) async fn prepare<'a>(
     let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
     let changed = is_another || chosen.is_another;
     let anew = changed || ways.differ();
+    // With several hubs the agent needs its token whenever it starts, and its pods need the Secret.
+    let renews = match &ways.bootstrap {
+        _ if anew || !fallback.is_several || hub.admin().is_none() => false,
+        // An address that agents dial may be out of reach here: that alone does not make a new token each time.
+        Some(there) => !lasts(&there.token, Timestamp::now()) || on_hub::refuses(there, name, narrator.clone()).await,
+        None => true,
+    };
     let serves = match &ways.bootstrap {
         Some(there) if anew && !changed => {
             let accepted = on_hub::accepts(there, name, narrator.clone()).await;
             still_serves(there, &there.hub, accepted, hub.token(), Timestamp::now())
         }
-        _ => !anew,
+        _ => !anew && !renews,
     };
     let change = Change {
         anew,
@@ -100,6 +113,7 @@ pub(super) async fn prepare<'a>(
         driver: Some(&chosen).filter(|chosen| chosen.is_another),
         moving: moving.as_ref(),
         hosted: guest.is_some(),
+        hubs: fallback.is_change() || renews,
     };
     narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
     let checked = match anew {
@@ -117,6 +131,9 @@ pub(super) async fn prepare<'a>(
         }
         false => Checked::default(),
     };
+    if renews {
+        hub.rights(false).await?;
+    }
     let way = match chosen.is_another {
         true => way.map(|way| way.anew(ways.registered.as_ref())),
         false => way,
@@ -124,9 +141,10 @@ pub(super) async fn prepare<'a>(
     let token = hub.token().unwrap_or(NOT_MADE).to_owned();
     let exclusive = hub.token().is_none();
     let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive, grpc: chosen.grpc.clone() });
-    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref() };
+    let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: fallback.hubs.as_ref() };
     // It is written last: where it names the mode already, all else is there.
-    let changes_klusterlet = chosen.is_another || moving.as_ref().is_some_and(|moving| moving.from.is_some());
+    let is_moved = moving.as_ref().is_some_and(|moving| moving.from.is_some());
+    let changes_klusterlet = chosen.is_another || is_moved || fallback.hubs.is_some();
     let is_whole = request.mode == Mode::Render || changes_klusterlet;
     if changes_klusterlet {
         preflight::pods(managed, &request.settings, &survey, narrator.as_ref()).await?;
@@ -138,13 +156,14 @@ pub(super) async fn prepare<'a>(
             "the Klusterlet of a cluster that has joined stays as it is: what was given for it is not applied",
         ));
     }
-    // The Klusterlet says the driver and the mode.
+    // The Klusterlet says the driver and the mode, and lists the hubs.
     let plan = match is_whole {
         true => join::plan(&request.settings, kubeconfigs, &survey.live),
         false => only_kubeconfigs(&survey.names.namespace, kubeconfigs),
     };
     let by_grpc = chosen.is_grpc();
-    if anew || moving.is_some() || (guest.is_some() && request.mode.changes()) {
+    let is_renewed = !anew && (fallback.is_work() || new.is_some());
+    if anew || is_renewed || moving.is_some() || (guest.is_some() && request.mode.changes()) {
         narrator.tell(Event::now("checking your rights"));
         let mut rights = match changes_klusterlet {
             true => preflight::rights(&plan, &survey),
@@ -154,6 +173,7 @@ pub(super) async fn prepare<'a>(
             }
         };
         rights.extend(tidy::rights(&survey, by_grpc));
+        rights.extend(fallback.rights());
         for right in moving.iter().flat_map(Moving::rights) {
             if !rights.contains(&right) {
                 rights.push(right);
@@ -186,6 +206,9 @@ pub(super) async fn prepare<'a>(
         adopts,
         strangers,
         by_grpc,
+        fallback,
+        is_renewed,
+        away,
     })
 }
 
@@ -233,11 +256,13 @@ struct Change<'a> {
     moving: Option<&'a Moving>,
     /// Whether the operator gets a new token for it.
     hosted: bool,
+    /// Whether its hubs change, or its token for them.
+    hubs: bool,
 }
 
 /// What is said of it.
 fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes: bool) -> String {
-    let Change { anew, way, driver, moving, hosted } = *change;
+    let Change { anew, way, driver, moving, hosted, hubs } = *change;
     let (gets, goes, is) = if changes { ("gets", "goes", "is") } else { ("would get", "would go", "would be") };
     let certificate = match (anew, changes) {
         (true, true) => "asks for a new certificate",
@@ -257,20 +282,24 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
     let mode = moving.and_then(|Moving { from, to, .. }| Some(format!("{goes} from mode {} to {to}", from.as_ref()?)));
     let new: Vec<String> = mode.into_iter().chain(way).chain(driver).collect();
     let token = hosted.then(|| format!("its operator {gets} a new token for it, "));
+    let hubs = hubs.then(|| format!("what its agent knows of its hubs {is} changed"));
+    let on = moving.filter(|moving| moving.from.is_none());
+    let on = on.map(|Moving { to, .. }| format!("its move to mode {to} {is} gone on with"));
+    let besides = hubs.into_iter().chain(on).collect::<Vec<_>>().join("; ");
+    let also = if besides.is_empty() { String::new() } else { format!("; {besides}") };
     match (token, anew) {
         (token, _) if !new.is_empty() => {
             let (token, new) = (token.unwrap_or_default(), new.join(", "));
-            format!("{has_joined}; {token}its agent {new}, and {certificate}")
+            format!("{has_joined}; {token}its agent {new}, and {certificate}{also}")
         }
         (_, true) => {
             format!(
-                "{has_joined}, but its agent has to register anew: it got its certificate by another way to the hub"
+                "{has_joined}, but its agent has to register anew: it got its certificate by another way to the hub{also}"
             )
         }
+        (Some(token), false) if !besides.is_empty() => format!("{has_joined}; {token}and {besides}"),
         (Some(token), false) => format!("{has_joined}; {token}and nothing else {is} changed"),
-        (None, false) => match moving {
-            Some(Moving { to, .. }) => format!("{has_joined}; its move to mode {to} {is} gone on with"),
-            None => format!("{has_joined}; nothing is changed"),
-        },
+        (None, false) if !besides.is_empty() => format!("{has_joined}{also}"),
+        (None, false) => format!("{has_joined}; nothing is changed"),
     }
 }

@@ -10,6 +10,7 @@ use kube::api::{ApiResource, DynamicObject};
 use ocm_api::names::{namespaces, operators};
 use ocm_core::join::Live;
 use ocm_core::join::agent::Agent;
+use ocm_core::join::fallback::{self, Known, Listing};
 use ocm_core::join::hosted::of_cluster;
 use ocm_core::join::lease::{self, StaleLease, stale};
 use ocm_core::join::state::{Found, own};
@@ -38,6 +39,10 @@ pub(super) struct Survey {
     pub(super) agent: Agent,
     /// Whether it has the file of those who are let in over gRPC.
     pub(super) by_grpc: bool,
+    /// The hubs that its Klusterlet lists, if it lists several.
+    pub(super) listing: Option<Listing>,
+    /// Those of them besides the first one.
+    pub(super) further: Vec<Known>,
 }
 
 /// Looks at the cluster where the agents run; `guest` is the one that joins, where that is another one.
@@ -69,10 +74,13 @@ pub(super) async fn survey(managed: &Cluster, guest: Option<&Cluster>, name: &st
     {
         identity.hub.uid.clone_from(&bootstrap.hub.uid);
     }
+    let klusterlet = first.as_ref().map(json).transpose()?;
+    let listing = klusterlet.as_ref().and_then(fallback::listing);
+    let further = observe::further(managed, &names.namespace, listing.as_ref()).await?;
     let reachable = |url: &String| ocm_net::Endpoint::parse(url, None).is_ok_and(|endpoint| !endpoint.is_loopback());
     Ok(Survey {
         live: Live {
-            klusterlet: first.as_ref().map(json).transpose()?,
+            klusterlet,
             operator: operator.as_ref().map(json).transpose()?,
             published: published.ok().flatten().map(|info| info.server).filter(reachable),
             is_shared: is_hosted && operator.is_some() && klusterlets.len() > usize::from(first.is_some()),
@@ -83,6 +91,8 @@ pub(super) async fn survey(managed: &Cluster, guest: Option<&Cluster>, name: &st
         stale: stale?,
         agent: facts.agent(name, Timestamp::now()),
         by_grpc: facts.by_grpc,
+        listing,
+        further,
     })
 }
 

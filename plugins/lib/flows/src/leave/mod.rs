@@ -4,6 +4,7 @@
 //! look (what is there, whose is it?) ─▶ may it go? ─▶ the caller asks ─▶ drain ─▶ residue
 //! ```
 
+mod further;
 mod guest;
 mod hub;
 pub(crate) mod operator;
@@ -18,6 +19,7 @@ use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
 use ocm_kube::wait::{Check, until_triggered};
 
+pub use further::{Further, FurtherHubs, detach_further, see_further};
 pub(crate) use hub::last_heard;
 pub use hub::{Detached, Held, check_rights_to_detach, detach, look, refuse};
 pub use unjoin::{Departure, Seen, UnjoinRequest, Unjoined, Works, see, unjoin};

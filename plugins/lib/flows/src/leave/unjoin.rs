@@ -12,12 +12,12 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use ocm_api::names::{annotations, finalizers, namespaces, operators};
 use ocm_api::work::AppliedManifestResourceMeta;
-use ocm_api::{AppliedManifestWork, Klusterlet, Manifest};
+use ocm_api::{AppliedManifestWork, Klusterlet, Manifest, ManifestWork};
 use ocm_core::kubeconfig::{HubAddress, Likeness};
 use ocm_core::leave::hub::{Agent, has_joined};
 use ocm_core::leave::klusterlet::{self as rules, Known};
 use ocm_core::leave::space::Operator;
-use ocm_core::leave::works::of_hub;
+use ocm_core::leave::works::{of_hub, with_their_objects};
 use ocm_core::leave::{row, some};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator, Outcome, Plan, Reason, Remedy, Stage};
 use ocm_kube::access::{self, Right};
@@ -84,6 +84,8 @@ pub struct Seen {
     pub held: Option<Held>,
     /// The addresses at which its agent has found that hub, as far as they are known.
     addresses: Vec<String>,
+    /// By what records name the works that the hub removes with all of their objects.
+    removed: Vec<String>,
 }
 
 /// What is left of the operator, or was.
@@ -223,6 +225,7 @@ pub async fn see(
         address: found,
         held: None,
         addresses: Vec::new(),
+        removed: Vec::new(),
     };
     if let Some(hub) = hub {
         let name = seen.cluster().or(request.cluster.as_deref());
@@ -265,10 +268,11 @@ pub async fn see(
             hub::check_rights_to_detach(hub, std::slice::from_ref(&held.name), request.leaving.force).await?;
         }
         hub::refuse(&held, request.leaving.force, &*narrator)?;
-        seen.held = Some(held);
-        if seen.known.is_some() {
+        if seen.known.is_some() && held.cluster.is_some() && !seen.applied.is_empty() {
             seen.addresses = addresses(hub, seen.address.as_ref()).await?;
+            seen.removed = removed(hub, &held.name).await?;
         }
+        seen.held = Some(held);
     } else {
         say_works(&seen, request, &label)?;
     }
@@ -375,6 +379,21 @@ async fn addresses(hub: &Cluster, known: Option<&HubAddress>) -> Result<Vec<Stri
         all.extend(grpc_server::published(hub, &manager).await?.map(|address| address.to_string()));
     }
     Ok(all)
+}
+
+/// By what records name the works of a cluster that its hub removes with all of their objects.
+async fn removed(hub: &Cluster, cluster: &str) -> Result<Vec<String>, Failure> {
+    let api: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
+    match api.list(&ListParams::default()).await {
+        Ok(list) => Ok(with_their_objects(&list.items)),
+        Err(error) => {
+            let failure = hub.explain("list works", error);
+            match failure.reason {
+                Reason::NotFound | Reason::KindNotServed => Ok(Vec::new()),
+                _ => Err(failure),
+            }
+        }
+    }
 }
 
 /// Whether a cluster is the hub at the address that an agent knows.
@@ -662,9 +681,10 @@ async fn works(
         _ if seen.held.is_some() => Vec::new(),
         _ => seen.applied.clone(),
     };
-    // The hub had all of its own removed; by a record of a former way to it they stay.
+    // The hub has its works removed, and by records of a former way to it their objects stay. What it has let go before, or left
+    // to stay, is not for us to delete.
     let (of_hub, left) = match (&seen.held, request.works) {
-        (Some(_), None) if !leaving.force => of_hub(left, &seen.addresses),
+        (Some(_), None) if !leaving.force => of_hub(left, &seen.addresses, &seen.removed),
         _ => (Vec::new(), left),
     };
     let gone = forget(cluster, of_hub, Works::Delete, leaving, narrator, each).await?;

@@ -9,6 +9,7 @@ use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_api::operator::KlusterletMode;
 use ocm_core::certificate::{self, Certificate};
+use ocm_core::join::fallback::{Known, Listing};
 use ocm_core::join::hosted;
 use ocm_core::join::lease::{self, LeaseFacts, Lock, Running, StaleLease};
 use ocm_core::join::state::own;
@@ -16,7 +17,7 @@ use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
 use ocm_core::leave::klusterlet::klusterlet_of_role;
 use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::workload::Health;
-use ocm_core::{Failure, grpc};
+use ocm_core::{Failure, Reason, grpc};
 use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
 
@@ -158,6 +159,32 @@ pub async fn bootstrap(managed: &Cluster, namespace: &str) -> Result<Option<Boot
     Ok(secret.as_ref().and_then(read_bootstrap))
 }
 
+/// What the Secrets hold that a Klusterlet lists, in their order.
+///
+/// # Errors
+/// The failure of a request; not that a Secret may not be read.
+pub async fn listed(managed: &Cluster, namespace: &str, listing: &Listing) -> Result<Vec<Known>, Failure> {
+    let each = listing.secrets.iter().map(async |name| {
+        let (kubeconfig, is_hidden) = match secret(managed, namespace, name).await {
+            Ok(found) => (found.as_ref().and_then(read_bootstrap), false),
+            Err(failure) if failure.reason == Reason::Forbidden => (None, true),
+            Err(failure) => return Err(failure),
+        };
+        Ok(Known { secret: name.clone(), kubeconfig, is_hidden })
+    });
+    futures::future::try_join_all(each).await
+}
+
+/// The same, without the first hub of the list, whose kubeconfig is that of every agent.
+///
+/// # Errors
+/// As [`listed`].
+pub async fn further(managed: &Cluster, namespace: &str, listing: Option<&Listing>) -> Result<Vec<Known>, Failure> {
+    let Some(listing) = listing else { return Ok(Vec::new()) };
+    let others = listing.secrets.iter().filter(|name| name.as_str() != secrets::BOOTSTRAP_HUB_KUBECONFIG);
+    listed(managed, namespace, &Listing { secrets: others.cloned().collect(), ..listing.clone() }).await
+}
+
 fn read_bootstrap(secret: &Secret) -> Option<Bootstrap> {
     let annotations = secret.metadata.annotations.as_ref();
     let noted = |key: &str| annotations.and_then(|all| all.get(key)).filter(|word| !word.is_empty());
@@ -226,7 +253,10 @@ pub async fn agents_of_other_mode(
     let leases = held(managed, namespace, locks.clone()).await?;
     // After the leases, as above.
     let pods = pods(managed, namespace).await?;
-    let is_of_these = |pod: &&Running| locks.iter().any(|lock| lease::is_of(&pod.pod, &lock.deployment));
+    // Of a Deployment with a long name, pods are called as those of the others are: by their names they are of either mode.
+    let own: Vec<Lock> = lease::of_agents(klusterlet).into_iter().filter(|lock| !locks.contains(lock)).collect();
+    let is_of = |pod: &Running, locks: &[Lock]| locks.iter().any(|lock| lease::is_of(&pod.pod, &lock.deployment));
+    let is_of_these = |pod: &&Running| is_of(pod, &locks) && !is_of(pod, &own);
     running.extend(pods.iter().filter(is_of_these).map(|pod| format!("pod {}", pod.pod)));
     let facts = LeaseFacts { namespace: namespace.clone(), leases, pods };
     Ok(OtherAgents { running, leases: lease::unheld(&facts) })

@@ -122,14 +122,16 @@ impl Holder {
             value(secret, name).map(<[u8]>::to_vec)
         };
         let beside_token = || String::from_utf8(beside(user.token_file.as_ref())?).ok();
-        let token = user.token.as_ref().map(|token| token.expose_secret().to_owned()).or_else(beside_token);
+        // What is empty is as good as not there.
+        let inline = user.token.as_ref().map(|token| token.expose_secret().to_owned());
+        let token = inline.filter(|token| !token.is_empty()).or_else(beside_token);
         inventory.tokens.extend(token.and_then(|token| self.token(&token)));
 
         let decoded = |data: &str| STANDARD.decode(data.trim()).unwrap_or_default();
         let pem = user.client_certificate_data.as_deref().filter(|data| !data.is_empty()).map(decoded);
         let Some(pem) = pem.or_else(|| beside(user.client_certificate.as_ref())) else { return };
         let key = user.client_key_data.as_ref().map(|data| decoded(data.expose_secret()));
-        let key = key.or_else(|| beside(user.client_key.as_ref()));
+        let key = key.filter(|key| !key.is_empty()).or_else(|| beside(user.client_key.as_ref()));
         let chain = chain(&pem);
         let holds_key = key.zip(chain.first()).and_then(|(key, own)| ocm_net::key::belongs(&key, own));
         inventory.relations.push(Relation {
@@ -293,7 +295,7 @@ mod tests {
             STANDARD.encode(&certificate),
             STANDARD.encode(&key)
         );
-        let beside = [("tls.crt", certificate.as_str()), ("tls.key", &key)];
+        let beside = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
         for user in [inline.as_str(), "{client-certificate: tls.crt, client-key: tls.key}"] {
             let inventory = credentials(user, &beside);
             let [relation] = inventory.relations.as_slice() else { panic!("{inventory:?}") };

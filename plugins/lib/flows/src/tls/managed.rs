@@ -103,10 +103,22 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
     let name = known.clone().unwrap_or_else(|| own.to_owned());
     let own_authority = noted(own_authority, &mut inventory);
     inventory.copies.extend(own_authority.map(|copy| Copy { cluster: Some(name.clone()), ..copy }));
+    // An agent that turns to several hubs may be at another one than its first: then the two are of two hubs.
+    let server = |found: &Option<Secret>| {
+        let kubeconfig = crate::hub::parse(&text(found.as_ref()?, secrets::KUBECONFIG_KEY)?)?;
+        Some(kubeconfig.hub)
+    };
+    let is_first = match (server(&accepted), server(&bootstrap)) {
+        (Some(at), Some(first)) if has_several_hubs(klusterlet) => first.is_at(&at.server),
+        _ => true,
+    };
     let mut dialled = Vec::new();
     // What it works with comes first, and what it registers with is dialled only if that differs.
     for (found, what) in [(&accepted, Copied::Accepted), (&bootstrap, Copied::Bootstrap)] {
         let Some(found) = found else { continue };
+        if what == Copied::Bootstrap && !is_first {
+            continue;
+        }
         let secret_name = found.metadata.name.as_deref().unwrap_or_default();
         if let Some(kubeconfig) = text(found, secrets::KUBECONFIG_KEY) {
             let place = managed_place(namespace, secret_name, secrets::KUBECONFIG_KEY);
@@ -116,7 +128,9 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
             grpc(&name, namespace, secret_name, &config, what == Copied::Accepted, &mut inventory).await;
         }
     }
-    let is_let_in = accepted.as_ref().is_some_and(|found| value(found, secrets::KUBECONFIG_KEY).is_some());
+    // Over gRPC it was given no kubeconfig.
+    let given = [secrets::KUBECONFIG_KEY, secrets::TLS_CERT_KEY];
+    let is_let_in = accepted.as_ref().is_some_and(|found| given.iter().any(|key| value(found, key).is_some()));
     if let Some(found) = bootstrap.as_ref().filter(|_| !is_let_in) {
         let place = managed_place(namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG, secrets::KUBECONFIG_KEY);
         registers_with(found, &name, place, &mut inventory);
@@ -143,6 +157,14 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
         inventory.add(hosted_for(cluster, namespace, &name).await);
     }
     inventory
+}
+
+/// Whether an agent turns to several hubs.
+fn has_several_hubs(klusterlet: &Klusterlet) -> bool {
+    let registration = klusterlet.spec.registration_configuration.as_ref();
+    let listed = registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref());
+    let listed = listed.and_then(|listed| listed.local_secrets.as_ref());
+    listed.is_some_and(|listed| !listed.kube_config_secrets.is_empty())
 }
 
 /// The API server of the managed cluster that an agent is hosted for, as operator and agent dial it, and what they come with.

@@ -127,6 +127,11 @@ impl OnHub {
         !self.accounts.is_empty() || !self.configurations.is_empty()
     }
 
+    /// The rights to delete the accounts, whose names nobody knows before.
+    pub(super) fn rights(&self) -> Vec<Right> {
+        self.accounts.iter().map(|(name, _)| Right::new("delete", "", "namespaces").on(name)).collect()
+    }
+
     /// Takes away what the operator leaves when the ClusterManager is gone, and its account.
     ///
     /// # Errors

@@ -120,7 +120,12 @@ pub async fn find_hub(
     let on_hub = match hub {
         Some(hub) => {
             narrator.tell(Event::now(format!("looking at {}", hub.label())));
-            Some(hosted::find(cluster, hub, manager.as_ref().map(|(name, _)| name.as_str())).await?)
+            let on_hub = hosted::find(cluster, hub, manager.as_ref().map(|(name, _)| name.as_str())).await?;
+            if leaving.dry_run == DryRun::No {
+                // The accounts go last: nothing is begun that would end before them.
+                access::require(hub, PURPOSE, &on_hub.rights()).await?;
+            }
+            Some(on_hub)
         }
         None => None,
     };

@@ -15,7 +15,7 @@ use ocm_api::names::{namespaces, webhooks};
 use ocm_checks::snapshot::{AdmissionFacts, Observed, Trouble, WebhookFacts};
 use ocm_core::name::is_cluster_name;
 use ocm_core::redact::redact;
-use ocm_core::{certificate, policy_engine};
+use ocm_core::{Reason, certificate, policy_engine};
 use ocm_kube::Cluster;
 
 use super::{AT_ONCE, Kind, list};
@@ -134,8 +134,12 @@ pub(super) async fn observe(
     let (mutating, validating) = match (mutating, validating) {
         (Ok(mutating), Ok(validating)) => (mutating, validating),
         (Err(trouble), _) | (_, Err(trouble)) => {
-            let own = if has_own { Observed::Trouble(trouble.clone()) } else { Observed::NotAsked };
-            return (own, Observed::Trouble(trouble));
+            return match has_own {
+                true => (Observed::Trouble(trouble.clone()), Observed::Trouble(trouble)),
+                // A dump of a hub without them is whole.
+                false if trouble.reason == Reason::NotInDump => (Observed::NotAsked, Observed::NotAsked),
+                false => (Observed::NotAsked, Observed::Trouble(trouble)),
+            };
         }
     };
     let own = match slices {
