@@ -122,7 +122,7 @@ async fn hub_addon_command(arguments: HubAddOnArgs, client: ClientArgs, ui: Arc<
             return Err(Failure::refused("nothing was deleted"));
         }
     }
-    let each = |applied: &ocm_core::Applied| view.row(applied);
+    let each = |applied: &Applied| view.row(applied);
     let mut spaces = Vec::new();
     for one in &found {
         spaces.extend(uninstall_hub_addon(&cluster, one, removal, &*ui, &each).await?.namespaces_kept);

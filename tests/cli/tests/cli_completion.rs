@@ -36,7 +36,7 @@ fn verbs_subcommands_flags_and_values_are_completed() {
     assert_eq!(one(&["get", "clusters", "--cluster-"]), ["--cluster-set"]);
     assert_eq!(one(&["get", "tokens", "--wat"]), ["--watch"]);
     assert_eq!(one(&["clusterset", "unset", "--names"]), ["--namespaces"]);
-    assert_eq!(one(&["install", "hu"]), ["hub"]);
+    assert_eq!(one(&["install", "hu"]), ["hub", "hub-addon"]);
     assert_eq!(one(&["policy", "li"]), ["list"]);
     // All verbs, ours last.
     let (verbs, directive) = complete(&cli, &[""]);

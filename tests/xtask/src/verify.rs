@@ -87,11 +87,12 @@ const WAITING: [&str; 7] = [
     "test e2e_agent_proxy",
 ];
 /// The longest of the others, the one with most pods first, so that none is left alone in the end.
-const LONGEST: [&str; 6] = [
+const LONGEST: [&str; 7] = [
     "test e2e_policy_engine",
     "test e2e_leave",
     "test e2e_policy_oci",
     "test e2e_join",
+    "test e2e_hosted_hub",
     "test e2e_day_two",
     "test e2e_auto_join",
 ];

@@ -54,7 +54,7 @@ fn others_answer(_: &Facts<'_>, hub: &HubSide) -> Outcome {
     let mut silent: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     for AdmissionFacts { configuration, service, about, has_endpoint } in hub.admission.read().into_iter().flatten() {
         let is_engines = service.split_once('/').is_some_and(|(namespace, _)| namespace == policy_engine::NAMESPACE);
-        if !(has_endpoint || is_engines && is_known) {
+        if !(*has_endpoint || is_engines && is_known) {
             let (configurations, kinds) = silent.entry(service).or_default();
             configurations.insert(configuration);
             kinds.extend(about.iter().map(String::as_str));

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(kinds.get("example.com/v1", "Hello"), Some(&Kind { plural: "hellos".to_owned(), namespaced: true }));
         assert_eq!(kinds.get("apps/v1", "Deployment").unwrap().plural, "deployments");
         let other = ("other.example.com/v1".to_owned(), "Hello".to_owned());
-        assert_eq!(kinds.missing(&content), [other.clone()]);
+        assert_eq!(kinds.missing(&content), std::slice::from_ref(&other));
         kinds.learn(&other.0, &other.1, Kind { plural: "hellos".to_owned(), namespaced: false });
         assert!(kinds.missing(&content).is_empty());
     }

@@ -104,12 +104,17 @@ pub fn mode(options: &Options, live: &Live) -> Result<HubMode, OptionsError> {
 /// Addresses that are missing, or that the release cannot have.
 pub(super) fn lay(
     spec: &mut Value,
+    live: Option<&Value>,
     options: &Options,
     release: Option<&Bundle>,
     warnings: &mut Vec<String>,
 ) -> Result<(), OptionsError> {
     let Hosting { registration, work, .. } = &options.hosting;
-    let mut hosted = spec["deployOption"]["hosted"].take();
+    // A file of values may say it; what the hub that is there has is not among the defaults.
+    let mut hosted = match spec["deployOption"]["hosted"].take() {
+        Value::Null => live.and_then(|live| live.pointer("/spec/deployOption/hosted")).cloned().unwrap_or_default(),
+        laid => laid,
+    };
     let typed = [("registrationWebhookConfiguration", registration), ("workWebhookConfiguration", work)];
     let mut ports = Vec::new();
     for (member, typed) in typed {

@@ -87,7 +87,13 @@ pub fn plan(options: &Options, live: &Live) -> Result<Installation, OptionsError
     let mut cluster_manager =
         cluster_manager::body(&hub, live.cluster_manager.as_ref(), images, options, &mut warnings)?;
     if is_hosted {
-        hosted::lay(&mut cluster_manager["spec"], options, bundle.as_ref(), &mut warnings)?;
+        hosted::lay(
+            &mut cluster_manager["spec"],
+            live.cluster_manager.as_ref(),
+            options,
+            bundle.as_ref(),
+            &mut warnings,
+        )?;
     }
     let port = expose::port(options, live.cluster_manager.as_ref())?;
     let exposed = expose::objects(&hub, options, &cluster_manager, port);

@@ -232,7 +232,7 @@ mod tests {
         let names =
             |leases: Vec<StaleLease>| leases.into_iter().map(|lease| (lease.name, lease.pod)).collect::<Vec<_>>();
         let of_one = (agent::SINGLETON_LOCK, "k-agent-1".to_owned());
-        assert_eq!(names(stale(&facts)), [of_one.clone()]);
+        assert_eq!(names(stale(&facts)), std::slice::from_ref(&of_one));
         assert_eq!(names(unheld(&facts)), [(agent::WORK_LOCK, String::new()), of_one]);
     }
 
