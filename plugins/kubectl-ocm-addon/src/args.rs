@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{ApplyArgs, OutputArgs, SendArgs, WithdrawArgs};
 use ocm_kube::{ClientArgs, ManagedArgs};
 
@@ -141,17 +142,16 @@ pub(crate) enum Verb {
 /// Arguments of `kubectl ocm addon create`.
 #[derive(Args, Clone, Debug)]
 #[command(mut_arg("wait", |arg| arg.help("Wait until the hub uses the template")))]
+#[command(mut_arg("files", |arg| arg.help(
+    "File of objects that are put on clusters, YAML or JSON; a directory of such files; - for stdin (repeatable)"
+)))]
 #[command(mut_arg("timeout", |arg| arg.default_value("1m")))]
 pub(crate) struct CreateArgs {
     /// Name of the add-on
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// File of objects that are put on clusters, YAML or JSON; a directory of such files; - for stdin (repeatable)
-    #[arg(short, long = "filename", value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Read directories within directories, too
-    #[arg(short = 'R', long)]
-    pub(crate) recursive: bool,
+    #[command(flatten)]
+    pub(crate) files: ObjectFilesArgs,
     /// Version of the template
     #[arg(long, value_name = "VERSION", default_value = "0.0.1")]
     pub(crate) version: String,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ocm_api::addon::AddOnConfig;
+use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{ApplyArgs, OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, options};
 use ocm_core::addon::{AddOnOptions, DefinitionOptions, definition_plan, parse_config, template_name};
 use ocm_core::leave::hub::Kind;
@@ -31,8 +32,7 @@ pub(crate) async fn run(args: AddOnArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
 async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let CreateArgs {
         name,
-        files,
-        recursive,
+        files: ObjectFilesArgs { files, recursive },
         version,
         placement,
         hub_registration,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{ApplyArgs, ImageArgs, NodeArgs, OutputArgs, PlanArgs, ResourceArgs, ValuesArgs};
 use ocm_kube::{ClientArgs, HubArgs};
 
@@ -372,16 +373,15 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 #[derive(Args, Debug)]
 #[command(after_help = HUB_ADDON_EXAMPLES)]
 #[command(mut_arg("wait", |arg| arg.help("Wait until every Deployment has rolled out and the add-ons are offered")))]
+#[command(mut_arg("files", |arg| arg.help(
+    "File of rendered manifests, YAML or JSON; a directory of such files; - for stdin (repeatable)"
+)))]
 pub(crate) struct HubAddOnInstallArgs {
     /// Name by which it is uninstalled, usually that of the add-on
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// File of rendered manifests, YAML or JSON; a directory of such files; - for stdin (repeatable)
-    #[arg(short, long = "filename", value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Read directories within directories, too
-    #[arg(short = 'R', long)]
-    pub(crate) recursive: bool,
+    #[command(flatten)]
+    pub(crate) files: ObjectFilesArgs,
     /// Namespace of objects that need one and name none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "open-cluster-management")]
     pub(crate) namespace: String,

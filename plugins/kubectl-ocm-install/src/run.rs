@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ocm_api::cert_manager::Issuer;
+use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{ApplyArgs, OutputArgs, PlanView, Troubleshoot, Ui, contents, options};
 use ocm_core::baseline::{Enforcement, Settings};
 use ocm_core::hub_addon::Content;
@@ -127,8 +128,7 @@ async fn policy_engine_command(
 async fn hub_addon_command(arguments: HubAddOnInstallArgs, client: ClientArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let HubAddOnInstallArgs {
         name,
-        files,
-        recursive,
+        files: ObjectFilesArgs { files, recursive },
         namespace,
         create_namespace,
         overwrite,

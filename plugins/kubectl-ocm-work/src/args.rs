@@ -1,8 +1,7 @@
 //! The command line of `kubectl ocm work`.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand, ValueEnum};
+use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{OutputArgs, SendArgs, WithdrawArgs};
 use ocm_kube::ClientArgs;
 
@@ -110,12 +109,8 @@ pub(crate) struct CreateArgs {
     /// Name of the work, the same on every cluster
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// File of objects, YAML or JSON; a directory of such files; - for stdin (repeatable)
-    #[arg(short, long = "filename", value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Read directories within directories, too
-    #[arg(short = 'R', long)]
-    pub(crate) recursive: bool,
+    #[command(flatten)]
+    pub(crate) files: ObjectFilesArgs,
     /// The clusters (repeatable, or with commas)
     #[arg(short, long, value_name = "CLUSTER", value_delimiter = ',', required_unless_present = "placement")]
     pub(crate) clusters: Vec<String>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ocm_api::ManifestWork;
 use ocm_api::work::UpdateStrategyType;
+use ocm_cli::contents::ObjectFilesArgs;
 use ocm_cli::{OutputArgs, PlanView, RemovalArgs, SendArgs, Ui, WithdrawArgs, contents, options};
 use ocm_core::leave::hub::Kind;
 use ocm_core::plan::Mode;
@@ -33,8 +34,7 @@ pub(crate) async fn run(args: WorkArgs, ui: Arc<Ui>) -> Result<Exit, Failure> {
 async fn create(args: CreateArgs, connection: &Connection, ui: Arc<Ui>) -> Result<Exit, Failure> {
     let CreateArgs {
         name,
-        files: paths,
-        recursive,
+        files: ObjectFilesArgs { files: paths, recursive },
         clusters,
         placement,
         replicaset,

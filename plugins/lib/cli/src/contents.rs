@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use ocm_core::Failure;
 use ocm_core::work::{Content, Document};
 
@@ -11,6 +12,17 @@ use crate::files::documents;
 
 /// Endings of files in directories that are read.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// Which files hold the objects.
+#[derive(Args, Clone, Debug)]
+pub struct ObjectFilesArgs {
+    /// File of objects, YAML or JSON; a directory of such files; - for stdin (repeatable)
+    #[arg(short, long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Read directories within directories, too
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
+}
 
 /// Reads the objects of a work: all of them, in the order given; those of a directory by name.
 ///

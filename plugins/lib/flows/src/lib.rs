@@ -12,6 +12,8 @@ pub mod fix;
 pub mod fleet;
 pub mod get;
 mod grpc_server;
+#[cfg(test)]
+mod heard;
 pub mod hub;
 pub mod hub_addons;
 pub mod in_cluster;
@@ -34,6 +36,7 @@ pub mod troubleshoot;
 pub mod uninstall;
 pub mod upgrade;
 mod watch;
+mod watched_rows;
 mod whole;
 pub mod workload;
 pub mod works;

@@ -54,15 +54,7 @@ impl Narrator for OneOfMany {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Default)]
-    struct Heard(Mutex<Vec<Event>>);
-
-    impl Narrator for Heard {
-        fn tell(&self, event: Event) {
-            self.0.lock().unwrap().push(event);
-        }
-    }
+    use crate::heard::Heard;
 
     #[test]
     fn each_tells_what_it_waits_for_once() {

@@ -57,6 +57,11 @@ const GROUPS: &[&str] = &[
 const STRANGERS: &[&str] =
     &["system:anonymous", "system:unauthenticated", "system:bootstrappers", bootstrap::TOKEN_USER_PREFIX];
 
+/// Groups that hold, besides others, those whom nobody has accepted yet: agents with a bootstrap token, and with the account that
+/// agents register with. Kubernetes: `user.go`, `serviceaccount.MakeNamespaceGroupName`.
+const WITH_STRANGERS: &[&str] =
+    &["system:authenticated", "system:serviceaccounts", "system:serviceaccounts:open-cluster-management"];
+
 /// Why an object has no place in an add-on, behind its name; none if it may be in one.
 pub(super) fn refusal(manifest: &Manifest) -> Option<&'static str> {
     const HUBS: &str = "belongs to the hub itself";
@@ -122,6 +127,7 @@ fn lets_strangers_in(binding: &Value) -> bool {
             "ServiceAccount" => {
                 (text(subject, "/namespace"), name) == (namespaces::OPERATOR, bootstrap::SERVICE_ACCOUNT)
             }
+            "Group" if WITH_STRANGERS.contains(&name) => true,
             _ => name == BOOTSTRAP_USER || STRANGERS.iter().any(|start| name.starts_with(start)),
         }
     };
@@ -211,6 +217,10 @@ mod tests {
             ("Group", "system:bootstrappers:managedcluster", true),
             ("User", "system:bootstrap:ocmhub", true),
             ("User", BOOTSTRAP_USER, true),
+            ("Group", "system:authenticated", true),
+            ("Group", "system:serviceaccounts", true),
+            ("Group", "system:serviceaccounts:open-cluster-management", true),
+            ("Group", "system:serviceaccounts:a", false),
             ("Group", "system:open-cluster-management:addon:a", false),
         ] {
             assert_eq!(binding("a", json!({"kind": kind, "name": name})), is_one, "{name}");

@@ -1,23 +1,16 @@
 //! Sets with their clusters and namespaces, once or as they change.
 
-use std::collections::BTreeMap;
-use std::future::ready;
-
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use jiff::Timestamp;
 use kube::api::ListParams;
-use kube::runtime::watcher;
 use ocm_api::{ManagedClusterSet, ManagedClusterSetBinding};
 use ocm_core::cluster_sets::{Facts, selector_of};
 use ocm_core::{Failure, Reason, nearest};
 use ocm_kube::Cluster;
 
-use super::read::{facts, known_set, of_sets, patient};
-use crate::get::watched;
-use crate::watch::{Changed, changes};
-
-/// How many changes that come together are told from one reading.
-const TOGETHER: usize = 256;
+use super::read::{facts, known_set, of_sets};
+use crate::watch::Changed;
+use crate::watched_rows::{Row, watch_rows};
 
 /// A set, and who makes use of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,13 +23,26 @@ pub struct SetRow {
     pub namespaces: Vec<String>,
 }
 
-impl SetRow {
+impl Row for SetRow {
+    type Object = ManagedClusterSet;
+    type Facts = Facts;
+
     fn of(object: ManagedClusterSet, facts: &Facts) -> Self {
         let clusters = facts.members(&object);
         let namespaces = facts.bound(object.metadata.name.as_deref().unwrap_or_default());
         Self { object, clusters, namespaces }
     }
 
+    fn latest(&self, facts: &Facts) -> Option<ManagedClusterSet> {
+        facts.set(self.name()).cloned()
+    }
+
+    fn name(&self) -> &str {
+        self.name()
+    }
+}
+
+impl SetRow {
     /// Its name.
     pub fn name(&self) -> &str {
         self.object.metadata.name.as_deref().unwrap_or_default()
@@ -79,82 +85,16 @@ pub async fn selector_in(hub: &Cluster, set: &str, more: Option<&str>) -> Result
     Ok((!both.is_empty()).then(|| both.join(",")))
 }
 
-/// What was heard of: a set, or the name of one that was bound or unbound.
-#[derive(Clone)]
-enum Heard {
-    Set(Box<Changed<ManagedClusterSet>>),
-    Binding(String),
-}
-
 /// The same as they change, beginning with all that there are.
 pub fn watch_cluster_sets(
     hub: &Cluster,
     names: Vec<String>,
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<SetRow>, Failure>> {
-    let sets = changes(hub, watched(&names, selector), |set: ManagedClusterSet| set, Clone::clone);
-    let sets = sets.map(|change| change.map(|change| Heard::Set(Box::new(change))));
-    let bindings = changes(hub, watcher::Config::default(), |binding| set_of(&binding), set_of);
-    let bindings = bindings.filter_map(|change| {
-        ready(match change {
-            Ok(Changed::Now(set) | Changed::Gone(set)) => Some(Ok(Heard::Binding(set))),
-            // That the hub is lost, and is there again, the other watch tells.
-            Ok(Changed::Listed | Changed::Lost(_) | Changed::Back) => None,
-            Err(failure) => Some(Err(failure)),
-        })
-    });
-    let hub = hub.clone();
-    let mut told = Told::default();
-    futures::stream::select(sets, bindings)
-        .ready_chunks(TOGETHER)
-        .then(move |heard| {
-            let hub = hub.clone();
-            async move { (heard, patient(async || facts(&hub).await).await) }
-        })
-        .flat_map(move |(heard, facts)| {
-            futures::stream::iter(match facts {
-                Ok(facts) => heard.into_iter().flat_map(|heard| told.take(heard, &facts)).collect(),
-                Err(failure) => vec![Err(failure)],
-            })
-        })
-        .filter(move |change| {
-            ready(match change {
-                Ok(Changed::Now(row) | Changed::Gone(row)) => {
-                    names.is_empty() || names.iter().any(|name| name == row.name())
-                }
-                _ => true,
-            })
-        })
+    watch_rows(hub, names, selector, set_of, facts)
 }
 
 /// The set that a binding is of.
 fn set_of(binding: &ManagedClusterSetBinding) -> String {
     binding.metadata.name.clone().unwrap_or_default()
-}
-
-/// What was told last of each set: what is still so is no news.
-#[derive(Default)]
-struct Told(BTreeMap<String, SetRow>);
-
-impl Told {
-    fn take(&mut self, heard: Result<Heard, Failure>, facts: &Facts) -> Option<Result<Changed<SetRow>, Failure>> {
-        let row = match heard {
-            Err(failure) => return Some(Err(failure)),
-            // Bindings are told of the sets that the watch has shown.
-            Ok(Heard::Binding(name)) if !self.0.contains_key(&name) => return None,
-            Ok(Heard::Binding(name)) => SetRow::of(facts.set(&name)?.clone(), facts),
-            Ok(Heard::Set(change)) => match *change {
-                Changed::Now(set) => SetRow::of(set, facts),
-                Changed::Gone(set) => {
-                    let known = self.0.remove(set.metadata.name.as_deref().unwrap_or_default());
-                    return Some(Ok(Changed::Gone(known.unwrap_or_else(|| SetRow::of(set, facts)))));
-                }
-                Changed::Listed => return Some(Ok(Changed::Listed)),
-                Changed::Lost(failure) => return Some(Ok(Changed::Lost(failure))),
-                Changed::Back => return Some(Ok(Changed::Back)),
-            },
-        };
-        let before = self.0.insert(row.name().to_owned(), row.clone());
-        (before.as_ref() != Some(&row)).then_some(Ok(Changed::Now(row)))
-    }
 }

@@ -1,26 +1,20 @@
 //! The add-ons that a hub offers to clusters, once or as they change.
 
 use std::collections::BTreeMap;
-use std::future::ready;
 
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
-use kube::runtime::watcher;
 use ocm_api::conditions::{TRUE, managed_cluster_add_on};
 use ocm_api::{ClusterManagementAddOn, ManagedClusterAddOn};
 use ocm_core::{Failure, Reason, delivery, nearest};
 use ocm_kube::Cluster;
 
-use crate::cluster_sets::patient;
-use crate::get::watched;
 use crate::observe::registration::not_a_hub;
 use crate::registry;
-use crate::watch::{Changed, changes};
-
-/// How many changes that come together are told from one reading.
-const TOGETHER: usize = 256;
+use crate::watch::Changed;
+use crate::watched_rows::{Row, watch_rows};
 
 /// An add-on, and the clusters that have it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +30,10 @@ pub struct HubAddOnRow {
 /// The clusters of each add-on, and whether it is well there.
 type Clusters = BTreeMap<String, BTreeMap<String, bool>>;
 
-impl HubAddOnRow {
+impl Row for HubAddOnRow {
+    type Object = ClusterManagementAddOn;
+    type Facts = Clusters;
+
     fn of(object: ClusterManagementAddOn, clusters: &Clusters) -> Self {
         let its = clusters.get(object.metadata.name.as_deref().unwrap_or_default());
         let enabled = its.into_iter().flat_map(BTreeMap::keys).cloned().collect();
@@ -44,6 +41,16 @@ impl HubAddOnRow {
         Self { object, enabled, available }
     }
 
+    fn latest(&self, _: &Clusters) -> Option<ClusterManagementAddOn> {
+        Some(self.object.clone())
+    }
+
+    fn name(&self) -> &str {
+        self.name()
+    }
+}
+
+impl HubAddOnRow {
     /// Its name.
     pub fn name(&self) -> &str {
         self.object.metadata.name.as_deref().unwrap_or_default()
@@ -101,115 +108,36 @@ pub async fn hub_addons(hub: &Cluster, names: &[String], selector: Option<&str>)
     Ok(rows)
 }
 
-/// What was heard of: an add-on, or the name of one that a cluster has, or has no more.
-#[derive(Clone)]
-enum Heard {
-    AddOn(Box<Changed<ClusterManagementAddOn>>),
-    OnCluster(String),
-}
-
 /// The same as they change, beginning with all that there are.
 pub fn watch_hub_addons(
     hub: &Cluster,
     names: Vec<String>,
     selector: Option<&str>,
 ) -> impl Stream<Item = Result<Changed<HubAddOnRow>, Failure>> {
-    let addons = changes(hub, watched(&names, selector), |addon: ClusterManagementAddOn| addon, Clone::clone);
-    let addons = addons.map(|change| change.map(|change| Heard::AddOn(Box::new(change))));
-    let on_clusters = changes(hub, watcher::Config::default(), |addon| name_of(&addon), name_of);
-    let on_clusters = on_clusters.filter_map(|change| {
-        ready(match change {
-            Ok(Changed::Now(name) | Changed::Gone(name)) => Some(Ok(Heard::OnCluster(name))),
-            // That the hub is lost, and is there again, the other watch tells.
-            Ok(Changed::Listed | Changed::Lost(_) | Changed::Back) => None,
-            Err(failure) => Some(Err(failure)),
-        })
-    });
-    let hub = hub.clone();
-    let mut told = Told::default();
-    futures::stream::select(addons, on_clusters)
-        .ready_chunks(TOGETHER)
-        .then(move |heard| {
-            let hub = hub.clone();
-            async move { (heard, patient(async || clusters(&hub).await).await) }
-        })
-        .flat_map(move |(heard, clusters)| {
-            futures::stream::iter(match clusters {
-                Ok(clusters) => heard.into_iter().flat_map(|heard| told.take(heard, &clusters)).collect(),
-                Err(failure) => vec![Err(failure)],
-            })
-        })
-        .filter(move |change| {
-            ready(match change {
-                Ok(Changed::Now(row) | Changed::Gone(row)) => {
-                    names.is_empty() || names.iter().any(|name| name == row.name())
-                }
-                _ => true,
-            })
-        })
-}
-
-/// What was told last of each add-on: what is still so is no news.
-#[derive(Default)]
-struct Told(BTreeMap<String, HubAddOnRow>);
-
-impl Told {
-    fn take(
-        &mut self,
-        heard: Result<Heard, Failure>,
-        clusters: &Clusters,
-    ) -> Option<Result<Changed<HubAddOnRow>, Failure>> {
-        let row = match heard {
-            Err(failure) => return Some(Err(failure)),
-            // What clusters have is told of the add-ons that the watch has shown.
-            Ok(Heard::OnCluster(name)) => HubAddOnRow::of(self.0.get(&name)?.object.clone(), clusters),
-            Ok(Heard::AddOn(change)) => match *change {
-                Changed::Now(object) => HubAddOnRow::of(object, clusters),
-                Changed::Gone(object) => {
-                    let known = self.0.remove(object.metadata.name.as_deref().unwrap_or_default());
-                    return Some(Ok(Changed::Gone(known.unwrap_or_else(|| HubAddOnRow::of(object, clusters)))));
-                }
-                Changed::Listed => return Some(Ok(Changed::Listed)),
-                Changed::Lost(failure) => return Some(Ok(Changed::Lost(failure))),
-                Changed::Back => return Some(Ok(Changed::Back)),
-            },
-        };
-        let before = self.0.insert(row.name().to_owned(), row.clone());
-        (before.as_ref() != Some(&row)).then_some(Ok(Changed::Now(row)))
-    }
+    watch_rows(hub, names, selector, name_of, clusters)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    fn addon(name: &str, spec: Value) -> ClusterManagementAddOn {
-        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
-    }
-
-    fn heard(change: Changed<ClusterManagementAddOn>) -> Result<Heard, Failure> {
-        Ok(Heard::AddOn(Box::new(change)))
-    }
-
     #[test]
-    fn an_add_on_is_told_anew_when_a_cluster_has_got_it() {
-        let mut told = Told::default();
-        let on = |clusters: &[(&str, bool)]| {
-            let clusters = clusters.iter().map(|(name, is_well)| ((*name).to_owned(), *is_well)).collect();
-            Clusters::from([("hello".to_owned(), clusters)])
+    fn a_row_counts_the_clusters_of_its_own_add_on() {
+        let on =
+            |clusters: &[(&str, bool)]| clusters.iter().map(|(name, is_well)| ((*name).to_owned(), *is_well)).collect();
+        let clusters = Clusters::from([
+            ("hello".to_owned(), on(&[("c1", true), ("c2", false)])),
+            ("other".to_owned(), on(&[("c3", true)])),
+        ]);
+        let row = |name: &str| {
+            let object = serde_json::from_value(json!({"metadata": {"name": name}, "spec": {}})).unwrap();
+            HubAddOnRow::of(object, &clusters)
         };
-        // Of one that the watch has not shown, nothing is told.
-        assert!(told.take(Ok(Heard::OnCluster("hello".to_owned())), &on(&[])).is_none());
-        let first = told.take(heard(Changed::Now(addon("hello", json!({})))), &on(&[("c1", false)]));
-        let Some(Ok(Changed::Now(row))) = first else { panic!("told") };
-        assert_eq!((row.enabled.as_slice(), row.available), (["c1".to_owned()].as_slice(), 0));
-        assert!(told.take(Ok(Heard::OnCluster("hello".to_owned())), &on(&[("c1", false)])).is_none());
-        let next = told.take(Ok(Heard::OnCluster("hello".to_owned())), &on(&[("c1", true), ("c2", true)]));
-        let Some(Ok(Changed::Now(row))) = next else { panic!("told") };
-        assert_eq!((row.enabled.len(), row.available), (2, 2));
-        let gone = told.take(heard(Changed::Gone(addon("hello", json!({})))), &on(&[]));
-        assert!(matches!(gone, Some(Ok(Changed::Gone(row))) if row.enabled.len() == 2));
+        let hello = row("hello");
+        assert_eq!((hello.enabled.as_slice(), hello.available), (["c1".to_owned(), "c2".to_owned()].as_slice(), 1));
+        let nowhere = row("nowhere");
+        assert_eq!((nowhere.enabled.len(), nowhere.available), (0, 0));
     }
 }

@@ -17,6 +17,7 @@ use super::preflight;
 use crate::account::{self, Account};
 use crate::hub;
 use crate::join::{are_one, serves};
+use crate::served::or_nothing;
 
 /// Stands in a plan for a token that is made only when the plan is carried out.
 const NOT_MADE: &str = "made-when-installing";
@@ -191,16 +192,10 @@ pub(crate) async fn refuse_hosted(cluster: &Cluster) -> Result<(), Failure> {
 /// When they cannot be listed.
 pub(crate) async fn own_manager(cluster: &Cluster) -> Result<Option<String>, Failure> {
     let api: Api<ClusterManager> = Api::all(cluster.client.clone());
-    match api.list(&ListParams::default()).await {
-        Ok(list) => Ok(list.items.into_iter().find(|one| !is_hosted(one)).and_then(|one| one.metadata.name)),
-        Err(error) => {
-            let failure = cluster.explain("list ClusterManagers", error);
-            match failure.reason {
-                Reason::NotFound | Reason::KindNotServed => Ok(None),
-                _ => Err(failure),
-            }
-        }
-    }
+    let listed = api.list(&ListParams::default()).await;
+    let all =
+        or_nothing(listed.map(|list| list.items).map_err(|error| cluster.explain("list ClusterManagers", error)))?;
+    Ok(all.into_iter().find(|one| !is_hosted(one)).and_then(|one| one.metadata.name))
 }
 
 /// How the operator of a hosting cluster reaches its hub; none where no Secret says that in a way that can be read.

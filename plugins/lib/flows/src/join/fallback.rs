@@ -474,18 +474,8 @@ pub(super) fn tell_away(name: &str, there: &str, fallback: &Fallback, narrator: 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
-
-    #[derive(Default)]
-    struct Heard(Mutex<Vec<Event>>);
-
-    impl Narrator for Heard {
-        fn tell(&self, event: Event) {
-            self.0.lock().unwrap().push(event);
-        }
-    }
+    use crate::heard::Heard;
 
     #[test]
     fn a_token_that_ends_soon_is_a_warning() {

@@ -111,22 +111,13 @@ pub(crate) fn noted<'a>(
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::sync::Mutex;
 
     use k8s_openapi::api::core::v1::Namespace;
     use ocm_api::{ManagedCluster, Manifest};
     use ocm_core::leave::row;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Heard(Mutex<Vec<Event>>);
-
-    impl Narrator for Heard {
-        fn tell(&self, event: Event) {
-            self.0.lock().unwrap().push(event);
-        }
-    }
+    use crate::heard::Heard;
 
     #[test]
     fn what_goes_is_noted_once() {

@@ -384,16 +384,9 @@ async fn addresses(hub: &Cluster, known: Option<&HubAddress>) -> Result<Vec<Stri
 /// By what records name the works of a cluster that its hub removes with all of their objects.
 async fn removed(hub: &Cluster, cluster: &str) -> Result<Vec<String>, Failure> {
     let api: Api<ManifestWork> = Api::namespaced(hub.client.clone(), cluster);
-    match api.list(&ListParams::default()).await {
-        Ok(list) => Ok(with_their_objects(&list.items)),
-        Err(error) => {
-            let failure = hub.explain("list works", error);
-            match failure.reason {
-                Reason::NotFound | Reason::KindNotServed => Ok(Vec::new()),
-                _ => Err(failure),
-            }
-        }
-    }
+    let listed = api.list(&ListParams::default()).await;
+    let works = or_nothing(listed.map(|list| list.items).map_err(|error| hub.explain("list works", error)))?;
+    Ok(with_their_objects(&works))
 }
 
 /// Whether a cluster is the hub at the address that an agent knows.

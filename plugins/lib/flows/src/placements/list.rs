@@ -10,9 +10,7 @@ use ocm_kube::Cluster;
 use crate::cluster_sets::{decisions, facts, patient, scoped, selected_by};
 use crate::get::{is_named, watched};
 use crate::watch::{Changed, changes_in};
-
-/// How many changes that come together are told from one reading.
-const TOGETHER: usize = 256;
+use crate::watched_rows::TOGETHER;
 
 /// Which placements.
 #[derive(Clone, Debug, Default)]
