@@ -92,7 +92,8 @@ fn manifests_are_rendered_with_their_label_and_in_their_order() {
         assert!(run.stderr.contains(note), "{note}: {run}");
     }
     let run = render(&objects, &["--show-secrets", "--output=name"]);
-    assert!(run.exit == 0 && !run.stdout.contains("namespace/"), "{run}");
+    assert!(run.exit == 0 && run.stdout.contains("serviceaccount/hello\n"), "{run}");
+    assert!(!run.stdout.contains("namespace/"), "{run}");
     let run = render(&objects, &["--show-secrets"]);
     assert!(run.stdout.contains("aGVsbG8=") && run.stdout.contains("namespace: open-cluster-management"), "{run}");
 }

@@ -28,7 +28,9 @@ fn secrets(turning: &Turning) -> Vec<String> {
 
 fn troubleshoot(turning: &Turning, hub: &Path) -> String {
     let hub = format!("--hub-kubeconfig={}", hub.display());
-    run(kubectl_ocm("troubleshoot", turning.cluster.kubeconfig()).args([NAME, &hub])).stdout
+    let said = run(kubectl_ocm("troubleshoot", turning.cluster.kubeconfig()).args([NAME, &hub]));
+    assert!(said.stdout.contains(&format!("{NAME}: ")), "it says where the cluster stands: {said:?}");
+    said.stdout
 }
 
 #[test]

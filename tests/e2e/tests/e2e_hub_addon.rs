@@ -3,15 +3,15 @@
 //! `cargo test -p e2e-tests --test e2e_hub_addon`; it needs root.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::Command;
 use std::sync::OnceLock;
-use std::thread;
 use std::time::Duration;
 
 use control_plane::{Cluster, Spec, shared};
 use e2e_tests::join_support::{alone, hub, hub_access, join};
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
+use e2e_tests::stories::killed;
 use e2e_tests::{Said, kubectl_ocm, object, run, until, until_within};
 use serde_json::{Value, json};
 
@@ -121,7 +121,8 @@ fn greeter(greeting: &str) -> Vec<Value> {
 /// Whether a command has found everything as it is to be.
 fn is_unchanged(said: &Said) -> bool {
     let changed = ["created", "configured", "deleted"];
-    said.code == Some(0) && !changed.iter().any(|word| said.stdout.contains(word))
+    let is_told = said.stdout.contains(" unchanged");
+    said.code == Some(0) && is_told && !changed.iter().any(|word| said.stdout.contains(word))
 }
 
 #[test]
@@ -306,22 +307,18 @@ fn a_run_that_was_killed_is_run_again() {
     let files = file("killed.json", &greeter("hello"));
     let install = ["hub-addon", "greeter", "-f", &files, "--namespace=greeter", "--create-namespace", "--wait"];
     let uninstall = ["hub-addon", "greeter", "--yes", "--delete-crds"];
-    let kill = |verb: &str, words: &[&str], after: u64| {
+    let command = |verb: &str, words: &[&str]| -> Command {
         let mut command = kubectl_ocm(verb, somebody());
-        let mut child =
-            command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command starts");
-        thread::sleep(Duration::from_millis(after));
-        child.kill().expect("it is killed, or has ended");
-        child.wait().expect("it has ended");
+        command.args(words);
+        command
     };
-    for after in [200, 400, 600, 900] {
-        kill("install", &install, after);
-    }
-    ends(&said("install", &install), 0, &["it runs"]);
-    assert!(is_unchanged(&said("install", &install)));
-    for after in [300, 600, 1000] {
-        kill("uninstall", &uninstall, after);
-    }
+    let (kills, told) = killed::at_every_step(|| command("install", &install));
+    assert!(told.code == Some(0) && kills > 3, "killed {kills} times: {told:?}");
+    let last = said("install", &install);
+    ends(&last, 0, &["it runs"]);
+    assert!(is_unchanged(&last), "{last:?}");
+    let (kills, told) = killed::at_every_step(|| command("uninstall", &uninstall));
+    assert!(kills > 3, "killed {kills} times: {told:?}");
     until("the rest goes", || said("uninstall", &uninstall).code == Some(0));
     nothing_stays(hub(), &before);
 }

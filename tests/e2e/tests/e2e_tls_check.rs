@@ -316,6 +316,7 @@ fn faults_of_a_managed_cluster_are_found_and_gone_when_they_are_undone() {
     assert_eq!(subjects, ["system:serviceaccount:k:agent"], "{said:?}");
     for output in ["table", "wide", "json", "yaml", "prometheus", "markdown", "sarif"] {
         let said = run(kubectl_ocm("tls-check", cluster.kubeconfig()).arg(format!("--output={output}")));
+        assert!(!said.stdout.is_empty(), "{output}: {said:?}");
         assert!(!said.stdout.contains(SIGNATURE) && !said.stderr.contains(SIGNATURE), "{output}: a token is told");
     }
     kubectl(&cluster, &["delete", "klusterlet", "hosted"]);

@@ -1,6 +1,9 @@
 //! A cluster whose hub does not answer any more turns to another one.
 
+use std::time::{Duration, Instant};
+
 use crate::fallback_support::Turning;
+use crate::pause_after;
 use crate::residue::{nothing_stays, sweep};
 
 pub(super) fn a_cluster_turns_to_its_second_hub_when_the_first_one_does_not_answer() {
@@ -12,8 +15,12 @@ pub(super) fn a_cluster_turns_to_its_second_hub_when_the_first_one_does_not_answ
     turning.turns_to_second();
     // When the first one is there again, the agent stays where it is.
     turning.first.start_api_server().expect("it is ready");
-    std::thread::sleep(std::time::Duration::from_secs(90));
-    assert_eq!(turning.hubs().get(1), Some(&turning.is_at_second(true)));
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(90) {
+        let looked = Instant::now();
+        assert_eq!(turning.hubs().get(1), Some(&turning.is_at_second(true)));
+        pause_after(looked);
+    }
     turning.leaves();
     for (cluster, before) in clusters.into_iter().zip(&before) {
         nothing_stays(cluster, before);

@@ -11,7 +11,11 @@ const MANY: usize = 300;
 
 /// Runs a command again and again, and kills it as soon as it says what no run before has said, until a run says nothing new and
 /// comes to its end. How often it was killed, and how it ended; all that it said stands in `stderr`.
-pub(super) fn at_every_step(command: impl Fn() -> Command) -> (usize, Said) {
+///
+/// # Panics
+///
+/// When it cannot be run, or never comes to its end.
+pub fn at_every_step(command: impl Fn() -> Command) -> (usize, Said) {
     let mut known = BTreeSet::new();
     for kills in 0..MANY {
         if let Some(said) = until_news(command(), &mut known) {

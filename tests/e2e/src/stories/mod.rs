@@ -7,7 +7,7 @@ mod grpc;
 mod grpc_faults;
 mod hub_alone;
 mod hubs;
-mod killed;
+pub mod killed;
 mod kills;
 mod modes;
 mod quiet;
