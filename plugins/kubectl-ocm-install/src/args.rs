@@ -366,10 +366,10 @@ Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 --diff found 
 
 /// Install the hub's side of an add-on, from manifests that you have rendered
 ///
-/// Applies what stands in the files: namespaces and definitions first, then accounts, rights and settings, workloads, custom
-/// resources, ClusterManagementAddOns, and admission webhooks last. Hooks of Helm for other moments than an installation are
-/// left out. Objects that make up the hub itself, or decide who registers, are refused. Clusters have the add-on when it is
-/// enabled there: kubectl ocm addon enable.
+/// Applies what stands in the files: namespaces and CustomResourceDefinitions first, then accounts, rights and settings,
+/// workloads, custom resources, ClusterManagementAddOns, and admission webhooks last. Hooks of Helm for other moments than an
+/// installation are left out. Objects that make up the hub itself, or decide who registers, are refused. Clusters have the
+/// add-on when it is enabled there: kubectl ocm addon enable.
 #[derive(Args, Debug)]
 #[command(after_help = HUB_ADDON_EXAMPLES)]
 #[command(mut_arg("wait", |arg| arg.help("Wait until every Deployment has rolled out and the add-ons are offered")))]

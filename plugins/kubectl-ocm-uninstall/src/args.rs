@@ -55,8 +55,8 @@ Examples:
 
 Where nothing is left of the hub, the command does nothing and succeeds. A command that was killed is run again.
 
-Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub or the answer was no, \
-124 it was not gone in time, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 the command line cannot be used, 3 something is attached to the hub, the hub \
+and the cluster of its pods do not belong together, or the answer was no, 124 it was not gone in time, 130 interrupted.";
 
 /// Make a hub to which nothing is attached a plain cluster again
 ///
@@ -177,7 +177,7 @@ Examples:
   kubectl ocm addon disable hello --clusters c1,c2 --context hub
   kubectl ocm uninstall hub-addon hello --context hub
 
-  # With its definitions, and all objects of their kinds
+  # With its CustomResourceDefinitions, and all objects of their kinds
   kubectl ocm uninstall hub-addon hello --context hub --delete-crds
 
 Where nothing is left of it, the command does nothing and succeeds. A command that was killed is run again.
@@ -189,8 +189,8 @@ in time, 130 interrupted.";
 ///
 /// Deletes what kubectl ocm install hub-addon has made under these names, each object by the UID that was read, and nothing
 /// else: admission webhooks and ClusterManagementAddOns first, namespaces last. What was there before stays, and so do
-/// definitions, with which all objects of their kinds would go, and namespaces that hold something of somebody else's. An
-/// add-on that clusters have is refused, with a list of them.
+/// CustomResourceDefinitions, with which all objects of their kinds would go, and namespaces that hold something of somebody
+/// else's. An add-on that clusters have is refused, with a list of them.
 #[derive(Args, Debug)]
 #[command(after_help = HUB_ADDON_EXAMPLES)]
 pub(crate) struct HubAddOnArgs {
@@ -200,7 +200,8 @@ pub(crate) struct HubAddOnArgs {
     /// Take it away although it is enabled on clusters: the hub takes it from them as far as it can
     #[arg(long)]
     pub(crate) force: bool,
-    /// Delete definitions that were made for it, too, and with them all objects of their kinds, whoever made them
+    /// Delete CustomResourceDefinitions that were made for it, too, and with them all objects of their kinds, whoever made
+    /// them
     #[arg(long)]
     pub(crate) delete_crds: bool,
     /// Delete namespaces that were made for it with whatever else is in them

@@ -81,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
             happens: "A tool or a controller has replaced the annotations of the ManagedClusterAddOn instead of adding its own.",
             mend: "Set the annotation again: `kubectl annotate managedclusteraddon NAME -n CLUSTER \
                    addon.open-cluster-management.io/hosting-cluster-name=HOST`. If the add-on is not to be hosted any more, delete it \
-                   with the annotation set, and enable it anew.",
+                   with the annotation set, and enable it again.",
             mended: "The annotation is there, and the works of the add-on are in the namespace of the hosting cluster.",
         },
     },

@@ -273,7 +273,7 @@ pub(super) const CHECKS: &[Check] = &[
             happens: "Whoever renews it did not run, or may not make tokens there any more: the operator renews those of hosted \
                       agents and of a hosted hub when a fifth of their life is left, by the kubeconfig `external-managed-kubeconfig` \
                       or `external-hub-kubeconfig`, whose own token nobody renews.",
-            mend: "Join the cluster again, which makes a new token; of a hosted hub, put another kubeconfig into the Secret. Where \
+            mend: "Join the cluster again, which makes a new token; of a hosted hub, run `kubectl ocm install hub` for it again. Where \
                    the operator renews it, its log says what is in the way.",
             mended: "The time line of `kubectl ocm tls-check` shows a later end.",
         },

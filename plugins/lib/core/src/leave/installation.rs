@@ -129,8 +129,11 @@ pub fn webhook_configurations() -> Vec<Manifest> {
 
 /// Whether a webhook configuration, as it is there, asks Services of this namespace alone.
 pub fn asks_services_of(configuration: &Value, namespace: &str) -> bool {
-    let mut hooks = configuration["webhooks"].as_array().into_iter().flatten();
-    hooks.all(|hook| hook.pointer("/clientConfig/service/namespace").is_some_and(|asked| asked == namespace))
+    let hooks = configuration["webhooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    !hooks.is_empty()
+        && hooks
+            .iter()
+            .all(|hook| hook.pointer("/clientConfig/service/namespace").is_some_and(|asked| asked == namespace))
 }
 
 /// The Secret of a bootstrap token by its name alone.
@@ -207,7 +210,7 @@ mod tests {
             json!({"webhooks": namespaces.iter().map(hook).collect::<Vec<_>>()})
         };
         assert!(asks_services_of(&asks(&["h", "h"]), "h"));
-        assert!(!asks_services_of(&asks(&["h", "other"]), "h"));
+        assert!(!asks_services_of(&asks(&["h", "other"]), "h") && !asks_services_of(&asks(&[]), "h"));
         assert!(!asks_services_of(&json!({"webhooks": [{"clientConfig": {"url": "https://x"}}]}), "h"));
     }
 

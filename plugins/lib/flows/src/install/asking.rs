@@ -122,7 +122,7 @@ async fn trust(hub: &Cluster) -> Result<(Trust, bool), Failure> {
 fn bundle(found: &Found, now: Timestamp) -> Result<String, Failure> {
     let made = renew(found, now)?;
     if found.authority.as_ref() != Some(&made.authority) {
-        let sentence = format!("the authority in Secret {} has to be made anew", engine::AUTHORITY_SECRET);
+        let sentence = format!("the authority in Secret {} has to be recreated", engine::AUTHORITY_SECRET);
         return Err(Failure::refused(sentence).hint(INSTALL));
     }
     let after = Found { bundles: vec![made.bundle.clone().into_bytes()], ..found.clone() };
@@ -162,7 +162,7 @@ mod tests {
         let found = found(now);
         let refused = |found: &Found, now| bundle(found, now).unwrap_err().message;
         let without = Found { authority: None, ..found.clone() };
-        assert!(refused(&without, now).contains("ocm-policy-webhook-ca has to be made anew"));
+        assert!(refused(&without, now).contains("ocm-policy-webhook-ca has to be recreated"));
         let other = Found { serving: self::found(now).serving, ..found.clone() };
         assert!(refused(&other, now).contains("does not trust"));
         assert!(refused(&found, now + SignedDuration::from_hours(24 * 85)).contains("ends at"));
