@@ -43,7 +43,7 @@ Examples:
   kubectl ocm join c1 --singleton --registry registry.example/ocm --image-pull-credential-file auth.json --hub-context hub
 
   # A cluster that has joined goes from two agents to one, and back
-  kubectl ocm join c1 --context c1 --hub-context hub --singleton --wait
+  kubectl ocm join c1 --context c1 --hub-context hub --singleton --accept --wait
   kubectl ocm join c1 --context c1 --hub-context hub --mode default --wait
 
   # And every image pinned by its digest

@@ -70,6 +70,13 @@ impl AgentFacts {
         Self { certificate: self.certificate.filter(|_| is_by), ..self }
     }
 
+    /// What of it an agent takes for its own that is started under this name: a certificate of another name is as none.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        let is_named = self.name.as_deref() == Some(name);
+        Self { name: Some(name.to_owned()), certificate: self.certificate.filter(|_| is_named), ..self }
+    }
+
     /// The agent of the cluster `cluster`, as far as its requests show it.
     pub fn agent(&self, cluster: &str, now: Timestamp) -> Agent {
         // What an agent wrote down under another name is not this one's: neither its name nor its key is asked with again.
@@ -148,6 +155,13 @@ mod tests {
             let anew = whole.clone().registered_by(&way);
             assert_eq!((anew.certificate.is_some(), anew.name.as_deref()), (has_it, Some("a1")), "it keeps its name");
         }
+        assert_eq!(whole.clone().named("a1"), whole);
+        let renamed = whole.clone().named("a2").agent("c1", before);
+        assert_eq!(
+            (renamed.name.as_deref(), renamed.key),
+            (Some("a2"), None),
+            "a certificate of another name is as none"
+        );
         let identity = Identity { hub, cluster: "c1".to_owned(), expires: Some(ends) };
         assert_eq!(whole.identity(), Some(identity));
         assert_eq!(AgentFacts { certificate: None, ..whole }.identity(), None);

@@ -1,5 +1,5 @@
-//! A cluster that has joined goes from two agents to one and back: it goes on with its certificate, and of the former agents
-//! nothing is left that could hold up others.
+//! A cluster that has joined goes from two agents to one and back: it gets one new certificate, for the name of the one agent, and
+//! of the former agents nothing is left that could hold up others.
 
 use std::path::Path;
 use std::process::Command;
@@ -83,15 +83,19 @@ pub(super) fn a_cluster_goes_from_two_agents_to_one_and_back() {
     is_available(hub, NAME, &join(&["--accept", "--wait"]));
     is_in(&cluster, &DEFAULT);
     bring(hub, NAME, "brought");
-    let at_first = known(hub);
-    for (mode, other) in [(&DEFAULT, &SINGLETON), (&SINGLETON, &DEFAULT)] {
+    let mut at_first = known(hub);
+    // The one agent has a name of its own, which it keeps.
+    for (mode, other, anew) in
+        [(&DEFAULT, &SINGLETON, true), (&SINGLETON, &DEFAULT, false), (&DEFAULT, &SINGLETON, false)]
+    {
         // In its own mode, and in none, it stays as it is; a trial changes nothing either.
         let there = settled(&cluster);
         for flags in [&[mode.typed][..], &[]] {
             let said = join(flags);
             assert!(said.code == Some(0) && said.stderr.contains("already; nothing is changed"), "{said:?}");
         }
-        let sentence = format!("its agent would go from mode {} to {}, and would keep", mode.word, other.word);
+        let certificate = if anew { "would ask for a new certificate" } else { "would keep its certificate" };
+        let sentence = format!("its agent would go from mode {} to {}, and {certificate}", mode.word, other.word);
         for (flag, code) in [("--dry-run", 0), ("--dry-run=server", 0), ("--diff", 3)] {
             let said = join(&[other.typed, flag]);
             assert!(said.code == Some(code) && said.stderr.contains(&sentence), "{flag}: {said:?}");
@@ -100,9 +104,12 @@ pub(super) fn a_cluster_goes_from_two_agents_to_one_and_back() {
         refused(hub, &cluster, &on_hub);
 
         // There it is killed at every step, and back it comes in one go.
-        if other.word == SINGLETON.word {
-            let (kills, said) = killed::at_every_step(|| command(&[other.typed, "--wait"]));
+        if anew {
+            let (kills, said) = killed::at_every_step(|| command(&[other.typed, "--accept", "--wait"]));
             assert!(said.code == Some(0) && kills > 3, "killed {kills} times: {said:?}");
+            let now = known(hub);
+            assert!(now.2 > at_first.2, "it has a new certificate");
+            at_first.2 = now.2;
         } else {
             let said = join(&[other.typed, "--wait"]);
             is_available(hub, NAME, &said);
@@ -110,10 +117,14 @@ pub(super) fn a_cluster_goes_from_two_agents_to_one_and_back() {
             assert!(said.stderr.contains(&sentence), "{said:?}");
         }
         is_in(&cluster, other);
-        assert_eq!(known(hub), at_first, "it was the same cluster all along, always available, and asked for nothing");
+        assert_eq!(
+            known(hub),
+            at_first,
+            "it was the same cluster all along, always available, and asked for nothing else"
+        );
         // What works had put there is there, and the new agent brings more.
         assert!(cluster.kubectl(&["get", "configmap", "brought", "--namespace=default"]).is_ok());
-        bring(hub, NAME, &format!("brought-in-{}", other.word.to_lowercase()));
+        bring(hub, NAME, &format!("brought-in-{}-{anew}", other.word.to_lowercase()));
     }
 
     let said = run(kubectl_ocm("unjoin", &here).args([NAME, "--yes", &access]));

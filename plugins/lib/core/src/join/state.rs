@@ -5,6 +5,7 @@ use ocm_api::Klusterlet;
 use ocm_api::names::operators;
 use ocm_api::operator::KlusterletMode;
 
+use super::agent::Agent;
 use super::hosted;
 use crate::kubeconfig::{Bootstrap, HubAddress, Likeness};
 use crate::token::{self, Content};
@@ -176,6 +177,16 @@ pub fn moves_from(
     Ok(Some(mode))
 }
 
+/// The name that the agent of a cluster has in the mode that was typed, where its certificate is of another one: it takes that
+/// for nobody's, and registers anew. In mode Singleton the name is the UID of the Klusterlet; of two agents, the one that
+/// registers goes on with the name that it finds. `agent` is what is known of the agent until now. Upstream:
+/// `klusterlet-agent-deployment.yaml`, `getOrGenerateClusterAgentID`.
+pub fn renamed(found: &Found, cluster: &str, wanted: Option<&KlusterletMode>, agent: &Agent) -> Option<String> {
+    let uid = found.of_cluster(cluster).first()?.metadata.uid.clone()?;
+    let has_another = agent.key.is_some() && agent.name.as_deref().is_some_and(|name| name != uid);
+    (wanted == Some(&KlusterletMode::Singleton) && has_another).then_some(uid)
+}
+
 /// A token with less than this left is replaced by one that lasts longer.
 const SOON: SignedDuration = SignedDuration::from_mins(10);
 
@@ -322,6 +333,25 @@ mod tests {
         assert!(judge(&leaving).unwrap_err().message.contains("being detached"));
         let twice = Found { klusterlets: vec![klusterlet(None), klusterlet(None)], ..Found::default() };
         assert!(judge(&twice).unwrap_err().message.contains("several"));
+    }
+
+    #[test]
+    fn one_agent_for_all_has_the_name_of_the_klusterlet_and_registers_anew_where_its_certificate_is_of_another() {
+        let mut klusterlet = klusterlet(Some("c1"));
+        klusterlet.metadata.uid = Some("u1".to_owned());
+        let found = Found { klusterlets: vec![klusterlet], ..Found::default() };
+        let agent = |name: &str, key: Option<&str>| Agent {
+            cluster: "c1".to_owned(),
+            name: Some(name.to_owned()),
+            key: key.map(str::to_owned),
+        };
+        let (singleton, default) = (KlusterletMode::Singleton, KlusterletMode::Default);
+        let of = |wanted: Option<&KlusterletMode>, agent: &Agent| renamed(&found, "c1", wanted, agent);
+        assert_eq!(of(Some(&singleton), &agent("a1", Some("k"))).as_deref(), Some("u1"));
+        assert_eq!(of(Some(&singleton), &agent("u1", Some("k"))), None, "it has been there before");
+        assert_eq!(of(Some(&singleton), &agent("a1", None)), None, "it comes without a certificate");
+        assert_eq!(of(Some(&default), &agent("a1", Some("k"))), None);
+        assert_eq!(of(None, &agent("a1", Some("k"))), None);
     }
 
     #[test]

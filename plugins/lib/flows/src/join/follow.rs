@@ -215,8 +215,12 @@ impl Follower<'_> {
 
     /// What the agent has written down of itself, as far as it counts.
     fn counting(&self, facts: AgentFacts) -> AgentFacts {
-        match self.way {
+        let facts = match self.way {
             Some(way) => facts.registered_by(way),
+            None => facts,
+        };
+        match self.moving.as_ref().and_then(|moving| moving.agent.as_deref()) {
+            Some(name) => facts.named(name),
             None => facts,
         }
     }

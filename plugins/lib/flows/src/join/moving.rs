@@ -5,7 +5,7 @@
 use ocm_api::operator::KlusterletMode;
 use ocm_core::join::lease::{self, StaleLease};
 use ocm_core::join::progress::Former;
-use ocm_core::join::state::moves_from;
+use ocm_core::join::state::{moves_from, renamed};
 use ocm_core::managed::renewed;
 use ocm_core::{DryRun, Event, Failure, Narrator, Outcome};
 use ocm_kube::access::Right;
@@ -24,6 +24,8 @@ pub(super) struct Moving {
     pub(super) from: Option<KlusterletMode>,
     /// The mode that it gets.
     pub(super) to: KlusterletMode,
+    /// The name under which the new agent registers anew; none: it goes on with the certificate of the former one.
+    pub(super) agent: Option<String>,
     /// What the hub has heard of the former agents.
     pub(super) former: Former,
     names: Names,
@@ -44,7 +46,8 @@ impl Moving {
     ) -> Result<Option<Self>, Failure> {
         let from = moves_from(&survey.found, name, wanted, label)?;
         let Some(to) = wanted.filter(|wanted| !wanted.is_hosted()) else { return Ok(None) };
-        if from.is_none() {
+        let agent = renamed(&survey.found, name, wanted, &survey.agent);
+        if from.is_none() && agent.is_none() {
             let OtherAgents { running, leases } = observe::agents_of_other_mode(managed, &survey.names, to).await?;
             if running.is_empty() && leases.is_empty() {
                 return Ok(None);
@@ -52,7 +55,7 @@ impl Moving {
         }
         let lease = registration::observe(hub.client(), name).await.lease;
         let former = Former { renewed: lease.ok().flatten().as_ref().and_then(renewed) };
-        Ok(Some(Self { from, to: to.clone(), former, names: survey.names.clone() }))
+        Ok(Some(Self { from, to: to.clone(), agent, former, names: survey.names.clone() }))
     }
 
     /// What taking away what the former agents leave needs.

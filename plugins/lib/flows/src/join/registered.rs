@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use ocm_core::join::agent::Agent;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::proxy::HubCaUnknown;
 use ocm_core::join::state::{Belonging, still_serves};
@@ -92,7 +93,8 @@ pub(super) async fn prepare<'a>(
     let way = wanted(request, &survey, &ways, &hub)?;
     let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
     let changed = is_another || chosen.is_another;
-    let anew = changed || ways.differ();
+    let renamed = moving.as_ref().and_then(|moving| moving.agent.as_deref());
+    let anew = changed || ways.differ() || renamed.is_some();
     // With several hubs the agent needs its token whenever it starts, and its pods need the Secret.
     let renews = match &ways.bootstrap {
         _ if anew || !fallback.is_several || hub.admin().is_none() => false,
@@ -116,14 +118,19 @@ pub(super) async fn prepare<'a>(
         hubs: fallback.is_change() || renews,
     };
     narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
+    let is_moved = moving.as_ref().is_some_and(|moving| moving.from.is_some());
     let checked = match anew {
         true => {
+            let agent = match renamed {
+                Some(name) => Agent { name: Some(name.to_owned()), key: None, ..survey.agent.clone() },
+                None => survey.agent.clone(),
+            };
             let registrant = Registrant {
                 name,
                 belongs: Belonging::Joined,
-                agent: &survey.agent,
+                agent: &agent,
                 credential: credential_of(ways.bootstrap.as_ref(), &[]),
-                changed,
+                changed: changed || (is_moved && renamed.is_some()),
                 serves,
                 adopt_namespace: request.adopt_namespace,
             };
@@ -143,7 +150,6 @@ pub(super) async fn prepare<'a>(
     let new = way.filter(|_| !serves).map(|way| Bootstrap { hub: way, token, exclusive, grpc: chosen.grpc.clone() });
     let kubeconfigs = Kubeconfigs { hub: new.as_ref(), managed: access.as_ref(), hubs: fallback.hubs.as_ref() };
     // It is written last: where it names the mode already, all else is there.
-    let is_moved = moving.as_ref().is_some_and(|moving| moving.from.is_some());
     let changes_klusterlet = chosen.is_another || is_moved || fallback.hubs.is_some();
     let is_whole = request.mode == Mode::Render || changes_klusterlet;
     if changes_klusterlet {
@@ -293,9 +299,11 @@ fn told(label: &str, hub: &HubSession, name: &str, change: &Change<'_>, changes:
             format!("{has_joined}; {token}its agent {new}, and {certificate}{also}")
         }
         (_, true) => {
-            format!(
-                "{has_joined}, but its agent has to register anew: it got its certificate by another way to the hub{also}"
-            )
+            let by = match moving.is_some_and(|moving| moving.agent.is_some()) {
+                true => "under another name",
+                false => "by another way to the hub",
+            };
+            format!("{has_joined}, but its agent has to register anew: it got its certificate {by}{also}")
         }
         (Some(token), false) if !besides.is_empty() => format!("{has_joined}; {token}and {besides}"),
         (Some(token), false) => format!("{has_joined}; {token}and nothing else {is} changed"),
