@@ -1,6 +1,7 @@
 //! Stories on real clusters: what they share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -231,12 +232,38 @@ pub fn settled(cluster: &Cluster) -> BTreeMap<String, String> {
     loop {
         thread::sleep(Duration::from_secs(3));
         let now = resource_versions(cluster);
-        if now == last {
+        let is_late = Instant::now() >= deadline;
+        if now == last && (is_late || !starts_work_agent(cluster)) {
             return now;
         }
-        assert!(Instant::now() < deadline, "the cluster does not come to rest");
+        assert!(!is_late, "the cluster does not come to rest");
         last = now;
     }
+}
+
+/// Whether the operator still has to give the work agent its pod, which it does some time after the cluster has its certificate.
+/// Upstream: `runtimeReconcile.reconcile`.
+fn starts_work_agent(cluster: &Cluster) -> bool {
+    let of = |words: &[&str]| {
+        let place = ["get", "--namespace=open-cluster-management-agent", "--ignore-not-found"];
+        cluster.kubectl(&[&place, words].concat()).expect("the cluster is read")
+    };
+    let has_certificate = !of(&["secret", "hub-kubeconfig-secret", "--output=jsonpath={.data.tls\\.crt}"]).is_empty();
+    has_certificate && of(&["deployment", "klusterlet-work-agent", "--output=jsonpath={.spec.replicas}"]).trim() == "0"
+}
+
+/// Of the objects that have to do with OCM, nobody has written any since.
+///
+/// # Panics
+///
+/// When one was, with the objects that differ, or when the cluster cannot be read.
+#[track_caller]
+pub fn unchanged(cluster: &Cluster, before: &BTreeMap<String, String>, what: impl fmt::Debug) {
+    let now = resource_versions(cluster);
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let differ = names.into_iter().filter(|name| before.get(*name) != now.get(*name));
+    let differ: Vec<_> = differ.map(|name| (name, before.get(name), now.get(name))).collect();
+    assert!(differ.is_empty(), "{differ:#?} differ after {what:?}");
 }
 
 /// An object as far as anybody but its controller writes it. On a busy machine a pod may miss a probe at any time, and

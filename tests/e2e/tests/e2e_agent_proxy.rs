@@ -7,7 +7,7 @@ use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{alone, hub, hub_access};
 use e2e_tests::roles::user_with;
 use e2e_tests::webhook_support::own_address;
-use e2e_tests::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled};
+use e2e_tests::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled, unchanged};
 use ocm_core::kubeconfig::HubAddress;
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn an_agent_reaches_its_hub_through_a_proxy_through_another_one_and_without_agai
         let said = join(flags);
         assert_eq!(said.code, Some(code), "{said:?}");
         assert!(words.iter().all(|word| said.stderr.contains(word)), "{words:?}: {said:?}");
-        assert_eq!(resource_versions(&cluster), before, "{flags:?}");
+        unchanged(&cluster, &before, flags);
         said
     };
     let address = own_address(hub).parse().expect("an address");
@@ -133,7 +133,7 @@ fn what_was_typed_for_pods_is_theirs_and_their_operators_and_stays() {
         let before = resource_versions(&cluster);
         let said = join(flags);
         assert!(said.code == Some(code) && said.stderr.contains(words), "{words}: {said:?}");
-        assert_eq!(resource_versions(&cluster), before);
+        unchanged(&cluster, &before, "nothing is changed");
     };
     refused(&["--priority-class=nobodys"], 1, "has no PriorityClass \"nobodys\"");
     refused(&["--resource-limits=cpu=1"], 2, "--resource-qos-class ResourceRequirement");
@@ -175,7 +175,7 @@ fn what_was_typed_for_pods_is_theirs_and_their_operators_and_stays() {
     let before = settled(&cluster);
     let said = join(&[]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(resource_versions(&cluster), before);
+    unchanged(&cluster, &before, "nothing is changed");
     let said = join(&["--node-selector=disk=ssd"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     is_there(json!({"disk": "ssd"}));

@@ -7,7 +7,7 @@ use std::path::Path;
 use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::hub_access;
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, settled};
+use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, settled, unchanged};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
@@ -50,7 +50,7 @@ fn ends(said: &Said, code: i32, words: &[&str]) {
 fn nothing_changes(cluster: &Cluster, commands: impl FnOnce()) {
     let before = settled(cluster);
     commands();
-    assert_eq!(resource_versions(cluster), before);
+    unchanged(cluster, &before, "nothing is changed");
 }
 
 /// The objects of a kind in a namespace that are not on their way out.
@@ -227,7 +227,7 @@ fn a_file_of_values_lies_below_what_is_typed() {
     ] {
         let wrong = file(&wrong);
         ends(&install(&[&flag("values", &wrong)]), 2, &[words, "--values"]);
-        assert_eq!(resource_versions(&hub), before, "{words}");
+        unchanged(&hub, &before, words);
     }
 
     let content = file(&json!({
@@ -240,7 +240,7 @@ fn a_file_of_values_lies_below_what_is_typed() {
     let typed = [values.as_str(), "--feature-gates=ManifestWorkReplicaSet=false"];
     for (promise, code) in PROMISES {
         ends(&install(&[&typed[..], &[promise]].concat()), code, &[]);
-        assert_eq!(resource_versions(&hub), before, "{promise}");
+        unchanged(&hub, &before, promise);
     }
     let told = "workConfiguration.featureGates[ManifestWorkReplicaSet].mode of the values has no effect";
     ends(&install(&typed), 0, &[told]);
@@ -258,6 +258,7 @@ fn a_file_of_values_lies_below_what_is_typed() {
     for flags in [&typed[..], &[]] {
         let before = resource_versions(&hub);
         ends(&install(flags), 0, &[]);
-        assert_eq!((resource_versions(&hub), spec()), (before, installed.clone()), "{flags:?}");
+        unchanged(&hub, &before, flags);
+        assert_eq!(spec(), installed, "{flags:?}");
     }
 }

@@ -10,7 +10,7 @@ use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Ask, know_registrations, managed_cluster, note, token_kubeconfig};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled};
+use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled, unchanged};
 use serde_json::Value;
 
 /// Refused or failed with this exit code and these words, and nothing is different.
@@ -28,7 +28,7 @@ fn nothing_happens<S: AsRef<std::ffi::OsStr>>(
         assert!(said.stderr.contains(word), "no {word:?} in {}", said.stderr);
     }
     assert_eq!(said.stdout, "", "{words:?}");
-    assert_eq!(resource_versions(cluster), before, "{words:?}");
+    unchanged(cluster, &before, words);
     said
 }
 
@@ -63,8 +63,8 @@ fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
         assert_eq!(said.code, Some(code), "{said:?}");
         assert!(said.stdout.contains("bootstrap-hub-kubeconfig"), "{said:?}");
         assert!(!said.stdout.contains("configured"), "{said:?}");
-        assert_eq!(resource_versions(&cluster), before, "{promise}");
-        assert_eq!(resource_versions(hub), tokens, "{promise}");
+        unchanged(&cluster, &before, promise);
+        unchanged(hub, &tokens, promise);
     }
 
     // Nobody vouches for what an unverified hub tells.
@@ -106,7 +106,7 @@ fn with_both_kubeconfigs_a_cluster_is_available_and_stays_as_it_is() {
         let said = join(&cluster, "both", &flags);
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.stderr.contains("already; nothing is changed"), "{said:?}");
-        assert_eq!(resource_versions(&cluster), before);
+        unchanged(&cluster, &before, "nothing is changed");
     }
     nothing_happens(&cluster, "other", &[&hub_access], 3, &["as \"both\", not as \"other\"", "kubectl ocm join both"]);
 

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use control_plane::{Cluster, Spec};
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled};
+use e2e_tests::{Said, bundle, kubectl_ocm, object, run, settled, unchanged};
 use serde_json::json;
 
 const NAME: &str = "itself";
@@ -82,7 +82,7 @@ fn a_hub_becomes_its_own_managed_cluster_and_a_plain_cluster_again() {
         let said: Said = join(flags);
         assert_eq!(said.code, Some(code), "{said:?}");
         assert!(words.iter().all(|word| said.stderr.contains(word)), "{words:?}: {said:?}");
-        assert_eq!(resource_versions(&hub), before, "{flags:?}");
+        unchanged(&hub, &before, flags);
     };
     let internal = "--force-internal-endpoint-lookup";
     nothing_happens(&["--self"], 2, &["agents cannot reach the hub"]);

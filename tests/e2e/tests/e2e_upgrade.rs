@@ -12,7 +12,7 @@ use control_plane::{Cluster, Spec};
 use e2e_tests::join_support::{alone, hub, hub_access};
 use e2e_tests::roles::user_with;
 use e2e_tests::upgrade_support::{AGENT, all_are, document, joined, named_are, outcomes, release, settings};
-use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, settled};
+use e2e_tests::{Said, bundle, earlier_bundle, kubectl_ocm, object, run, settled, unchanged};
 use serde_json::json;
 
 const OPERATORS: &str = "--namespace=open-cluster-management";
@@ -32,9 +32,10 @@ fn nothing_changes(cluster: &Cluster, commands: impl FnOnce()) {
         let path = "--output=jsonpath={.items[*].metadata.generation}";
         cluster.kubectl(&["get", "klusterlets", path]).unwrap_or_default()
     };
-    let before = (settled(cluster), generations());
+    let (before, of_klusterlets) = (settled(cluster), generations());
     commands();
-    assert_eq!((resource_versions(cluster), generations()), before);
+    unchanged(cluster, &before, "nothing is changed");
+    assert_eq!(generations(), of_klusterlets);
 }
 
 /// It ends with this code and these words.

@@ -7,7 +7,7 @@ use control_plane::{Cluster, Spec};
 use crate::join_support::{alone, hub, hub_access, join};
 use crate::residue::{nothing_stays, sweep};
 use crate::upgrade_support::AGENT;
-use crate::{bundle, kubectl_ocm, object, resource_versions, run, settled};
+use crate::{bundle, kubectl_ocm, object, run, settled, unchanged};
 
 /// Its name on either hub.
 const NAME: &str = "moving";
@@ -37,7 +37,8 @@ fn joins(cluster: &Cluster, hub: &Cluster, other: &Cluster) {
             assert!(said.stderr.contains(words), "no {words:?} in {}", said.stderr);
         }
     }
-    assert_eq!((resource_versions(cluster), resource_versions(other)), before);
+    unchanged(cluster, &before.0, "the cluster");
+    unchanged(other, &before.1, "the other hub");
 }
 
 fn leaves(cluster: &Cluster, hub: &Cluster) {

@@ -13,7 +13,7 @@ use crate::join_support::{alone, hub};
 use crate::residue::{nothing_stays, sweep};
 use crate::roles::user_with;
 use crate::upgrade_support::{AGENT, all_are, joined, named_are, settings};
-use crate::{Said, bundle, earlier_bundle, kubectl_ocm, object, resource_versions, run, settled};
+use crate::{Said, bundle, earlier_bundle, kubectl_ocm, object, run, settled, unchanged};
 
 /// The fewest steps that a command has which reads, changes and waits: one that is killed less often says nothing.
 const FEW: usize = 6;
@@ -49,7 +49,7 @@ fn is_done(cluster: &Cluster, verb: &str, kubeconfig: &Path, words: &[&str], tol
     let before = settled(cluster);
     let said = run(&mut command(verb, kubeconfig, words));
     assert!(said.code == Some(0) && said.stderr.contains(told), "{told}: {said:?}");
-    assert_eq!(resource_versions(cluster), before, "{said:?}");
+    unchanged(cluster, &before, &said);
 }
 
 fn names(cluster: &Cluster, kind: &str) -> Vec<String> {

@@ -15,7 +15,7 @@ use crate::join_support::{alone, bring, hub};
 use crate::residue::{nothing_stays, sweep};
 use crate::roles::user_with;
 use crate::upgrade_support::AGENT;
-use crate::{Said, bundle, kubectl_ocm, object, resource_versions, run, settled, until_within};
+use crate::{Said, bundle, kubectl_ocm, object, run, settled, unchanged, until_within};
 
 /// Its name on the hub.
 const NAME: &str = "modes";
@@ -100,7 +100,7 @@ pub(super) fn a_cluster_goes_from_two_agents_to_one_and_back() {
             let said = join(&[other.typed, flag]);
             assert!(said.code == Some(code) && said.stderr.contains(&sentence), "{flag}: {said:?}");
         }
-        assert_eq!(resource_versions(&cluster), there);
+        unchanged(&cluster, &there, "nothing is changed");
         refused(hub, &cluster, &on_hub);
 
         // There it is killed at every step, and back it comes in one go.
