@@ -51,7 +51,7 @@ pub(crate) fn report(snapshot: &Snapshot, report: &Report) -> String {
     let words = |next: &Next| view::words(snapshot, next);
     let facts = Facts::of(snapshot);
     let title = clean(&view::headline(report));
-    let unwell: Vec<&Standing> = report.clusters.iter().filter(|standing| standing.way != Way::Done).collect();
+    let unwell: Vec<&Standing> = report.clusters.iter().filter(|standing| !standing.way.is_well()).collect();
     let drawn: Vec<&Standing> = if report.clusters.len() <= 5 { report.clusters.iter().collect() } else { unwell };
     let page = html! {
         (DOCTYPE)

@@ -60,7 +60,7 @@ pub(crate) fn explain(ui: &Ui, id: Id) -> Result<(), Failure> {
 
 /// The shortest form of a report: the first headline that matters.
 pub(crate) fn headline(report: &Report) -> String {
-    let stopped = report.clusters.iter().find(|standing| standing.way != Way::Done).or(report.clusters.first());
+    let stopped = report.clusters.iter().find(|standing| !standing.way.is_well()).or(report.clusters.first());
     match (stopped, report.findings.first()) {
         (Some(standing), _) => format!("{}: {}", standing.name, standing.headline),
         (None, Some(finding)) => finding.summary.clone(),
@@ -268,13 +268,17 @@ pub(crate) fn count(number: usize, one: &str) -> String {
 
 /// Where the clusters stand: a line each for a few, numbers for many.
 pub(crate) fn headlines(report: &Report) -> Vec<String> {
-    let unwell: Vec<_> = report.clusters.iter().filter(|standing| standing.way != Way::Done).collect();
+    let unwell: Vec<_> = report.clusters.iter().filter(|standing| !standing.way.is_well()).collect();
     if report.clusters.len() <= NAMED {
         return report.clusters.iter().map(|standing| format!("{}: {}", standing.name, standing.headline)).collect();
     }
-    let well = report.clusters.len() - unwell.len();
-    let mut lines =
-        vec![format!("{} clusters: {well} joined and available, {} not", report.clusters.len(), unwell.len())];
+    let well = report.clusters.iter().filter(|standing| standing.way == Way::Done).count();
+    let elsewhere = report.clusters.len() - well - unwell.len();
+    let mut line = format!("{} clusters: {well} joined and available, {} not", report.clusters.len(), unwell.len());
+    if elsewhere > 0 {
+        line += &format!(", {elsewhere} at another hub");
+    }
+    let mut lines = vec![line];
     if unwell.len() <= NAMED {
         lines.extend(unwell.iter().map(|standing| format!("{}: {}", standing.name, standing.headline)));
     }

@@ -5,11 +5,16 @@
 //! `cargo soak --parts stories`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use e2e_tests::fallback_support::{NAME, Turning};
 use e2e_tests::residue::{nothing_stays, sweep};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, kubectl_ocm, run, settled};
+use e2e_tests::{Said, canaries, kubectl_ocm, run, settled, until_within};
+use serde_json::Value;
+
+/// How long the operator may take to observe a change.
+const OBSERVES: Duration = Duration::from_secs(120);
 
 const AGENT: &str = "--namespace=open-cluster-management-agent";
 
@@ -31,6 +36,27 @@ fn troubleshoot(turning: &Turning, hub: &Path) -> String {
     let said = run(kubectl_ocm("troubleshoot", turning.cluster.kubeconfig()).args([NAME, &hub]));
     assert!(said.stdout.contains(&format!("{NAME}: ")), "it says where the cluster stands: {said:?}");
     said.stdout
+}
+
+/// What the agent has of either hub is judged: who vouches for it, what it presents, and the token that it needs when it starts.
+fn both_are_checked(turning: &Turning) {
+    let said = run(kubectl_ocm("tls-check", turning.cluster.kubeconfig()).arg("--output=json"));
+    let told: Value = serde_json::from_str(&said.stdout).expect("tls-check -o json prints JSON");
+    assert_eq!((said.code, told["verdict"].as_str()), (Some(0), Some("ok")), "{said:?}");
+    let all = |list: &str| told["inventory"][list].as_array().cloned().unwrap_or_default();
+    for (hub, secret) in [(&turning.first, "bootstrap-hub-kubeconfig"), (&turning.second, "bootstrap-hub-kubeconfig-2")]
+    {
+        let is_of = |one: &Value| one["place"]["object"]["name"] == secret;
+        let copy = all("copies").into_iter().find(is_of);
+        assert_eq!(copy.expect("its authorities are judged")["server"], hub.server(), "{secret}");
+        let token = all("tokens").into_iter().find(is_of);
+        assert!(token.expect("its token is judged")["expires"].is_string(), "{secret}");
+        let presents = |one: &Value| one["handshake"]["address"].as_str().is_some_and(|at| at == hub.server());
+        assert!(all("relations").iter().any(presents), "what {} presents is judged", hub.server());
+    }
+    for secret in canaries(&turning.cluster) {
+        assert!(!said.stdout.contains(&secret), "nothing secret is told");
+    }
 }
 
 #[test]
@@ -77,6 +103,15 @@ fn a_cluster_turns_to_its_second_hub_when_the_first_one_denies_it_and_leaves_bot
     let said = run(kubectl_ocm("get", &viewer).arg("klusterlet-info"));
     is(&said, 0, &[]);
     assert!(said.stdout.contains(turning.first.server()) && said.stdout.contains(turning.second.server()), "{said:?}");
+
+    // The second hub waits for nobody, whoever looks at it, once the operator has observed what was changed last.
+    let headline = format!("{NAME}: its agent comes to this hub only when {} does not answer", turning.first.server());
+    let is_well = |told: &str| told.contains(&headline) && !told.contains(" error: ");
+    let alone = run(kubectl_ocm("troubleshoot", turning.second.kubeconfig()).arg(NAME));
+    assert!(alone.code == Some(0) && is_well(&alone.stdout), "{alone:?}");
+    let both = || troubleshoot(&turning, turning.second.kubeconfig());
+    until_within(OBSERVES, "the second hub waits for nobody", both, || is_well(&both()));
+    both_are_checked(&turning);
 
     let said = run(kubectl_ocm("accept", turning.first.kubeconfig()).args([NAME, "--yes", "--deny=moving on"]));
     is(&said, 0, &[]);

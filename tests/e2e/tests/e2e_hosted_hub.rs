@@ -247,6 +247,17 @@ fn a_hub_is_hosted_clusters_join_it_and_nothing_stays_of_it_on_either_cluster() 
         cluster.kubectl(&["get", "configmap", "w", "--namespace=default"]).is_ok()
     });
 
+    // What its pods come to it with, and what they present, is judged where they run.
+    let said = run(kubectl_ocm("tls-check", hosting.kubeconfig()).arg("--output=json"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let told: Value = serde_json::from_str(&said.stdout).expect("tls-check -o json prints JSON");
+    let has = |list: &str, name: &str| {
+        let mut all = told["inventory"][list].as_array().into_iter().flatten();
+        all.any(|one| one["place"]["object"]["name"] == name)
+    };
+    assert!(has("copies", "external-hub-kubeconfig") && has("tokens", "external-hub-kubeconfig"), "{}", said.stdout);
+    assert!(has("relations", "registration-webhook-serving-cert"), "{}", said.stdout);
+
     // It is not taken away while a cluster is attached; then all of it goes, killed on the way, and run again.
     let said = command("uninstall", hosting.kubeconfig(), &["--yes", &admin]);
     ends(3, &["a managed cluster is attached", "c1; nothing was deleted"], said);

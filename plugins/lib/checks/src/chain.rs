@@ -14,6 +14,10 @@ use serde::Serialize;
 use crate::facts::{Cluster, Facts};
 use crate::finding::{Finding, Severity};
 use crate::registry::{Category, Rule, check};
+use crate::text::head;
+
+/// How many characters of an address are shown that whoever wrote it chose.
+const SHOWN: usize = 200;
 
 /// The steps, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -99,10 +103,19 @@ pub enum Way {
     StoppedAt(Step),
     /// Done up to here; what comes then cannot be seen without the hub.
     SeenUpTo(Step),
+    /// Its agent is at another hub, and comes to the one that was looked at only when that does not answer.
+    Elsewhere,
     /// It is being removed from the hub.
     Leaving,
     /// The hub's managed clusters could not be read, so that nothing can be said.
     Unseen,
+}
+
+impl Way {
+    /// Whether nothing has to be done for it to be available.
+    pub const fn is_well(self) -> bool {
+        matches!(self, Self::Done | Self::Elsewhere)
+    }
 }
 
 /// Where a cluster stands.
@@ -177,6 +190,10 @@ pub(crate) fn standing(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes
             Some(cause) => cause.summary.clone(),
             None => "where it stands cannot be told: the hub's managed clusters could not be read".to_owned(),
         },
+        Way::Elsewhere => {
+            let there = cluster.elsewhere(facts).unwrap_or("another hub");
+            format!("its agent comes to this hub only when {} does not answer", head(there, SHOWN))
+        }
         Way::Leaving => match cause {
             Some(cause) => cause.summary.clone(),
             None => "is being removed from the hub".to_owned(),
@@ -202,6 +219,7 @@ pub(crate) fn standing(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes
 fn way(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes<'_>) -> Way {
     match cluster.phase() {
         Some(Phase::Detaching) => Way::Leaving,
+        Some(_) if cluster.elsewhere(facts).is_some() => Way::Elsewhere,
         // A finding may know better than the condition: the lease is old.
         Some(Phase::Available) if cluster.is_silent(facts.now) == Some(true) => Way::StoppedAt(Step::Available),
         Some(Phase::Available) if causes.has_works(cluster.name) => Way::StoppedAt(Step::Works),

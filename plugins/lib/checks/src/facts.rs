@@ -10,6 +10,7 @@ use ocm_api::{Klusterlet, ManagedCluster, ManagedClusterAddOn, Registration};
 use ocm_core::certificate::Certificate;
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
+use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::kubeconfig::{HUB_UID, HubAddress, Likeness};
 use ocm_core::phase::{Phase, Standing, standing};
 
@@ -303,6 +304,25 @@ impl Cluster<'_> {
     pub fn is_silent(&self, now: Timestamp) -> Option<bool> {
         let longest = self.lease_period() + SignedDuration::from_secs(LEADER) + RETRY;
         Some(now.duration_since(self.heard()?) >= longest.max(self.lease_period() * 2))
+    }
+
+    /// The hub that its agent is at, where that one turns to the hub that was looked at only when its own does not answer: as the
+    /// agent's Secrets say, or, of an agent that was not looked at, as it was noted when the cluster was accepted ahead.
+    pub fn elsewhere(&self, facts: &Facts<'_>) -> Option<&str> {
+        let hub = facts.snapshot.hub.as_ref()?;
+        match &self.agent {
+            Some(agent) if agent.has_several_hubs() && self.is_fresh(facts.now) != Some(true) => {
+                let identity = agent.side.identity.read()?.as_ref()?;
+                let is_other = likeness(hub, identity) == Some(Likeness::OtherHub);
+                identity.kubeconfig.as_ref().filter(|_| is_other).map(|kubeconfig| kubeconfig.server.as_str())
+            }
+            Some(_) => None,
+            None => {
+                let noted = self.object?.metadata.annotations.as_ref()?.get(FALLBACK_OF)?;
+                let is_awaited = self.requests.is_empty() && self.phase() == Some(Phase::Accepted);
+                is_awaited.then_some(noted.as_str())
+            }
+        }
     }
 
     /// Whether it registers by AWS IAM, without certificates.

@@ -7,6 +7,7 @@ use common::{FRESH, NOW, OLD, agent, condition, healthy, on_hub, on_managed, req
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use ocm_checks::chain::Way;
 use ocm_checks::finding::{Finding, Id, Next, Severity};
 use ocm_checks::judge::{Report, judge};
 use ocm_checks::snapshot::{
@@ -642,6 +643,16 @@ fn an_agent_that_has_turned_to_another_hub_of_its_list_is_well() {
     assert_ne!(ids(&judge(&snapshot, &[])), Vec::<u16>::new(), "it has one hub");
     read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration = list(&both);
     assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+    // Seen from the hub that it has left, or has not come to, that is no fault of either.
+    let mut away = snapshot.clone();
+    let there = read(&mut agent(&mut away).identity).as_mut().and_then(|secret| secret.kubeconfig.as_mut());
+    let there = there.expect("it is there");
+    (there.server, there.authorities) = ("https://second:6443".to_owned(), vec![ByteString(b"third".to_vec())]);
+    assert!(judge(&away, &[]).clusters[0].headline.starts_with("joined and available"), "the hub hears from it");
+    on_hub(&mut away).leases = Observed::Read(Vec::new());
+    let report = judge(&away, &[]);
+    let headline = "its agent comes to this hub only when https://second:6443 does not answer";
+    assert_eq!((report.clusters[0].way, report.clusters[0].headline.as_str()), (Way::Elsewhere, headline));
     // The Secret of its first hub is missed as ever, unless the list does without it.
     agent(&mut snapshot).bootstrap = Observed::Read(None);
     assert!(found(&snapshot, 2107).is_some());
@@ -653,6 +664,26 @@ fn an_agent_that_has_turned_to_another_hub_of_its_list_is_well() {
         "featureGates": [{"feature": "MultipleHubs", "mode": "Disable"}],
         "bootstrapKubeConfigs": {"type": "None", "localSecretsConfig": {"kubeConfigSecrets": []}}}));
     assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
+}
+
+#[test]
+fn a_hub_that_has_accepted_a_cluster_ahead_does_not_wait_for_its_agent() {
+    let mut ahead = healthy();
+    ahead.managed = None;
+    (on_hub(&mut ahead).requests, on_hub(&mut ahead).leases) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    let accepted = parse(condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted"));
+    let cluster = &mut read(&mut on_hub(&mut ahead).clusters)[0];
+    cluster.status.as_mut().expect("it is there").conditions = vec![accepted];
+    assert!(ids(&judge(&ahead, &[])).contains(&2202), "nobody has said why");
+    let metadata = &mut read(&mut on_hub(&mut ahead).clusters)[0].metadata;
+    metadata.annotations = Some([("kubectl-ocm/fallback-of".to_owned(), "https://first:6443".to_owned())].into());
+    let report = judge(&ahead, &[]);
+    assert_eq!(ids(&report), Vec::<u16>::new());
+    let headline = "its agent comes to this hub only when https://first:6443 does not answer";
+    assert_eq!((report.clusters[0].way, report.clusters[0].headline.as_str()), (Way::Elsewhere, headline));
+    // One that asks is judged as any other.
+    on_hub(&mut ahead).requests = Observed::Read(vec![parse(request("c1-a", "a1", &[], OLD))]);
+    assert_ne!(judge(&ahead, &[]).clusters[0].way, Way::Elsewhere);
 }
 
 #[test]

@@ -451,7 +451,7 @@ impl Agent<'_> {
 
     /// Whether it has a list of hubs to register with, one after the other: then its Secrets have other names. Upstream: the
     /// feature gate MultipleHubs.
-    fn has_several_hubs(&self) -> bool {
+    pub(crate) fn has_several_hubs(&self) -> bool {
         !self.listed().is_empty()
     }
 

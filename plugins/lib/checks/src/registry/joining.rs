@@ -442,6 +442,9 @@ fn asked(facts: &Facts<'_>, cluster: &Cluster<'_>) -> Outcome {
     if cluster.agent.is_some_and(|agent| agent.is_registered(facts.now) == Some(true)) {
         return Outcome::Pass;
     }
+    if cluster.elsewhere(facts).is_some() {
+        return Outcome::skip("its agent comes to this hub only when another one does not answer");
+    }
     let since = facts.ago(object.metadata.creation_timestamp.as_ref().map(|time| time.0));
     let finding = Finding::error("the hub knows the cluster, but its agent has not asked for a certificate")
         .on(Side::Hub, "ManagedCluster", None, cluster.name)

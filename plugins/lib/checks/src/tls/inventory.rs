@@ -416,6 +416,8 @@ pub enum Copied {
     WebhookBundle,
     /// The hub's authorities as an agent has them to register.
     Bootstrap,
+    /// The authorities of a hub that an agent turns to when the one that it is at does not answer.
+    Further,
     /// The hub's authorities as an agent has them since it was let in.
     Accepted,
     /// The bundle as an agent has it that registers over gRPC.
@@ -440,7 +442,7 @@ impl Copied {
         match self {
             Self::Signer | Self::Bundle => Purpose::Signer,
             Self::WebhookBundle => Purpose::Webhook,
-            Self::Bootstrap | Self::Accepted | Self::HostedHub => Purpose::HubApi,
+            Self::Bootstrap | Self::Further | Self::Accepted | Self::HostedHub => Purpose::HubApi,
             Self::GrpcBundle => Purpose::Grpc,
             Self::Reported | Self::OwnApi | Self::HostedApi => Purpose::ManagedApi,
             Self::Proxy => Purpose::Proxy,
@@ -455,6 +457,7 @@ impl Copied {
             Self::Bundle => "the hub's bundle",
             Self::WebhookBundle => "the hub's bundle, for webhooks",
             Self::Bootstrap => "the hub's API server, to register",
+            Self::Further => "a further hub's API server",
             Self::Accepted => "the hub's API server",
             Self::GrpcBundle => "the hub's gRPC server",
             Self::Reported => "the cluster's API server, as reported",

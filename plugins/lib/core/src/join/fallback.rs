@@ -28,6 +28,10 @@ pub const SECRETS: [&str; 4] = [
 /// The feature gate without which the list has no effect.
 const GATE: &str = "MultipleHubs";
 
+/// Annotation of a ManagedCluster that was accepted before its agent comes: the address of the hub that this agent is at, and
+/// which it leaves only when it does not answer.
+pub const FALLBACK_OF: &str = "kubectl-ocm/fallback-of";
+
 /// How many seconds the tokens of an agent with several hubs are to live; a hub may give less.
 pub const TOKEN_SECONDS: u64 = 360 * 24 * 3600;
 
@@ -249,7 +253,8 @@ fn each_once(first: &HubAddress, named: &[HubAddress]) -> Result<(), Failure> {
             true => format!("the hub at {} is named twice", hub.server),
             false => format!("{} and {} are addresses of the same hub", same.server, hub.server),
         };
-        return Err(Failure::usage(sentence).because("the agent turns to another hub when one does not answer"));
+        let failure = Failure::usage(sentence).because("the agent turns to another hub when one does not answer");
+        return Err(failure.hint("name the first hub by --hub-context alone, and every further one once"));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
+use kube::ResourceExt as _;
 use kube::api::PostParams;
 use ocm_api::cluster::ManagedClusterSpec;
 use ocm_api::names::{hub as hub_names, secrets};
@@ -71,6 +72,8 @@ pub(super) struct Fallback {
     /// Whether the agent has several hubs afterwards: then its tokens have to last.
     pub(super) is_several: bool,
     named: Vec<Named>,
+    /// The address of the first hub.
+    first: String,
     /// The hubs that leave the list, as messages name them.
     removed: Vec<String>,
     /// Secrets of hubs that are none of the list, with their UIDs and versions.
@@ -165,7 +168,7 @@ pub(super) async fn look(
     let is_several = arranged.is_ours();
     let Arranged { order, timeout, is_changed, .. } = arranged;
     let hubs = (is_changed || !kubeconfigs.is_empty()).then_some(Hubs { order, timeout, kubeconfigs });
-    Ok(Fallback { hubs, is_several, named, removed, surplus })
+    Ok(Fallback { hubs, is_several, named, first: first.server.clone(), removed, surplus })
 }
 
 /// A further hub, as agents dial and trust it.
@@ -392,7 +395,7 @@ impl Fallback {
                 )));
             }
             if one.accepts {
-                accept_ahead(one.session.client(), name, narrator).await?;
+                accept_ahead(one.session.client(), name, &self.first, narrator).await?;
             }
             if !one.serves {
                 let (token, ends) = token::service_account_token(one.session.client(), TOKEN).await?;
@@ -429,11 +432,13 @@ pub(super) fn tell_end(server: &str, ends: Timestamp, narrator: &dyn Narrator) {
 }
 
 /// Accepts a cluster that has not registered: an agent leaves a hub that has not accepted it when it starts anew.
-async fn accept_ahead(admin: &Cluster, name: &str, narrator: &dyn Narrator) -> Result<(), Failure> {
+async fn accept_ahead(admin: &Cluster, name: &str, first: &str, narrator: &dyn Narrator) -> Result<(), Failure> {
     let clusters: Api<ManagedCluster> = Api::all(admin.client.clone());
     let spec = ManagedClusterSpec { hub_accepts_client: Some(true), ..ManagedClusterSpec::default() };
     let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    let created = clusters.create(&params, &ManagedCluster::new(name, spec)).await;
+    let mut cluster = ManagedCluster::new(name, spec);
+    cluster.annotations_mut().insert(rules::FALLBACK_OF.to_owned(), first.to_owned());
+    let created = clusters.create(&params, &cluster).await;
     match created.map_err(|error| admin.explain(format_args!("create managed cluster {name:?}"), error)) {
         Ok(_) => {
             narrator.tell(Event::done(format!("accepted {name} on {}", admin.label())));

@@ -16,6 +16,7 @@ use ocm_checks::tls::{
     Client, Clients, Copied, Copy, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Setting, TlsSettings,
     Trust, Use,
 };
+use ocm_core::install::hosted;
 use ocm_core::redact::redact;
 use ocm_core::{Reason, policy_engine};
 use ocm_kube::Cluster;
@@ -54,32 +55,20 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 pub async fn hub(cluster: &Cluster) -> Inventory {
     let mut inventory = empty();
     api_server(cluster, &mut inventory).await;
-    let manager: Api<ClusterManager> = Api::all(cluster.client.clone());
-    let manager = match manager.get_opt(operators::CLUSTER_MANAGER_OBJECT).await {
-        Ok(manager) => manager,
-        Err(error) => {
-            let failure = cluster.explain("read the ClusterManager", error);
-            if !matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) {
-                let rule = PolicyRule::new("get", "operator.open-cluster-management.io", "clustermanagers", None);
-                inventory
-                    .unseen
-                    .push(Unreadable { what: "the ClusterManager".to_owned(), failure, rule: Some(rule) }.into());
-            }
-            None
-        }
-    };
-    let Some(manager) = manager else { return inventory };
+    let Some(manager) = noted(manager(cluster).await, &mut inventory) else { return inventory };
     let mode = manager.spec.deploy_option.as_ref().map(|option| option.mode.clone());
     let is_hosted = mode == Some(ClusterManagerMode::Hosted);
     // The pods of a hosted hub are in the namespace named as its ClusterManager (`ClusterManagerNamespace` of
     // `pkg/operator/helpers`).
-    let namespace = if is_hosted { operators::CLUSTER_MANAGER_OBJECT } else { namespaces::HUB };
+    let namespace = manager.metadata.name.as_deref().filter(|_| is_hosted).unwrap_or(namespaces::HUB);
+    // Its managed clusters are on its own API server.
+    let reported = async || if is_hosted { empty() } else { reported(cluster).await };
     let hosted_for = async || if is_hosted { hosted_for(cluster, namespace).await } else { empty() };
     let (clients, signed, copies, reported, settings, addons, engine, hosted, clock_ahead_seconds) = futures::join!(
         config_map(cluster, "kube-system", CLIENT_AUTHORITIES),
         signed(cluster, &manager, namespace),
         webhook_bundles(cluster),
-        reported(cluster),
+        reported(),
         settings(cluster, namespace),
         proxies::of_addons(cluster),
         policy_webhook(cluster),
@@ -103,6 +92,23 @@ pub async fn hub(cluster: &Cluster) -> Inventory {
         }
     }
     inventory
+}
+
+/// The ClusterManager of the hub, or of the one whose pods run here.
+async fn manager(cluster: &Cluster) -> Result<Option<ClusterManager>, Unreadable> {
+    let api: Api<ClusterManager> = Api::all(cluster.client.clone());
+    for name in [operators::CLUSTER_MANAGER_OBJECT, hosted::NAME] {
+        match api.get_opt(name).await.map_err(|error| cluster.explain("read the ClusterManager", error)) {
+            Ok(None) => {}
+            Ok(found) => return Ok(found),
+            Err(failure) if matches!(failure.reason, Reason::KindNotServed | Reason::NotFound) => {}
+            Err(failure) => {
+                let rule = PolicyRule::new("get", "operator.open-cluster-management.io", "clustermanagers", None);
+                return Err(Unreadable { what: "the ClusterManager".to_owned(), failure, rule: Some(rule) });
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The authorities of managed clusters' API servers, as agents reported them.

@@ -11,6 +11,7 @@ use ocm_checks::snapshot::{PolicyRule, Side, Trouble};
 use ocm_checks::tls::{
     Client, Copied, Copy, Identity, Inventory, ObjectKind, Place, Purpose, Relation, Renewal, Trust, Unseen, Use,
 };
+use ocm_core::join::fallback;
 use ocm_core::redact::redact;
 use ocm_core::{Failure, Reason};
 use ocm_kube::Cluster;
@@ -91,49 +92,52 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
     let own = klusterlet.metadata.name.as_deref().unwrap_or_default();
     // A hosted agent is in the namespace named as its Klusterlet (`AgentNamespace` of `pkg/operator/helpers`).
     let namespace = if klusterlet.mode().is_hosted() { own } else { names.namespace.as_str() };
-    let (bootstrap, accepted, own_authority) = futures::join!(
-        secret(cluster, namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG),
+    let several = serde_json::to_value(klusterlet).ok().as_ref().and_then(fallback::listing);
+    let hubs = match &several {
+        Some(listing) => listing.secrets.iter().map(String::as_str).collect(),
+        None => vec![secrets::BOOTSTRAP_HUB_KUBECONFIG],
+    };
+    let (registers, accepted, own_authority) = futures::join!(
+        futures::future::join_all(hubs.iter().map(|name| secret(cluster, namespace, name))),
         secret(cluster, namespace, secrets::HUB_KUBECONFIG),
         own_authority(cluster, klusterlet, namespace),
     );
-    let (bootstrap, accepted) = (noted(bootstrap, &mut inventory), noted(accepted, &mut inventory));
+    let registers: Vec<Secret> = registers.into_iter().filter_map(|found| noted(found, &mut inventory)).collect();
+    let accepted = noted(accepted, &mut inventory);
     let noted_name = accepted.as_ref().and_then(|found| text(found, secrets::CLUSTER_NAME_KEY));
     let wanted = klusterlet.spec.cluster_name.clone().filter(|name| !name.is_empty());
     let known = wanted.or(noted_name);
     let name = known.clone().unwrap_or_else(|| own.to_owned());
     let own_authority = noted(own_authority, &mut inventory);
     inventory.copies.extend(own_authority.map(|copy| Copy { cluster: Some(name.clone()), ..copy }));
-    // An agent that turns to several hubs may be at another one than its first: then the two are of two hubs.
-    let server = |found: &Option<Secret>| {
-        let kubeconfig = crate::hub::parse(&text(found.as_ref()?, secrets::KUBECONFIG_KEY)?)?;
-        Some(kubeconfig.hub)
-    };
-    let is_first = match (server(&accepted), server(&bootstrap)) {
-        (Some(at), Some(first)) if has_several_hubs(klusterlet) => first.is_at(&at.server),
-        _ => true,
-    };
+    let address = |found: &Secret| Some(crate::hub::parse(&text(found, secrets::KUBECONFIG_KEY)?)?.hub);
+    // Over gRPC it was given no kubeconfig.
+    let given = [secrets::KUBECONFIG_KEY, secrets::TLS_CERT_KEY];
+    let is_let_in = accepted.as_ref().is_some_and(|found| given.iter().any(|key| value(found, key).is_some()));
+    let mut held: Vec<(Copied, &Secret)> = accepted.iter().map(|found| (Copied::Accepted, found)).collect();
+    // With several hubs it may be at any of them, and the kubeconfig of that one is what it has registered with.
+    let at = accepted.as_ref().and_then(address).filter(|_| several.is_some());
+    let own = registers.iter().position(|found| match (&at, address(found)) {
+        (Some(at), Some(there)) => there.is_at(&at.server),
+        (at, _) => at.is_none(),
+    });
+    let each = registers.iter().enumerate();
+    held.extend(each.map(|(n, found)| (if own == Some(n) { Copied::Bootstrap } else { Copied::Further }, found)));
     let mut dialled = Vec::new();
     // What it works with comes first, and what it registers with is dialled only if that differs.
-    for (found, what) in [(&accepted, Copied::Accepted), (&bootstrap, Copied::Bootstrap)] {
-        let Some(found) = found else { continue };
-        if what == Copied::Bootstrap && !is_first {
-            continue;
-        }
+    for (what, found) in held {
         let secret_name = found.metadata.name.as_deref().unwrap_or_default();
+        let place = managed_place(namespace, secret_name, secrets::KUBECONFIG_KEY);
         if let Some(kubeconfig) = text(found, secrets::KUBECONFIG_KEY) {
-            let place = managed_place(namespace, secret_name, secrets::KUBECONFIG_KEY);
-            hub_api(&name, what, place, &kubeconfig, &mut dialled, &mut inventory).await;
+            hub_api(&name, what, place.clone(), &kubeconfig, &mut dialled, &mut inventory).await;
         }
         if let Some(config) = text(found, secrets::GRPC_CONFIG_KEY) {
             grpc(&name, namespace, secret_name, &config, what == Copied::Accepted, &mut inventory).await;
         }
-    }
-    // Over gRPC it was given no kubeconfig.
-    let given = [secrets::KUBECONFIG_KEY, secrets::TLS_CERT_KEY];
-    let is_let_in = accepted.as_ref().is_some_and(|found| given.iter().any(|key| value(found, key).is_some()));
-    if let Some(found) = bootstrap.as_ref().filter(|_| !is_let_in) {
-        let place = managed_place(namespace, secrets::BOOTSTRAP_HUB_KUBECONFIG, secrets::KUBECONFIG_KEY);
-        registers_with(found, &name, place, &mut inventory);
+        // One that turns to several hubs needs what it registers with whenever it starts.
+        if what != Copied::Accepted && (!is_let_in || several.is_some()) {
+            registers_with(found, &name, what, place, &mut inventory);
+        }
     }
     if let Some(relation) = accepted.as_ref().and_then(|found| of_secret(Side::Managed, found)) {
         let by_grpc = accepted.as_ref().is_some_and(|found| value(found, secrets::GRPC_CONFIG_KEY).is_some());
@@ -157,14 +161,6 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
         inventory.add(hosted_for(cluster, namespace, &name).await);
     }
     inventory
-}
-
-/// Whether an agent turns to several hubs.
-fn has_several_hubs(klusterlet: &Klusterlet) -> bool {
-    let registration = klusterlet.spec.registration_configuration.as_ref();
-    let listed = registration.and_then(|registration| registration.bootstrap_kube_configs.as_ref());
-    let listed = listed.and_then(|listed| listed.local_secrets.as_ref());
-    listed.is_some_and(|listed| !listed.kube_config_secrets.is_empty())
 }
 
 /// The API server of the managed cluster that an agent is hosted for, as operator and agent dial it, and what they come with.
@@ -191,19 +187,24 @@ async fn hosted_for(cluster: &Cluster, namespace: &str, name: &str) -> Inventory
     inventory
 }
 
-/// What an agent registers with that has not been let in: a token, or a certificate. What has, needs it no more.
-fn registers_with(secret: &Secret, name: &str, place: Place, inventory: &mut Inventory) {
+/// What an agent registers with: a token, or a certificate. Once it was let in, one with a single hub needs it no more.
+fn registers_with(secret: &Secret, name: &str, what: Copied, place: Place, inventory: &mut Inventory) {
     let read = text(secret, secrets::KUBECONFIG_KEY).and_then(|text| crate::hub::entries(&text));
     let Some((_, user)) = read else { return };
     let holder = Holder {
         purpose: Purpose::Agent,
         cluster: Some(name.to_owned()),
-        name: format!("the agent of {name}, when it registers"),
+        name: format!("the agent of {name}, {}", when(what)),
         server: "the hub's API server".to_owned(),
         place,
         renewal: Renewal::Unknown,
     };
     holder.credentials(secret, user.as_ref(), inventory);
+}
+
+/// When an agent uses what it registers with.
+fn when(what: Copied) -> &'static str {
+    if what == Copied::Further { "when it turns to another hub" } else { "when it registers" }
 }
 
 /// The authorities of the cluster's own API server, as its pods get them.
@@ -260,7 +261,7 @@ async fn hub_api(
         return;
     }
     dialled.push(dialling);
-    let again = if what == Copied::Bootstrap { ", when it registers," } else { "" };
+    let again = if what == Copied::Accepted { String::new() } else { format!(", {},", when(what)) };
     let presenter = format!("the hub's API server {}", server.address());
     dial(server.dialled(), inventory, |relation| Relation {
         purpose: Purpose::HubApi,

@@ -24,6 +24,7 @@ use ocm_checks::snapshot::{
 use ocm_checks::suppress::ANNOTATION;
 use ocm_core::csr::LONGEST;
 use ocm_core::install::health;
+use ocm_core::join::fallback::FALLBACK_OF;
 use ocm_core::join::lease::{Running, stale_holder};
 use ocm_core::redact::{redact, redact_start};
 use ocm_core::{Failure, Reason, certificate, policy_engine};
@@ -317,8 +318,8 @@ async fn clusters_and_requests(
 
 async fn clusters(hub: &Cluster, names: Option<&[String]>) -> Observed<Vec<ManagedCluster>> {
     let slim = |mut cluster: ManagedCluster| {
-        // How the cluster registers, where its add-ons' images are, and what is known of it.
-        let kept = [annotations::MANAGED_CLUSTER_ARN, annotations::IMAGE_REGISTRIES, ANNOTATION];
+        // How the cluster registers, which hub its agent is at, where its add-ons' images are, and what is known of it.
+        let kept = [annotations::MANAGED_CLUSTER_ARN, FALLBACK_OF, annotations::IMAGE_REGISTRIES, ANNOTATION];
         let kept = annotations_of(&mut cluster.metadata, &kept);
         strip(&mut cluster.metadata);
         cluster.metadata.annotations = kept;
