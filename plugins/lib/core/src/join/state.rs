@@ -53,7 +53,7 @@ pub fn own(klusterlets: &[Klusterlet]) -> impl Iterator<Item = &Klusterlet> {
 
 impl Found {
     /// The Klusterlets that are of the cluster `name`: its own, or on a hosting cluster those that say its name.
-    fn of_cluster<'a>(&'a self, name: &'a str) -> Vec<&'a Klusterlet> {
+    pub fn of_cluster<'a>(&'a self, name: &'a str) -> Vec<&'a Klusterlet> {
         match self.is_hosted {
             true => hosted::of_cluster(&self.klusterlets, name).collect(),
             false => own(&self.klusterlets).collect(),

@@ -45,8 +45,11 @@ impl Moving {
         label: &str,
     ) -> Result<Option<Self>, Failure> {
         let from = moves_from(&survey.found, name, wanted, label)?;
-        let Some(to) = wanted.filter(|wanted| !wanted.is_hosted()) else { return Ok(None) };
-        let agent = renamed(&survey.found, name, wanted, &survey.agent);
+        // In the mode that it keeps it may still have to register, after a run that nobody accepted.
+        let own = survey.found.of_cluster(name).first().map(|klusterlet| klusterlet.mode());
+        let agent = renamed(&survey.found, name, wanted.or(own.as_ref()), &survey.agent);
+        let to = wanted.or(own.as_ref().filter(|_| agent.is_some()));
+        let Some(to) = to.filter(|to| !to.is_hosted()) else { return Ok(None) };
         if from.is_none() && agent.is_none() {
             let OtherAgents { running, leases } = observe::agents_of_other_mode(managed, &survey.names, to).await?;
             if running.is_empty() && leases.is_empty() {

@@ -89,6 +89,13 @@ pub(super) async fn prepare<'a>(
         Mode::Render => None,
         _ => Moving::of(managed, &hub, &survey, (name, request.settings.mode.as_ref()), &label).await?,
     };
+    if let (Some(there), Some(_)) = (&away, moving.as_ref().and_then(|moving| moving.agent.as_ref())) {
+        return Err(Failure::refused(format!(
+            "the agent of {name} has turned to the hub at {there}, and would ask that one for its new certificate; nothing was \
+             changed"
+        ))
+        .hint("run it again when the agent is at its first hub"));
+    }
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
     let way = wanted(request, &survey, &ways, &hub)?;
     let is_another = way.as_ref().zip(ways.present()).is_some_and(|(way, present)| !way.is_same_way(present));
