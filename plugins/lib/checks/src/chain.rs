@@ -192,7 +192,8 @@ pub(crate) fn standing(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes
         },
         Way::Elsewhere => {
             let there = cluster.elsewhere(facts).unwrap_or("another hub");
-            format!("its agent comes to this hub only when {} does not answer", head(there, SHOWN))
+            let noted = if cluster.agent.is_none() { ", as was noted when it was accepted" } else { "" };
+            format!("its agent comes to this hub only when {} does not answer{noted}", head(there, SHOWN))
         }
         Way::Leaving => match cause {
             Some(cause) => cause.summary.clone(),
@@ -219,7 +220,7 @@ pub(crate) fn standing(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes
 fn way(facts: &Facts<'_>, cluster: &Cluster<'_>, causes: &Causes<'_>) -> Way {
     match cluster.phase() {
         Some(Phase::Detaching) => Way::Leaving,
-        Some(_) if cluster.elsewhere(facts).is_some() => Way::Elsewhere,
+        Some(_) if causes.first(facts, cluster).is_none() && cluster.elsewhere(facts).is_some() => Way::Elsewhere,
         // A finding may know better than the condition: the lease is old.
         Some(Phase::Available) if cluster.is_silent(facts.now) == Some(true) => Way::StoppedAt(Step::Available),
         Some(Phase::Available) if causes.has_works(cluster.name) => Way::StoppedAt(Step::Works),

@@ -306,22 +306,23 @@ impl Cluster<'_> {
         Some(now.duration_since(self.heard()?) >= longest.max(self.lease_period() * 2))
     }
 
-    /// The hub that its agent is at, where that one turns to the hub that was looked at only when its own does not answer: as the
-    /// agent's Secrets say, or, of an agent that was not looked at, as it was noted when the cluster was accepted ahead.
+    /// The hub that its agent is at, where that one has not come to the hub that was looked at, and does only when its own does not
+    /// answer: as the agent's Secrets say, or, of an agent that was not looked at, as it was noted when the cluster was accepted
+    /// ahead.
     pub fn elsewhere(&self, facts: &Facts<'_>) -> Option<&str> {
         let hub = facts.snapshot.hub.as_ref()?;
+        // What comes here, or has been here, is judged as any other.
+        if !self.requests.is_empty() || self.phase() != Some(Phase::Accepted) {
+            return None;
+        }
         match &self.agent {
-            Some(agent) if agent.has_several_hubs() && self.is_fresh(facts.now) != Some(true) => {
+            Some(agent) if agent.has_several_hubs() => {
                 let identity = agent.side.identity.read()?.as_ref()?;
                 let is_other = likeness(hub, identity) == Some(Likeness::OtherHub);
                 identity.kubeconfig.as_ref().filter(|_| is_other).map(|kubeconfig| kubeconfig.server.as_str())
             }
             Some(_) => None,
-            None => {
-                let noted = self.object?.metadata.annotations.as_ref()?.get(FALLBACK_OF)?;
-                let is_awaited = self.requests.is_empty() && self.phase() == Some(Phase::Accepted);
-                is_awaited.then_some(noted.as_str())
-            }
+            None => self.object?.metadata.annotations.as_ref()?.get(FALLBACK_OF).map(String::as_str),
         }
     }
 

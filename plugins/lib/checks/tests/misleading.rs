@@ -643,14 +643,20 @@ fn an_agent_that_has_turned_to_another_hub_of_its_list_is_well() {
     assert_ne!(ids(&judge(&snapshot, &[])), Vec::<u16>::new(), "it has one hub");
     read(&mut on_managed(&mut snapshot).klusterlets)[0].spec.registration_configuration = list(&both);
     assert_eq!(ids(&judge(&snapshot, &[])), Vec::<u16>::new());
-    // Seen from the hub that it has left, or has not come to, that is no fault of either.
+    // A hub that it has not come to waits for nobody.
     let mut away = snapshot.clone();
     let there = read(&mut agent(&mut away).identity).as_mut().and_then(|secret| secret.kubeconfig.as_mut());
     let there = there.expect("it is there");
     (there.server, there.authorities) = ("https://second:6443".to_owned(), vec![ByteString(b"third".to_vec())]);
     assert!(judge(&away, &[]).clusters[0].headline.starts_with("joined and available"), "the hub hears from it");
-    on_hub(&mut away).leases = Observed::Read(Vec::new());
+    lease_of(&mut away).renewed = Some(parse(json!(OLD)));
+    assert!(found(&away, 3101).is_some(), "a hub that it has left misses it");
+    // That one has not come to the hub that was looked at.
+    (on_hub(&mut away).requests, on_hub(&mut away).leases) = (Observed::Read(Vec::new()), Observed::Read(Vec::new()));
+    let accepted = parse(condition("HubAcceptedManagedCluster", "True", "HubClusterAdminAccepted"));
+    read(&mut on_hub(&mut away).clusters)[0].status.as_mut().expect("it is there").conditions = vec![accepted];
     let report = judge(&away, &[]);
+    assert_eq!(ids(&report), Vec::<u16>::new());
     let headline = "its agent comes to this hub only when https://second:6443 does not answer";
     assert_eq!((report.clusters[0].way, report.clusters[0].headline.as_str()), (Way::Elsewhere, headline));
     // The Secret of its first hub is missed as ever, unless the list does without it.
@@ -679,7 +685,8 @@ fn a_hub_that_has_accepted_a_cluster_ahead_does_not_wait_for_its_agent() {
     metadata.annotations = Some([("kubectl-ocm/fallback-of".to_owned(), "https://first:6443".to_owned())].into());
     let report = judge(&ahead, &[]);
     assert_eq!(ids(&report), Vec::<u16>::new());
-    let headline = "its agent comes to this hub only when https://first:6443 does not answer";
+    let headline =
+        "its agent comes to this hub only when https://first:6443 does not answer, as was noted when it was accepted";
     assert_eq!((report.clusters[0].way, report.clusters[0].headline.as_str()), (Way::Elsewhere, headline));
     // One that asks is judged as any other.
     on_hub(&mut ahead).requests = Observed::Read(vec![parse(request("c1-a", "a1", &[], OLD))]);

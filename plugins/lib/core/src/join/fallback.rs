@@ -254,7 +254,7 @@ fn each_once(first: &HubAddress, named: &[HubAddress]) -> Result<(), Failure> {
             false => format!("{} and {} are addresses of the same hub", same.server, hub.server),
         };
         let failure = Failure::usage(sentence).because("the agent turns to another hub when one does not answer");
-        return Err(failure.hint("name the first hub by --hub-context alone, and every further one once"));
+        return Err(failure.hint("name each hub once: the first one as the hub to join, the others as further ones"));
     }
     Ok(())
 }

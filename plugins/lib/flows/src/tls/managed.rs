@@ -102,7 +102,21 @@ async fn agent(cluster: &Cluster, klusterlet: &Klusterlet) -> Inventory {
         secret(cluster, namespace, secrets::HUB_KUBECONFIG),
         own_authority(cluster, klusterlet, namespace),
     );
-    let registers: Vec<Secret> = registers.into_iter().filter_map(|found| noted(found, &mut inventory)).collect();
+    let mut held_by = Vec::new();
+    for (name, found) in hubs.into_iter().zip(registers) {
+        let Ok(found) = found else {
+            held_by.extend(noted(found, &mut inventory));
+            continue;
+        };
+        // Without one of several its pods do not start.
+        if several.is_some() && found.as_ref().is_none_or(|found| value(found, secrets::KUBECONFIG_KEY).is_none()) {
+            let what = format!("the kubeconfig in Secret {namespace}/{name}, which Klusterlet {own} lists");
+            let trouble = Trouble::of(&Failure::new(Reason::NotFound, format!("{what}, is not there")), None);
+            inventory.unseen.push(Unseen { what, cluster: None, trouble });
+        }
+        held_by.extend(found);
+    }
+    let registers: Vec<Secret> = held_by;
     let accepted = noted(accepted, &mut inventory);
     let noted_name = accepted.as_ref().and_then(|found| text(found, secrets::CLUSTER_NAME_KEY));
     let wanted = klusterlet.spec.cluster_name.clone().filter(|name| !name.is_empty());
