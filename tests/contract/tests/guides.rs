@@ -171,16 +171,15 @@ fn what_is_typed_instead_is_there() {
     }
 }
 
-/// Whether there is a test of `tests/e2e/tests` or `tests/cli/tests`, or a story that `cargo soak --parts stories` tells: its
-/// program is `stories`.
+/// Whether there is a test of `tests/e2e` or `tests/cli`, named as the test runner names it behind its program, or
+/// a story that `cargo soak --parts stories` tells: its program is `stories`.
 fn is_there(program: &str, name: &str) -> bool {
-    let (file, line) = match program {
+    let test = |file: String, name: &str| (file, format!("#[test]\nfn {name}() {{"));
+    let (file, line) = match (program, name.split_once("::")) {
         // What stands in the list is compiled.
-        "stories" => ("tests/e2e/src/stories/mod.rs".to_owned(), format!("::{name},\n")),
-        _ => {
-            let suite = if program.starts_with("cli_") { "cli" } else { "e2e" };
-            (format!("tests/{suite}/tests/{program}.rs"), format!("#[test]\nfn {name}() {{"))
-        }
+        ("stories", _) => ("tests/e2e/src/stories/mod.rs".to_owned(), format!("::{name},\n")),
+        (_, Some((module, name))) => test(format!("tests/{program}/tests/{program}/{module}.rs"), name),
+        _ => return false,
     };
     let text = fs::read_to_string(root().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     text.contains(&line)
@@ -188,10 +187,10 @@ fn is_there(program: &str, name: &str) -> bool {
 
 #[test]
 fn a_test_that_is_not_there_is_noticed() {
-    assert!(is_there("e2e_faults", "likely_faults_are_found_and_gone_when_they_are_undone"));
-    assert!(!is_there("e2e_faults", "likely_faults_are_found"));
-    assert!(is_there("cli_help", "help_of_every_command"));
-    assert!(!is_there("cli_help", "help_of_every"));
+    assert!(is_there("e2e", "faults::likely_faults_are_found_and_gone_when_they_are_undone"));
+    assert!(!is_there("e2e", "faults::likely_faults_are_found"));
+    assert!(is_there("cli", "help::help_of_every_command"));
+    assert!(!is_there("cli", "help::help_of_every"));
     assert!(is_there("stories", "a_cluster_goes_from_two_agents_to_one_and_back"));
     assert!(!is_there("stories", "a_cluster_goes_from_two_agents_to_one"));
 }

@@ -35,8 +35,9 @@ fn wrong(text: &str) -> Vec<String> {
             wrong.push(format!("{number}: names no test"));
         }
         for name in names {
-            let (file, function) = name.split_once("::").unwrap_or((name, ""));
-            let file = if file.contains('/') { file.to_owned() } else { format!("tests/e2e/tests/{file}.rs") };
+            let (file, function) = name.rsplit_once("::").unwrap_or((name, ""));
+            let file =
+                file.strip_prefix("e2e::").map_or(file.to_owned(), |module| format!("tests/e2e/tests/e2e/{module}.rs"));
             if !has(&root().join(&file), function) {
                 wrong.push(format!("{number}: {file} has no test {function:?}"));
             }
@@ -57,10 +58,10 @@ fn every_scenario_is_a_test() {
 #[test]
 fn a_scenario_without_its_test_is_noticed() {
     let text = fs::read_to_string(root().join("tests/e2e/SCENARIOS.md")).expect("the table is there");
-    let other = text.replacen("e2e_controller::without_a_policy", "e2e_controller::with_a_policy", 1);
+    let other = text.replacen("e2e::controller::without_a_policy", "e2e::controller::with_a_policy", 1);
     assert!(wrong(&other).iter().any(|line| line.starts_with("1: ")), "{:?}", wrong(&other));
     let less: String = text.lines().filter(|line| !line.starts_with("| 7 ")).map(|line| format!("{line}\n")).collect();
     assert!(wrong(&less).iter().any(|line| line.starts_with("not the scenarios")), "{:?}", wrong(&less));
     // A function that is no test is none.
-    assert!(!has(&root().join("tests/e2e/tests/e2e_webhook.rs"), "hub_with"));
+    assert!(!has(&root().join("tests/e2e/tests/e2e/webhook.rs"), "hub_with"));
 }

@@ -1,6 +1,6 @@
 //! `cargo verify`: everything that must hold, in the order in which it is cheapest to find out that it does not.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,7 +57,7 @@ pub fn run(arguments: Arguments) -> Result<(), String> {
         report.deny();
         if !programs.is_empty() {
             let count = thread::available_parallelism().map_or(1, |all| (all.get() / PROCESSORS).max(1));
-            report.tests("tests on real clusters", Lanes::by_load(with_clusters, count));
+            report.on_clusters(&with_clusters, count);
             report.timed("package", "what cargo xtask package packs, installed by krew", |_| krew_smoke(&programs));
         }
     }
@@ -75,27 +75,19 @@ fn krew_smoke(programs: &[Program]) -> Result<bool, String> {
 const WITH_CLUSTERS: [&str; 2] = ["control-plane", "e2e-tests"];
 /// How many processors the clusters of one program keep busy.
 const PROCESSORS: usize = 2;
-/// Programs that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
+/// The program of stories on real clusters; each of its modules runs in a process of its own, but for [`TOGETHER`].
+const STORIES: &str = "test e2e";
+/// Modules whose tests share a hub.
+const TOGETHER: [&[&str]; 3] = [
+    &["addon", "addon_proxy", "clusterset", "day_two", "hub_addon", "placement", "replica_set", "token"],
+    &["agent_proxy", "join", "tls_check"],
+    &["troubleshoot", "upgrade"],
+];
+/// Stories that wait most of their time, for certificates that end, agents that look again, leases that somebody else holds,
 /// or operators that roll out; the longest first.
-const WAITING: [&str; 7] = [
-    "test e2e_upgrade",
-    "test e2e_grpc",
-    "test e2e_fallback",
-    "test e2e_troubleshoot",
-    "test e2e_expiry",
-    "test e2e_images",
-    "test e2e_agent_proxy",
-];
+const WAITING: [&str; 6] = ["troubleshoot", "policy_oci", "expiry", "images", "grpc", "fallback"];
 /// The longest of the others, the one with most pods first, so that none is left alone in the end.
-const LONGEST: [&str; 7] = [
-    "test e2e_policy_engine",
-    "test e2e_leave",
-    "test e2e_policy_oci",
-    "test e2e_join",
-    "test e2e_hosted_hub",
-    "test e2e_day_two",
-    "test e2e_auto_join",
-];
+const LONGEST: [&str; 6] = ["policy_engine", "leave", "agent_proxy", "addon", "hosted_hub", "auto_join"];
 /// The package that keeps layers, schemas and documents.
 const CONTRACTS: &str = "contract-tests";
 
@@ -119,31 +111,87 @@ impl Program {
         }
         command
     }
+
+    /// The names of its tests.
+    fn tests(&self) -> Result<Vec<String>, String> {
+        let mut tests = Vec::new();
+        let listed = watch(self.command().args(["--list", "--format=terse"]), |line| {
+            tests.extend(line.strip_suffix(": test").map(str::to_owned));
+        });
+        match listed? {
+            true if !tests.is_empty() => Ok(tests),
+            _ => Err("its tests cannot be listed".to_owned()),
+        }
+    }
 }
 
-/// Programs, and the lanes that take them: each the next one as soon as its own has ended.
+/// Tests of a program that run in one process.
+struct Run<'a> {
+    program: &'a Program,
+    /// The modules that are meant; none: all of them.
+    modules: Vec<&'a str>,
+    /// The names of their tests; none: all of them.
+    tests: Vec<&'a str>,
+}
+
+impl<'a> Run<'a> {
+    fn all(program: &'a Program) -> Self {
+        Self { program, modules: Vec::new(), tests: Vec::new() }
+    }
+
+    /// The runs of a program with these tests, by their modules.
+    fn by_module(program: &'a Program, tests: &'a [String]) -> Vec<Self> {
+        let mut runs: BTreeMap<&str, Self> = BTreeMap::new();
+        for test in tests {
+            let module = test.split_once("::").map_or("", |(module, _)| module);
+            let group = TOGETHER.into_iter().find(|group| group.contains(&module));
+            let run = runs.entry(group.map_or(module, |group| group[0])).or_insert_with(|| Self::all(program));
+            if !run.modules.contains(&module) {
+                run.modules.push(module);
+            }
+            run.tests.push(test);
+        }
+        runs.into_values().collect()
+    }
+
+    fn name(&self) -> String {
+        let words = [self.program.package.as_str(), ": ", &self.program.target, " ", &self.modules.join(" ")];
+        words.concat().trim_end().to_owned()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = self.program.command();
+        if !self.tests.is_empty() {
+            command.arg("--exact").args(&self.tests);
+        }
+        command
+    }
+}
+
+/// Runs, and the lanes that take them: each the next one as soon as its own has ended.
 struct Lanes<'a> {
-    queues: [VecDeque<&'a Program>; 2],
+    queues: [VecDeque<Run<'a>>; 2],
     /// For each lane the queues of which it takes, each once those before it are empty.
     lanes: Vec<&'static [usize]>,
-    /// Whether a program runs its tests one after the other.
+    /// Whether a run does its tests one after the other.
     in_turn: bool,
 }
 
 impl<'a> Lanes<'a> {
     /// One program after the other.
     fn one(programs: Vec<&'a Program>) -> Self {
-        Self { queues: [programs.into(), VecDeque::new()], lanes: vec![&[0]], in_turn: false }
+        let runs = programs.into_iter().map(Run::all).collect();
+        Self { queues: [runs, VecDeque::new()], lanes: vec![&[0]], in_turn: false }
     }
 
-    /// Some lanes for programs that keep processors busy, and two that begin with those that wait and go on with the others: no
-    /// program keeps the processors busy all the time. More tests at once than lanes would make each other late.
-    fn by_load(programs: Vec<&'a Program>, busy: usize) -> Self {
-        let place = |all: &[&str], program: &Program| all.iter().position(|target| *target == program.target);
+    /// Some lanes for what keeps processors busy, and two that begin with what waits and go on with the others: nothing keeps
+    /// the processors busy all the time. More tests at once than lanes would make each other late.
+    fn by_load(runs: Vec<Run<'a>>, busy: usize) -> Self {
+        let place = |all: &[&str], run: &Run<'_>| all.iter().position(|module| run.modules.contains(module));
         let (mut waiting, mut others): (Vec<_>, Vec<_>) =
-            programs.into_iter().partition(|program| place(&WAITING, program).is_some());
-        waiting.sort_by_key(|program| place(&WAITING, program));
-        others.sort_by_key(|program| place(&LONGEST, program).unwrap_or(LONGEST.len()));
+            runs.into_iter().partition(|run| place(&WAITING, run).is_some());
+        waiting.sort_by_key(|run| place(&WAITING, run));
+        others.sort_by_key(|run| place(&LONGEST, run).unwrap_or(LONGEST.len()));
         let mut lanes: Vec<&'static [usize]> = vec![&[0, 1]; busy];
         lanes.resize(busy + 2, &[1, 0]);
         Self { queues: [others.into(), waiting.into()], lanes, in_turn: true }
@@ -180,9 +228,28 @@ impl Report {
         if good { programs } else { Vec::new() }
     }
 
-    /// Runs programs of tests, all lanes at once, and shows what each says when it has ended.
+    /// Runs the programs whose tests start clusters.
+    fn on_clusters(&mut self, programs: &[&Program], busy: usize) {
+        let mut tests = Vec::new();
+        for program in programs {
+            match if program.target == STORIES { program.tests() } else { Ok(Vec::new()) } {
+                Ok(names) => tests.push(names),
+                Err(why) => return self.failed.push(format!("{}: {why}", program.target)),
+            }
+        }
+        let mut runs = Vec::new();
+        for (program, tests) in programs.iter().zip(&tests) {
+            match tests.as_slice() {
+                [] => runs.push(Run::all(program)),
+                tests => runs.extend(Run::by_module(program, tests)),
+            }
+        }
+        self.tests("tests on real clusters", Lanes::by_load(runs, busy));
+    }
+
+    /// Runs tests, all lanes at once, and shows what each run says when it has ended.
     fn tests(&mut self, name: &str, lanes: Lanes<'_>) {
-        let packages: BTreeSet<&str> = lanes.queues.iter().flatten().map(|program| program.package.as_str()).collect();
+        let packages: BTreeSet<&str> = lanes.queues.iter().flatten().map(|run| run.program.package.as_str()).collect();
         let packages: Vec<&str> = packages.into_iter().collect();
         self.timed(name, &format!("cargo test -p {}", packages.join(" -p ")), |report| {
             let Lanes { queues, lanes, in_turn } = lanes;
@@ -196,17 +263,17 @@ impl Report {
                             let mut queues = queues.lock().unwrap_or_else(PoisonError::into_inner);
                             order.iter().find_map(|queue| queues[*queue].pop_front())
                         };
-                        while let Some(program) = next() {
+                        while let Some(run) = next() {
                             // Whoever waits sees for whom.
-                            println!("\n... {}: {}", program.package, program.target);
+                            println!("\n... {}", run.name());
                             let (mut lines, begun) = (Vec::new(), Instant::now());
-                            let mut command = program.command();
+                            let mut command = run.command();
                             if in_turn {
                                 command.arg("--test-threads=1");
                             }
                             let good = watch(&mut command, |line| lines.push(line.to_owned()));
                             // Nobody listens any more: what is left need not be run.
-                            if ended.send((program, lines, good, begun.elapsed())).is_err() {
+                            if ended.send((run.name(), lines, good, begun.elapsed())).is_err() {
                                 break;
                             }
                         }
@@ -214,8 +281,8 @@ impl Report {
                 }
                 drop(ended);
                 let mut good = true;
-                for (program, lines, ended, took) in results {
-                    println!("\n--- {}: {} ({:.0} s)", program.package, program.target, took.as_secs_f32());
+                for (name, lines, ended, took) in results {
+                    println!("\n--- {name} ({:.0} s)", took.as_secs_f32());
                     lines.iter().for_each(|line| report.count(line));
                     good &= ended?;
                 }

@@ -1,0 +1,328 @@
+//! The controller on a real API server: whom it lets in, whom it does not, and what becomes of it when it is cut off.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use control_plane::Spec;
+use e2e_tests::accept_support::{Ask, Hub, Who};
+use e2e_tests::controller_support::{APPROVES, Controller, FailingProxy, approving, hub, hub_as, registration};
+use e2e_tests::roles::{resources, tells_of_policies, user_with, users_without_one_rule};
+use e2e_tests::storm_support::{LetIn, Written};
+use e2e_tests::webhook_support::policy;
+use e2e_tests::{kubectl_ocm, run, until};
+use ocm_core::csr::Request;
+use serde_json::{Value, json};
+
+/// What keeps a cluster out; empty: nothing was written.
+fn waits_for(hub: &Hub, name: &str) -> String {
+    registration(hub, name)["waitingFor"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The controller has looked at everything that was there before.
+fn is_idle(hub: &Hub, last: &str) {
+    hub.join(last);
+    until("a right request is seen", || hub.accepts(last));
+}
+
+#[test]
+fn what_policies_approve_joins_without_a_person() {
+    let hub = hub("controller-allow", true);
+    let controller = Controller::start(&hub);
+    let request = hub.join("c1");
+    until("c1 is accepted", || hub.accepts("c1"));
+    assert!(hub.is("Approved", &request));
+    until("the result is written", || registration(&hub, "c1")["keys"].is_array());
+    let status = registration(&hub, "c1");
+    let read = Request::read(&hub.request(&request));
+    assert_eq!((&status["verdict"], &status["approvedBy"]), (&json!("Allow"), &json!([APPROVES])), "{status:#}");
+    assert_eq!(status["keys"][0]["spkiSha256"], json!(read.key_digest()), "{status:#}");
+    assert_eq!(status["requester"]["username"], json!(read.asked_by()), "{status:#}");
+    assert!(status["requester"]["credentialId"].as_str().is_some_and(|id| id.starts_with("JTI=")), "{status:#}");
+    assert!(status["intent"].is_null() && status["waitingFor"].is_null(), "{status:#}");
+    let record = status["decision"]["record"].as_str().unwrap_or_default();
+    let record: Value = serde_json::from_str(record).unwrap_or_default();
+    let allows = record["answer"].to_string().contains("\"allow\"");
+    assert_eq!((&record["policy"]["name"], allows), (&json!(APPROVES), true), "{record:#}");
+    let table = hub.cluster.kubectl(&["get", "hreg"]).expect("it is listed");
+    assert!(table.starts_with("NAME") && table.contains("VERDICT") && table.contains("WAITING FOR"), "{table}");
+    let viewer = user_with(&hub.cluster, "viewer", &["get.yaml"]);
+    let said = run(kubectl_ocm("get", &viewer).args(["registrations", "c1"]));
+    let words: Vec<&str> = said.stdout.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!(words[..4], ["c1", "Allow", APPROVES, read.asked_by()], "{said:?}");
+    let events = hub.cluster.kubectl(&["get", "events", "--output=jsonpath={.items[*].reason}"]).expect("events");
+    assert!(events.contains("JoinAllowed"), "{events}");
+    assert!(controller.get("/metrics").contains(r#"ocm_policy_joins_total{outcome="Accepted"} 1"#));
+    let log = controller.log.lock().expect("nobody failed");
+    assert!(log.iter().any(|line| line["cluster"] == "c1" && line["outcome"] == "Accepted"), "{log:?}");
+}
+
+#[test]
+fn without_a_policy_that_approves_nobody_is_let_in() {
+    let hub = hub("controller-nobody", false);
+    policy(&hub.cluster, APPROVES, approving(false));
+    let _controller = Controller::start(&hub);
+    let request = hub.join("c1");
+    until("it is said why", || waits_for(&hub, "c1") == "a person: no policy that approves allowed it");
+    assert!(!hub.accepts("c1") && !hub.is("Approved", &request));
+    // What a person accepts stays accepted, whatever policies say.
+    hub.conclude(&request, "approve");
+    hub.patch("c1", json!({"spec": {"hubAcceptsClient": true}}));
+    let second = hub.join("c2");
+    until("it is said why", || !waits_for(&hub, "c2").is_empty());
+    assert!(hub.accepts("c1") && !hub.accepts("c2"));
+    // As soon as the policy approves, whoever waits joins.
+    policy(&hub.cluster, APPROVES, approving(true));
+    until("c2 is accepted", || hub.accepts("c2"));
+    assert!(hub.is("Approved", &second));
+}
+
+#[test]
+fn what_is_held_joins_when_what_policies_know_has_changed() {
+    let hub = hub("controller-hold", true);
+    let inventory = json!({"module": {"builtin": "inventory"}, "settings": {"holdUnknown": true}});
+    policy(&hub.cluster, "inventory", inventory);
+    let namespace = "--namespace=open-cluster-management";
+    let kubectl = |words: &[&str]| hub.cluster.kubectl(words).expect("kubectl does it");
+    kubectl(&["create", "configmap", "cluster-inventory", "--from-literal=c9=", namespace]);
+    kubectl(&["create", "role", "inventory", "--verb=get,list,watch", "--resource=configmaps", namespace]);
+    kubectl(&["create", "rolebinding", "inventory", "--role=inventory", "--user=controller", namespace]);
+    let _controller = Controller::start(&hub);
+    let request = hub.join("c1");
+    until("it is held", || waits_for(&hub, "c1").contains("(NotInInventory)"));
+    assert_eq!(registration(&hub, "c1")["verdict"], "Hold");
+    assert!(!hub.accepts("c1") && !hub.is("Approved", &request) && !hub.is("Denied", &request));
+    kubectl(&["patch", "configmap", "cluster-inventory", "--patch", r#"{"data":{"c1":""}}"#, namespace]);
+    until("c1 is accepted", || hub.accepts("c1"));
+    assert!(hub.is("Approved", &request));
+}
+
+#[test]
+fn what_the_rules_of_accept_refuse_is_never_approved() {
+    let hub = hub("controller-attacks", true);
+    // Somebody else with another key wants the name, before anybody is let in.
+    hub.join("two-keys");
+    hub.ask(&Ask::with("two-keys", &csr_fixtures::Fixture::agent("two-keys", "a2")));
+    let mut hostile = Vec::new();
+    for (index, who) in Who::ALL.into_iter().enumerate() {
+        let name = format!("by-{index}");
+        hub.register(&name);
+        if let Ok(request) = hub.try_ask(&Ask::agent(&name).by(who)) {
+            hostile.extend((who != Who::Bootstrap).then(|| (name.clone(), request.metadata.name.expect("a name"))));
+        }
+    }
+    let wrong = |name: &str, change: &dyn Fn(&mut Ask)| {
+        hub.register(name);
+        let mut ask = Ask::agent(name);
+        change(&mut ask);
+        hub.try_ask(&ask).ok().map(|request| (name.to_owned(), request.metadata.name.expect("a name")))
+    };
+    hostile.extend(wrong("signer", &|ask| ask.signer = "example.com/own".to_owned()));
+    hostile.extend(wrong("usage", &|ask| ask.usages.push("server auth".to_owned())));
+    hostile.extend(wrong("years", &|ask| ask.seconds = Some(63_072_000)));
+    hostile.extend(wrong("other", &|ask| ask.pem = Ask::agent("c2").pem));
+    hostile.extend(wrong("claim", &|ask| ask.annotation = Some("system:bootstrap:abcdef".to_owned())));
+    // A namespace of something else has the name, and there is no cluster.
+    hub.cluster.kubectl(&["create", "namespace", "taken"]).expect("a namespace");
+    let taken = hub.join("taken");
+    let nobody = hub.ask(&Ask::agent("nobody"));
+    assert!(hostile.len() > 10, "{hostile:?}");
+    let controller = Controller::start(&hub);
+    is_idle(&hub, "right");
+    until("those that wait are written", || {
+        !waits_for(&hub, "taken").is_empty() && !waits_for(&hub, "two-keys").is_empty()
+    });
+    assert!(waits_for(&hub, "two-keys").ends_with("(TwoKeys)"), "{}", waits_for(&hub, "two-keys"));
+    assert!(waits_for(&hub, "taken").ends_with("(NamespaceTaken)"), "{}", waits_for(&hub, "taken"));
+    // Another key for a name that was let in.
+    let second = hub.ask(&Ask::with("right", &csr_fixtures::Fixture::agent("right", "a2")));
+    // What was judged changes: it is judged anew.
+    is_idle(&hub, "right-too");
+    let bootstrap = Who::ALL.iter().position(|who| *who == Who::Bootstrap).expect("it asks");
+    let right = BTreeSet::from([format!("by-{bootstrap}"), "right".to_owned(), "right-too".to_owned()]);
+    // Clusters are judged side by side, so the last one may be through before another one that asked earlier.
+    until("whoever is right is accepted", || hub.accepted().is_superset(&right));
+    assert_eq!(hub.accepted(), right, "{:?}", controller.log.lock().expect("nobody failed"));
+    for (name, request) in hostile.iter().chain(&[("second".to_owned(), second), ("taken".to_owned(), taken)]) {
+        assert!(!hub.is("Approved", request), "{name}");
+    }
+    assert!(!hub.is("Approved", &nobody));
+}
+
+#[test]
+fn a_name_is_not_given_to_another_while_its_certificates_are_valid() {
+    let hub = hub("controller-reuse", true);
+    let mut controller = Controller::start(&hub);
+    let request = hub.join("c1");
+    until("it is written", || registration(&hub, "c1")["keys"].is_array());
+    // All traces that the hub itself keeps are gone.
+    hub.remove("c1");
+    hub.cluster.kubectl(&["delete", "csr", &request]).expect("it is deleted");
+    until("it is a tombstone", || registration(&hub, "c1")["removedAt"].is_string());
+    controller.terminate();
+    let _controller = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
+    let again = hub.join("c1");
+    until("it waits", || waits_for(&hub, "c1").ends_with("(NameUsedBefore)"));
+    is_idle(&hub, "c2");
+    assert!(!hub.accepts("c1") && !hub.is("Approved", &again));
+    // accept goes by what the controller has noted, for nothing else is left of the former one.
+    let end = registration(&hub, "c1")["keys"][0]["until"].as_str().map(str::to_owned).expect("a key ends");
+    let said = hub.accept(&["c1", "--output", "json"]);
+    assert_eq!((said.code, said.reason("c1").as_str()), (3, "NameUsedBefore"), "{said:?}");
+    assert!(said.row("c1")["detail"].as_str().is_some_and(|detail| detail.ends_with(&end)), "{said:?}");
+    assert!(waits_for(&hub, "c1").contains(&end), "{}", waits_for(&hub, "c1"));
+    assert!(!hub.accepts("c1") && !hub.is("Approved", &again));
+    // A person may.
+    let said = hub.accept(&["c1", "--reuse-name"]);
+    assert!(said.code == 0 && hub.accepts("c1") && hub.is("Approved", &again), "{said:?}");
+    until("it is the new one's", || registration(&hub, "c1")["waitingFor"].is_null());
+    assert_eq!(registration(&hub, "c1")["clusterUid"], json!(hub.managed("c1").metadata.uid));
+}
+
+#[test]
+fn a_quota_is_kept_exactly_however_many_join_at_once() {
+    let hub = hub("controller-quota", true);
+    let quota = json!({"module": {"builtin": "join-quota"}, "settings": {"total": 10}});
+    policy(&hub.cluster, "join-quota", quota);
+    let _controller = Controller::start(&hub);
+    let names: Vec<String> = (0..50).map(|number| format!("c{number}")).collect();
+    hub.join_all(&names);
+    let decided = |name: &String| !waits_for(&hub, name).is_empty() || hub.accepts(name);
+    until("ten are accepted", || hub.accepted().len() >= 10);
+    until("all are decided", || names.iter().all(decided));
+    assert_eq!((hub.accepted().len(), hub.approved().len()), (10, 10));
+    let waits = names.iter().filter(|name| waits_for(&hub, name).ends_with("(QuotaTotal)")).count();
+    assert_eq!(waits, 40);
+    // Where one goes, one comes.
+    let first = hub.accepted().pop_first().expect("ten");
+    hub.remove(&first);
+    until("another one joins", || hub.accepted().len() == 10);
+}
+
+#[test]
+fn wherever_it_is_cut_off_the_next_one_comes_to_the_same_end() {
+    let hub = hub("controller-crash", true);
+    let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
+    let mut ends = Vec::new();
+    for writes in 1..=5 {
+        let name = format!("c{writes}");
+        let request = hub.join(&name);
+        let proxy = FailingProxy::start(&hub.cluster, &user, writes);
+        let mut first = Controller::spawn(&proxy.kubeconfig);
+        until(&format!("write {writes} is the last one"), || proxy.failed());
+        first.kill();
+        // Nobody gives back the lease of whom the kernel ended.
+        let lease = ["delete", "lease", "ocm-policy-controller", "--namespace=ocm-policy-engine"];
+        hub.cluster.kubectl(&lease).expect("it is deleted");
+        let mut next = Controller::start_as(&user);
+        until(&format!("{name} is accepted"), || hub.accepts(&name) && hub.is("Approved", &request));
+        until("the result is written", || {
+            let status = registration(&hub, &name);
+            status["keys"].is_array() && status["intent"].is_null()
+        });
+        let mut end = registration(&hub, &name);
+        for own in ["clusterUid", "request", "decision", "keys"] {
+            assert!(!end[own].is_null(), "{own}: {end:#}");
+            end[own] = Value::Null;
+        }
+        let conditions = hub.request(&request).status.and_then(|status| status.conditions).unwrap_or_default();
+        ends.push((end, conditions.len()));
+        assert_eq!(next.terminate(), Some(0));
+    }
+    assert!(ends.iter().all(|end| *end == ends[0] && end.1 == 1), "{ends:#?}");
+}
+
+#[test]
+fn what_the_hub_did_and_did_not_confirm_happens_once() {
+    let hub = hub_as(&Spec::api("controller-unconfirmed").audited(true), true);
+    let user = user_with(&hub.cluster, "controller", &["policy-controller.yaml"]);
+    let mut wanted = LetIn::default();
+    for writes in 1..=5 {
+        let name = format!("c{writes}");
+        let request = hub.join(&name);
+        let proxy = FailingProxy::timing_out(&hub.cluster, &user, writes);
+        let mut controller = Controller::spawn(&proxy.kubeconfig);
+        until(&format!("write {writes} is not confirmed"), || proxy.failed());
+        // The same controller goes on.
+        until(&format!("{name} is accepted"), || hub.accepts(&name) && hub.is("Approved", &request));
+        until("the result is written", || {
+            let status = registration(&hub, &name);
+            status["keys"].as_array().is_some_and(|keys| keys.len() == 1) && status["intent"].is_null()
+        });
+        assert_eq!(controller.terminate(), Some(0));
+        wanted = wanted.and(&name, request);
+    }
+    assert_eq!(LetIn::on(&hub), wanted);
+    assert_eq!(wanted.written(&hub), Written::default());
+}
+
+#[test]
+fn of_two_controllers_one_acts_and_one_that_was_asleep_writes_nothing() {
+    let hub = hub("controller-two", true);
+    let mut first = Controller::start(&hub);
+    until("the first one leads", || first.leads());
+    let second = Controller::start_as(&hub.cluster.user_kubeconfig("controller", &[]).expect("a user"));
+    hub.join("c1");
+    until("c1 is accepted", || hub.accepts("c1"));
+    assert!(first.leads() && !second.leads());
+    // It sleeps for longer than its lease stands. The other one takes over, and does what came meanwhile.
+    first.signal("-STOP");
+    let request = hub.join("c2");
+    let begun = Instant::now();
+    while !hub.accepts("c2") {
+        assert!(begun.elapsed() < Duration::from_secs(40), "nobody took over");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(begun.elapsed() > Duration::from_secs(9), "before the lease had ended: {:?}", begun.elapsed());
+    assert!(hub.is("Approved", &request));
+    until("the second one leads", || second.leads());
+    let third = hub.join("c3");
+    until("c3 is accepted", || hub.accepts("c3"));
+    let versions = hub.versions();
+    first.signal("-CONT");
+    until("it knows that it does not lead", || !first.leads());
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!first.leads() && second.leads());
+    assert_eq!(hub.versions(), versions);
+    assert_eq!(hub.request(&third).status.and_then(|status| status.conditions).map(|all| all.len()), Some(1));
+    // Who ends gives it back: the other one acts at once.
+    assert_eq!(first.terminate(), Some(0));
+}
+
+/// What no policy of this hub asks for, and what only Open Cluster Management's own webhook looks at.
+const NOT_HERE: [&str; 4] =
+    ["managedclustersets/join", "managedclusters/accept", "registrationapprovals", "validatingadmissionpolicies"];
+
+#[test]
+fn without_any_rule_of_its_role_it_lets_nobody_in_and_says_which_right_it_lacks() {
+    let hub = hub("controller-rights", true);
+    let users = users_without_one_rule(&hub.cluster, "policy-controller.yaml");
+    assert!(users.len() >= 12, "{}", users.len());
+    let mut joined = 0;
+    for (index, (kubeconfig, rule)) in users.iter().enumerate() {
+        let resources = resources(rule);
+        // What it tells of policies has a story of its own: `policy_status`.
+        if tells_of_policies(rule) || resources.iter().any(|resource| NOT_HERE.contains(&resource.as_str())) {
+            continue;
+        }
+        joined += 1;
+        let name = format!("c{index}");
+        hub.join(&name);
+        let mut controller = Controller::spawn(kubeconfig);
+        let names_it = || {
+            let said = controller.says.lock().expect("nobody failed").clone();
+            let log = json!(*controller.log.lock().expect("nobody failed"));
+            let said = format!("{said}{}{log}", controller.get("/readyz"));
+            // The API server says signerName where the right is about signers.
+            let word = |resource: &String| {
+                resource.split('/').next_back().unwrap_or(resource).trim_end_matches('s').to_owned()
+            };
+            resources.iter().any(|resource| said.contains(&word(resource)))
+        };
+        until(&format!("it names one of {resources:?}"), names_it);
+        assert!(!hub.accepts(&name), "without {resources:?}");
+        assert_eq!(controller.terminate(), Some(0), "{resources:?}");
+    }
+    // With all of them it does it.
+    let _controller = Controller::start(&hub);
+    until("all are accepted", || hub.accepted().len() == joined);
+}

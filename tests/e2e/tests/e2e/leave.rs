@@ -1,0 +1,611 @@
+//! `kubectl ocm unjoin` and `kubectl ocm detach` on real clusters: a cluster leaves from either side, and nothing of it stays.
+//!
+//! `cargo test -p e2e-tests --test e2e leave::`; it needs root.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use cli_tests::Cli;
+use cli_tests::terminal::Terminal;
+use control_plane::{Cluster, Spec};
+use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
+use e2e_tests::residue::{nothing_stays, sweep};
+use e2e_tests::roles::user_with;
+use e2e_tests::{Said, kubectl_ocm, object, run, until_within};
+use serde_json::{Value, json};
+
+/// How long agents may take to start or to end: a pod that is asked to end while it starts gets half a minute alone for that.
+const SLOW: Duration = Duration::from_secs(90);
+
+fn apply(cluster: &Cluster, name: &str, object: &Value) {
+    let file = cluster.dir().expect("a folder").join(format!("{name}.json"));
+    std::fs::write(&file, object.to_string()).expect("written");
+    cluster.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it can be applied");
+}
+
+/// A work that puts a ConfigMap of its name into the namespace `default` of a cluster.
+fn work(hub: &Cluster, cluster: &str, name: &str, priority: &str) {
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    apply(
+        hub,
+        name,
+        &json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": {"name": name, "namespace": cluster, "annotations": {"open-cluster-management.io/cleanup-priority": priority}},
+            "spec": {"workload": {"manifests": [manifest]}},
+        }),
+    );
+}
+
+fn has(cluster: &Cluster, kind: &str, name: &str) -> bool {
+    cluster.kubectl(&["get", kind, name, "--namespace=default"]).is_ok()
+}
+
+fn joined(cluster: &Cluster, name: &str) {
+    let said = join(cluster, name, &[hub_access(hub()).as_str(), "--accept", "--wait", "--timeout=3m"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+fn unjoin<S: AsRef<std::ffi::OsStr>>(cluster: &Cluster, flags: &[S]) -> Said {
+    run(kubectl_ocm("unjoin", cluster.kubeconfig()).args(flags))
+}
+
+fn detach(flags: &[&str]) -> Said {
+    run(kubectl_ocm("detach", hub().kubeconfig()).args(flags))
+}
+
+/// Refused with this exit code and these words, and nothing is different on either side.
+fn nothing_happens(cluster: &Cluster, code: i32, words: &[&str], command: impl FnOnce() -> Said) {
+    let before = (sweep(cluster), sweep(hub()));
+    let said = command();
+    assert_eq!(said.code, Some(code), "{words:?}: {said:?}");
+    for word in words {
+        assert!(said.stderr.contains(word), "no {word:?} in {}", said.stderr);
+    }
+    assert_eq!((sweep(cluster), sweep(hub())), before, "{said:?}");
+}
+
+/// The registration agent and the work agent are there no more, and nobody starts them again.
+fn agents_end(cluster: &Cluster) {
+    let none = |namespace: &str, name: &str| {
+        cluster
+            .kubectl(&["scale", "deployment", name, "--replicas=0", "--namespace", namespace])
+            .expect("it is scaled");
+        until_within(SLOW, "the pods end", String::new, || {
+            let left = cluster.kubectl(&["get", "pods", "--namespace", namespace, "--output=name"]);
+            left.is_ok_and(|left| !left.contains(&format!("pod/{name}-")))
+        });
+    };
+    none("open-cluster-management", "klusterlet");
+    none("open-cluster-management-agent", "klusterlet-registration-agent");
+    none("open-cluster-management-agent", "klusterlet-work-agent");
+}
+
+/// The hub stops to believe in the agent sooner than usual.
+fn short_lease(name: &str) {
+    let patch = r#"{"spec":{"leaseDurationSeconds":1}}"#;
+    hub().kubectl(&["patch", "managedcluster", name, "--type=merge", "--patch", patch]).expect("it is patched");
+    sleep(Duration::from_secs(3));
+}
+
+#[test]
+fn with_access_to_both_a_cluster_leaves_and_nothing_stays_on_either() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("leaving")).expect("a cluster");
+    let access = hub_access(hub);
+    let before = (sweep(&cluster), sweep(hub));
+    joined(&cluster, "leaving");
+    work(hub, "leaving", "late", "90");
+    work(hub, "leaving", "early", "1");
+    until_within(SLOW, "works are applied", String::new, || {
+        has(&cluster, "configmap", "late") && has(&cluster, "configmap", "early")
+    });
+
+    // Nothing of it is begun without the hub, with another one, for another cluster, or as a trial.
+    let kubeconfig = cluster.kubeconfig();
+    let no_hub = ["works of the hub have put objects", "early, late", "--works=delete", "kubectl ocm detach leaving"];
+    nothing_happens(&cluster, 3, &no_hub, || unjoin(&cluster, &["leaving", "--yes"]));
+    nothing_happens(&cluster, 3, &["no Klusterlet of cluster \"other\"", "of cluster \"leaving\""], || {
+        unjoin(&cluster, &["other", "--yes", &access])
+    });
+    // Another cluster of whose pods none ever runs.
+    let wrong = Cluster::start(&Spec::node("wrong").schedulable(false)).expect("a cluster");
+    let before_wrong = sweep(&wrong);
+    nothing_happens(&cluster, 3, &["belongs to the hub at", "not to"], || {
+        unjoin(&cluster, &["leaving", "--yes", &hub_access(&wrong)])
+    });
+    nothing_happens(&cluster, 3, &["is heard of on its hub", "has no Klusterlet"], || {
+        unjoin(&wrong, &["leaving", "--yes", &access])
+    });
+    // One that only says that it is this cluster takes nothing away from it, and leaves alone.
+    let said = join(&wrong, "wrong", &[&access]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let patch = r#"{"spec":{"clusterName":"leaving"}}"#;
+    wrong.kubectl(&["patch", "klusterlet", "klusterlet", "--type=merge", "--patch", patch]).expect("it is patched");
+    nothing_happens(&cluster, 3, &["was not let in under that name", "it is another one"], || {
+        unjoin(&wrong, &["leaving", "--yes", &access])
+    });
+    let said = unjoin(&wrong, &["leaving", "--yes"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("namespace/open-cluster-management-agent deleted"), "{said:?}");
+    nothing_stays(&wrong, &before_wrong);
+    for how in ["--dry-run", "--dry-run=server"] {
+        nothing_happens(&cluster, 0, &[], || {
+            let said = unjoin(&cluster, &["leaving", &access, how]);
+            for row in [
+                "managedcluster",
+                "manifestwork",
+                "klusterlet",
+                "deployment.apps/klusterlet",
+                "certificatesigningrequest",
+            ] {
+                assert!(said.stdout.contains(row), "no {row} in {said:?}");
+            }
+            said
+        });
+    }
+    nothing_happens(&cluster, 2, &["cannot prompt", "--yes"], || unjoin(&cluster, &["leaving", &access]));
+    let mut terminal = Terminal::run(
+        &Cli::new(),
+        &cli_tests::binary("kubectl-ocm-unjoin"),
+        &["--kubeconfig", kubeconfig.to_str().expect("text"), &access],
+    );
+    terminal.wait_for("Delete Klusterlet \"klusterlet\" of cluster \"leaving\"");
+    terminal.press("n\n");
+    let (exit, seen) = terminal.end();
+    assert!(exit == 3 && seen.contains("with 2 works") && seen.contains("The operator goes, too."), "{exit}: {seen}");
+
+    // As somebody with the documented rights, killed again and again.
+    let on_hub = user_with(hub, "detacher", &["detach.yaml", "leave-namespaces.yaml"]);
+    let here = user_with(&cluster, "unjoiner", &["unjoin.yaml", "leave-namespaces.yaml"]);
+    let before_users = (sweep(&cluster), sweep(hub));
+    assert!(before_users.0.len() > before.0.len());
+    let on_hub = format!("--hub-kubeconfig={}", on_hub.display());
+    let command = || {
+        let mut command = kubectl_ocm("unjoin", &here);
+        command.args(["leaving", "--yes", &on_hub]);
+        command
+    };
+    for after in [300, 900, 1_800, 3_500] {
+        let mut killed = command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        sleep(Duration::from_millis(after));
+        let _ = killed.kill();
+        killed.wait().expect("it ends");
+    }
+    let said = run(&mut command());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!has(&cluster, "configmap", "late") && !has(&cluster, "configmap", "early"));
+    let rights = |all: &BTreeSet<String>| -> BTreeSet<String> {
+        let ours = ["kubectl-ocm-unjoin", "kubectl-ocm-detach", "kubectl-ocm-leave-namespaces"];
+        all.iter().filter(|line| ours.iter().any(|name| line.contains(name))).cloned().collect()
+    };
+    let with = |before: &BTreeSet<String>, now: &BTreeSet<String>| before.union(&rights(now)).cloned().collect();
+    nothing_stays(&cluster, &with(&before.0, &before_users.0));
+    nothing_stays(hub, &with(&before.1, &before_users.1));
+
+    // Once more, there is nothing.
+    let said = run(&mut command());
+    assert_eq!((said.code, &*said.stdout), (Some(0), ""), "{said:?}");
+    assert!(said.stderr.contains("there is no agent"), "{said:?}");
+
+    // And it can come back at once: nobody waits for the lease of the operator that was there.
+    let begun = Instant::now();
+    joined(&cluster, "leaving");
+    assert!(begun.elapsed() < Duration::from_secs(100), "{:?}", begun.elapsed());
+    let said = unjoin(&cluster, &["--yes", &access, "--output=json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!((&document["cluster"], &document["detached"]), (&json!("leaving"), &json!(true)), "{document}");
+    assert_eq!(document["operatorDeleted"], true, "{document}");
+}
+
+#[test]
+fn each_side_alone_leaves_and_says_what_the_other_has_to_do() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("sides")).expect("a cluster");
+    let before = (sweep(&cluster), sweep(hub));
+
+    // The hub's side first, while the agent is there.
+    joined(&cluster, "sides");
+    work(hub, "sides", "w", "0");
+    until_within(SLOW, "the work is applied", String::new, || has(&cluster, "configmap", "w"));
+    let works =
+        |flags: &[&str]| run(kubectl_ocm("get", hub.kubeconfig()).args(["works", "--clusters=sides"]).args(flags));
+    until_within(
+        Duration::from_secs(60),
+        "the work is told to be there",
+        || works(&[]).stdout,
+        || works(&["--no-headers"]).stdout.split_whitespace().take(5).eq(["sides", "w", "True", "True", "1/1"]),
+    );
+    let bad = json!({"apiVersion": "nobody.example/v1", "kind": "Nothing", "metadata": {"name": "n"}});
+    apply(
+        hub,
+        "bad",
+        &json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "bad", "namespace": "sides"}, "spec": {"workload": {"manifests": [bad]}}}),
+    );
+    until_within(
+        Duration::from_secs(60),
+        "it is told what a work lacks",
+        || works(&["bad"]).stdout,
+        || {
+            let said = works(&["bad", "--output=json"]);
+            said.code == Some(0) && said.stdout.contains("AppliedManifestFailed")
+        },
+    );
+    let unknown = works(&["wx"]);
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("did you mean w?"), "{unknown:?}");
+    nothing_happens(&cluster, 0, &["would still run"], || detach(&["sides", "--dry-run"]));
+    nothing_happens(&cluster, 2, &["cannot be the name"], || detach(&["Sides", "--yes"]));
+    let said = detach(&["sides", "nobody", "--yes"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("the hub holds nothing of a cluster \"nobody\""), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm unjoin sides"), "{said:?}");
+    assert!(!has(&cluster, "configmap", "w"));
+    nothing_stays(hub, &before.1);
+    let said = unjoin(&cluster, &["sides", "--yes"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm detach sides"), "{said:?}");
+    nothing_stays(&cluster, &before.0);
+
+    // What is somebody else's stays, on both sides, and is named.
+    joined(&cluster, "sides");
+    hub.kubectl(&["create", "configmap", "mine", "--namespace=sides"]).expect("it is made");
+    cluster.kubectl(&["create", "configmap", "mine", "--namespace=open-cluster-management"]).expect("it is made");
+    let said = unjoin(&cluster, &["--yes", &hub_access(hub)]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.stderr.matches("it also holds configmap/mine").count(), 2, "{said:?}");
+    assert!(hub.kubectl(&["get", "configmap", "mine", "--namespace=sides"]).is_ok());
+    assert!(cluster.kubectl(&["get", "configmap", "mine", "--namespace=open-cluster-management"]).is_ok());
+    assert!(hub.kubectl(&["get", "lease", "managed-cluster-lease", "--namespace=sides"]).is_err());
+    let said = unjoin(&cluster, &["sides", "--yes", "--purge", &hub_access(hub)]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    nothing_stays(&cluster, &before.0);
+    nothing_stays(hub, &before.1);
+
+    // A namespace that was there before is its owner's.
+    hub.kubectl(&["create", "namespace", "sides"]).expect("it is made");
+    let said = join(&cluster, "sides", &[hub_access(hub).as_str(), "--accept", "--wait", "--adopt-namespace"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let said = unjoin(&cluster, &["--yes", &hub_access(hub)]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("it was there before the cluster"), "{said:?}");
+    hub.kubectl(&["delete", "namespace", "sides"]).expect("it goes");
+    nothing_stays(hub, &before.1);
+
+    // One that nobody has let in leaves, too.
+    let mut flags = JoinCommand::create(hub, &[]).flags();
+    flags.push("--wait".to_owned());
+    let said = join(&cluster, "sides", &flags);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let said = unjoin(&cluster, &["--yes", &hub_access(hub)]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    nothing_stays(&cluster, &before.0);
+    nothing_stays(hub, &before.1);
+}
+
+/// The hub does not exist for it: nobody has its works removed.
+#[test]
+fn without_its_hub_a_cluster_leaves_and_takes_along_what_works_have_put_there() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("alone")).expect("a cluster");
+    let before = (sweep(&cluster), sweep(hub));
+    joined(&cluster, "alone");
+    work(hub, "alone", "gone", "0");
+    until_within(SLOW, "the work is applied", String::new, || has(&cluster, "configmap", "gone"));
+    let said = unjoin(&cluster, &["alone", "--yes", "--works=delete"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm detach alone"), "{said:?}");
+    assert!(!has(&cluster, "configmap", "gone"), "{said:?}");
+    nothing_stays(&cluster, &before.0);
+    // The hub still believes in its agent, which gets its time.
+    let said = detach(&["alone", "--yes", "--timeout=3s"]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("1 work to go, now work \"gone\""), "{said:?}");
+    let said = detach(&["alone", "--yes", "--force", "--timeout=10s"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("off work \"gone\""), "{said:?}");
+    nothing_stays(hub, &before.1);
+}
+
+/// The rights of the agents outside of their namespace, as somebody makes them anew.
+fn rights_of_agents(cluster: &Cluster) -> Value {
+    let list = object(cluster, &["clusterroles,clusterrolebindings,roles,rolebindings", "--all-namespaces"]);
+    let text = |object: &Value, key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+    let all = list["items"].as_array().into_iter().flatten().filter(|object| {
+        let name = text(object, "name");
+        let is_agents = name.starts_with("open-cluster-management:") && name.contains("klusterlet");
+        is_agents && text(object, "namespace") != "open-cluster-management-agent"
+    });
+    let anew = all.map(|object| {
+        let mut anew = object.clone();
+        anew["metadata"] = match text(object, "namespace").as_str() {
+            "" => json!({"name": text(object, "name")}),
+            namespace => json!({"name": text(object, "name"), "namespace": namespace}),
+        };
+        anew
+    });
+    json!({"apiVersion": "v1", "kind": "List", "items": anew.collect::<Vec<_>>()})
+}
+
+/// The operator's controllers run beside each other: one may apply rights that another one has just deleted.
+#[test]
+fn rights_of_agents_that_come_back_while_a_cluster_leaves_go_with_the_operator() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("again")).expect("a cluster");
+    let access = hub_access(hub);
+    let before = (sweep(&cluster), sweep(hub));
+    let (space, role) = ("--namespace=open-cluster-management-agent", "open-cluster-management:klusterlet-work:agent");
+    let has_role = || cluster.kubectl(&["get", "clusterrole", role]).is_ok();
+    for is_killed in [false, true] {
+        joined(&cluster, "again");
+        let rights = rights_of_agents(&cluster);
+        assert!(rights["items"].as_array().is_some_and(|all| all.len() > 10), "{rights}");
+        // The agents' namespace stays until the rights are there again: then the operator has not ended yet.
+        let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held",
+            "namespace": "open-cluster-management-agent", "finalizers": ["e2e.example/held"]}});
+        apply(&cluster, "held", &held);
+        let start = || {
+            let mut command = kubectl_ocm("unjoin", cluster.kubeconfig());
+            command.args(["again", "--yes", &access]).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("it starts")
+        };
+        let mut leaving = start();
+        until_within(SLOW, "the operator has removed the agents", String::new, || {
+            let left = cluster.kubectl(&["get", "klusterlets", "--output=name"]);
+            left.is_ok_and(|left| left.trim().is_empty()) && !has_role()
+        });
+        if is_killed {
+            leaving.kill().expect("it is killed");
+            leaving.wait().expect("it ends");
+        }
+        apply(&cluster, "rights", &rights);
+        let let_go = ["patch", "configmap", "held", space, "--type=merge", "--patch"];
+        cluster.kubectl(&[&let_go[..], &[r#"{"metadata":{"finalizers":null}}"#]].concat()).expect("it is let go");
+        if is_killed {
+            leaving = start();
+        }
+        let output = leaving.wait_with_output().expect("it ends");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (said, told) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{said}{told}");
+        assert!(said.contains(&format!("clusterrole.rbac.authorization.k8s.io/{role} deleted")), "{said}{told}");
+        nothing_stays(&cluster, &before.0);
+        nothing_stays(hub, &before.1);
+    }
+}
+
+#[test]
+fn what_nobody_is_there_to_clean_up_goes_by_force_alone() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("silent")).expect("a cluster");
+    let before = (sweep(&cluster), sweep(hub));
+    joined(&cluster, "silent");
+    work(hub, "silent", "left", "0");
+    until_within(SLOW, "the work is applied", String::new, || has(&cluster, "configmap", "left"));
+    agents_end(&cluster);
+    short_lease("silent");
+    let words = ["has not been heard of", "1 work", "manifest-work-cleanup", "--force", "nothing was deleted"];
+    nothing_happens(&cluster, 3, &words, || detach(&["silent", "--yes"]));
+    nothing_happens(&cluster, 3, &words, || unjoin(&cluster, &["--yes", &hub_access(hub)]));
+    let said = detach(&["silent", "--yes", "--force"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let told = "took cluster.open-cluster-management.io/manifest-work-cleanup off work \"left\"";
+    assert!(said.stderr.contains(told), "{said:?}");
+    nothing_stays(hub, &before.1);
+    assert!(has(&cluster, "configmap", "left"));
+
+    // The operator is there and does not run: it is waited for, and then it is told.
+    let said = unjoin(&cluster, &["silent", "--yes", "--works=keep", "--timeout=3s"]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    assert!(said.stderr.contains("is not ready: its Deployment is scaled to no pods"), "{said:?}");
+    cluster.kubectl(&["delete", "deployment", "klusterlet", "--namespace=open-cluster-management"]).expect("it goes");
+    nothing_happens(&cluster, 3, &["waits for the operator, which is not there", "--force"], || {
+        unjoin(&cluster, &["silent", "--yes", "--works=keep"])
+    });
+    let said = unjoin(&cluster, &["silent", "--yes", "--works=keep", "--force"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(has(&cluster, "configmap", "left"), "{said:?}");
+    let owners = cluster.kubectl(&["get", "configmap", "left", "--output=jsonpath={.metadata.ownerReferences}"]);
+    assert_eq!(owners.expect("it is there").trim(), "");
+    cluster.kubectl(&["delete", "configmap", "left"]).expect("it goes");
+    nothing_stays(&cluster, &before.0);
+}
+
+#[test]
+fn a_hub_becomes_a_plain_cluster_again() {
+    let hub = Cluster::start(&Spec::node("plain")).expect("a cluster");
+    let before = sweep(&hub);
+    let uninstall = |flags: &[&str]| run(kubectl_ocm("uninstall", hub.kubeconfig()).arg("hub").args(flags));
+    let refused = |flags: &[&str], words: &[&str]| {
+        let before = sweep(&hub);
+        let said = uninstall(flags);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(words.iter().all(|word| said.stderr.contains(word)), "{words:?}: {said:?}");
+        assert_eq!(sweep(&hub), before, "{said:?}");
+    };
+    let bundle = format!("--bundle-version={}", e2e_tests::bundle());
+    let install = |what: &[&str]| {
+        let said = run(kubectl_ocm("install", hub.kubeconfig()).args(what));
+        assert_eq!(said.code, Some(0), "{said:?}");
+    };
+    install(&["hub", "--wait", &bundle]);
+    install(&["baseline", "--wait"]);
+    let said =
+        run(kubectl_ocm("token", hub.kubeconfig()).args(["create", "--kind=bootstrap", "--cluster-set=default"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+
+    // What is attached to it is in the way, each for itself.
+    let cluster = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "attached"}, "spec": {}});
+    apply(&hub, "attached", &cluster);
+    apply(
+        &hub,
+        "set",
+        &json!({"apiVersion": "cluster.open-cluster-management.io/v1beta2", "kind": "ManagedClusterSet",
+        "metadata": {"name": "mine"}, "spec": {}}),
+    );
+    refused(
+        &["--yes", "--purge"],
+        &["a managed cluster is attached", "attached; nothing was deleted", "kubectl ocm detach attached"],
+    );
+    let said = run(kubectl_ocm("detach", hub.kubeconfig()).args(["attached", "--yes"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    refused(&["--yes", "--purge"], &["the baseline of kubectl-ocm", "kubectl ocm uninstall baseline"]);
+    let said = run(kubectl_ocm("uninstall", hub.kubeconfig()).args(["baseline", "--yes", "--wait"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    refused(&["--yes"], &["1 managedclustersets", "--purge"]);
+    hub.kubectl(&["delete", "managedclusterset", "mine"]).expect("it goes");
+
+    for how in ["--dry-run", "--dry-run=server"] {
+        let before = sweep(&hub);
+        let said = uninstall(&[how]);
+        assert!(said.code == Some(0) && said.stdout.contains("clustermanager.operator"), "{said:?}");
+        assert_eq!(sweep(&hub), before, "{said:?}");
+    }
+    let user = user_with(&hub, "uninstaller", &["uninstall-hub.yaml", "leave-namespaces.yaml"]);
+    let rights: BTreeSet<String> = sweep(&hub).into_iter().filter(|line| line.contains("kubectl-ocm-")).collect();
+    for after in [300, 1_500] {
+        let mut command = kubectl_ocm("uninstall", &user);
+        command.args(["hub", "--yes"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut killed = command.spawn().expect("it starts");
+        sleep(Duration::from_millis(after));
+        let _ = killed.kill();
+        killed.wait().expect("it ends");
+    }
+    let said = run(kubectl_ocm("uninstall", &user).args(["hub", "--yes"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    nothing_stays(&hub, &before.union(&rights).cloned().collect());
+    let said = uninstall(&["--yes"]);
+    assert!(said.code == Some(0) && said.stderr.contains("there is no hub"), "{said:?}");
+    assert_eq!(said.stdout, "");
+}
+
+/// Joins `guest` with its agent on `host`, as users with the documented rights.
+fn hosted(host: &Path, guest: &Path, words: &[&str]) -> Said {
+    let managed = format!("--managed-kubeconfig={}", guest.display());
+    let bundle = e2e_tests::bundle();
+    let mut command = kubectl_ocm("join", host);
+    command.args(["guest", "--mode=hosted", "--singleton", &managed, &hub_access(hub()), "--bundle-version", bundle]);
+    run(command.args(words))
+}
+
+/// The token with which the operator on `host` manages the hosted cluster.
+fn operators_token(host: &Cluster) -> String {
+    let secret = ["get", "secret", "external-managed-kubeconfig", "--namespace=klusterlet-hosted-guest"];
+    let text = host.kubectl(&[&secret[..], &["--output=jsonpath={.data.kubeconfig}"]].concat()).expect("it is there");
+    let text = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, text.trim()).expect("base64");
+    let text = String::from_utf8(text).expect("text");
+    let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
+    token.expect("it has a token").trim_matches('"').to_owned()
+}
+
+fn lets_in(cluster: &Cluster, token: &str) -> bool {
+    let config = cluster.dir().expect("a folder").join("of-token.kubeconfig");
+    std::fs::write(&config, e2e_tests::accept_support::token_kubeconfig(cluster, token)).expect("written");
+    let mut kubectl = cluster.kubectl_command();
+    let flag = format!("--kubeconfig={}", config.display());
+    run(kubectl.args([flag.as_str(), "get", "namespaces"])).code == Some(0)
+}
+
+#[test]
+fn a_hosted_cluster_joins_and_leaves_and_the_one_that_hosts_it_stays() {
+    let _alone = alone();
+    let hub = hub();
+    let [host, guest] = ["host", "guest"].map(|name| Cluster::start(&Spec::node(name)).expect("a cluster"));
+    let access = hub_access(hub);
+    let hosting = user_with(&host, "hosting", &["join.yaml"]);
+    let managing = user_with(&guest, "managing", &["join-hosted.yaml"]);
+    // At the address that it publishes, where that is typed.
+    let internal = ["--dry-run=server", "--force-internal-endpoint-lookup-managed"];
+    let said = hosted(&hosting, &managing, &internal);
+    assert!(said.code == Some(1) && said.stderr.contains("publishes no address for others"), "{said:?}");
+    let config = json!({"apiVersion": "v1", "kind": "Config",
+        "clusters": [{"name": "", "cluster": {"server": guest.server()}}]});
+    let literal = format!("--from-literal=kubeconfig={config}");
+    guest.kubectl(&["create", "configmap", "cluster-info", "--namespace=kube-public", &literal]).expect("made");
+    let said = hosted(&hosting, &managing, &internal);
+    let told = format!("the operator reaches the managed cluster at {}", guest.server());
+    assert!(said.code == Some(0) && said.stderr.contains(&told), "{said:?}");
+    guest.kubectl(&["delete", "configmap", "cluster-info", "--namespace=kube-public"]).expect("it goes");
+    // The operator gets no kubeconfig by which it would verify nobody.
+    let shown = guest.kubectl(&["config", "view", "--raw", "--output=json"]).expect("it is shown");
+    let mut unverified: Value = serde_json::from_str(&shown).expect("JSON");
+    let entry = unverified["clusters"][0]["cluster"].as_object_mut().expect("a cluster");
+    entry.retain(|key, _| key == "server");
+    entry.insert("insecure-skip-tls-verify".to_owned(), true.into());
+    let file = guest.dir().expect("a folder").join("unverified.json");
+    std::fs::write(&file, unverified.to_string()).expect("written");
+    let said = hosted(&hosting, &file, &["--dry-run=server"]);
+    let told = "is not verified: its kubeconfig says insecure-skip-tls-verify";
+    assert!(said.code == Some(1) && said.stderr.contains(told), "{said:?}");
+    let before = (sweep(&host), sweep(&guest), sweep(hub));
+    // The operator is not there yet.
+    let said = hosted(&hosting, &managing, &["--dry-run=server"]);
+    assert!(said.code == Some(0) && said.stdout.contains("deployment.apps/klusterlet created"), "{said:?}");
+    assert_eq!((sweep(&host), sweep(&guest), sweep(hub)), before, "a dry run changes nothing");
+    let said = hosted(&hosting, &managing, &["--accept", "--wait", "--timeout=3m"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("managedcluster.cluster.open-cluster-management.io/guest available"), "{said:?}");
+    // Both clusters have a namespace of that name.
+    for place in ["managed cluster", "hosting cluster"] {
+        let created = format!("namespace/klusterlet-hosted-guest created ({place}, ");
+        assert_eq!(said.stdout.matches(&created).count(), 1, "{said:?}");
+    }
+    // Again: nothing but a new token, and the former one lets nobody in any more.
+    let former = operators_token(&host);
+    assert!(lets_in(&guest, &former));
+    let said = hosted(&hosting, &managing, &["--wait=available", "--timeout=2m"]);
+    assert!(said.code == Some(0) && said.stderr.contains("has joined"), "{said:?}");
+    let token = operators_token(&host);
+    assert!(token != former && lets_in(&guest, &token), "{said:?}");
+    until_within(SLOW, "the former token ends", String::new, || !lets_in(&guest, &former));
+    for secret in [&former, &token] {
+        assert!(!format!("{said:?}").contains(secret.as_str()));
+    }
+    // A cluster is managed once: neither from elsewhere, too, nor by agents of its own under another name.
+    nothing_happens(&guest, 3, &["have rights on", "klusterlet-hosted-guest"], || {
+        let managed = format!("--managed-kubeconfig={}", managing.display());
+        run(kubectl_ocm("join", &hosting).args(["other", "--mode=hosted", &managed, &access, "--bundle-version=1.2.0"]))
+    });
+    // Beside it the hosting cluster joins for itself: both have the same operator.
+    joined(&host, "host");
+    let said = run(kubectl_ocm("join", host.kubeconfig()).args([
+        "third",
+        "--mode=hosted",
+        "--dry-run=server",
+        &format!("--managed-kubeconfig={}", hub.kubeconfig().display()),
+        &access,
+    ]));
+    assert!(said.code == Some(0) && !said.stdout.contains("deployment.apps/klusterlet"), "{said:?}");
+    assert!(said.stdout.contains("klusterlet-hosted-third created"), "{said:?}");
+    until_within(Duration::from_secs(60), "the work agent runs", String::new, || {
+        let lease = ["get", "lease", "work-agent-lock", "--namespace=open-cluster-management-agent"];
+        host.kubectl(&lease).is_ok()
+    });
+    work(hub, "guest", "w", "0");
+    until_within(SLOW, "the work is applied", String::new, || has(&guest, "configmap", "w"));
+    // Neither of the two is meant.
+    nothing_happens(&host, 2, &["several Klusterlets", "\"guest\"", "\"host\""], || unjoin(&host, &["--yes", &access]));
+    nothing_happens(&host, 3, &["works of the hub have put objects"], || unjoin(&host, &["guest", "--yes"]));
+    let said = unjoin(&host, &["guest", "--yes", &access]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stderr.contains("the operator stays: there is another Klusterlet"), "{said:?}");
+    assert!(!has(&guest, "configmap", "w"));
+    nothing_stays(&guest, &before.1);
+    let host_on_hub =
+        hub.kubectl(&["get", "managedcluster", "host", "--output=jsonpath={.metadata.deletionTimestamp}"]);
+    assert_eq!(host_on_hub.expect("it is there").trim(), "");
+    let said = unjoin(&host, &["host", "--yes", &access]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    nothing_stays(&host, &before.0);
+    nothing_stays(hub, &before.2);
+}
