@@ -1,6 +1,8 @@
-//! HubPolicies: where they stand, what became of the registrations that they were asked about, how they are disabled,
-//! how another version is tried, what the log of their decisions holds, and how files of them become a plan.
+//! HubPolicies: where they stand, what became of the registrations that they were asked about, whether they refuse another key
+//! for a name, how they are disabled, how another version is tried, what the log of their decisions holds, and how files of
+//! them become a plan.
 
+mod another_key;
 mod disabled;
 pub mod files;
 mod loading;
@@ -9,6 +11,7 @@ mod standing;
 mod tally;
 mod versions;
 
+pub use another_key::{Asking, Configuration, Objection, another_key};
 pub use disabled::{DISABLED, Switch, SwitchError, Switching, Was, disabled, switch};
 pub use loading::{Loading, loading};
 pub use log::{Logged, Said, Selection};

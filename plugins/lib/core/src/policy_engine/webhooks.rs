@@ -22,7 +22,7 @@ use ocm_api::names::{namespaces, signers};
 use ocm_rules::cluster::ACCEPTED_BY_HUB;
 use ocm_rules::csr::CLUSTER_NAME;
 use ocm_rules::identity::GRPC_SERVER_USER;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{NAMESPACE, Trust, WEBHOOK, meta};
 use crate::baseline::cel::{list, text};
@@ -33,6 +33,8 @@ use crate::plan::{Plan, Stage};
 
 /// The entry that judges managed clusters that are created.
 pub const REGISTER: &str = "register.policy.kubectl-ocm.dev";
+/// The entry that judges approvals of certificate requests.
+const APPROVE: &str = "approve.policy.kubectl-ocm.dev";
 
 const CLUSTERS: (&str, &str) = ("cluster.open-cluster-management.io", "managedclusters");
 const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
@@ -80,6 +82,22 @@ pub fn open(live: &Value) -> Vec<&'static str> {
     let live = live["webhooks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let fails = |name: &str| live.iter().any(|entry| entry["name"] == name && entry["failurePolicy"] == "Fail");
     entries().iter().filter(|entry| entry.waits && !fails(entry.name)).map(|entry| entry.name).collect()
+}
+
+/// Whether a live configuration has all approvals of certificates of clusters wait for an answer: its entry is about what this
+/// release has it be about, and lets nothing pass.
+pub fn approvals_wait(live: &Value) -> bool {
+    let planned = entries().into_iter().find(|entry| entry.name == APPROVE);
+    let Some(planned) = planned.map(|entry| entry.object(&Trust::Injected, "", FailurePolicy::Fail)) else {
+        return false;
+    };
+    let is_whole = |entry: &Value| {
+        let is_same = |member: &str| entry[member] == planned[member];
+        let selects_all = |member: &str| entry[member].as_object().is_none_or(Map::is_empty);
+        ["failurePolicy", "matchConditions", "rules"].into_iter().all(is_same)
+            && ["namespaceSelector", "objectSelector"].into_iter().all(selects_all)
+    };
+    live["webhooks"].as_array().into_iter().flatten().any(|entry| entry["name"] == APPROVE && is_whole(entry))
 }
 
 /// What each entry of ours of a live configuration has the API server trust, as PEM; empty: nothing of its own.
@@ -215,13 +233,7 @@ fn entries() -> Vec<Entry> {
             conditions: of_requests(&["object"]),
             waits: false,
         },
-        Entry {
-            name: "approve.policy.kubectl-ocm.dev",
-            about: APPROVALS,
-            operations: &["UPDATE"],
-            conditions: approval,
-            waits: true,
-        },
+        Entry { name: APPROVE, about: APPROVALS, operations: &["UPDATE"], conditions: approval, waits: true },
         Entry {
             name: "work.policy.kubectl-ocm.dev",
             about: WORKS,

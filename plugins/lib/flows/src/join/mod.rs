@@ -8,6 +8,7 @@
 //! ```
 
 mod carry_out;
+mod claimed;
 mod coming;
 mod driver;
 mod fallback;

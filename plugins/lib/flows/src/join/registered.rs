@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use ocm_api::operator::RegistrationAuthType;
 use ocm_core::join::agent::Agent;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::proxy::HubCaUnknown;
@@ -25,7 +26,7 @@ use super::preflight::{Checked, Registrant};
 use super::prepare::{NOT_MADE, Prepared, credential_of, tell_rendered};
 use super::session::HubSession;
 use super::survey::Survey;
-use super::{Request, on_hub, preflight, tidy};
+use super::{Request, claimed, on_hub, preflight, tidy};
 
 /// The ways to the hub that a cluster has, with all certificates that stand there.
 pub(super) struct Ways {
@@ -74,7 +75,8 @@ pub(super) struct Registered<'a> {
 /// Plans what changes of a cluster that has joined.
 ///
 /// # Errors
-/// What the hub said; a mode to which it is not moved; missing rights; a proxy that agents cannot trust.
+/// What the hub said; a mode to which it is not moved; a policy that refuses its new certificate; missing rights; a proxy that
+/// agents cannot trust.
 pub(super) async fn prepare<'a>(
     managed: &Cluster,
     request: &Request,
@@ -95,6 +97,10 @@ pub(super) async fn prepare<'a>(
              changed"
         ))
         .hint("run it again when the agent is at its first hub"));
+    }
+    // An identity of AWS needs no certificate.
+    if let Some(moving) = moving.as_ref().filter(|_| chosen.driver != RegistrationAuthType::AwsIrsa) {
+        claimed::check(&hub, name, moving, narrator.as_ref()).await?;
     }
     let access = guest.as_ref().map(|guest| guest.kubeconfig(NOT_MADE));
     let way = wanted(request, &survey, &ways, &hub)?;

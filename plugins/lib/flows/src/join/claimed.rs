@@ -1,0 +1,106 @@
+//! Whether a policy of the hub keeps the name of a cluster that has joined for the key that its agent has, and so refuses the one
+//! that an agent of another name comes with. Nothing is changed here.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::api::ListParams;
+use ocm_api::HubPolicy;
+use ocm_core::hub_policy::{Asking, Configuration, Objection, another_key};
+use ocm_core::policy_engine::WEBHOOK;
+use ocm_core::{Event, Failure, Narrator};
+use serde_json::json;
+
+use super::moving::Moving;
+use super::session::HubSession;
+use crate::registry;
+
+/// Looks at the policies of the hub for an agent that registers anew under another name. Who comes with a token may not see
+/// them, and what cannot be read is not judged: then the hub says it when the agent asks.
+///
+/// # Errors
+/// A refusal where a policy refuses it for certain; the failure to read the cluster. Where it may, that is a warning.
+pub(super) async fn check(
+    hub: &HubSession,
+    name: &str,
+    moving: &Moving,
+    narrator: &dyn Narrator,
+) -> Result<(), Failure> {
+    let (Some(admin), Some(_)) = (hub.admin(), &moving.agent) else { return Ok(()) };
+    let policies: Api<HubPolicy> = Api::all(admin.client.clone());
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(admin.client.clone());
+    let (found, configuration, cluster) = futures::join!(
+        registry::all(admin, &policies, ListParams::default(), "list policies of the hub"),
+        configurations.get_opt(WEBHOOK),
+        hub.cluster(name),
+    );
+    let cluster = cluster?;
+    let Ok(found) = found else { return Ok(()) };
+    let configuration = configuration.map(|found| found.map(|found| json!(found)));
+    let configuration = match &configuration {
+        Ok(Some(live)) => Configuration::Live(live),
+        Ok(None) => Configuration::Missing,
+        Err(_) => Configuration::Unread,
+    };
+    let has_joined = cluster.as_ref().is_some_and(registry::has_joined);
+    let agent = Asking { has_joined, has_begun: moving.from.is_none() };
+    match another_key(&found, configuration, agent) {
+        Some(objection) => tell(name, &objection, narrator),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what a policy refuses for certain, and warns of what one may refuse.
+fn tell(name: &str, objection: &Objection, narrator: &dyn Narrator) -> Result<(), Failure> {
+    let Objection { policy, doubt } = objection;
+    let Some(why) = doubt else {
+        return Err(Failure::refused(format!(
+            "policy {policy:?} of the hub refuses the new certificate that the one agent of {name} would ask for, whoever \
+             approves it: it keeps the name for the key that joined with it; nothing was changed"
+        ))
+        .hint(format!(
+            "to move it all the same, an administrator of the hub lets the policy refuse nothing meanwhile: kubectl ocm policy \
+             disable {policy}, then this command again, and when {name} is available, kubectl ocm policy enable {policy}"
+        )));
+    };
+    narrator.tell(Event::warning(format!(
+        "policy {policy:?} of the hub may refuse the new certificate that the one agent of {name} asks for ({why}): then the hub \
+         does not hear of {name} until it goes back to mode Default"
+    )));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ocm_core::Exit;
+
+    use super::*;
+    use crate::heard::Heard;
+
+    fn told(doubt: Option<&'static str>) -> (Result<(), Failure>, Vec<Event>) {
+        let heard = Heard::default();
+        let result = tell("c1", &Objection { policy: "names".to_owned(), doubt }, &heard);
+        (result, heard.0.into_inner().unwrap())
+    }
+
+    #[test]
+    fn what_a_policy_refuses_for_certain_is_a_finding_with_what_to_type() {
+        let (result, events) = told(None);
+        let failure = result.unwrap_err();
+        assert_eq!((failure.exit(), events), (Exit::Findings, Vec::new()));
+        assert!(failure.message.starts_with("policy \"names\" of the hub refuses"), "{failure}");
+        assert!(failure.message.ends_with("nothing was changed"), "{failure}");
+        let hints = format!("{:?}", failure.hints);
+        assert!(hints.contains("policy disable names") && hints.contains("policy enable names"), "{hints}");
+    }
+
+    #[test]
+    fn what_a_policy_may_refuse_is_a_warning_that_says_why_and_stops_nothing() {
+        let (result, events) = told(Some("nobody knows"));
+        assert_eq!(result, Ok(()));
+        let [Event::Warning(said)] = events.as_slice() else { panic!("{events:?}") };
+        assert!(
+            said.starts_with("policy \"names\" of the hub may refuse") && said.contains("(nobody knows)"),
+            "{said}"
+        );
+    }
+}
