@@ -10,8 +10,9 @@ use control_plane::{Cluster, Spec};
 use e2e_tests::accept_support::{Ask, know_registrations, managed_cluster, note, token_kubeconfig};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
-use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled, unchanged};
-use serde_json::Value;
+use e2e_tests::{Said, bundle, ends_as, kubectl_ocm, object, resource_versions, run, settled, unchanged, until_within};
+use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
+use serde_json::{Value, json};
 
 /// Refused or failed with this exit code and these words, and nothing is different.
 fn nothing_happens<S: AsRef<std::ffi::OsStr>>(
@@ -205,7 +206,7 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     let klusterlet = document["objects"].as_array().and_then(|all| all.last()).expect("objects");
     assert_eq!(
         klusterlet,
-        &serde_json::json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",
+        &json!({"apiVersion": "operator.open-cluster-management.io/v1", "kind": "Klusterlet",
             "name": "klusterlet", "outcome": "created"})
     );
 
@@ -283,7 +284,7 @@ fn an_address_of_the_cluster_that_somebody_wrote_stays_with_its_ca() {
     note(hub(), "urls", "another", "2126-01-01T00:00:00Z");
     let flags = [hub_access(hub())];
     let publish = |server: &str| {
-        let config = serde_json::json!({"apiVersion": "v1", "kind": "Config",
+        let config = json!({"apiVersion": "v1", "kind": "Config",
             "clusters": [{"name": "", "cluster": {"server": server}}]});
         let literal = format!("--from-literal=kubeconfig={config}");
         cluster.kubectl(&["create", "configmap", "cluster-info", "--namespace=kube-public", &literal]).expect("made");
@@ -294,13 +295,13 @@ fn an_address_of_the_cluster_that_somebody_wrote_stays_with_its_ca() {
     let said = join(&cluster, "urls", &flags);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("earlier agents stay valid until 2126-01-01T00:00:00Z at most"), "{said:?}");
-    assert_eq!(urls(), serde_json::json!([{"url": "https://published.example:6443"}]));
+    assert_eq!(urls(), json!([{"url": "https://published.example:6443"}]));
 
-    let written = serde_json::json!([
+    let written = json!([
         {"url": "https://written.example", "caBundle": STANDARD.encode(cluster.ca_pem())},
         {"url": "https://second.example"},
     ]);
-    let patch = serde_json::json!({"spec": {"externalServerURLs": written}}).to_string();
+    let patch = json!({"spec": {"externalServerURLs": written}}).to_string();
     cluster.kubectl(&["patch", "klusterlet", "klusterlet", "--type=merge", "--patch", &patch]).expect("patched");
     cluster.kubectl(&["delete", "configmap", "cluster-info", "--namespace=kube-public"]).expect("it goes");
     publish("https://moved.example:6443");
@@ -313,6 +314,13 @@ fn an_address_of_the_cluster_that_somebody_wrote_stays_with_its_ca() {
         versions.push(version());
     }
     assert_eq!(versions[0], versions[1]);
+}
+
+/// A request for a certificate in the name of a cluster.
+fn asked(cluster: &str, name: &str) -> Value {
+    let mut ask = Ask::agent(cluster);
+    ask.name = Some(name.to_owned());
+    json!(ask.object())
 }
 
 /// Somebody with a token that registers clusters, but no cluster.
@@ -331,11 +339,11 @@ impl Stranger {
 
     /// Creates a managed cluster, and asks for a certificate in its name.
     fn takes(&self, name: &str, request: &str) {
-        let mut ask = Ask::agent(name);
-        ask.name = Some(request.to_owned());
-        let ask = serde_json::to_value(ask.object()).expect("JSON");
-        let cluster = serde_json::to_value(managed_cluster(name)).expect("JSON");
-        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [cluster, ask]});
+        self.creates(&[json!(managed_cluster(name)), asked(name, request)]);
+    }
+
+    fn creates(&self, objects: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), list.to_string()).expect("written");
         let kubectl = control_plane::binaries().expect("the binaries are there").kubectl().to_owned();
@@ -418,4 +426,83 @@ fn a_hub_that_still_starts_is_waited_for() {
     assert_eq!(early["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"], "default", "{early}");
     new.kubectl(&["wait", "managedcluster/early", "--for=condition=ManagedClusterConditionAvailable", "--timeout=1s"])
         .expect("it is available");
+}
+
+/// The namespaces of operator and agents.
+const NAMESPACES: [&str; 2] = ["open-cluster-management", "open-cluster-management-agent"];
+
+/// A cluster is off until the certificate of its agent has expired.
+fn expires(cluster: &Cluster) {
+    let scaled = |namespace: &str, replicas: &str| {
+        let words = ["scale", "deployment", "--all", "--namespace", namespace, replicas];
+        cluster.kubectl(&words).expect("it is scaled");
+    };
+    let pods = |namespace: &str| {
+        let pods = cluster.kubectl(&["get", "pods", "--namespace", namespace, "--output=name"]);
+        pods.unwrap_or_else(|error| error.to_string())
+    };
+    for namespace in NAMESPACES {
+        scaled(namespace, "--replicas=0");
+        until_within(Duration::from_secs(90), "its pods end", || pods(namespace), || pods(namespace).is_empty());
+    }
+    let secret = ["secret", "hub-kubeconfig-secret", "--namespace", NAMESPACES[1]];
+    let data = object(cluster, &secret)["data"].clone();
+    let text = |key: &str| {
+        let value = STANDARD.decode(data[key].as_str().expect("it is there")).expect("base64");
+        String::from_utf8(value).expect("text")
+    };
+    let group = format!("system:open-cluster-management:{}", text("cluster-name"));
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::OrganizationName, group.as_str());
+    params.distinguished_name.push(DnType::CommonName, format!("{group}:{}", text("agent-name")));
+    let now = jiff::Timestamp::now().as_second().unsigned_abs();
+    let at = |second: u64| date_time_ymd(1970, 1, 1) + Duration::from_secs(second);
+    (params.not_before, params.not_after) = (at(now - 3600), at(now + 1));
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let pair = json!({"tls.crt": STANDARD.encode(certificate.pem()), "tls.key": STANDARD.encode(key.serialize_pem())});
+    let patch = format!("--patch={}", json!({"data": pair}));
+    cluster.kubectl(&[&["patch", "--type=merge", &patch], &secret[..]].concat()).expect("it is patched");
+    sleep(Duration::from_secs(2));
+    for namespace in NAMESPACES {
+        scaled(namespace, "--replicas=1");
+    }
+}
+
+#[test]
+fn a_cluster_whose_certificate_has_expired_joins_again_unless_somebody_else_has_its_name() {
+    let _alone = alone();
+    let hub = hub();
+    let cluster = Cluster::start(&Spec::node("off")).expect("a cluster");
+    let access = hub_access(hub);
+    let again = |flags: &[&str]| join(&cluster, "off", &[&[access.as_str(), "--accept", "--wait"], flags].concat());
+    is_available(&again(&[]), "off");
+    let uid = || object(hub, &["managedcluster", "off"])["metadata"]["uid"].clone();
+    let registered = uid();
+
+    // By the same command, and to another mode at once.
+    for flags in [&[][..], &["--singleton"]] {
+        expires(&cluster);
+        let said = again(flags);
+        is_available(&said, "off");
+        assert!(said.stderr.contains("has no certificate that is valid now"), "{said:?}");
+        let said = again(flags);
+        assert!(said.code == Some(0) && said.stderr.contains("already; nothing is changed"), "{said:?}");
+    }
+    let mode = object(&cluster, &["klusterlet", "klusterlet"])["spec"]["deployOption"]["mode"].clone();
+    assert_eq!((uid(), mode), (registered, json!("Singleton")));
+
+    // Another key was approved since.
+    expires(&cluster);
+    Stranger::of(hub).creates(&[asked("off", "evil-off")]);
+    hub.kubectl(&["certificate", "approve", "evil-off"]).expect("somebody does so");
+    let decided = || {
+        let requests = object(hub, &["csr", "--selector=open-cluster-management.io/cluster-name=off"])["items"].clone();
+        let all = requests.as_array().cloned().unwrap_or_default();
+        all.iter().filter(|request| request.pointer("/status/conditions").is_some()).count()
+    };
+    let before = decided();
+    let said = again(&["--timeout=2m"]);
+    assert_eq!((said.code, decided()), (Some(3), before), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm accept off"), "{said:?}");
 }

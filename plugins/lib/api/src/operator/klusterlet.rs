@@ -112,12 +112,24 @@ impl KlusterletMode {
     pub const fn is_hosted(&self) -> bool {
         matches!(self, Self::Hosted | Self::SingletonHosted)
     }
+
+    /// Whether one agent does everything.
+    pub const fn is_singleton(&self) -> bool {
+        matches!(self, Self::Singleton | Self::SingletonHosted)
+    }
 }
 
 impl Klusterlet {
     /// The mode, as the operator reads it.
     pub fn mode(&self) -> KlusterletMode {
         self.spec.deploy_option.as_ref().and_then(|option| option.mode.clone()).unwrap_or_default()
+    }
+
+    /// The name that the operator gives to the one agent of a singleton mode: the UID. Of two agents, the one that registers goes on
+    /// with the name that it finds in its Secret, or draws one. Upstream: `klusterlet-agent-deployment.yaml`,
+    /// `getOrGenerateClusterAgentID`.
+    pub fn agent_name(&self) -> Option<&str> {
+        self.metadata.uid.as_deref().filter(|_| self.mode().is_singleton())
     }
 
     /// Names of the Deployments of its agents. Upstream: `manifests/klusterlet/management`.

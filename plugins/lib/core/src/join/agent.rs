@@ -78,6 +78,15 @@ pub enum OwnKey {
 }
 
 impl Agent {
+    /// The same agent, started under this name: it asks under no other, and takes a certificate of another for nobody's.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        match &self.name {
+            Some(own) if own != name => Self { name: Some(name.to_owned()), key: None, ..self.clone() },
+            _ => self.clone(),
+        }
+    }
+
     /// Whether a request is this agent's; none where that cannot be told.
     pub fn made(&self, credential: &Credential, request: &Request, object: &CertificateSigningRequest) -> Option<bool> {
         if self.key.is_some() && request.fingerprint() == self.key {
@@ -284,6 +293,22 @@ mod tests {
         let holder = Agent { key: Some("sha256:k".to_owned()), ..agent() };
         let known = OwnKey::Known("sha256:k".to_owned());
         assert_eq!(holder.own_key(&Credential::Unknown, &[asked("e", "a2", None, 1)]), known);
+    }
+
+    #[test]
+    fn an_agent_is_known_by_the_name_that_it_is_started_under_and_not_by_a_former_one() {
+        let former = Agent { name: Some("a1".to_owned()), ..agent() };
+        let own = asked("own", "u1", Some("JTI=1"), 2);
+        // Who knows that name, too, has another token.
+        let stranger = asked("stranger", "u1", Some("JTI=2"), 4);
+        let all = [own.clone(), asked("left", "a1", Some("JTI=1"), 3), stranger.clone()];
+        assert_eq!(former.own_key(&token(true), std::slice::from_ref(&own)), OwnKey::NotYet);
+        assert_eq!(former.named("u1").own_key(&token(true), &all), key(&own));
+        assert_eq!(former.named("u1").own_key(&token(true), &all[1..]), OwnKey::NotYet);
+        let holder = Agent { key: Some("sha256:k".to_owned()), ..former };
+        assert_eq!(holder.named("u1").own_key(&token(true), &all), key(&own), "its certificate is of the former name");
+        assert_eq!(holder.named("a1"), holder);
+        assert_eq!(agent().named("u1"), agent(), "it has written nothing down yet");
     }
 
     #[test]

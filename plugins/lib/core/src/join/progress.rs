@@ -52,7 +52,7 @@ pub struct Expected<'a> {
     /// What the hub knows the requests of its agent by.
     pub credential: &'a Credential,
     /// What is known of the certificate that its agent had before, where it registers anew because its way to the hub was
-    /// changed: what the hub says of the cluster it says of that one. None: it has no other.
+    /// changed, or because that one has ended: what the hub says of the cluster it says of that one. None: it has no other.
     pub anew: Option<Former>,
     /// What is known of the agents that the cluster had before, where it moves to another mode: what the hub has heard of them
     /// says nothing of the new ones. None: it stays in its mode.
@@ -599,6 +599,46 @@ mod tests {
         // Who may not read the lease goes by the certificate.
         snapshot.hub.lease = Err(Failure::new(Reason::Forbidden, "may not read it"));
         assert_eq!(judge_anew(&snapshot, Goal::Available), Step::Reached(Phase::Available));
+    }
+
+    #[test]
+    fn whoever_has_only_a_certificate_that_has_ended_is_there_when_it_asks_and_reports_with_a_new_one() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        (params.not_before, params.not_after) = (rcgen::date_time_ymd(1970, 1, 2), rcgen::date_time_ymd(1970, 1, 3));
+        let certificate = crate::certificate::Certificate::read(params.self_signed(&key).unwrap().der());
+        assert!(certificate.as_ref().unwrap().not_after < now());
+        let name = Some("former".to_owned());
+        let ended = AgentFacts { cluster: Some("c1".to_owned()), name, certificate, ..AgentFacts::default() };
+        let renewed = |age: i64| {
+            let renew_time = Some(MicroTime(now() - age.seconds()));
+            Ok(Some(Lease { spec: Some(LeaseSpec { renew_time, ..LeaseSpec::default() }), ..Lease::default() }))
+        };
+        let waits_for = |step: Step| match step {
+            Step::Waiting(all) => all[0].link,
+            other => panic!("{other:?}"),
+        };
+        // The hub needs minutes to notice.
+        for status in ["True", "False", "Unknown"] {
+            let conditions = [("ManagedClusterJoined", "True"), ("ManagedClusterConditionAvailable", status)];
+            let mut snapshot = known(cluster(true, &conditions), vec![request(None)]);
+            snapshot.hub.lease = renewed(20);
+            let former = Some(Former { renewed: last_renewed(&snapshot) });
+            // One agent in the place of two asks under its own name.
+            snapshot.managed.identity = Ok(ended.clone());
+            assert_eq!(waits_for(judge_as(&snapshot, Goal::Registered, former)), Link::Registration);
+            snapshot.managed.identity = Ok(ended.clone().named("a1"));
+            assert_eq!(judge_as(&snapshot, Goal::Registered, former), Step::Reached(Phase::Pending));
+            assert_eq!(waits_for(judge_as(&snapshot, Goal::Available, former)), Link::Acceptance);
+            snapshot.managed.identity = Ok(let_in());
+            assert_eq!(waits_for(judge_as(&snapshot, Goal::Available, former)), Link::Availability);
+            snapshot.hub.lease = renewed(5);
+            let then = judge_as(&snapshot, Goal::Available, former);
+            match status {
+                "True" => assert_eq!(then, Step::Reached(Phase::Available)),
+                _ => assert_eq!(waits_for(then), Link::Availability),
+            }
+        }
     }
 
     #[test]

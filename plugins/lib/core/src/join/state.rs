@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use ocm_api::Klusterlet;
 use ocm_api::names::operators;
-use ocm_api::operator::KlusterletMode;
+use ocm_api::operator::{KlusterletMode, RegistrationAuthType};
 
 use super::agent::Agent;
 use super::hosted;
@@ -58,6 +58,12 @@ impl Found {
             true => hosted::of_cluster(&self.klusterlets, name).collect(),
             false => own(&self.klusterlets).collect(),
         }
+    }
+
+    /// When the certificate ended with which the cluster had joined as `name`; none: it has none, or one that has not ended.
+    pub fn ended(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
+        let identity = self.identity.as_ref().filter(|identity| identity.cluster == name)?;
+        identity.expires.filter(|expires| *expires <= now)
     }
 
     /// The Klusterlet of another cluster that has the name which this one's would get.
@@ -185,6 +191,22 @@ pub fn renamed(found: &Found, cluster: &str, wanted: Option<&KlusterletMode>, ag
     let uid = found.of_cluster(cluster).first()?.metadata.uid.clone()?;
     let has_another = agent.key.is_some() && agent.name.as_deref().is_some_and(|name| name != uid);
     (wanted == Some(&KlusterletMode::Singleton) && has_another).then_some(uid)
+}
+
+/// The name that the one agent of a cluster is started under in the mode that was typed, or else in its own; none: it has two
+/// agents, or is yet to get its Klusterlet. See [`Klusterlet::agent_name`].
+pub fn started_as(found: &Found, cluster: &str, wanted: Option<&KlusterletMode>) -> Option<String> {
+    let klusterlet = found.of_cluster(cluster).first().copied()?;
+    let is_singleton = wanted.map_or_else(|| klusterlet.mode().is_singleton(), KlusterletMode::is_singleton);
+    klusterlet.metadata.uid.clone().filter(|_| is_singleton)
+}
+
+/// Whether the agent of a cluster whose join to this hub has begun registers anew: the hub has heard of it already, and it holds no
+/// certificate any more, because that has ended or its Secret is gone. What the hub says of the cluster is then of before, or of
+/// somebody else. `has_joined` is whether the hub says that the cluster has joined.
+pub fn asks_anew(has_joined: bool, agent: &Agent, driver: &RegistrationAuthType) -> bool {
+    // With an identity of AWS it never has one.
+    has_joined && agent.key.is_none() && *driver != RegistrationAuthType::AwsIrsa
 }
 
 /// A token with less than this left is replaced by one that lasts longer.
@@ -352,6 +374,41 @@ mod tests {
         assert_eq!(of(Some(&singleton), &agent("a1", None)), None, "it comes without a certificate");
         assert_eq!(of(Some(&default), &agent("a1", Some("k"))), None);
         assert_eq!(of(None, &agent("a1", Some("k"))), None);
+    }
+
+    #[test]
+    fn one_agent_for_all_is_started_as_its_klusterlet() {
+        let mut found = found("c1", hub("https://hub", b"ca"), true);
+        found.klusterlets[0].metadata.uid = Some("u1".to_owned());
+        let of = |found: &Found, wanted: Option<KlusterletMode>| started_as(found, "c1", wanted.as_ref());
+        assert_eq!(of(&found, Some(KlusterletMode::Singleton)).as_deref(), Some("u1"));
+        assert_eq!(of(&found, Some(KlusterletMode::Default)), None);
+        assert_eq!(of(&found, None), None);
+        assert_eq!(found.klusterlets[0].agent_name(), None);
+        for mode in [KlusterletMode::Singleton, KlusterletMode::SingletonHosted] {
+            found.is_hosted = mode.is_hosted();
+            found.klusterlets[0].spec.deploy_option = Some(KlusterletDeployOption { mode: Some(mode) });
+            assert_eq!(of(&found, None).as_deref(), Some("u1"));
+            assert_eq!(found.klusterlets[0].agent_name(), Some("u1"));
+        }
+        assert_eq!(of(&Found::default(), Some(KlusterletMode::Singleton)), None, "it has no Klusterlet yet");
+    }
+
+    #[test]
+    fn a_cluster_whose_certificate_has_ended_registers_anew() {
+        let mut found = found("c1", hub("https://hub", b"ca"), true);
+        assert_eq!(found.ended("c1", NOW), None);
+        found.identity.as_mut().unwrap().expires = Some(NOW);
+        assert_eq!(judge(&found), Ok(Belonging::Begun));
+        assert_eq!(found.ended("c1", NOW), Some(NOW));
+        assert_eq!(found.ended("c1", NOW - SignedDuration::from_secs(1)), None);
+        assert_eq!(found.ended("c2", NOW), None, "it was another one's");
+        let agent = |key: Option<&str>| Agent { cluster: "c1".to_owned(), name: None, key: key.map(str::to_owned) };
+        let csr = RegistrationAuthType::Csr;
+        assert!(asks_anew(true, &agent(None), &csr));
+        assert!(!asks_anew(true, &agent(Some("k")), &csr), "it has its new one already");
+        assert!(!asks_anew(false, &agent(None), &csr), "it registers for the first time");
+        assert!(!asks_anew(true, &agent(None), &RegistrationAuthType::AwsIrsa), "it has none at any time");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use ocm_api::operator::KlusterletMode;
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::progress::{Former, Goal};
@@ -17,6 +18,7 @@ use ocm_kube::{Cluster, apply};
 use super::prepare::{Prepared, credential_of, prepare};
 use super::session::{self, HubSession};
 use super::{Coming, FallbackOptions, GrpcOptions, HubAccess, TrustedBy, fallback, follow, on_hub, survey, tidy};
+use crate::observe::registration;
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -65,7 +67,8 @@ pub struct Joined {
     pub trusted_by: TrustedBy,
     /// Whether it had joined before, and stays so; perhaps in another mode.
     pub before: bool,
-    /// Whether it had joined before, and its agent registers anew because its way to the hub was changed, or its driver.
+    /// Whether it had joined before, and its agent registers anew because its way to the hub was changed, or its driver, or because
+    /// it has no valid certificate any more.
     pub anew: bool,
     /// The mode to which a cluster that had joined before moves.
     pub moves: Option<KlusterletMode>,
@@ -203,8 +206,16 @@ async fn follow(
         if !own.settled {
             // This key and no other: whoever holds a token can ask in the name of any cluster.
             // It is the agent that was just installed: who used the name before was said before. Of a cluster that has joined
-            // the name goes from the agent's former key to its new one.
-            let replace = anew.is_some() || accept.replace;
+            // the name goes from the agent's former key to its new one; but once a certificate has ended, somebody else may have got
+            // its name, and over gRPC nothing but the name of its user tells whose a key is.
+            let is_its_own = match (anew, survey.found.ended(name, Timestamp::now())) {
+                (Some(_), _) if *joined => true,
+                (Some(_), Some(ended)) if !*by_grpc => {
+                    registration::observe(admin, name).await.is_unclaimed_since(ended, &own.key)
+                }
+                _ => false,
+            };
+            let replace = is_its_own || accept.replace;
             let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, replace, ..accept.clone() };
             // The acceptance is the last that is written to it.
             incomplete = session::lacks_webhooks(admin).await?.then_some(admin);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use ocm_api::Klusterlet;
 use ocm_core::csr::{Request, State};
 use ocm_core::duration::human;
 use ocm_core::join::agent::{self, Credential, OwnKey};
@@ -153,14 +154,16 @@ impl Follower<'_> {
         let mut strangers = String::new();
         let triggers = self.triggers();
         let found = until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
-            let (agent, requests, cluster) = futures::join!(
+            let (facts, klusterlet, requests, cluster) = futures::join!(
                 managed::identity(self.managed, &self.survey.names.namespace),
+                managed::klusterlet(self.managed, &self.survey.names),
                 registration::requests(admin, name),
                 registration::cluster(admin, name),
             );
-            let (agent, mut requests) = (self.counting(agent?).agent(name, Timestamp::now()), requests?);
+            let facts = self.counting(facts?, klusterlet?.as_ref());
+            let (agent, mut requests) = (facts.agent(name, Timestamp::now()), requests?);
             if self.anew.is_some() {
-                // Of those it has certificates already, by its former way.
+                // Of those it had certificates before.
                 requests.retain(|(request, _)| request.state != State::Issued);
             }
             let own = agent.own_key(&self.credential, &requests);
@@ -214,12 +217,12 @@ impl Follower<'_> {
     }
 
     /// What the agent has written down of itself, as far as it counts.
-    fn counting(&self, facts: AgentFacts) -> AgentFacts {
+    fn counting(&self, facts: AgentFacts, klusterlet: Option<&Klusterlet>) -> AgentFacts {
         let facts = match self.way {
             Some(way) => facts.registered_by(way),
             None => facts,
         };
-        match self.moving.as_ref().and_then(|moving| moving.agent.as_deref()) {
+        match klusterlet.and_then(Klusterlet::agent_name) {
             Some(name) => facts.named(name),
             None => facts,
         }
@@ -241,7 +244,9 @@ impl Follower<'_> {
         };
         let (managed, hub, former) =
             futures::join!(managed::observe(self.managed, names), registration::observe(self.hub, self.name), former);
-        let managed = ManagedFacts { identity: managed.identity.map(|facts| self.counting(facts)), ..managed };
+        let klusterlet = managed.klusterlet.as_ref().ok().and_then(Option::as_ref);
+        let identity = managed.identity.map(|facts| self.counting(facts, klusterlet));
+        let managed = ManagedFacts { identity, ..managed };
         let mut snapshot = Snapshot { managed, hub, registrar: None, former };
         if !matches!(snapshot.hub.cluster, Ok(Some(_)))
             && !self.is_let_in(&snapshot)

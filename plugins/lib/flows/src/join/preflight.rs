@@ -68,6 +68,8 @@ pub(super) struct Checked {
     pub(super) adopts: bool,
     /// Keys that have asked in the cluster's name and are not its agent's, as far as requests may be listed.
     pub(super) strangers: Vec<String>,
+    /// Whether the hub says that the cluster has joined, though perhaps of an earlier certificate.
+    pub(super) has_joined: bool,
 }
 
 impl Registrant<'_> {
@@ -129,7 +131,8 @@ impl HubSession {
             )));
         }
         let keys = requests.iter().filter(|asked| !asked.0.is_addons() && who.is_strangers(asked));
-        let checked = Checked { adopts, strangers: keys.filter_map(|(request, _)| request.fingerprint()).collect() };
+        let strangers = keys.filter_map(|(request, _)| request.fingerprint()).collect();
+        let checked = Checked { adopts, strangers, has_joined: false };
         let Some(cluster) = cluster else { return Ok(checked) };
         let standing = standing(&cluster);
         if belongs == Belonging::Nobody
@@ -146,7 +149,7 @@ impl HubSession {
             // A join that was begun goes on, and one that waits for acceptance may be anybody's.
             Phase::Pending | Phase::Accepted => Ok(checked),
             Phase::Joined | Phase::Available | Phase::Unavailable | Phase::Unknown if belongs != Belonging::Nobody => {
-                Ok(checked)
+                Ok(Checked { has_joined: true, ..checked })
             }
             phase => Err(taken(name, &format!("it is {}", phase.to_string().to_ascii_lowercase()))),
         }

@@ -7,7 +7,7 @@ use ocm_api::names::secrets;
 use ocm_core::join::agent::Credential;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::hosted::klusterlet_name;
-use ocm_core::join::state::{Belonging, belonging, still_serves};
+use ocm_core::join::state::{Belonging, asks_anew, belonging, started_as, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
@@ -38,7 +38,7 @@ pub(super) struct Prepared<'a> {
     /// Whether the cluster has joined this hub already: then nothing is changed but, perhaps, the way to it, the driver, the
     /// mode and the further hubs.
     pub(super) joined: bool,
-    /// Whether its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
+    /// Whether the hub knows it and its agent registers anew all the same, by the way to the hub of [`kubeconfig`](Self::kubeconfig).
     pub(super) anew: bool,
     /// Where it moves to another mode, and what is known of its former agents.
     pub(super) moving: Option<Moving>,
@@ -132,10 +132,14 @@ pub(super) async fn prepare<'a>(
             serves = Some(there);
         }
     }
+    let agent = match started_as(&survey.found, wanted, request.settings.mode.as_ref()) {
+        Some(name) => survey.agent.named(&name),
+        None => survey.agent.clone(),
+    };
     let registrant = preflight::Registrant {
         name: wanted,
         belongs,
-        agent: &survey.agent,
+        agent: &agent,
         credential: credential_of(survey.found.bootstrap.as_ref(), &[]),
         changed: false,
         serves: serves.is_some(),
@@ -148,7 +152,7 @@ pub(super) async fn prepare<'a>(
         checked => checked,
     };
     // It may be about to become one: whoever installs a hub need not wait before clusters join it.
-    let preflight::Checked { adopts, strangers } = match checked {
+    let preflight::Checked { adopts, strangers, has_joined } = match checked {
         Err(failure)
             if failure.reason == Reason::KindNotServed && (request.coming.is_some() || hub.starts().await?) =>
         {
@@ -163,6 +167,13 @@ pub(super) async fn prepare<'a>(
         }
         checked => checked?,
     };
+    let anew = asks_anew(has_joined, &agent, &chosen.driver);
+    if anew {
+        let asks = if request.mode.changes() { "asks" } else { "would ask" };
+        narrator.tell(Event::note(format!(
+            "the hub says that {wanted:?} has joined, and the agent has no certificate that is valid now: it {asks} for a new one"
+        )));
+    }
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {
         let word = token.unwrap_or(NOT_MADE).to_owned();
@@ -202,7 +213,7 @@ pub(super) async fn prepare<'a>(
         survey,
         guest,
         joined: false,
-        anew: false,
+        anew,
         moving: None,
         plan,
         kubeconfig,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use ocm_api::operator::RegistrationAuthType;
-use ocm_core::join::agent::Agent;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::proxy::HubCaUnknown;
 use ocm_core::join::state::{Belonging, still_serves};
@@ -135,7 +134,7 @@ pub(super) async fn prepare<'a>(
     let checked = match anew {
         true => {
             let agent = match renamed {
-                Some(name) => Agent { name: Some(name.to_owned()), key: None, ..survey.agent.clone() },
+                Some(name) => survey.agent.named(name),
                 None => survey.agent.clone(),
             };
             let registrant = Registrant {
@@ -211,7 +210,7 @@ pub(super) async fn prepare<'a>(
         tell_rendered(&survey, narrator.as_ref());
     }
     let kubeconfig = new.or(ways.bootstrap);
-    let Checked { adopts, strangers } = checked;
+    let Checked { adopts, strangers, .. } = checked;
     Ok(Prepared {
         hub,
         survey,

@@ -71,12 +71,10 @@ pub async fn other_agents(cluster: &Cluster, own: Option<&str>) -> Result<Vec<St
 
 /// Reads everything that a cluster shows of its agent.
 pub async fn observe(managed: &Cluster, names: &Names) -> ManagedFacts {
-    let klusterlets: Api<Klusterlet> = Api::all(managed.client.clone());
     let (operator, (klusterlet, agents), identity) = futures::join!(
         workload::deployment(managed, namespaces::OPERATOR, operators::KLUSTERLET),
         async {
-            let klusterlet = klusterlets.get_opt(&names.klusterlet).await;
-            let klusterlet = klusterlet.map_err(|error| managed.explain("read the Klusterlet", error));
+            let klusterlet = klusterlet(managed, names).await;
             let agents = match &klusterlet {
                 Ok(Some(klusterlet)) => agents(managed, klusterlet, names).await,
                 Ok(None) | Err(_) => Ok(Vec::new()),
@@ -107,6 +105,16 @@ pub async fn klusterlets(managed: &Cluster) -> Result<Vec<Klusterlet>, Failure> 
     let api: Api<Klusterlet> = Api::all(managed.client.clone());
     let listed = api.list(&ListParams::default()).await;
     or_nothing(listed.map(|list| list.items).map_err(|error| managed.explain("list Klusterlets", error)))
+}
+
+/// The Klusterlet, if it is there.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn klusterlet(managed: &Cluster, names: &Names) -> Result<Option<Klusterlet>, Failure> {
+    let api: Api<Klusterlet> = Api::all(managed.client.clone());
+    let found = api.get_opt(&names.klusterlet).await;
+    found.map_err(|error| managed.explain("read the Klusterlet", error))
 }
 
 /// The agents' Deployments that the operator has made so far.
