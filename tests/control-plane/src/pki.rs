@@ -114,6 +114,7 @@ impl Pair {
              client-certificate-data: {certificate}\n    client-key-data: {key}\ncontexts:\n- name: {cluster}\n  \
              context:\n    cluster: {cluster}\n    user: {user}\n",
             user = quoted(user),
+            cluster = quoted(cluster),
             ca = encode(ca),
             certificate = encode(&self.certificate),
             key = encode(&self.key),

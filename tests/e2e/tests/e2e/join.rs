@@ -473,19 +473,21 @@ fn expires(cluster: &Cluster) {
 fn a_cluster_whose_certificate_has_expired_joins_again_unless_somebody_else_has_its_name() {
     let _alone = alone();
     let hub = hub();
-    let cluster = Cluster::start(&Spec::node("off")).expect("a cluster");
+    let cluster = Cluster::start(&Spec::node("late")).expect("a cluster");
     let access = hub_access(hub);
-    let again = |flags: &[&str]| join(&cluster, "off", &[&[access.as_str(), "--accept", "--wait"], flags].concat());
-    is_available(&again(&[]), "off");
-    let uid = || object(hub, &["managedcluster", "off"])["metadata"]["uid"].clone();
+    let again = |flags: &[&str]| join(&cluster, "late", &[&[access.as_str(), "--accept", "--wait"], flags].concat());
+    is_available(&again(&[]), "late");
+    let uid = || object(hub, &["managedcluster", "late"])["metadata"]["uid"].clone();
     let registered = uid();
 
     // By the same command, and to another mode at once.
     for flags in [&[][..], &["--singleton"]] {
         expires(&cluster);
         let said = again(flags);
-        is_available(&said, "off");
+        is_available(&said, "late");
         assert!(said.stderr.contains("has no certificate that is valid now"), "{said:?}");
+        // It may still have to wait for the former agents of the other mode.
+        is_available(&again(flags), "late");
         let said = again(flags);
         assert!(said.code == Some(0) && said.stderr.contains("already; nothing is changed"), "{said:?}");
     }
@@ -494,15 +496,16 @@ fn a_cluster_whose_certificate_has_expired_joins_again_unless_somebody_else_has_
 
     // Another key was approved since.
     expires(&cluster);
-    Stranger::of(hub).creates(&[asked("off", "evil-off")]);
-    hub.kubectl(&["certificate", "approve", "evil-off"]).expect("somebody does so");
+    Stranger::of(hub).creates(&[asked("late", "evil-late")]);
+    hub.kubectl(&["certificate", "approve", "evil-late"]).expect("somebody does so");
     let decided = || {
-        let requests = object(hub, &["csr", "--selector=open-cluster-management.io/cluster-name=off"])["items"].clone();
+        let requests =
+            object(hub, &["csr", "--selector=open-cluster-management.io/cluster-name=late"])["items"].clone();
         let all = requests.as_array().cloned().unwrap_or_default();
         all.iter().filter(|request| request.pointer("/status/conditions").is_some()).count()
     };
     let before = decided();
     let said = again(&["--timeout=2m"]);
     assert_eq!((said.code, decided()), (Some(3), before), "{said:?}");
-    assert!(said.stderr.contains("kubectl ocm accept off"), "{said:?}");
+    assert!(said.stderr.contains("kubectl ocm accept late"), "{said:?}");
 }
