@@ -89,6 +89,10 @@ fn what_to_type(remedy: &Remedy) -> String {
         Remedy::AcceptKey(name) => {
             format!("compare with the agent's log, then on the hub: kubectl ocm accept {name} --fingerprint KEY")
         }
+        Remedy::ReplaceKey(name, key) => format!(
+            "if nobody else has the name, an administrator of the hub gives it to this key: kubectl ocm accept {name} --replace \
+             --fingerprint {key}; and then this command again"
+        ),
         Remedy::Accept(name) => {
             format!("a person may let it in, where no policy refuses that: kubectl ocm accept {name}")
         }

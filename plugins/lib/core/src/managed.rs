@@ -8,7 +8,7 @@ use ocm_api::{Klusterlet, ManagedCluster};
 
 use crate::Failure;
 use crate::certificate::Certificate;
-use crate::csr::{Request, State};
+use crate::csr::Request;
 use crate::join::agent::Agent;
 use crate::join::state::Identity;
 use crate::kubeconfig::HubAddress;
@@ -105,22 +105,6 @@ pub struct RegistrationFacts {
     pub lease: Result<Option<Lease>, Failure>,
 }
 
-impl RegistrationFacts {
-    /// Whether the name is still that of the agent whose certificate ended then: since, the hub has heard of nobody under it, and no
-    /// other key than `key` (`sha256:` and 64 hex digits) was approved for it. What cannot be read is taken for the worse.
-    pub fn is_unclaimed_since(&self, ended: Timestamp, key: &str) -> bool {
-        let heard = self.lease.as_ref().ok().and_then(Option::as_ref).and_then(renewed);
-        let Ok(requests) = &self.requests else { return false };
-        let is_anothers = |(request, _): &Asked| {
-            matches!(request.state, State::Approved | State::Issued)
-                && !request.is_addons()
-                && request.fingerprint().as_deref() != Some(key)
-                && request.decided.is_none_or(|decided| decided > ended)
-        };
-        heard.is_some_and(|heard| heard <= ended) && !requests.iter().any(is_anothers)
-    }
-}
-
 /// When an agent has renewed its lease last.
 pub fn renewed(lease: &Lease) -> Option<Timestamp> {
     lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0)
@@ -135,51 +119,7 @@ pub fn is_recent(cluster: &ManagedCluster, renewed: Timestamp, now: Timestamp) -
 
 #[cfg(test)]
 mod tests {
-    use csr_fixtures::Fixture;
-    use k8s_openapi::api::coordination::v1::LeaseSpec;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-    use serde_json::json;
-
     use super::*;
-    use crate::Reason;
-
-    #[test]
-    fn a_name_is_its_former_agents_until_somebody_else_is_heard_of_or_let_in() {
-        let ended = Timestamp::from_second(1_000_000).unwrap();
-        let at = |seconds: i64| ended + SignedDuration::from_secs(seconds);
-        let lease = |seconds: i64| -> Result<Option<Lease>, Failure> {
-            let spec = LeaseSpec { renew_time: Some(MicroTime(at(seconds))), ..LeaseSpec::default() };
-            Ok(Some(Lease { spec: Some(spec), ..Lease::default() }))
-        };
-        let asked = |fixture: Fixture, approved: Option<i64>| -> Asked {
-            let approval =
-                |seconds| json!({"type": "Approved", "status": "True", "lastTransitionTime": at(seconds).to_string()});
-            let conditions: Vec<_> = approved.into_iter().map(approval).collect();
-            let mut object: CertificateSigningRequest = serde_json::from_value(json!({
-                "metadata": {"name": "r", "labels": {"open-cluster-management.io/cluster-name": "c1"}},
-                "spec": {"request": "", "signerName": "kubernetes.io/kube-apiserver-client"},
-                "status": {"conditions": conditions}}))
-            .unwrap();
-            object.spec.request.0 = fixture.pem().into_bytes();
-            (Request::read(&object), object)
-        };
-        let agent = |name: &str, approved: Option<i64>| asked(Fixture::agent("c1", name), approved);
-        let own = agent("a1", None);
-        let key = own.0.fingerprint().unwrap();
-        let is_free = |lease: Result<Option<Lease>, Failure>, requests: Result<Vec<Asked>, Failure>| {
-            RegistrationFacts { cluster: Ok(None), requests, lease }.is_unclaimed_since(ended, &key)
-        };
-        let forbidden = || Failure::new(Reason::Forbidden, "may not read it");
-        // Its own renewals were of before, and to ask is nobody forbidden.
-        let before = vec![own, agent("a1", Some(-3600)), agent("a2", None)];
-        assert!(is_free(lease(0), Ok(before.clone())));
-        assert!(!is_free(lease(1), Ok(before)), "somebody has reported since");
-        assert!(!is_free(Ok(None), Ok(Vec::new())));
-        assert!(!is_free(Err(forbidden()), Ok(Vec::new())));
-        assert!(!is_free(lease(0), Err(forbidden())));
-        assert!(!is_free(lease(0), Ok(vec![agent("a1", Some(1))])), "another key was approved since");
-        assert!(is_free(lease(0), Ok(vec![asked(Fixture::addon("c1", "x"), Some(1))])));
-    }
 
     #[test]
     fn an_agent_is_known_by_a_certificate_that_is_valid_and_a_name_of_this_life() {

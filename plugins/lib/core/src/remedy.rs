@@ -72,6 +72,8 @@ pub enum Remedy {
     AdoptNamespace,
     /// Compare with the agent's log, and accept the cluster of this name with the agent's key.
     AcceptKey(String),
+    /// Give the name of a cluster that has joined to another key of it: its name, and the key (`sha256:` and 64 hex digits).
+    ReplaceKey(String, String),
     /// Let the cluster of this name in.
     Accept(String),
     /// Say that one approves the cluster of this name, so that a policy counts it.

@@ -94,7 +94,7 @@ fn proxies_are_those_of_kubectl() {
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "sh", "-c", script]).arg(own).args([
         "--exact",
-        "proxies_are_those_of_kubectl",
+        "proxy::proxies_are_those_of_kubectl",
         "--nocapture",
     ]);
     command.env("HOSTS", hosts.path()).env(INSIDE, "1").env(cli_tests::BINARIES, cli_tests::folder());

@@ -60,12 +60,6 @@ impl Found {
         }
     }
 
-    /// When the certificate ended with which the cluster had joined as `name`; none: it has none, or one that has not ended.
-    pub fn ended(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
-        let identity = self.identity.as_ref().filter(|identity| identity.cluster == name)?;
-        identity.expires.filter(|expires| *expires <= now)
-    }
-
     /// The Klusterlet of another cluster that has the name which this one's would get.
     fn in_the_way(&self, name: &str) -> Option<&Klusterlet> {
         let wanted = match self.is_hosted {
@@ -397,12 +391,8 @@ mod tests {
     #[test]
     fn a_cluster_whose_certificate_has_ended_registers_anew() {
         let mut found = found("c1", hub("https://hub", b"ca"), true);
-        assert_eq!(found.ended("c1", NOW), None);
         found.identity.as_mut().unwrap().expires = Some(NOW);
         assert_eq!(judge(&found), Ok(Belonging::Begun));
-        assert_eq!(found.ended("c1", NOW), Some(NOW));
-        assert_eq!(found.ended("c1", NOW - SignedDuration::from_secs(1)), None);
-        assert_eq!(found.ended("c2", NOW), None, "it was another one's");
         let agent = |key: Option<&str>| Agent { cluster: "c1".to_owned(), name: None, key: key.map(str::to_owned) };
         let csr = RegistrationAuthType::Csr;
         assert!(asks_anew(true, &agent(None), &csr));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use ocm_api::operator::KlusterletMode;
 use ocm_core::accept::Options as AcceptOptions;
 use ocm_core::join::progress::{Former, Goal};
@@ -12,13 +11,12 @@ use ocm_core::join::{self, Settings};
 use ocm_core::kubeconfig::HubAddress;
 use ocm_core::phase::Phase;
 use ocm_core::plan::{Applied, Mode};
-use ocm_core::{Event, Failure, Narrator, Plan, Silent};
+use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Silent};
 use ocm_kube::{Cluster, apply};
 
 use super::prepare::{Prepared, credential_of, prepare};
 use super::session::{self, HubSession};
 use super::{Coming, FallbackOptions, GrpcOptions, HubAccess, TrustedBy, fallback, follow, on_hub, survey, tidy};
-use crate::observe::registration;
 use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
@@ -206,16 +204,17 @@ async fn follow(
         if !own.settled {
             // This key and no other: whoever holds a token can ask in the name of any cluster.
             // It is the agent that was just installed: who used the name before was said before. Of a cluster that has joined
-            // the name goes from the agent's former key to its new one; but once a certificate has ended, somebody else may have got
-            // its name, and over gRPC nothing but the name of its user tells whose a key is.
-            let is_its_own = match (anew, survey.found.ended(name, Timestamp::now())) {
-                (Some(_), _) if *joined => true,
-                (Some(_), Some(ended)) if !*by_grpc => {
-                    registration::observe(admin, name).await.is_unclaimed_since(ended, &own.key)
-                }
-                _ => false,
-            };
-            let replace = is_its_own || accept.replace;
+            // the name goes from the agent's former key to its new one; but where the former one is valid no more, the hub may have
+            // given the name to somebody else, which nothing tells for certain.
+            if anew.is_some() && !*joined && !accept.replace {
+                return Err(Failure::refused(format!(
+                    "the hub says that {name} has joined, and its agent has no valid certificate any more: the key {} with which it asks \
+                     for a new one was not approved, since somebody else may have got the name",
+                    own.key
+                ))
+                .hint(Remedy::ReplaceKey(name.clone(), own.key)));
+            }
+            let replace = anew.is_some() || accept.replace;
             let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, replace, ..accept.clone() };
             // The acceptance is the last that is written to it.
             incomplete = session::lacks_webhooks(admin).await?.then_some(admin);

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use ocm_api::HubPolicy;
 use ocm_core::hub_policy::{Asking, Configuration, Objection, another_key};
 use ocm_core::policy_engine::WEBHOOK;
-use ocm_core::{Event, Failure, Narrator};
+use ocm_core::{Event, Failure, Narrator, Reason};
 use serde_json::json;
 
 use super::moving::Moving;
@@ -34,7 +34,15 @@ pub(super) async fn check(
         hub.cluster(name),
     );
     let cluster = cluster?;
-    let Ok(found) = found else { return Ok(()) };
+    let found = match found {
+        Ok(found) => found,
+        // Where policies are no kind of the hub, or nobody's business here, there is nothing to say.
+        Err(failure) if matches!(failure.reason, Reason::Forbidden | Reason::KindNotServed) => return Ok(()),
+        Err(failure) => {
+            narrator.tell(Event::warning(format!("whether a policy of the hub refuses this is not known: {failure}")));
+            return Ok(());
+        }
+    };
     let configuration = configuration.map(|found| found.map(|found| json!(found)));
     let configuration = match &configuration {
         Ok(Some(live)) => Configuration::Live(live),
