@@ -93,7 +93,7 @@ Examples:
   kubectl ocm join -f fleet.yaml --render > manifests.yaml
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 refused: the cluster belongs to another hub, the name is taken,
-or the hub does not offer the driver; or --diff found differences, 124 the wait ended, 130 interrupted.
+the new key of its agent is left to a person, or the hub does not offer the driver; or --diff found differences, 124 the wait ended, 130 interrupted.
 With --filename, the code is that of the first failure: of the hub, or else of the first cluster in the order of the file.";
 
 /// The heading of what goes with a fleet file.

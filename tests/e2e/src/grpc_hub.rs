@@ -13,7 +13,7 @@ pub const HUB: &str = "--namespace=open-cluster-management-hub";
 /// The flag by which a cluster registers over gRPC.
 pub const GRPC: &str = "--registration-auth=grpc";
 /// The port of the hub's node that leads to its gRPC server.
-const PORT: u16 = 30090;
+pub const PORT: u16 = 30090;
 
 /// The address of the hub's node: a name would have to be known to pods.
 ///

@@ -48,7 +48,7 @@ pub enum Credential {
 #[derive(Clone, Debug)]
 pub struct GrpcServer {
     /// The name in its certificate, and the port.
-    pub host: (&'static str, u16),
+    pub host: (String, u16),
     /// The address that the name stands for.
     pub address: String,
     /// Who signed its certificate.
@@ -66,10 +66,12 @@ impl GrpcServer {
     /// # Panics
     /// When it cannot be reached.
     pub fn publish(&self, who: &Credential, cluster: &str, event: Event, object: &Value) -> Result<(), String> {
-        let (host, port) = self.host;
+        let (host, port) = &self.host;
         let message = self.write("message", &framed(&request(cluster, event, object))).expect("it is written");
         let mut curl = Command::new("curl");
         curl.args(["--http2", "--silent", "--show-error", "--include", "--max-time", "20"]);
+        // On a busy machine the server may miss a probe of its readiness, and is then without endpoints for a moment.
+        curl.args(["--retry", "20", "--retry-delay", "1", "--retry-connrefused"]);
         curl.args(["--resolve", &format!("{host}:{port}:{}", self.address)]).arg("--cacert").arg(&self.authority);
         curl.args(["--header", "content-type: application/grpc", "--header", "te: trailers"]);
         match who {
@@ -87,7 +89,10 @@ impl GrpcServer {
         let output = curl.stdin(Stdio::null()).output().expect("curl starts");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        let field = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        // The trailers stand right behind the answer, which is an empty message.
+        let line = |line: &str| line.trim_start_matches('\0').to_owned();
+        let lines: Vec<String> = said.lines().map(line).collect();
+        let field = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).map(str::trim);
         match field("grpc-status:") {
             Some("0") => Ok(()),
             Some(code) => Err(format!("{code}: {}", field("grpc-message:").unwrap_or_default())),

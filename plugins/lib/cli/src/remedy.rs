@@ -93,6 +93,10 @@ fn what_to_type(remedy: &Remedy) -> String {
             "if nobody else has the name, an administrator of the hub gives it to this key: kubectl ocm accept {name} --replace \
              --fingerprint {key}; and then this command again"
         ),
+        Remedy::LeaveToPerson(name) => format!(
+            "if this is the cluster {name}, leave out --accept: its agent asks, and then an administrator of the hub gives it the name: \
+             kubectl ocm accept {name} --replace"
+        ),
         Remedy::Accept(name) => {
             format!("a person may let it in, where no policy refuses that: kubectl ocm accept {name}")
         }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::token::{self, Content};
 use crate::{certificate, grpc};
 
 /// How an agent reaches and trusts a hub.
@@ -121,8 +122,24 @@ pub struct Bootstrap {
     pub grpc: Option<grpc::Server>,
 }
 
-/// Annotation of the Secret of an agent's bootstrap kubeconfig: its token was made for this agent alone.
+/// Annotation of the Secret of an agent's bootstrap kubeconfig: the id of the token that was made for this agent alone, or `false`.
+/// Whoever puts another token into the Secret need not know of it.
 pub const EXCLUSIVE_TOKEN: &str = "kubectl-ocm/exclusive-token";
+
+/// What the annotation [`EXCLUSIVE_TOKEN`] says of a token.
+pub fn exclusive_mark(token: &str, exclusive: bool) -> String {
+    match token::read(token) {
+        Content::Jwt { id: Some(id), .. } if exclusive => id,
+        _ => NOT_EXCLUSIVE.to_owned(),
+    }
+}
+
+/// Whether the annotation [`EXCLUSIVE_TOKEN`] says that just this token was made for the agent alone.
+pub fn is_exclusive(mark: &str, token: &str) -> bool {
+    mark != NOT_EXCLUSIVE && mark == exclusive_mark(token, true)
+}
+
+const NOT_EXCLUSIVE: &str = "false";
 
 impl fmt::Debug for Bootstrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,6 +204,24 @@ mod tests {
 
     fn address(server: &str, ca: &[&[u8]]) -> HubAddress {
         HubAddress { server: server.to_owned(), ca: ca.iter().map(|ca| ca.to_vec()).collect(), ..HubAddress::default() }
+    }
+
+    #[test]
+    fn a_token_is_an_agents_own_only_as_long_as_it_is_the_one_that_was_made_for_it() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+        let token = |id: &str| format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(format!(r#"{{"jti":"{id}"}}"#)));
+        let (own, other) = (token("1"), token("2"));
+        let mark = exclusive_mark(&own, true);
+        assert_eq!(mark, "1", "what it shows is no secret");
+        assert!(is_exclusive(&mark, &own) && !is_exclusive(&mark, &other));
+        for (token, exclusive) in
+            [(&*own, false), ("abcdef.0123456789abcdef", true), ("made-when-joining", true), ("", true)]
+        {
+            let mark = exclusive_mark(token, exclusive);
+            assert!(mark == "false" && !is_exclusive(&mark, token), "{token}");
+        }
+        assert!(!is_exclusive("true", &own) && !is_exclusive("", &own) && !is_exclusive("false", &token("false")));
     }
 
     #[test]

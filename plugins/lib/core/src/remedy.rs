@@ -74,6 +74,8 @@ pub enum Remedy {
     AcceptKey(String),
     /// Give the name of a cluster that has joined to another key of it: its name, and the key (`sha256:` and 64 hex digits).
     ReplaceKey(String, String),
+    /// Have the agent of this cluster ask, and a person give it the cluster's name.
+    LeaveToPerson(String),
     /// Let the cluster of this name in.
     Accept(String),
     /// Say that one approves the cluster of this name, so that a policy counts it.

@@ -9,7 +9,7 @@ use ocm_api::names::secrets;
 use ocm_checks::fix::{Change, Fix, Left, Pinned};
 use ocm_checks::snapshot::Side;
 use ocm_core::join::{bootstrap_secret_of, lease};
-use ocm_core::kubeconfig::{HUB_UID, replace_token};
+use ocm_core::kubeconfig::{HUB_UID, exclusive_mark, replace_token};
 use ocm_core::{Applied, DryRun, Event, Failure, Narrator};
 use ocm_kube::access::{self, Right, require};
 use ocm_kube::{Cluster, apply, remove};
@@ -142,7 +142,7 @@ async fn replace(
         }
         // JSON is YAML, and no two readers of YAML differ about it.
         let files = (kubeconfig.to_string(), grpc_config.map(|config| config.to_string()));
-        Ok(bootstrap_secret_of(namespace, files, true, uid))
+        Ok(bootstrap_secret_of(namespace, files, exclusive_mark(token, true), uid))
     };
     let pin = (version.uid.as_str(), version.resource_version.as_str());
     let is_same =

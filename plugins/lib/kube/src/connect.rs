@@ -1,13 +1,17 @@
 //! From a [`Connection`] to a client, with every mistake in the kubeconfig said in one sentence.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use kube::config::{AuthInfo, Cluster as ClusterEntry, ExecAuthCluster};
 use kube::{Client, Config};
 use ocm_core::{Failure, Narrator, Reason, Role};
 use ocm_net::proxy::{self, Origin, Proxy, UnusableProxy};
 use ocm_net::{Vantage, Way, is_loopback};
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::args::Connection;
 use crate::credentials::{self, Credentials, Unusable};
@@ -48,6 +52,44 @@ impl Cluster {
             Some(context) => format!("context {context:?}"),
             None => self.server.clone(),
         }
+    }
+
+    /// The same cluster by the same way, for whoever holds this client certificate and nothing else: a chain, and its key, both as
+    /// PEM.
+    ///
+    /// # Errors
+    /// A [`Reason::Kubeconfig`] failure when they cannot be used.
+    pub fn with_certificate(
+        &self,
+        chain: &[u8],
+        key: &SecretString,
+        request_timeout: Duration,
+        narrator: Arc<dyn Narrator>,
+    ) -> Result<Self, Failure> {
+        let unusable = |cause: &dyn std::fmt::Display| {
+            Failure::new(Reason::Kubeconfig, "the certificate cannot be used").because(cause)
+        };
+        let user = AuthInfo {
+            client_certificate_data: Some(STANDARD.encode(chain)),
+            client_key_data: Some(SecretString::from(STANDARD.encode(key.expose_secret()))),
+            ..AuthInfo::default()
+        };
+        let identity = credentials::certificate(&user, &unusable)?;
+        let mut config = Config::new(address(Some(&self.server), &unusable)?);
+        config.root_cert.clone_from(&self.ca);
+        config.accept_invalid_certs = self.insecure;
+        config.tls_server_name.clone_from(&self.tls_server_name);
+        let (from, proxy) = match &self.way {
+            Way::Environment => (Vantage::default(), environment_proxy(&config.cluster_url)?),
+            Way::Direct => (Vantage::default(), None),
+            Way::Through(proxy) => (Vantage::default(), Some(proxy.clone())),
+            Way::From(from, proxy) => (from.clone(), proxy.clone()),
+        };
+        let name = proxy.as_ref().map(Proxy::name);
+        let middleware = Middleware::new(Some(request_timeout), name, Credentials::None, narrator);
+        let client =
+            dial::client(proxy, &from, &config, identity, &middleware, false).map_err(|error| unusable(&error))?;
+        Ok(Self { client, ..self.clone() })
     }
 
     /// Turns an error of a request to this cluster into the sentence `cannot <what> (<cluster>)` with its cause.

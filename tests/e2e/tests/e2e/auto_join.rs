@@ -144,7 +144,7 @@ fn a_hostile_agent_over_grpc_gets_nothing(hub: &Cluster, agent: &Cluster) {
     let bundle = object(hub, &["configmap", "ca-bundle-configmap", "--namespace=open-cluster-management-hub"]);
     let authority = bundle["data"]["ca-bundle.crt"].as_str().expect("the hub's own CA");
     let server = GrpcServer {
-        host: (GRPC_HOST, GRPC_PORT),
+        host: (GRPC_HOST.to_owned(), GRPC_PORT),
         address: hub.server().trim_start_matches("https://").split(':').next().expect("an address").to_owned(),
         authority: write("ca.crt", authority.as_bytes()),
         folder: folder.clone(),

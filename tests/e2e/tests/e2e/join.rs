@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use control_plane::{Cluster, Spec};
+use csr_fixtures::Fixture;
 use e2e_tests::accept_support::{Ask, know_registrations, managed_cluster, note, token_kubeconfig};
 use e2e_tests::join_support::{JoinCommand, alone, hub, hub_access, join};
 use e2e_tests::roles::user_with;
@@ -222,8 +223,16 @@ fn with_a_token_a_cluster_registers_and_every_trouble_has_its_sentence() {
     // What was done is told, though the wait has ended.
     let document: Value = serde_json::from_str(&said.stdout).expect("JSON");
     assert!(document["objects"].as_array().is_some_and(|all| !all.is_empty()), "{said:?}");
-    let said = run(kubectl_ocm("accept", hub.kubeconfig()).args(["t1", "--yes"]));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    // Others may hold that token, and ask in its agent's very name: to be accepted, the agent gets one of its own.
+    let uid = object(&cluster, &["klusterlet", "klusterlet"])["metadata"]["uid"].as_str().expect("a UID").to_owned();
+    let mut ask = Ask::with("t1", &Fixture::agent("t1", &uid));
+    ask.name = Some("evil-t1".to_owned());
+    Stranger::with(hub, &join_command.token).creates(&[json!(ask.object())]);
+    let said = join(&cluster, "t1", &[hub_access(hub).as_str(), "--accept", "--wait"]);
+    is_available(&said, "t1");
+    assert!(said.stderr.contains("evil-t1 (sha256:"), "{said:?}");
+    let evil = object(hub, &["csr", "evil-t1"]);
+    assert!(evil.pointer("/status/conditions").is_none(), "a stranger's request was decided: {evil}");
     is_available(&join(&cluster, "t1", &[flags.clone(), vec!["--wait=available".into()]].concat()), "t1");
     cluster
         .kubectl(&["get", "deployment", "klusterlet-agent", "--namespace=open-cluster-management-agent"])
@@ -331,9 +340,12 @@ struct Stranger {
 impl Stranger {
     fn of(hub: &Cluster) -> Self {
         let words = ["create", "token", "agent-registration-bootstrap", "--namespace=open-cluster-management"];
-        let token = hub.kubectl(&words).expect("a token");
+        Self::with(hub, hub.kubectl(&words).expect("a token").trim())
+    }
+
+    fn with(hub: &Cluster, token: &str) -> Self {
         let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(kubeconfig.path(), token_kubeconfig(hub, token.trim())).expect("written");
+        std::fs::write(kubeconfig.path(), token_kubeconfig(hub, token)).expect("written");
         Self { kubeconfig }
     }
 
@@ -431,20 +443,8 @@ fn a_hub_that_still_starts_is_waited_for() {
 /// The namespaces of operator and agents.
 const NAMESPACES: [&str; 2] = ["open-cluster-management", "open-cluster-management-agent"];
 
-/// A cluster is off until the certificate of its agent has expired.
-fn expires(cluster: &Cluster) {
-    let scaled = |namespace: &str, replicas: &str| {
-        let words = ["scale", "deployment", "--all", "--namespace", namespace, replicas];
-        cluster.kubectl(&words).expect("it is scaled");
-    };
-    let pods = |namespace: &str| {
-        let pods = cluster.kubectl(&["get", "pods", "--namespace", namespace, "--output=name"]);
-        pods.unwrap_or_else(|error| error.to_string())
-    };
-    for namespace in NAMESPACES {
-        scaled(namespace, "--replicas=0");
-        until_within(Duration::from_secs(90), "its pods end", || pods(namespace), || pods(namespace).is_empty());
-    }
+/// Its agent holds a certificate of its name that no hub has issued and that ends then.
+fn forges(cluster: &Cluster, seconds: u64) {
     let secret = ["secret", "hub-kubeconfig-secret", "--namespace", NAMESPACES[1]];
     let data = object(cluster, &secret)["data"].clone();
     let text = |key: &str| {
@@ -458,15 +458,47 @@ fn expires(cluster: &Cluster) {
     params.distinguished_name.push(DnType::CommonName, format!("{group}:{}", text("agent-name")));
     let now = jiff::Timestamp::now().as_second().unsigned_abs();
     let at = |second: u64| date_time_ymd(1970, 1, 1) + Duration::from_secs(second);
-    (params.not_before, params.not_after) = (at(now - 3600), at(now + 1));
+    (params.not_before, params.not_after) = (at(now - 3600), at(now + seconds));
     let certificate = params.self_signed(&key).expect("a certificate");
     let pair = json!({"tls.crt": STANDARD.encode(certificate.pem()), "tls.key": STANDARD.encode(key.serialize_pem())});
     let patch = format!("--patch={}", json!({"data": pair}));
     cluster.kubectl(&[&["patch", "--type=merge", &patch], &secret[..]].concat()).expect("it is patched");
+}
+
+/// A cluster is off until the certificate of its agent has expired.
+fn expires(cluster: &Cluster) {
+    is_off(cluster);
+    forges(cluster, 1);
     sleep(Duration::from_secs(2));
     for namespace in NAMESPACES {
-        scaled(namespace, "--replicas=1");
+        scale(cluster, namespace, "--replicas=1");
     }
+}
+
+/// No operator and no agent runs there.
+fn is_off(cluster: &Cluster) {
+    let pods = |namespace: &str| {
+        let pods = cluster.kubectl(&["get", "pods", "--namespace", namespace, "--output=name"]);
+        pods.unwrap_or_else(|error| error.to_string())
+    };
+    for namespace in NAMESPACES {
+        scale(cluster, namespace, "--replicas=0");
+        until_within(Duration::from_secs(90), "its pods end", || pods(namespace), || pods(namespace).is_empty());
+    }
+}
+
+fn scale(cluster: &Cluster, namespace: &str, replicas: &str) {
+    let words = ["scale", "deployment", "--all", "--namespace", namespace, replicas];
+    cluster.kubectl(&words).expect("it is scaled");
+}
+
+/// A person gives the name of a cluster that has joined to the new key of its agent, as the refusal of `join --accept` says.
+fn approve(hub: &Cluster, name: &str, refused: &Said) {
+    let words = format!("accept {name} --replace --fingerprint ");
+    let (_, key) = refused.stderr.split_once(&words).expect("what to type");
+    let key = key.split(';').next().unwrap_or_default();
+    let said = run(kubectl_ocm("accept", hub.kubeconfig()).args([name, "--replace", "--fingerprint", key]));
+    assert_eq!(said.code, Some(0), "{said:?}");
 }
 
 #[test]
@@ -497,17 +529,24 @@ fn a_cluster_whose_certificate_has_expired_gets_its_name_back_when_a_person_says
         let said = again(flags);
         assert_eq!((said.code, decided()), (Some(3), before), "{said:?}");
         assert!(said.stderr.contains("has no certificate that is valid now"), "{said:?}");
-        let (_, key) = said.stderr.split_once("accept late --replace --fingerprint ").expect("what to type");
-        let key = key.split(';').next().unwrap_or_default();
-        let words = ["late", "--replace", "--fingerprint", key];
-        let said = run(kubectl_ocm("accept", hub.kubeconfig()).args(words));
-        assert_eq!(said.code, Some(0), "{said:?}");
+        approve(hub, "late", &said);
         is_available(&again(flags), "late");
         // It may still have to wait for the former agents of the other mode.
         is_available(&again(flags), "late");
         let said = again(flags);
         assert!(said.code == Some(0) && said.stderr.contains("already; nothing is changed"), "{said:?}");
     }
+    // What the hub has not issued shows nothing.
+    let access = access.as_str();
+    let proxied = [access, "--singleton", "--accept", "--proxy-url=http://192.0.2.1:3128"];
+    let said = join(&cluster, "late", &[&proxied[..], &["--dry-run"]].concat());
+    assert!(said.code == Some(0) && said.stderr.contains("would ask for a new certificate"), "{said:?}");
+    is_off(&cluster);
+    forges(&cluster, 3600);
+    let words = ["the hub does not let its agent in", "leave out --accept"];
+    nothing_happens(&cluster, "late", &[&proxied[..], &["--dry-run"]].concat(), 3, &words);
+    nothing_happens(&cluster, "late", &proxied, 3, &words);
+
     let mode = object(&cluster, &["klusterlet", "klusterlet"])["spec"]["deployOption"]["mode"].clone();
     assert_eq!((uid(), mode), (registered, json!("Singleton")));
     let evil = object(hub, &["csr", "evil-late"]);

@@ -2,9 +2,10 @@
 //!
 //! Everybody who holds a token that registers clusters can ask for a certificate in the name of any cluster. What
 //! tells the agent's own request apart is the token that it was given, whose id the hub notes in the request. Over gRPC
-//! the hub's server asks, and names only the user whose token it was: there, requests that were waiting before are strangers',
-//! and of several keys none is the agent's. Once the agent has been let in, its Secret also holds its name and its key.
+//! the hub's server asks, and names only the user whose token it was: there, it is the agent's log that names its request. Once the
+//! agent has been let in, its Secret also holds its name and its key.
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use ocm_api::names::{bootstrap, identity};
 use ocm_rules::identity::CREDENTIAL_ID;
@@ -117,17 +118,29 @@ impl Agent {
         }
     }
 
-    /// The key of the agent among everything that was asked for in the cluster's name.
-    pub fn own_key(&self, credential: &Credential, requests: &[(Request, CertificateSigningRequest)]) -> OwnKey {
+    /// The key of the agent among everything that was asked for in the cluster's name. `logged` are the requests that its log
+    /// says that it has made, which count over gRPC alone.
+    pub fn own_key(
+        &self,
+        credential: &Credential,
+        requests: &[(Request, CertificateSigningRequest)],
+        logged: &[LoggedRequest],
+    ) -> OwnKey {
         if let Some(key) = &self.key {
             return OwnKey::Known(key.clone());
         }
-        if *credential == Credential::Unknown {
-            return OwnKey::Unclear("its token does not say who it is of");
-        }
+        let by_grpc = match credential {
+            Credential::Unknown => return OwnKey::Unclear("its token does not say who it is of"),
+            Credential::User(_) | Credential::Id { exclusive: false, .. } => {
+                return OwnKey::Unclear("others may hold the token that it asks with");
+            }
+            Credential::Id { .. } => false,
+            Credential::Grpc { .. } => true,
+        };
         let asks = |state| matches!(state, State::Pending | State::Approved | State::Issued);
         let (mut own, mut unclear) = (Vec::new(), false);
-        for (request, object) in requests.iter().filter(|(request, _)| asks(request.state)) {
+        let is_logged = |request: &Request| !by_grpc || logged.iter().any(|logged| logged.is(request));
+        for (request, object) in requests.iter().filter(|(request, _)| asks(request.state) && is_logged(request)) {
             match (self.made(credential, request, object), request.fingerprint()) {
                 (Some(true), Some(key)) => own.push((request.created, key)),
                 (None, _) => unclear = true,
@@ -140,12 +153,44 @@ impl Agent {
                 false => OwnKey::NotYet,
             };
         };
-        // An agent that started again asks again, with a new key; but others may hold a token that is not its alone.
-        let exclusive = matches!(credential, Credential::Id { exclusive: true, .. });
-        if !exclusive && own.iter().any(|(_, key)| key != newest) {
-            return OwnKey::Unclear("several keys ask in its name with the same token");
-        }
+        // An agent that started again asks again, with a new key.
         OwnKey::Known(newest.clone())
+    }
+}
+
+/// A certificate request that an agent says in its log that it has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedRequest {
+    /// Its name.
+    pub name: String,
+    /// When its node got the line.
+    pub at: Timestamp,
+}
+
+/// How far the clocks of hub and node may differ.
+const CLOCKS: SignedDuration = SignedDuration::from_mins(5);
+
+impl LoggedRequest {
+    /// The last one of a log whose lines begin with their time: an agent waits for one at a time. Nothing but lines of the agent's
+    /// own begin so: values in them are quoted, and such of several lines are indented. Upstream: the event `CSRCreated` of
+    /// `ceCSRControl.Create`, as `ContextualLoggingEventRecorder` writes it.
+    pub fn last_of(log: &str) -> Option<Self> {
+        let read = |line: &str| {
+            let (at, line) = line.split_once(' ')?;
+            let (head, message) = line.split_once("] ")?;
+            let is_recorders = head.starts_with('I') && head.contains(" logging_recorder.go:");
+            let rest = message.strip_prefix(r#""INFO: A csr \""#).filter(|_| is_recorders)?;
+            let (name, rest) = rest.split_once(r#"\" is created" "#)?;
+            let is_whole = !name.contains('"') && rest.contains(r#"reason="CSRCreated""#);
+            Some(Self { name: name.to_owned(), at: at.parse().ok()? }).filter(|_| is_whole)
+        };
+        log.lines().rev().find_map(read)
+    }
+
+    /// Whether it is this one. A name is free again when its request is gone, and anybody may ask under it.
+    fn is(&self, request: &Request) -> bool {
+        let is_of_then = request.created.is_some_and(|created| created.duration_since(self.at).abs() < CLOCKS);
+        self.name == request.name && is_of_then
     }
 }
 
@@ -196,43 +241,46 @@ mod tests {
     #[test]
     fn a_strangers_request_is_nobodys_key() {
         let stranger = asked("e", "a2", Some("JTI=2"), 1);
-        assert_eq!(agent().own_key(&token(true), std::slice::from_ref(&stranger)), OwnKey::NotYet);
+        assert_eq!(agent().own_key(&token(true), std::slice::from_ref(&stranger), &[]), OwnKey::NotYet);
         let own = asked("own", "a1", Some("JTI=1"), 0);
         let all = [stranger, own.clone()];
-        assert_eq!(agent().own_key(&token(true), &all), key(&own));
-        assert_eq!(agent().own_key(&token(false), &all), key(&own));
+        assert_eq!(agent().own_key(&token(true), &all, &[]), key(&own));
+        assert!(matches!(agent().own_key(&token(false), &all, &[]), OwnKey::Unclear(_)));
         // An agent that has a name asks in that name.
         let named = Agent { name: Some("a3".to_owned()), ..agent() };
-        assert_eq!(named.own_key(&token(true), &all), OwnKey::NotYet);
+        assert_eq!(named.own_key(&token(true), &all, &[]), OwnKey::NotYet);
         // With the same token for another cluster: not for this one.
         let other = Agent { cluster: "c2".to_owned(), ..agent() };
-        assert_eq!(other.own_key(&token(true), &all), OwnKey::NotYet);
+        assert_eq!(other.own_key(&token(true), &all, &[]), OwnKey::NotYet);
     }
 
     #[test]
-    fn two_keys_with_a_token_that_others_may_hold_are_unclear() {
+    fn of_two_keys_the_newer_is_its_own_and_with_a_token_that_others_may_hold_none_is() {
         let (old, new) = (asked("r1", "a1", Some("JTI=1"), 1), asked("r2", "a1", Some("JTI=1"), 2));
         let both = [new.clone(), old];
-        assert_eq!(agent().own_key(&token(true), &both), key(&new));
-        assert!(matches!(agent().own_key(&token(false), &both), OwnKey::Unclear(_)));
+        assert_eq!(agent().own_key(&token(true), &both, &[]), key(&new));
+        for requests in [&both[..], &both[..1], &[]] {
+            assert!(matches!(agent().own_key(&token(false), requests, &[]), OwnKey::Unclear(_)));
+        }
     }
 
     #[test]
     fn a_hub_that_notes_no_token_leaves_it_unclear() {
         let silent = [asked("r", "a1", None, 1)];
-        assert!(matches!(agent().own_key(&token(true), &silent), OwnKey::Unclear(_)));
-        assert!(matches!(agent().own_key(&Credential::Unknown, &[]), OwnKey::Unclear(_)));
+        assert!(matches!(agent().own_key(&token(true), &silent, &[]), OwnKey::Unclear(_)));
+        assert!(matches!(agent().own_key(&Credential::Unknown, &[], &[]), OwnKey::Unclear(_)));
     }
 
     #[test]
-    fn a_bootstrap_token_is_known_by_its_user() {
+    fn a_bootstrap_token_is_known_by_its_user_and_may_be_anybodys() {
         let (request, mut object) = asked("r", "a1", None, 1);
         object.spec.username = Some("system:bootstrap:abcdef".to_owned());
         let pair = (request, object);
         let credential = Credential::of("abcdef.0123456789abcdef", true);
-        assert_eq!(agent().own_key(&credential, std::slice::from_ref(&pair)), key(&pair));
+        assert_eq!(agent().made(&credential, &pair.0, &pair.1), Some(true));
+        assert!(matches!(agent().own_key(&credential, std::slice::from_ref(&pair), &[]), OwnKey::Unclear(_)));
         let other = Credential::of("fedcba.0123456789abcdef", true);
-        assert_eq!(agent().own_key(&other, &[pair]), OwnKey::NotYet);
+        assert_eq!(agent().made(&other, &pair.0, &pair.1), Some(false));
     }
 
     /// A request that the hub's gRPC server made for this user.
@@ -252,26 +300,55 @@ mod tests {
     }
 
     #[test]
-    fn over_grpc_the_user_counts_and_what_asked_before_does_not() {
+    fn over_grpc_the_log_of_the_agent_counts_with_the_user_and_what_asked_before_does_not() {
         let user = identity::BOOTSTRAP_USER;
         let credential = |strangers: &[&Pair]| Credential::Grpc {
             user: user.to_owned(),
             strangers: strangers.iter().filter_map(|(request, _)| request.fingerprint()).collect(),
         };
         let own = over_grpc("own", "a1", user);
-        assert_eq!(agent().own_key(&credential(&[]), std::slice::from_ref(&own)), key(&own));
-        let other = over_grpc("other", "a2", "system:bootstrap:abcdef");
-        assert_eq!(agent().own_key(&credential(&[]), &[own.clone(), other.clone()]), key(&own));
-        assert_eq!(agent().own_key(&credential(&[]), &[other]), OwnKey::NotYet);
-        let early = over_grpc("early", "a3", user);
-        let both = [early.clone(), own.clone()];
-        assert_eq!(agent().own_key(&credential(&[&early]), &both), key(&own));
-        assert!(matches!(agent().own_key(&credential(&[]), &both), OwnKey::Unclear(_)));
+        let at = |name: &str, second: i64| LoggedRequest {
+            name: name.to_owned(),
+            at: own.0.created.unwrap() + SignedDuration::from_secs(second),
+        };
+        let logged = [at("own", 2)];
+        let of = |strangers: &[&Pair], requests: &[Pair], logged: &[LoggedRequest]| {
+            agent().own_key(&credential(strangers), requests, logged)
+        };
+        let (other, early) = (over_grpc("other", "a2", "system:bootstrap:abcdef"), over_grpc("early", "a3", user));
+        let all = [own.clone(), other.clone(), early.clone()];
+        assert_eq!(of(&[], &all, &logged), key(&own), "its log names it");
+        assert_eq!(of(&[], &all, &[]), OwnKey::NotYet, "it has not asked, though others have");
+        assert_eq!(of(&[], &all[1..], &logged), OwnKey::NotYet);
+        assert_eq!(of(&[], &all, &[at("other", 0)]), OwnKey::NotYet, "with another token");
+        for another in [-301, 301] {
+            assert_eq!(of(&[], &all, &[at("own", another)]), OwnKey::NotYet, "somebody else's under its name");
+        }
+        assert_eq!(of(&[&own], &all, &logged), OwnKey::NotYet, "it was there before");
         // Whoever only says that the server asks.
         let (_, mut forged) = own;
         forged.spec.username = Some(user.to_owned());
         let forged = (Request::read(&forged), forged);
-        assert_eq!(agent().own_key(&credential(&[]), &[forged]), OwnKey::NotYet);
+        assert_eq!(of(&[], &[forged], &logged), OwnKey::NotYet);
+    }
+
+    #[test]
+    fn the_request_that_a_log_names_last_is_read_and_no_text_in_it_forges_one() {
+        let made = r#"2026-11-27T23:18:25.25Z I1127 23:18:25.253781       1 logging_recorder.go:40] "INFO: A csr \"g1-fw4kv\" is created" component="BootstrapController@cluster:g1" reason="CSRCreated""#;
+        let sync = r#"2026-11-27T23:18:25.68Z I1127 23:18:25.682670       1 csr.go:117] "Sync csr" name="g1-other""#;
+        let log = [made, sync, &made.replace("fw4kv", "again"), sync].join("\n");
+        let last = LoggedRequest::last_of(&log).unwrap();
+        assert_eq!((&*last.name, last.at.to_string()), ("g1-again", "2026-11-27T23:18:25.25Z".to_owned()));
+        let (time, line) = made.split_once(' ').unwrap();
+        let as_value = format!("{time} I1127 23:18:25.253781       1 csr.go:117] \"Sync csr\" name={line:?}");
+        let indented =
+            format!("{time} E1127 23:18:25.253781       1 x.go:1] \"Failed\" err=<\n{time} \t{line}\n{time}  >");
+        let quoted = made.replace("logging_recorder.go:40] ", "x.go:1] \"said\" text=");
+        let others = made.replace("CSRCreated", "SecretSave");
+        let denied = made.replace(" is created", " is denied");
+        for text in [&*as_value, &indented, &quoted, &others, &denied, line, &made[..80], ""] {
+            assert_eq!(LoggedRequest::last_of(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -292,7 +369,7 @@ mod tests {
     fn an_agent_with_a_certificate_is_known_by_its_key() {
         let holder = Agent { key: Some("sha256:k".to_owned()), ..agent() };
         let known = OwnKey::Known("sha256:k".to_owned());
-        assert_eq!(holder.own_key(&Credential::Unknown, &[asked("e", "a2", None, 1)]), known);
+        assert_eq!(holder.own_key(&Credential::Unknown, &[asked("e", "a2", None, 1)], &[]), known);
     }
 
     #[test]
@@ -302,11 +379,15 @@ mod tests {
         // Who knows that name, too, has another token.
         let stranger = asked("stranger", "u1", Some("JTI=2"), 4);
         let all = [own.clone(), asked("left", "a1", Some("JTI=1"), 3), stranger.clone()];
-        assert_eq!(former.own_key(&token(true), std::slice::from_ref(&own)), OwnKey::NotYet);
-        assert_eq!(former.named("u1").own_key(&token(true), &all), key(&own));
-        assert_eq!(former.named("u1").own_key(&token(true), &all[1..]), OwnKey::NotYet);
+        assert_eq!(former.own_key(&token(true), std::slice::from_ref(&own), &[]), OwnKey::NotYet);
+        assert_eq!(former.named("u1").own_key(&token(true), &all, &[]), key(&own));
+        assert_eq!(former.named("u1").own_key(&token(true), &all[1..], &[]), OwnKey::NotYet);
         let holder = Agent { key: Some("sha256:k".to_owned()), ..former };
-        assert_eq!(holder.named("u1").own_key(&token(true), &all), key(&own), "its certificate is of the former name");
+        assert_eq!(
+            holder.named("u1").own_key(&token(true), &all, &[]),
+            key(&own),
+            "its certificate is of the former name"
+        );
         assert_eq!(holder.named("a1"), holder);
         assert_eq!(agent().named("u1"), agent(), "it has written nothing down yet");
     }

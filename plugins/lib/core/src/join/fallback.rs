@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::gates::GATES;
 use super::plan::{secret_named, set_gate};
 use crate::Failure;
-use crate::kubeconfig::{Bootstrap, HubAddress, Likeness};
+use crate::kubeconfig::{Bootstrap, HubAddress, Likeness, exclusive_mark};
 use crate::token::{self, Content};
 
 /// The Secrets of further hubs, in the namespace of the agent.
@@ -320,7 +320,8 @@ impl Hubs {
 /// The Secret of a further hub.
 pub fn secret(namespace: &str, name: &str, bootstrap: &Bootstrap) -> Manifest {
     let files = (bootstrap.to_yaml(), None);
-    secret_named(name, namespace, files, bootstrap.exclusive, bootstrap.hub.uid.as_deref())
+    let mark = exclusive_mark(&bootstrap.token, bootstrap.exclusive);
+    secret_named(name, namespace, files, mark, bootstrap.hub.uid.as_deref())
 }
 
 /// Until when a token is good; none where it does not say so.

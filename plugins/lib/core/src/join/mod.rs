@@ -6,6 +6,7 @@
 //! what the cluster belongs to ─▶ Found ─▶ belonging        (state)
 //! what both clusters show ─▶ Snapshot ─▶ judge ─▶ Step     (progress)
 //! requests on the hub ─▶ the agent's own key              (agent)
+//! what a cluster holds ─▶ whether its name may go to a new key  (handover)
 //! the IAM roles of a registration by AWS                 (aws)
 //! the driver to register by, as it is and as it is to be  (driver)
 //! leader leases and pods ─▶ stale leases                   (lease)
@@ -22,6 +23,7 @@ pub mod choices;
 mod driver;
 pub mod fallback;
 pub mod gates;
+pub mod handover;
 pub mod hosted;
 pub mod lease;
 pub(crate) mod plan;

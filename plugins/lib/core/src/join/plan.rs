@@ -20,7 +20,7 @@ use super::{hosted, rbac};
 use crate::gates::{Gate, Part};
 use crate::images::Digests;
 use crate::install::deployment::sync_labels;
-use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
+use crate::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID, exclusive_mark};
 use crate::operator::PullCredentials;
 use crate::release::{self, Bundle, Component, Image};
 use crate::scheduling::Scheduling;
@@ -196,18 +196,19 @@ fn agent_namespace_object(name: &str) -> Manifest {
 /// The Secret with the kubeconfig that the agent in `namespace` registers with.
 pub fn bootstrap_secret(namespace: &str, bootstrap: &Bootstrap) -> Manifest {
     let files = (bootstrap.to_yaml(), bootstrap.grpc_config());
-    bootstrap_secret_of(namespace, files, bootstrap.exclusive, bootstrap.hub.uid.as_deref())
+    let mark = exclusive_mark(&bootstrap.token, bootstrap.exclusive);
+    bootstrap_secret_of(namespace, files, mark, bootstrap.hub.uid.as_deref())
 }
 
-/// The same Secret, with a kubeconfig as it is, and with what an agent registers with over gRPC, if it does. `exclusive`:
-/// whether the token was made for this agent alone; `hub`: the UID of the hub, where it is known.
+/// The same Secret, with a kubeconfig as it is, and with what an agent registers with over gRPC, if it does. `mark`: what
+/// [`exclusive_mark`] says of its token; `hub`: the UID of the hub, where it is known.
 pub fn bootstrap_secret_of(
     namespace: &str,
     files: (String, Option<String>),
-    exclusive: bool,
+    mark: String,
     hub: Option<&str>,
 ) -> Manifest {
-    secret_named(secrets::BOOTSTRAP_HUB_KUBECONFIG, namespace, files, exclusive, hub)
+    secret_named(secrets::BOOTSTRAP_HUB_KUBECONFIG, namespace, files, mark, hub)
 }
 
 /// The same, of this name.
@@ -215,14 +216,14 @@ pub(super) fn secret_named(
     name: &str,
     namespace: &str,
     (kubeconfig, grpc_config): (String, Option<String>),
-    exclusive: bool,
+    mark: String,
     hub: Option<&str>,
 ) -> Manifest {
     let mut secret = Secret::default();
     secret.metadata.name = Some(name.to_owned());
     secret.metadata.namespace = Some(namespace.to_owned());
     // Said in both directions: what was true of an earlier token must not stay.
-    let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), exclusive.to_string())]);
+    let mut annotations = BTreeMap::from([(EXCLUSIVE_TOKEN.to_owned(), mark)]);
     annotations.insert(HUB_UID.to_owned(), hub.unwrap_or_default().to_owned());
     secret.metadata.annotations = Some(annotations);
     let file = |key: &str, text: String| (key.to_owned(), ByteString(text.into_bytes()));

@@ -14,6 +14,7 @@ use ocm_core::plan::{Applied, Mode};
 use ocm_core::{Event, Failure, Narrator, Plan, Remedy, Silent};
 use ocm_kube::{Cluster, apply};
 
+use super::handover::Handover;
 use super::prepare::{Prepared, credential_of, prepare};
 use super::session::{self, HubSession};
 use super::{Coming, FallbackOptions, GrpcOptions, HubAccess, TrustedBy, fallback, follow, on_hub, survey, tidy};
@@ -21,6 +22,9 @@ use crate::token;
 
 /// How long a token lives that a join with access to both clusters makes for itself.
 const MINTED: Duration = Duration::from_secs(3600);
+
+/// The same, where a person has to approve what the agent asks for with it.
+const PERSON: Duration = Duration::from_secs(24 * 3600);
 
 /// What is wanted.
 #[derive(Clone)]
@@ -127,9 +131,16 @@ async fn carry_out(
     narrator: &dyn Narrator,
     mut each: impl FnMut(&Cluster, &Applied),
 ) -> Result<Vec<Applied>, Failure> {
-    let Prepared { hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, by_grpc, fallback, .. } = prepared;
+    let Prepared {
+        hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, by_grpc, fallback, handover, ..
+    } = prepared;
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
-        let life = if fallback.is_several { fallback::TOKEN } else { MINTED };
+        let life = match handover {
+            _ if fallback.is_several => fallback::TOKEN,
+            // Until somebody has looked at it, the agent needs its token.
+            Some(Handover::ByPerson(_)) => PERSON,
+            _ => MINTED,
+        };
         let (token, ends) = token::service_account_token(admin, life).await?;
         if fallback.is_several {
             fallback::tell_end(&hub.address.server, ends, narrator);
@@ -174,8 +185,20 @@ async fn follow(
     prepared: &Prepared<'_>,
     narrator: Arc<dyn Narrator>,
 ) -> Result<Option<Phase>, Failure> {
-    let Prepared { hub, survey, kubeconfig, joined, anew, moving, strangers, by_grpc, fallback: further, away, .. } =
-        prepared;
+    let Prepared {
+        hub,
+        survey,
+        kubeconfig,
+        joined,
+        anew,
+        moving,
+        strangers,
+        by_grpc,
+        fallback: further,
+        away,
+        handover,
+        ..
+    } = prepared;
     let deadline = Instant::now() + request.timeout;
     let name = &request.settings.name;
     if let Some(there) = away {
@@ -204,17 +227,28 @@ async fn follow(
         if !own.settled {
             // This key and no other: whoever holds a token can ask in the name of any cluster.
             // It is the agent that was just installed: who used the name before was said before. Of a cluster that has joined
-            // the name goes from the agent's former key to its new one; but where the former one is valid no more, the hub may have
-            // given the name to somebody else, which nothing tells for certain.
-            if anew.is_some() && !*joined && !accept.replace {
-                return Err(Failure::refused(format!(
-                    "the hub says that {name} has joined, and its agent has no valid certificate any more: the key {} with which it asks \
-                     for a new one was not approved, since somebody else may have got the name",
-                    own.key
-                ))
-                .hint(Remedy::ReplaceKey(name.clone(), own.key)));
-            }
-            let replace = anew.is_some() || accept.replace;
+            // the name goes from the agent's former key to its new one, if the hub itself says that the former one is of the name.
+            let replace = match handover {
+                Some(Handover::ByPerson(why)) => {
+                    return Err(Failure::refused(format!(
+                        "the hub says that {name} has joined, and the key {} with which its agent asks for a new certificate was not \
+                         approved: {why}",
+                        own.key
+                    ))
+                    .hint(Remedy::ReplaceKey(name.clone(), own.key)));
+                }
+                Some(Handover::ByItself(uid)) => {
+                    let there = hub.cluster(name).await?.and_then(|cluster| cluster.metadata.uid);
+                    if there.as_ref() != Some(uid) {
+                        return Err(Failure::refused(format!(
+                            "somebody else has registered as {name:?} meanwhile, so no key was approved"
+                        ))
+                        .hint(Remedy::SeeRequests(name.clone())));
+                    }
+                    true
+                }
+                None => false,
+            };
             let accept = AcceptOptions { fingerprint: Some(own.key), reuse_name: true, replace, ..accept.clone() };
             // The acceptance is the last that is written to it.
             incomplete = session::lacks_webhooks(admin).await?.then_some(admin);

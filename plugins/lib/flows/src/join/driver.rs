@@ -144,8 +144,8 @@ async fn published(hub: &HubSession, manager: Option<&ClusterManager>) -> Result
     })
 }
 
-/// The authorities that vouch for the hub's servers.
-async fn authority(hub: &Cluster) -> Result<Vec<Vec<u8>>, Failure> {
+/// The authorities that vouch for the hub's servers, and that its gRPC server verifies agents with.
+pub(super) async fn authority(hub: &Cluster) -> Result<Vec<Vec<u8>>, Failure> {
     let (namespace, name) = (namespaces::HUB, secrets::CA_BUNDLE_CONFIGMAP);
     let api: Api<ConfigMap> = Api::namespaced(hub.client.clone(), namespace);
     let found = api.get_opt(name).await;

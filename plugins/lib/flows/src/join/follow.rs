@@ -152,6 +152,7 @@ impl Follower<'_> {
         let name = self.name;
         let doing = format!("waiting for the certificate request of the agent of {name}");
         let mut strangers = String::new();
+        let is_grpc = matches!(self.credential, Credential::Grpc { .. });
         let triggers = self.triggers();
         let found = until_triggered(&doing, deadline, PAUSE, triggers, narrator, async || {
             let (facts, klusterlet, requests, cluster) = futures::join!(
@@ -160,13 +161,27 @@ impl Follower<'_> {
                 registration::requests(admin, name),
                 registration::cluster(admin, name),
             );
-            let facts = self.counting(facts?, klusterlet?.as_ref());
+            let klusterlet = klusterlet?;
+            let facts = self.counting(facts?, klusterlet.as_ref());
+            let logged = match &klusterlet {
+                Some(klusterlet) if is_grpc => {
+                    let namespace = &self.survey.names.namespace;
+                    managed::logged_requests(self.managed, namespace, klusterlet).await
+                }
+                _ => Ok(Vec::new()),
+            };
             let (agent, mut requests) = (facts.agent(name, Timestamp::now()), requests?);
             if self.anew.is_some() {
                 // Of those it had certificates before.
                 requests.retain(|(request, _)| request.state != State::Issued);
             }
-            let own = agent.own_key(&self.credential, &requests);
+            let own = match &logged {
+                Ok(logged) => agent.own_key(&self.credential, &requests, logged),
+                Err(failure) if failure.reason == Reason::Forbidden => {
+                    OwnKey::Unclear("the log of its agent, which names its request, may not be read")
+                }
+                Err(failure) => return Err(failure.clone()),
+            };
             let key = match &own {
                 OwnKey::Known(key) => Some(key),
                 _ => None,
@@ -184,8 +199,14 @@ impl Follower<'_> {
                     let settled = accepted && !requests.iter().any(asks);
                     Ok(Check::Ready(OwnRequest { key, settled }))
                 }
-                OwnKey::NotYet if strangers.is_empty() => Ok(Check::NotYet(String::new())),
-                OwnKey::NotYet => Ok(Check::NotYet(format!("others ask in its name: {strangers}"))),
+                OwnKey::NotYet => {
+                    let others = match strangers.is_empty() {
+                        true => String::new(),
+                        false => format!("others ask in its name: {strangers}"),
+                    };
+                    // Nothing tells when a log goes on.
+                    Ok(if is_grpc { Check::Unwatched(others) } else { Check::NotYet(others) })
+                }
                 OwnKey::Unclear(why) => Err(Failure::refused(format!(
                     "which key is that of the agent of {name} cannot be told, so nothing was approved"
                 ))
@@ -194,11 +215,16 @@ impl Follower<'_> {
                 .hint(Remedy::AcceptKey(name.to_owned()))),
             }
         })
-        .await?;
+        .await
+        .map_err(|failure| match failure.reason {
+            // Others ask, and its log names none of their requests.
+            Reason::TimedOut if is_grpc => failure.hint(Remedy::AcceptKey(name.to_owned())),
+            _ => failure,
+        })?;
         if !strangers.is_empty() {
             narrator.tell(Event::warning(format!(
-                "somebody else asks for a certificate in the name of {name:?} and was not approved: {strangers}; the \
-                 agent's own key is {}",
+                "somebody else, or its agent before it got a token of its own, asks for a certificate in the name of {name:?} and \
+                 was not approved: {strangers}; the agent's own key is {}",
                 found.key
             )));
         }

@@ -13,6 +13,7 @@ mod coming;
 mod driver;
 mod fallback;
 mod follow;
+mod handover;
 mod hosted;
 mod moving;
 mod on_hub;

@@ -7,7 +7,7 @@ use ocm_api::names::secrets;
 use ocm_core::join::agent::Credential;
 use ocm_core::join::fallback::lasts;
 use ocm_core::join::hosted::klusterlet_name;
-use ocm_core::join::state::{Belonging, asks_anew, belonging, started_as, still_serves};
+use ocm_core::join::state::{Belonging, asks_anew, belonging, moves_from, started_as, still_serves};
 use ocm_core::join::{self, Kubeconfigs};
 use ocm_core::kubeconfig::{Bootstrap, HubAddress};
 use ocm_core::plan::Mode;
@@ -17,6 +17,7 @@ use ocm_kube::access;
 
 use super::driver::Chosen;
 use super::fallback::{self, Fallback};
+use super::handover::Handover;
 use super::hosted::{self, Guest};
 use super::moving::Moving;
 use super::reach;
@@ -59,6 +60,8 @@ pub(super) struct Prepared<'a> {
     pub(super) is_renewed: bool,
     /// The other hub of its list that the agent is at, if it is.
     pub(super) away: Option<String>,
+    /// Where it registers anew: to whom its name goes.
+    pub(super) handover: Option<Handover>,
 }
 
 impl Prepared<'_> {
@@ -128,7 +131,11 @@ pub(super) async fn prepare<'a>(
     if let Some(there) = there {
         let accepted = on_hub::accepts(&there, wanted, narrator.clone()).await;
         let is_long = !fallback.is_several || token.is_some() || lasts(&there.token, now);
-        if is_long && there.grpc == chosen.grpc && still_serves(&there, &way, accepted, token, now) {
+        if is_long
+            && may_serve(&there, request)
+            && there.grpc == chosen.grpc
+            && still_serves(&there, &way, accepted, token, now)
+        {
             serves = Some(there);
         }
     }
@@ -169,11 +176,15 @@ pub(super) async fn prepare<'a>(
     };
     let anew = asks_anew(has_joined, &agent, &chosen.driver);
     if anew {
+        // The mode that a cluster has joined in counts, whether its certificate is valid or not.
+        moves_from(&survey.found, wanted, request.settings.mode.as_ref(), &label)?;
         let asks = if request.mode.changes() { "asks" } else { "would ask" };
         narrator.tell(Event::note(format!(
             "the hub says that {wanted:?} has joined, and the agent has no certificate that is valid now: it {asks} for a new one"
         )));
     }
+    let why = "its agent has no valid certificate any more, and somebody else may have got the name";
+    let handover = anew.then(|| Handover::ByPerson(why.to_owned()));
     let token_is_missing = token.is_none() && serves.is_none();
     let new = || {
         let word = token.unwrap_or(NOT_MADE).to_owned();
@@ -224,6 +235,7 @@ pub(super) async fn prepare<'a>(
         fallback,
         is_renewed: false,
         away: None,
+        handover,
     })
 }
 
@@ -249,6 +261,12 @@ pub(super) fn tell_rendered(survey: &Survey, narrator: &dyn Narrator) {
         survey.names.namespace,
         secrets::BOOTSTRAP_HUB_KUBECONFIG
     )));
+}
+
+/// Whether the token that is there may go on to be used. Of one that others may hold, too, nobody can tell whose request it made:
+/// to be accepted, the agent gets one of its own. Over gRPC the hub does not note the token.
+pub(super) fn may_serve(there: &Bootstrap, request: &Request) -> bool {
+    request.accept.is_none() || request.mode == Mode::Render || there.exclusive || there.grpc.is_some()
 }
 
 /// What the hub knows the requests of the agent with this kubeconfig by. `strangers`: keys that asked before the agent did.

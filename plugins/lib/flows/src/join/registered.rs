@@ -19,10 +19,11 @@ use ocm_kube::{Cluster, access};
 
 use super::driver::Chosen;
 use super::fallback::Fallback;
+use super::handover::{self, Handover};
 use super::hosted::Guest;
 use super::moving::Moving;
 use super::preflight::{Checked, Registrant};
-use super::prepare::{NOT_MADE, Prepared, credential_of, tell_rendered};
+use super::prepare::{NOT_MADE, Prepared, credential_of, may_serve, tell_rendered};
 use super::session::HubSession;
 use super::survey::Survey;
 use super::{Request, claimed, on_hub, preflight, tidy};
@@ -115,7 +116,7 @@ pub(super) async fn prepare<'a>(
         None => true,
     };
     let serves = match &ways.bootstrap {
-        Some(there) if anew && !changed => {
+        Some(there) if anew && !changed && may_serve(there, request) => {
             let accepted = on_hub::accepts(there, name, narrator.clone()).await;
             still_serves(there, &there.hub, accepted, hub.token(), Timestamp::now())
         }
@@ -131,6 +132,20 @@ pub(super) async fn prepare<'a>(
     };
     narrator.tell(Event::note(told(&label, &hub, name, &change, request.mode.changes())));
     let is_moved = moving.as_ref().is_some_and(|moving| moving.from.is_some());
+    let by_certificate = chosen.driver != RegistrationAuthType::AwsIrsa;
+    let handover = match (&request.accept, hub.admin()) {
+        (Some(_), Some(_)) if anew && by_certificate && away.is_none() && request.mode != Mode::Render => {
+            Some(handover::of(managed, &hub, &survey, name).await?)
+        }
+        _ => None,
+    };
+    // Of an agent that goes on as it is, nothing is changed that only a person can bring to its end.
+    if let (Some(Handover::ByPerson(why)), true) = (&handover, changed || is_moved) {
+        return Err(Failure::refused(format!(
+            "the new key with which the agent of {name} would ask for a certificate would not be approved: {why}; nothing was changed"
+        ))
+        .hint(Remedy::LeaveToPerson(name.clone())));
+    }
     let checked = match anew {
         true => {
             let agent = match renamed {
@@ -227,6 +242,7 @@ pub(super) async fn prepare<'a>(
         fallback,
         is_renewed,
         away,
+        handover,
     })
 }
 

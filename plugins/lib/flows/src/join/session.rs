@@ -22,7 +22,7 @@ use super::{Coming, TrustedBy, on_hub};
 use crate::observe::registration;
 
 /// How long a request to the hub may take.
-const REQUEST: Duration = Duration::from_secs(15);
+pub(super) const REQUEST: Duration = Duration::from_secs(15);
 /// Time between two questions to a hub that starts.
 const PAUSE: Duration = Duration::from_millis(500);
 

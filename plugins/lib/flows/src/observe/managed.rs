@@ -1,25 +1,27 @@
 //! What a managed cluster shows: its operator, its Klusterlet, its agents' Deployments, their Secrets and leader leases.
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Api;
-use kube::api::{ListParams, WatchParams};
+use kube::api::{ListParams, LogParams, WatchParams};
 use ocm_api::Klusterlet;
 use ocm_api::names::{namespaces, operators, secrets};
 use ocm_api::operator::KlusterletMode;
 use ocm_core::certificate::{self, Certificate};
+use ocm_core::join::agent::LoggedRequest;
 use ocm_core::join::fallback::{Known, Listing};
 use ocm_core::join::hosted;
 use ocm_core::join::lease::{self, LeaseFacts, Lock, Running, StaleLease};
 use ocm_core::join::state::own;
-use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID};
+use ocm_core::kubeconfig::{Bootstrap, EXCLUSIVE_TOKEN, HUB_UID, is_exclusive};
 use ocm_core::leave::klusterlet::klusterlet_of_role;
 use ocm_core::managed::{AgentFacts, ManagedFacts};
 use ocm_core::workload::Health;
 use ocm_core::{Failure, Reason, grpc};
 use ocm_kube::Cluster;
 use ocm_kube::triggers::{Triggers, named};
+use secrecy::SecretString;
 
 use crate::served::or_nothing;
 use crate::tls::{GrpcConfig, grpc_config};
@@ -158,6 +160,77 @@ pub async fn identity(managed: &Cluster, namespace: &str) -> Result<AgentFacts, 
     })
 }
 
+/// How much of an agent's log is looked through: lines, and bytes.
+const LOG: (i64, i64) = (5000, 4 << 20);
+
+/// The certificate requests that the registering agent of a Klusterlet waits for, as the logs of its pods say.
+///
+/// # Errors
+/// The failure of a request; not that a pod has no log yet.
+pub async fn logged_requests(
+    managed: &Cluster,
+    namespace: &str,
+    klusterlet: &Klusterlet,
+) -> Result<Vec<LoggedRequest>, Failure> {
+    let Some(agent) = klusterlet.agents().into_iter().next() else { return Ok(Vec::new()) };
+    let listed = workload::pods(managed, namespace).list(&ListParams::default()).await;
+    let listed = listed.map_err(|error| managed.explain(format_args!("list the pods of {namespace}"), error))?;
+    let of_agent = |name: &String| name.strip_prefix(&agent).is_some_and(|rest| rest.starts_with('-'));
+    let pods: Api<Pod> = Api::namespaced(managed.client.clone(), namespace);
+    let each = listed.items.into_iter().filter_map(|pod| pod.metadata.name).filter(of_agent).map(async |pod| {
+        let parameters =
+            LogParams { timestamps: true, tail_lines: Some(LOG.0), limit_bytes: Some(LOG.1), ..LogParams::default() };
+        let read = pods.logs(&pod, &parameters).await;
+        read.map_err(|error| managed.explain(format_args!("read the log of pod {namespace}/{pod}"), error))
+    });
+    let mut requests = Vec::new();
+    for log in futures::future::join_all(each).await {
+        match log {
+            Ok(log) => requests.extend(LoggedRequest::last_of(&log)),
+            Err(failure) if failure.reason == Reason::Forbidden || failure.reason.is_transient() => {
+                return Err(failure);
+            }
+            // Its container does not run yet, or the pod is gone.
+            Err(_) => {}
+        }
+    }
+    Ok(requests)
+}
+
+/// The certificate that the agent in this namespace holds.
+#[derive(Debug)]
+pub struct Held {
+    /// Its chain as DER, its own certificate first.
+    pub chain: Vec<Vec<u8>>,
+    /// The same as PEM.
+    pub pem: Vec<u8>,
+    /// Its key, as PEM.
+    pub key: SecretString,
+    /// What its own certificate says.
+    pub certificate: Certificate,
+}
+
+impl Held {
+    fn read(chain: &str, key: String) -> Option<Self> {
+        let chain = certificate::from_pem(chain.as_bytes()).ok()?;
+        let certificate = Certificate::read(chain.first()?)?;
+        // Written anew: readers of PEM differ about what stands between its parts.
+        let pem = certificate::to_pem(&chain).into_bytes();
+        Some(Self { pem, key: SecretString::from(key), chain, certificate })
+    }
+}
+
+/// The certificate of the agent in this namespace with its key; nothing where either is not there, or cannot be read.
+///
+/// # Errors
+/// The failure of the request.
+pub async fn certificate(managed: &Cluster, namespace: &str) -> Result<Option<Held>, Failure> {
+    let secret = secret(managed, namespace, secrets::HUB_KUBECONFIG).await?;
+    let text = |key: &str| secret.as_ref().and_then(|secret| text(secret, key));
+    let (Some(chain), Some(key)) = (text(secrets::TLS_CERT_KEY), text(secrets::TLS_KEY_KEY)) else { return Ok(None) };
+    Ok(Held::read(&chain, key))
+}
+
 /// What the agent in this namespace registers with.
 ///
 /// # Errors
@@ -197,7 +270,7 @@ fn read_bootstrap(secret: &Secret) -> Option<Bootstrap> {
     let annotations = secret.metadata.annotations.as_ref();
     let noted = |key: &str| annotations.and_then(|all| all.get(key)).filter(|word| !word.is_empty());
     let mut bootstrap = hub::parse(&text(secret, secrets::KUBECONFIG_KEY)?)?;
-    bootstrap.exclusive = noted(EXCLUSIVE_TOKEN).is_some_and(|word| word == "true");
+    bootstrap.exclusive = noted(EXCLUSIVE_TOKEN).is_some_and(|mark| is_exclusive(mark, &bootstrap.token));
     bootstrap.hub.uid = noted(HUB_UID).cloned();
     bootstrap.grpc = text(secret, secrets::GRPC_CONFIG_KEY).and_then(|config| grpc_server(&config));
     Some(bootstrap)
@@ -289,4 +362,23 @@ async fn pods(managed: &Cluster, namespace: &str) -> Result<Vec<Running>, Failur
 
 fn unread(managed: &Cluster, namespace: &str, error: kube::Error) -> Failure {
     managed.explain(format_args!("read the leader leases of {namespace}"), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_only_another_reader_of_pem_would_find_is_not_shown_to_the_hub() {
+        let [own, other] = ["own", "other"].map(|name| {
+            let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).expect("a certificate");
+            made.cert
+        });
+        let hidden = other.pem().replace("\r\n", "\n").replace('\n', "\r");
+        let held = Held::read(&format!("x\r{hidden}\n{}", own.pem()), String::new()).expect("a certificate");
+        assert_eq!(held.chain, [own.der().to_vec()]);
+        assert_eq!(certificate::from_pem(&held.pem), Ok(held.chain.clone()));
+        assert!(!held.pem.contains(&b'\r'));
+        assert!(Held::read("", String::new()).is_none());
+    }
 }
