@@ -82,15 +82,19 @@ pub(super) fn a_cluster_goes_over_from_grpc_to_the_api_server_and_comes_back() {
     assert_eq!(issued(hub, NAME, signers::KUBE_APISERVER_CLIENT), 0);
     bring(hub, NAME, "brought");
 
-    let said = switch("--registration-auth=csr");
-    is_available(hub, NAME, &said);
+    // Also in two steps: what it was let in with over gRPC is not marked as such any more.
+    let said =
+        run(kubectl_ocm("join", &here).args([NAME, &access, "--registration-auth=csr", "--bundle-version", bundle()]));
+    assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("its agent goes over to csr, and asks for a new certificate"), "{said:?}");
+    assert_eq!(has_file_for_grpc(cluster), [false, false]);
+    is_available(hub, NAME, &switch("--registration-auth=csr"));
     assert_eq!((driver(cluster), has_file_for_grpc(cluster)), (json!({"authType": "csr"}), [false, false]));
     assert!(issued(hub, NAME, signers::KUBE_APISERVER_CLIENT) > 0);
     let over_grpc = issued(hub, NAME, signers::GRPC);
     let records = || object(cluster, &["appliedmanifestworks"])["items"].as_array().map_or(0, Vec::len);
     let told = || format!("there are {}", records());
-    until_within(Duration::from_secs(120), "the agent makes a record of its own", told, || records() == 2);
+    until_within(Duration::from_secs(300), "the agent makes a record of its own", told, || records() == 2);
 
     // Its name is known by now, and somebody asks in it all the time.
     let said = besieged(hub, || switch(GRPC));

@@ -133,7 +133,8 @@ fn a_cluster_registers_over_grpc_is_accepted_works_and_leaves() {
     let file = hub.dir().expect("a folder").join("work.json");
     std::fs::write(&file, work.to_string()).expect("written");
     hub.kubectl(&["apply", "--filename", file.to_str().expect("text")]).expect("it is stored");
-    let applied = ["wait", "manifestwork/over-grpc", "--namespace=g1", "--for=condition=Applied", "--timeout=120s"];
+    // A work agent that was started before it had its certificate is started again after a while.
+    let applied = ["wait", "manifestwork/over-grpc", "--namespace=g1", "--for=condition=Applied", "--timeout=300s"];
     hub.kubectl(&applied).expect("the agent applies it");
     assert_eq!(object(cluster, &["configmap", "over-grpc", "--namespace=default"])["data"]["came"], "over gRPC");
     hub.kubectl(&["delete", "manifestwork/over-grpc", "--namespace=g1", "--timeout=120s"]).expect("it goes");

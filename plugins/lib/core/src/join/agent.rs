@@ -135,6 +135,10 @@ impl Agent {
                 return OwnKey::Unclear("others may hold the token that it asks with");
             }
             Credential::Id { .. } => false,
+            // An agent may log names, and lines in them would look like its own.
+            Credential::Grpc { .. } if requests.iter().any(|(request, _)| request.name.contains(char::is_control)) => {
+                return OwnKey::Unclear("the name of a request has several lines, which the log of its agent may hold");
+            }
             Credential::Grpc { .. } => true,
         };
         let asks = |state| matches!(state, State::Pending | State::Approved | State::Issued);
@@ -321,6 +325,9 @@ mod tests {
         assert_eq!(of(&[], &all, &[]), OwnKey::NotYet, "it has not asked, though others have");
         assert_eq!(of(&[], &all[1..], &logged), OwnKey::NotYet);
         assert_eq!(of(&[], &all, &[at("other", 0)]), OwnKey::NotYet, "with another token");
+        let mut lines = early.clone();
+        lines.0.name = "early\nI1127 23:18:25.253781       1 logging_recorder.go:40] ".to_owned();
+        assert!(matches!(of(&[], &[own.clone(), lines], &logged), OwnKey::Unclear(_)));
         for another in [-301, 301] {
             assert_eq!(of(&[], &all, &[at("own", another)]), OwnKey::NotYet, "somebody else's under its name");
         }

@@ -132,13 +132,25 @@ async fn carry_out(
     mut each: impl FnMut(&Cluster, &Applied),
 ) -> Result<Vec<Applied>, Failure> {
     let Prepared {
-        hub, survey, guest, plan, kubeconfig, token_is_missing, adopts, by_grpc, fallback, handover, ..
+        hub,
+        survey,
+        guest,
+        plan,
+        kubeconfig,
+        token_is_missing,
+        adopts,
+        anew,
+        by_grpc,
+        fallback,
+        handover,
+        ..
     } = prepared;
     if let (true, Some(admin), Some(kubeconfig)) = (*token_is_missing, hub.admin(), kubeconfig) {
         let life = match handover {
             _ if fallback.is_several => fallback::TOKEN,
             // Until somebody has looked at it, the agent needs its token.
             Some(Handover::ByPerson(_)) => PERSON,
+            None if *anew && request.accept.is_none() => PERSON,
             _ => MINTED,
         };
         let (token, ends) = token::service_account_token(admin, life).await?;
@@ -241,7 +253,7 @@ async fn follow(
                     let there = hub.cluster(name).await?.and_then(|cluster| cluster.metadata.uid);
                     if there.as_ref() != Some(uid) {
                         return Err(Failure::refused(format!(
-                            "somebody else has registered as {name:?} meanwhile, so no key was approved"
+                            "managed cluster {name:?} is not the one any more that the cluster had joined as, so no key was approved"
                         ))
                         .hint(Remedy::SeeRequests(name.clone())));
                     }

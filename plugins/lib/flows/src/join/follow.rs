@@ -163,14 +163,15 @@ impl Follower<'_> {
             );
             let klusterlet = klusterlet?;
             let facts = self.counting(facts?, klusterlet.as_ref());
+            let agent = facts.agent(name, Timestamp::now());
             let logged = match &klusterlet {
-                Some(klusterlet) if is_grpc => {
+                Some(klusterlet) if is_grpc && agent.key.is_none() => {
                     let namespace = &self.survey.names.namespace;
                     managed::logged_requests(self.managed, namespace, klusterlet).await
                 }
                 _ => Ok(Vec::new()),
             };
-            let (agent, mut requests) = (facts.agent(name, Timestamp::now()), requests?);
+            let mut requests = requests?;
             if self.anew.is_some() {
                 // Of those it had certificates before.
                 requests.retain(|(request, _)| request.state != State::Issued);
@@ -212,13 +213,13 @@ impl Follower<'_> {
                 ))
                 .because(why)
                 .because(format!("there are: {strangers}"))
-                .hint(Remedy::AcceptKey(name.to_owned()))),
+                .hint(self.compare_key())),
             }
         })
         .await
         .map_err(|failure| match failure.reason {
             // Others ask, and its log names none of their requests.
-            Reason::TimedOut if is_grpc => failure.hint(Remedy::AcceptKey(name.to_owned())),
+            Reason::TimedOut if is_grpc => failure.hint(self.compare_key()),
             _ => failure,
         })?;
         if !strangers.is_empty() {
@@ -229,6 +230,14 @@ impl Follower<'_> {
             )));
         }
         Ok(found)
+    }
+
+    /// Whose key it is, a person finds out.
+    fn compare_key(&self) -> Remedy {
+        match self.anew {
+            Some(_) => Remedy::ReplaceKey(self.name.to_owned(), "KEY".to_owned()),
+            None => Remedy::AcceptKey(self.name.to_owned()),
+        }
     }
 
     async fn clear_leases(&self, narrator: &dyn Narrator) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use kube::api::PostParams;
 use ocm_api::names::identity;
 use ocm_core::certificate::is_signed_by;
 use ocm_core::join::handover::{BACKDATE, doubt};
-use ocm_core::{Failure, Narrator, Reason, Silent};
+use ocm_core::{Failure, Narrator, Silent};
 use ocm_kube::Cluster;
 use secrecy::SecretString;
 
@@ -37,9 +37,12 @@ pub(super) async fn of(managed: &Cluster, hub: &HubSession, survey: &Survey, nam
     };
     let begins = held.certificate.not_before;
     let holder = match holder(hub, &held).await? {
-        Ok(user) if is_agents(&user) || !survey.by_grpc => Ok((user, begins + BACKDATE)),
-        Err(refused) if !survey.by_grpc => Err(refused),
-        _ => holder_over_grpc(hub, &held).await.map(|user| (user, begins)),
+        Ok(user) if is_agents(&user) => Ok((user, begins + BACKDATE)),
+        // Whom the hub has let in over gRPC, its API server does not know; and nothing tells that any more when the agent leaves gRPC.
+        other => match holder_over_grpc(hub, &held, survey.by_grpc).await? {
+            Some(user) => Ok((user, begins)),
+            None => other.map(|user| (user, begins + BACKDATE)),
+        },
     };
     let (user, issued) = match holder {
         Ok(holder) => holder,
@@ -86,20 +89,23 @@ async fn holder(hub: &HubSession, held: &Held) -> Result<Result<String, Failure>
     }
 }
 
-/// Who the holder of a certificate is that the hub's own authority has signed for its gRPC server, which the hub's API server does not
-/// let in. Nothing asks that server who somebody is.
-async fn holder_over_grpc(hub: &HubSession, held: &Held) -> Result<String, Failure> {
+/// Who the holder of a certificate is that the hub's own authority has signed for its gRPC server; none where it has not. Nothing asks
+/// that server who somebody is. `is_certain`: the agent was let in over gRPC.
+async fn holder_over_grpc(hub: &HubSession, held: &Held, is_certain: bool) -> Result<Option<String>, Failure> {
     // Whoever has copied the certificate alone does not hold it.
-    hub.client().with_certificate(&held.pem, &held.key, REQUEST, Arc::new(Silent))?;
-    let authorities = driver::authority(hub.client()).await?;
-    let is_signed = |own: &Vec<u8>| authorities.iter().any(|authority| is_signed_by(own, authority));
-    match (held.chain.first().is_some_and(is_signed), held.certificate.common_names.as_slice()) {
-        (true, [user]) => Ok(user.clone()),
-        _ => Err(Failure::new(
-            Reason::Unauthorized,
-            "neither its API server nor the CA of its gRPC server vouches for it",
-        )),
+    if hub.client().with_certificate(&held.pem, &held.key, REQUEST, Arc::new(Silent)).is_err() {
+        return Ok(None);
     }
+    let authorities = match driver::authority(hub.client()).await {
+        Ok(authorities) => authorities,
+        Err(failure) if failure.reason.is_transient() || is_certain => return Err(failure),
+        Err(_) => return Ok(None),
+    };
+    let is_signed = |own: &Vec<u8>| authorities.iter().any(|authority| is_signed_by(own, authority));
+    Ok(match (held.chain.first().is_some_and(is_signed), held.certificate.common_names.as_slice()) {
+        (true, [user]) => Some(user.clone()),
+        _ => None,
+    })
 }
 
 fn is_agents(user: &str) -> bool {

@@ -257,6 +257,12 @@ impl HubSession {
     }
 }
 
+/// What finding the agent's request over gRPC needs: its log names it.
+pub(super) fn log_rights(survey: &Survey) -> [Right; 2] {
+    [("list", "pods"), ("get", "pods/log")]
+        .map(|(verb, resource)| Right::new(verb, "", resource).within(&survey.names.namespace))
+}
+
 fn detaching(name: &str, why: String) -> Failure {
     Failure::refused(format!("the hub is removing managed cluster {name:?}"))
         .because(why)

@@ -198,6 +198,9 @@ pub(super) async fn prepare<'a>(
     let mut rights = preflight::rights(&plan, &survey);
     rights.extend(tidy::rights(&survey, by_grpc));
     rights.extend(fallback.rights());
+    if by_grpc && request.accept.is_some() {
+        rights.extend(preflight::log_rights(&survey));
+    }
     access::require(managed, "join the cluster", &rights).await?;
     if let Some(guest) = &guest {
         guest.check_rights().await?;

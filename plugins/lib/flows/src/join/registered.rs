@@ -207,6 +207,9 @@ pub(super) async fn prepare<'a>(
         };
         rights.extend(tidy::rights(&survey, by_grpc));
         rights.extend(fallback.rights());
+        if by_grpc && anew && request.accept.is_some() {
+            rights.extend(preflight::log_rights(&survey));
+        }
         for right in moving.iter().flat_map(Moving::rights) {
             if !rights.contains(&right) {
                 rights.push(right);

@@ -163,6 +163,10 @@ pub async fn identity(managed: &Cluster, namespace: &str) -> Result<AgentFacts, 
 /// How much of an agent's log is looked through: lines, and bytes.
 const LOG: (i64, i64) = (5000, 4 << 20);
 
+/// The containers of the agent that registers, and of the one agent that does both. Others may have put their own beside them.
+/// Upstream: `klusterlet-registration-deployment.yaml`, `klusterlet-agent-deployment.yaml`.
+const CONTAINERS: [&str; 2] = ["registration-controller", "klusterlet-agent"];
+
 /// The certificate requests that the registering agent of a Klusterlet waits for, as the logs of its pods say.
 ///
 /// # Errors
@@ -173,26 +177,36 @@ pub async fn logged_requests(
     klusterlet: &Klusterlet,
 ) -> Result<Vec<LoggedRequest>, Failure> {
     let Some(agent) = klusterlet.agents().into_iter().next() else { return Ok(Vec::new()) };
+    let container = if klusterlet.mode().is_singleton() { CONTAINERS[1] } else { CONTAINERS[0] };
     let listed = workload::pods(managed, namespace).list(&ListParams::default()).await;
     let listed = listed.map_err(|error| managed.explain(format_args!("list the pods of {namespace}"), error))?;
     let of_agent = |name: &String| name.strip_prefix(&agent).is_some_and(|rest| rest.starts_with('-'));
     let pods: Api<Pod> = Api::namespaced(managed.client.clone(), namespace);
     let each = listed.items.into_iter().filter_map(|pod| pod.metadata.name).filter(of_agent).map(async |pod| {
-        let parameters =
-            LogParams { timestamps: true, tail_lines: Some(LOG.0), limit_bytes: Some(LOG.1), ..LogParams::default() };
+        let parameters = LogParams {
+            container: Some(container.to_owned()),
+            timestamps: true,
+            tail_lines: Some(LOG.0),
+            limit_bytes: Some(LOG.1),
+            ..LogParams::default()
+        };
         let read = pods.logs(&pod, &parameters).await;
         read.map_err(|error| managed.explain(format_args!("read the log of pod {namespace}/{pod}"), error))
     });
-    let mut requests = Vec::new();
+    let (mut requests, mut unread) = (Vec::new(), None);
     for log in futures::future::join_all(each).await {
         match log {
             Ok(log) => requests.extend(LoggedRequest::last_of(&log)),
             Err(failure) if failure.reason == Reason::Forbidden || failure.reason.is_transient() => {
-                return Err(failure);
+                unread = Some(failure);
             }
             // Its container does not run yet, or the pod is gone.
             Err(_) => {}
         }
+    }
+    // A pod whose node does not answer need not be the one that asks.
+    if let (true, Some(failure)) = (requests.is_empty(), unread) {
+        return Err(failure);
     }
     Ok(requests)
 }
