@@ -11,6 +11,7 @@ pub mod killed;
 mod kills;
 mod modes;
 mod quiet;
+mod rights;
 
 use std::panic::catch_unwind;
 use std::time::Instant;
@@ -39,6 +40,7 @@ const ALL: &[Story] = stories![
     kills::a_join_and_an_unjoin_that_are_killed_at_every_step_are_gone_on_with,
     kills::a_join_over_grpc_that_is_killed_at_every_step_is_gone_on_with,
     kills::a_hosted_join_that_is_killed_at_every_step_is_gone_on_with,
+    rights::rights_of_agents_that_come_back_while_a_cluster_leaves_go_with_the_operator,
     quiet::clusters_that_are_well_give_no_finding_in_any_mode,
     hub_alone::hub_alone_shows_what_is_wrong_on_either_side,
     grpc_faults::grpc_that_does_not_lead_to_the_hub_is_found,
